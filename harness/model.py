@@ -1,0 +1,333 @@
+"""The nouns of streamgauge as plain frozen values; every other module speaks in them.
+
+Standard library only, no behaviour beyond what a value can say about itself, and nothing here touches the world.
+Times are integers with their unit in the name. "Relative" times (`_rel_ms`) count from the run's epoch, which is
+aligned to a window, so that no ledger depends on the moment at which a run was started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+# An event's id is 48 bits: 12 of the server that sends it, 36 of its index in that server's tape. The last server
+# number is kept for the harness' own marks (the opening and the closing events of a run).
+INDEX_BITS = 36
+INDEX_MASK = (1 << INDEX_BITS) - 1
+MARK_SERVER = 4095
+MAX_SERVERS = 4095
+
+
+class UsageError(Exception):
+    """The user asked for something that cannot be: exit 2. The text is one whole sentence or more."""
+
+
+class HarnessError(Exception):
+    """The harness or the machine under it broke, not the engine: exit 4. The text is one whole sentence or more."""
+
+
+class Exit:
+    """Exit codes; the same everywhere, also in the README."""
+
+    PASS, FAIL, USAGE, UNKNOWN, BROKEN = 0, 1, 2, 3, 4
+
+
+class Outcome(str, Enum):
+    """The three answers a check or a run can give. One order of severity everywhere: FAIL > UNKNOWN > PASS."""
+
+    PASS = "PASS"
+    UNKNOWN = "UNKNOWN"
+    FAIL = "FAIL"
+
+    @property
+    def exit_code(self) -> int:
+        return {Outcome.PASS: Exit.PASS, Outcome.UNKNOWN: Exit.UNKNOWN, Outcome.FAIL: Exit.FAIL}[self]
+
+    @staticmethod
+    def worst(outcomes: list[Outcome]) -> Outcome:
+        """Nothing judged is UNKNOWN, never PASS."""
+        order = [Outcome.PASS, Outcome.UNKNOWN, Outcome.FAIL]
+        return max(outcomes, key=order.index, default=Outcome.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of a profile: the offered rate goes in a straight line from one value to another."""
+
+    duration_ms: int
+    start_per_s: float
+    end_per_s: float
+
+
+@dataclass(frozen=True)
+class Disorder:
+    """The dials of disorder. All zero means none. Shares are probabilities per event, seeded.
+
+    event time = due time - delay - late + skew + the server's clock offset + future
+    """
+
+    delay_scale_ms: int = 0  # heavy-tailed delay scale*(1/sqrt(u)-1): median 0.41 x scale
+    delay_max_ms: int = 0  # ... its tail is cut here
+    skew_min_ms: int = 0  # uniform whole number in [min, max]
+    skew_max_ms: int = 0
+    late_share: float = 0.0  # this share of events is further late by ...
+    late_min_ms: int = 0  # ... a uniform whole number in [min, max]
+    late_max_ms: int = 0
+    duplicate_share: float = 0.0  # this share of slots sends an earlier event of the same server again
+    duplicate_gap: int = 0  # ... from 1 up to so many slots back
+    silent_servers: int = 0  # so many servers fall silent
+    silent_start_ms: int = 0  # ... at this time of the run (staggered a little by the seed)
+    silent_ms: int = 0  # ... for this long, and come back with the whole backlog at once
+    clock_offset_ms: int = 0  # each server's clock is wrong by a fixed whole number in [-x, +x]
+    future_share: float = 0.0  # this share of events is dated ...
+    future_ms: int = 0  # ... this far in the future
+    poison_share: float = 0.0  # this share of records is not an event at all (bad JSON, null, unknown ad, ...)
+
+    @property
+    def reach_ms(self) -> int:
+        """The largest distance by which an event's time can lie behind the newest event time sent before it."""
+        behind = (self.delay_max_ms if self.delay_scale_ms else 0) + (self.late_max_ms if self.late_share else 0)
+        silent = self.silent_ms if self.silent_servers else 0
+        future = self.future_ms if self.future_share else 0
+        return behind + silent + future + self.skew_max_ms - self.skew_min_ms + 2 * self.clock_offset_ms
+
+
+@dataclass(frozen=True)
+class TapeSpec:
+    """All that decides what is sent; equal specs make equal tapes, byte for byte, on every machine."""
+
+    seed: int
+    profile: tuple[Segment, ...]
+    servers: int
+    slice_ms: int
+    partitions: int
+    campaigns: int
+    ads_per_campaign: int
+    disorder: Disorder
+
+
+@dataclass(frozen=True)
+class FaultSpec:
+    """One fault as the user wrote it: `kill@c3:batch=3`, `kill@offset=50%`, `kill@batch=7`, `none`."""
+
+    text: str
+    action: str = "none"  # "none" | "kill"
+    point: str = ""  # "" | "c1" | "c2" | "c3" | "c4"
+    batch: int | None = None
+    offset_share: float | None = None
+
+    @property
+    def planned(self) -> bool:
+        return self.action != "none"
+
+
+@dataclass(frozen=True)
+class SinkClaim:
+    """What an engine says of one of its sinks; the judge holds it to that, and the engine never excuses itself."""
+
+    name: str
+    late: str  # "drop" | "keep"
+    guarantee: str  # "exactly-once" | "at-least-once" | "at-most-once" | "none"
+    crash_points: tuple[str, ...] = ()
+    bookkeeping: tuple[str, ...] = ()  # patterns of Redis keys that belong to the engine and hold no results
+
+
+@dataclass(frozen=True)
+class EngineManifest:
+    """One system under test: how it is started and what it claims."""
+
+    id: str
+    command: tuple[str, ...]  # argv template; {config} {python} {job} {home} are filled in
+    home: str  # the folder of the manifest: the working directory of the engine
+    shipped: bool
+    sinks: tuple[SinkClaim, ...]  # the first one is the default
+    evidence: str = "none"  # "none" | "spark-checkpoint": where the exact late set comes from
+    progress: bool = True  # writes progress.jsonl
+    resumes: bool = True  # may be killed and started again
+    ready_s: float = 120.0  # how long until the opening events must be answered
+    drain_s: float = 120.0  # how long it may take after the last event
+    env: Mapping[str, str] = field(default_factory=dict)
+    ivy: str = ""  # id of the JVM artifacts that it needs, "" for none
+
+    def sink(self, name: str) -> SinkClaim:
+        return next(claim for claim in self.sinks if claim.name == name)
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run with every default resolved. Saved first, and enough to do the run again."""
+
+    scenario: str
+    engine: str
+    sink: str
+    tape: TapeSpec
+    window_ms: int
+    watermark_ms: int
+    disorder_name: str
+    late_dropped_max: int | None  # None: any number may be dropped, if each is explained
+    fault: FaultSpec
+    client: str = "confluent"
+    lag_budget_ms: float = 100.0
+    trigger: str = "0 seconds"
+    master: str = "local[*]"
+    checkpoint: str = ""  # "": a folder of the run
+    conf: Mapping[str, str] = field(default_factory=dict)
+    kafka: str = ""  # "": embedded
+    kafka_config: str = ""  # path of a properties file; never its content
+    redis: str = ""  # "": embedded; a password in it is never saved (see `public`)
+    reset: bool = False
+    web: bool = False
+    workload: str = "ad_impressions"
+
+    def public(self) -> dict[str, Any]:
+        """The spec as saved: nothing secret in it."""
+        data = asdict(self)
+        if "@" in self.redis:
+            scheme, _, rest = self.redis.partition("://")
+            data["redis"] = f"{scheme}://***@{rest.rpartition('@')[2]}"
+        return data
+
+
+@dataclass(frozen=True)
+class KafkaAddress:
+    """Where Kafka is, and how each client has to be told so. The mappings may hold secrets: never saved in a run."""
+
+    bootstrap: str
+    external: bool = False
+    librdkafka: Mapping[str, str] = field(default_factory=dict)  # confluent-kafka
+    kafka_python: Mapping[str, Any] = field(default_factory=dict)  # keyword arguments
+    java: Mapping[str, str] = field(default_factory=dict)  # Spark (prefixed with `kafka.` there), Flink, Kafka Streams
+
+
+@dataclass(frozen=True)
+class RedisAddress:
+    """Where Redis is. The address may hold a password: never saved in a run."""
+
+    url: str
+    external: bool = False
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One line of an engine's progress: all of the log below `offsets` is done and committed."""
+
+    at_ms: int
+    batch: int
+    rows: int
+    offsets: Mapping[int, int]
+    watermark_ms: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One micro-batch as the engine's own durable log tells it."""
+
+    batch: int
+    ends: Mapping[int, int]  # partition -> first offset that is not in it any more
+    drop_watermark_ms: int  # an event of this batch was dropped iff its window's end <= this
+    committed: bool = True
+    replayed: bool = False
+
+
+@dataclass(frozen=True)
+class BatchLog:
+    """Evidence that narrows [must, may]; `complete` is False when a piece of it is missing, and `note` says which."""
+
+    batches: tuple[Batch, ...]
+    drops_late: bool
+    complete: bool
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An event of the harness itself: opening (proves that the engine answers) or closing (moves the watermark on)."""
+
+    id: int
+    campaign: int
+    partition: int
+    event_time_ms: int
+    kind: str  # "opening" | "closing"
+
+
+@dataclass(frozen=True)
+class FaultReport:
+    """What became of the planned fault. `landed` without `proof` does not exist."""
+
+    spec: FaultSpec
+    landed: bool
+    healed: bool
+    proof: str
+    at_ms: int = 0
+    batch: int | None = None
+    replayed: bool | None = None  # None: not applicable at this point or for this engine
+    reachable: bool = True  # False: the engine has no such point; prints n/a, never PASS
+
+
+@dataclass(frozen=True)
+class EngineReport:
+    """How the engine itself fared."""
+
+    state: str  # "drained" | "stuck" | "crashed"
+    detail: str
+    restarts: int = 0
+    last_lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Did the generator keep its schedule? Apart from the verdict: sending late does not make a count wrong."""
+
+    valid: bool
+    reasons: tuple[str, ...]
+    slices: int
+    intended: int
+    sent: int
+    acknowledged: int
+    lag_ms: Mapping[str, float]  # p50, p99, p99.9, max over slices
+    budget_ms: float
+
+
+@dataclass(frozen=True)
+class Witness:
+    """One wrong thing, as small as it can be said."""
+
+    cell: str  # "campaign 17 (uuid), window 12:00:10" or another subject
+    expected: str
+    seen: str
+    detail: str
+    event_ids: tuple[str, ...] = ()
+    batches: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The answer of one check. `word` names the kind of wrong (lost, duplicated, ...), empty when there is none."""
+
+    name: str
+    outcome: Outcome
+    sentence: str
+    word: str = ""
+    count: int = 0
+    blame: str = ""  # "plan" | "generator" | "producer or Kafka" | "engine" | "fault" | "evidence"
+    witnesses: tuple[Witness, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer of a run."""
+
+    outcome: Outcome
+    sentence: str
+    slack: int  # how many events could be missing without being noticed; 0 = the verdict is to the single event
+    checks: tuple[CheckResult, ...]
+    totals: Mapping[str, int]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(check.word for check in self.checks if check.word and check.outcome is not Outcome.PASS)
