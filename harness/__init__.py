@@ -1,0 +1,1 @@
+"""One run of streamgauge: what happens, in which order, and what it means."""
