@@ -1,0 +1,82 @@
+"""The seam between a run and the system under test.
+
+A run knows an engine only by this protocol, so that every phase of a run can be tried on a fake within a second.
+Faults use the same seam: they kill, look at what the engine had made durable, and start it again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.model import BatchLog, EngineManifest, Progress
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The engine stands at an armed crash point (at c4 it only says that this batch's sink is done)."""
+
+    point: str
+    batch: int
+    at_ms: int
+
+
+class Engine(Protocol):
+    """One system under test. Nothing here blocks for long but `kill`, `restart` and `stop`."""
+
+    @property
+    def manifest(self) -> EngineManifest: ...
+
+    def start(self) -> None:
+        """Start the first process. Readiness is for the caller to see: in `progress` or in the results."""
+
+    def alive(self) -> bool: ...
+
+    def exit_code(self) -> int | None:
+        """Of the newest process; None while it lives and before the start, negative for a signal."""
+
+    def progress(self) -> Progress | None:
+        """The newest line of progress; None without any, always None for an engine that writes none."""
+
+    def collect(self) -> None:
+        """Copy new evidence (a checkpoint's files) to the run before the engine purges it. Call about every 0.5 s."""
+
+    def batch_log(self) -> BatchLog | None:
+        """The evidence read; None for an engine that has none. After the last `collect`."""
+
+    def tail(self, lines: int) -> tuple[str, ...]:
+        """The newest lines of the engine's log."""
+
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what was odd but survivable, such as torn lines of progress."""
+
+    def stop(self) -> None:
+        """End cleanly (SIGTERM, after a deadline SIGKILL). Safe to call twice."""
+
+    # What faults need.
+
+    def kill(self) -> str:
+        """SIGKILL everything of the engine, wait until nothing is left, and say what was seen: a proof in words."""
+
+    def restart(self) -> None:
+        """Start again with the same configuration. From the thread that started the engine."""
+
+    def freeze(self) -> None:
+        """SIGSTOP everything of the engine."""
+
+    def thaw(self) -> None:
+        """Undo `freeze`."""
+
+    def arm(self, point: str, batch: int) -> None:
+        """Ask the engine to stop at a crash point, in the first batch >= `batch` that has something to write."""
+
+    def disarm(self) -> None:
+        """Undo `arm`, and forget what was reached."""
+
+    def reached(self) -> Reached | None: ...
+
+    def planned(self, batch: int) -> bytes | None:
+        """The durable plan of a batch (Spark: the content of offsets/N); None if there is none or it can't be known."""
+
+    def committed(self, batch: int) -> bool:
+        """Whether the batch is durably done (Spark: commits/N exists)."""
