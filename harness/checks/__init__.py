@@ -1,0 +1,35 @@
+"""The checks of a run, each a pure function of a Case in a file of its own. To add one: a file and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.checks import duplicated, engine, fault, late, log, lost, oracle, phantom, readable, vacuity
+from harness.checks.case import Case
+from harness.model import CheckResult, Outcome
+
+CHECKS: dict[str, Callable[[Case], CheckResult]] = {
+    "vacuity": vacuity.check,
+    "fault": fault.check,
+    "log": log.check,
+    "oracle": oracle.check,
+    "engine": engine.check,
+    "lost": lost.check,
+    "duplicated": duplicated.check,
+    "phantom": phantom.check,
+    "readable": readable.check,
+    "late": late.check,
+}
+
+
+def run_all(case: Case) -> tuple[CheckResult, ...]:
+    """Every check, and one that raises is UNKNOWN: a broken checker must never let a run pass."""
+    return tuple(_guarded(name, check, case) for name, check in CHECKS.items())
+
+
+def _guarded(name: str, check: Callable[[Case], CheckResult], case: Case) -> CheckResult:
+    try:
+        return check(case)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the run must not pass because of it
+        sentence = f"the check itself broke: {type(error).__name__}: {error}"
+        return CheckResult(name, Outcome.UNKNOWN, sentence, word="broken check", blame="evidence")

@@ -1,0 +1,123 @@
+"""What a check gets to see: values only, put together by harness/judge.py from the files of a run.
+
+Nothing here or in any check reaches for Kafka, Redis, an engine or a workload; a check is a pure function of a Case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.lateness import NO_BATCH, LogEvents
+from harness.ledger import Cell, Difference, Expectation, Ledger
+from harness.model import BatchLog, Certificate, EngineReport, FaultReport, RunSpec, Witness
+
+EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Named:
+    """How many records are wrong in one way, and the names of the first ones."""
+
+    count: int = 0
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LogAudit:
+    """The tape against the Kafka log, record by record."""
+
+    planned: int
+    found: int
+    missing: Named
+    doubled: Named
+    foreign: Named
+    altered: Named
+
+
+@dataclass(frozen=True)
+class Stray:
+    """Something in the results that is no count of a known campaign."""
+
+    where: str
+    value: str
+    kind: str  # "campaign" | "number" | "key"
+
+
+@dataclass(frozen=True)
+class Observed:
+    """All that the results held."""
+
+    counts: Ledger
+    strays: tuple[Stray, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything known of one run at the time of judgement."""
+
+    spec: RunSpec
+    epoch_ms: int
+    campaign_names: tuple[str, ...]
+    sent: int
+    audit: LogAudit
+    tape_ledger: Ledger
+    log_ledger: Ledger
+    events: LogEvents
+    batch: NDArray[np.int64]
+    dropped: NDArray[np.bool_]
+    permitted: NDArray[np.bool_]
+    sent_late: NDArray[np.bool_]
+    expectation: Expectation
+    observed: Observed
+    drops_late: bool
+    batch_log: BatchLog | None
+    faults: tuple[FaultReport, ...]
+    engine: EngineReport
+    certificate: Certificate
+
+    @property
+    def differences(self) -> list[Difference]:
+        return self.expectation.differences(self.observed.counts)
+
+    def cell_name(self, cell: Cell) -> str:
+        clock = datetime.fromtimestamp(cell.window_ms / 1000, UTC).strftime("%H:%M:%S")
+        name = self.campaign_names[cell.campaign] if 0 <= cell.campaign < len(self.campaign_names) else "?"
+        since = (cell.window_ms - self.epoch_ms) / 1000
+        return f"campaign {cell.campaign} ({name[:8]}), window {clock} UTC ({since:+.0f} s)"
+
+    def rows_of(self, cell: Cell) -> NDArray[np.bool_]:
+        start = np.floor_divide(self.events.time_ms, self.spec.window_ms) * self.spec.window_ms
+        return np.asarray((self.events.campaign == cell.campaign) & (start == cell.window_ms) & ~self.dropped)
+
+    def witness(self, difference: Difference) -> Witness:
+        rows = self.rows_of(difference.cell)
+        interval = (
+            str(difference.must) if difference.must == difference.may else f"{difference.must} to {difference.may}"
+        )
+        ids = tuple(f"{int(i):012x}" for i in self.events.id[rows][:EXAMPLES])
+        batches = tuple(int(b) for b in np.unique(self.batch[rows]) if b != NO_BATCH)
+        touched = f"batches {join(batches)} touched it" if batches else "no batch log says which batches touched it"
+        return Witness(
+            cell=self.cell_name(difference.cell),
+            expected=interval,
+            seen=str(difference.seen),
+            detail=f"{difference.surplus:+d}; {touched}",
+            event_ids=ids,
+            batches=batches,
+        )
+
+    def witnesses(self, differences: Iterable[Difference]) -> tuple[Witness, ...]:
+        """The largest first: they say most about the cause."""
+        ranked = sorted(differences, key=lambda d: (-abs(d.surplus), d.cell))
+        return tuple(self.witness(d) for d in ranked[:EXAMPLES])
+
+
+def join(values: Iterable[object], limit: int = 8) -> str:
+    """`1, 2, 3 and 14 more`."""
+    shown = [str(v) for v in values]
+    return ", ".join(shown[:limit]) + (f" and {len(shown) - limit} more" if len(shown) > limit else "")

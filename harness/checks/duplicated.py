@@ -1,0 +1,49 @@
+"""Duplicated: a cell of a known window holds more than the Kafka log can explain.
+
+Where the engine's batch log is known, the surplus is held against what each batch put into the cells: if one batch
+explains all of it, that batch was counted again, and it is named together with the fault that made it run again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.checks.case import Case, join
+from harness.lateness import NO_BATCH
+from harness.ledger import Difference, Ledger
+from harness.model import CheckResult, Outcome
+
+
+def check(case: Case) -> CheckResult:
+    over = [d for d in case.differences if d.surplus > 0 and d.may > 0]
+    if not over:
+        return CheckResult("duplicated", Outcome.PASS, "no cell holds too many")
+    surplus = sum(d.surplus for d in over)
+    return CheckResult(
+        "duplicated",
+        Outcome.FAIL,
+        f"{surplus:,} events too many in {len(over):,} cells{_cause(case, over)}",
+        word="duplicated",
+        count=surplus,
+        blame="engine",
+        witnesses=case.witnesses(over),
+    )
+
+
+def _cause(case: Case, over: list[Difference]) -> str:
+    surplus = Ledger((d.cell, d.surplus) for d in over)
+    windows = join(sorted({case.cell_name(d.cell).split("window ")[1].split(" (")[0] for d in over}), 4)
+    for batch in np.unique(case.batch[case.batch != NO_BATCH]):
+        if _counts_of(case, int(batch)) == surplus:
+            return f": exactly batch {batch} once more{_why(case, int(batch))}, windows {windows}"
+    return f", windows {windows}"
+
+
+def _counts_of(case: Case, batch: int) -> Ledger:
+    rows = (case.batch == batch) & ~case.dropped
+    return Ledger.of_events(case.events.campaign[rows], case.events.time_ms[rows], case.spec.window_ms)
+
+
+def _why(case: Case, batch: int) -> str:
+    faults = [f for f in case.faults if f.landed and f.batch == batch and f.replayed]
+    return f", which was replayed after {faults[0].spec.text}" if faults else ""

@@ -1,0 +1,33 @@
+"""Stage one: the tape against the Kafka log. Did the producer or Kafka lose, double or change a record?
+
+A difference that no planned fault explains means that our own evidence is bad: UNKNOWN, and never the engine's fault.
+"""
+
+from __future__ import annotations
+
+from harness.checks.case import Case, Named
+from harness.model import CheckResult, Outcome, Witness
+
+WORDS = {"missing": "producer-lost", "doubled": "producer-dup", "foreign": "foreign", "altered": "altered"}
+
+
+def check(case: Case) -> CheckResult:
+    audit = case.audit
+    wrong: dict[str, Named] = {
+        kind: named for kind in WORDS if (named := getattr(audit, kind)).count
+    }
+    if not wrong:
+        return CheckResult("log", Outcome.PASS, f"all {audit.planned:,} planned records are in the Kafka log, once each")
+    parts = [f"{named.count:,} {kind}" for kind, named in wrong.items()]
+    return CheckResult(
+        "log",
+        Outcome.UNKNOWN,
+        f"of {audit.planned:,} planned records the Kafka log has {', '.join(parts)}",
+        word=WORDS[next(iter(wrong))],
+        count=sum(named.count for named in wrong.values()),
+        blame="producer or Kafka",
+        witnesses=tuple(
+            Witness(f"{kind} record", "once, as planned", kind, "event id or place in the log", named.examples)
+            for kind, named in wrong.items()
+        ),
+    )

@@ -1,0 +1,26 @@
+"""Lost: an event that is in the Kafka log, and was not late, is missing from its cell."""
+
+from __future__ import annotations
+
+from harness.checks.case import Case
+from harness.model import CheckResult, Outcome
+
+
+def check(case: Case) -> CheckResult:
+    short = [d for d in case.differences if d.surplus < 0]
+    if not short:
+        return CheckResult("lost", Outcome.PASS, "no cell holds too few")
+    missing = -sum(d.surplus for d in short)
+    if case.engine.state != "drained":
+        # What an engine has not reached is not lost, only unseen; the check `engine` fails the run.
+        sentence = f"{missing:,} events are unseen in {len(short):,} cells: the engine is {case.engine.state}"
+        return CheckResult("lost", Outcome.UNKNOWN, sentence, count=missing, blame="engine")
+    return CheckResult(
+        "lost",
+        Outcome.FAIL,
+        f"{missing:,} events are missing from {len(short):,} cells",
+        word="lost",
+        count=missing,
+        blame="engine",
+        witnesses=case.witnesses(short),
+    )

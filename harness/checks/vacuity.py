@@ -1,0 +1,35 @@
+"""Could this run have failed at all? If not, it proves nothing, and is UNKNOWN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.checks.case import Case
+from harness.model import CheckResult, Outcome
+
+
+def check(case: Case) -> CheckResult:
+    reasons = list(_reasons(case))
+    if reasons:
+        return CheckResult("vacuity", Outcome.UNKNOWN, "; ".join(reasons), word="vacuous", blame="evidence")
+    windows = len({cell.window_ms for cell in case.expectation.may})
+    return CheckResult(
+        "vacuity",
+        Outcome.PASS,
+        f"{len(case.events):,} countable events in {len(case.expectation.may):,} cells of {windows} windows",
+    )
+
+
+def _reasons(case: Case) -> Iterator[str]:
+    if not case.sent:
+        yield "nothing was sent"
+    if not case.audit.found:
+        yield "the Kafka log is empty"
+    elif not len(case.events):
+        yield "the Kafka log holds no event that has to be counted"
+    elif _newest_ms(case) < min(c.window_ms for c in case.log_ledger) + case.spec.window_ms:
+        yield "no window ever closed"
+
+
+def _newest_ms(case: Case) -> int:
+    return int(case.events.time_ms.max())

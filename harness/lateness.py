@@ -1,0 +1,81 @@
+"""Which events may be late, and which exactly were dropped. Pure: columns of the log in, boolean masks out.
+
+Two sources, in this order: the log and the declared lateness say which events *could* be dropped by an honest engine
+(`permitted`); the engine's own durable batch log says which ones *were* (`dropped`). The second may narrow the first,
+never widen it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.model import INDEX_BITS, MARK_SERVER, BatchLog
+
+NO_BATCH = -1
+
+
+@dataclass(frozen=True)
+class LogEvents:
+    """The countable events of the Kafka log, a row each, ordered by partition and offset."""
+
+    partition: NDArray[np.int16]
+    offset: NDArray[np.int64]
+    id: NDArray[np.int64]
+    campaign: NDArray[np.int64]
+    time_ms: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def window_end_ms(self, window_ms: int) -> NDArray[np.int64]:
+        return (np.floor_divide(self.time_ms, window_ms) + 1) * window_ms
+
+
+def permitted(events: LogEvents, window_ms: int, watermark_ms: int) -> NDArray[np.bool_]:
+    """Events that an engine which reads each partition in order, and the partitions at any pace, may find late.
+
+    An event may be late when some event that could have been read before it, which is any of another partition and
+    the earlier ones of its own, lies so far ahead that the watermark had passed the end of the event's window. The
+    harness' own marks make nothing late: the closing ones are sent when the engine has seen everything else.
+    """
+    lowest = np.iinfo(np.int64).min // 2
+    newest = np.full(len(events), lowest, dtype=np.int64)
+    times = np.where(events.id >> INDEX_BITS == MARK_SERVER, lowest, events.time_ms)
+    peaks = {int(p): int(times[events.partition == p].max()) for p in np.unique(events.partition)}
+    for p in peaks:
+        rows = np.flatnonzero(events.partition == p)
+        newest[rows] = np.maximum.accumulate(times[rows])
+        elsewhere = [peak for other, peak in peaks.items() if other != p]
+        if elsewhere:
+            newest[rows] = np.maximum(newest[rows], max(elsewhere))
+    return newest - watermark_ms >= events.window_end_ms(window_ms)
+
+
+def batch_of(events: LogEvents, log: BatchLog) -> NDArray[np.int64]:
+    """The batch that took each event: the smallest N whose end lies beyond the event's offset, else NO_BATCH."""
+    batches = sorted(log.batches, key=lambda b: b.batch)
+    result = np.full(len(events), NO_BATCH, dtype=np.int64)
+    if not batches:
+        return result
+    numbers = np.array([b.batch for b in batches], dtype=np.int64)
+    for p in np.unique(events.partition):
+        ends = np.array([b.ends.get(int(p), 0) for b in batches], dtype=np.int64)
+        rows = np.flatnonzero(events.partition == p)
+        index = np.searchsorted(ends, events.offset[rows], side="right")
+        inside = index < len(batches)
+        result[rows[inside]] = numbers[index[inside]]
+    return result
+
+
+def dropped(events: LogEvents, log: BatchLog, window_ms: int) -> NDArray[np.bool_]:
+    """Events that the engine dropped as late, by the rule of its own batch log."""
+    if not log.drops_late or not log.batches:
+        return np.zeros(len(events), dtype=np.bool_)
+    marks = {b.batch: b.drop_watermark_ms for b in log.batches}
+    marks[NO_BATCH] = np.iinfo(np.int64).min
+    taken, position = np.unique(batch_of(events, log), return_inverse=True)
+    watermark = np.array([marks[int(b)] for b in taken], dtype=np.int64)[position]
+    return np.asarray(events.window_end_ms(window_ms) <= watermark)

@@ -1,0 +1,109 @@
+"""Counts per cell, and what may be said of two sets of them. Pure; knows no engine and no store.
+
+A cell is (campaign index, window start in absolute ms). A `Ledger` holds one number per cell and forgets zeros, so that
+equal ledgers compare equal whatever way they were put together. An `Expectation` holds [must, may] per cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Cell(NamedTuple):
+    campaign: int
+    window_ms: int
+
+
+class Ledger(Mapping[Cell, int]):
+    """An immutable multiset of counted events, added and subtracted cell by cell."""
+
+    def __init__(self, counts: Mapping[Cell, int] | Iterable[tuple[Cell, int]] = ()) -> None:
+        pairs = counts.items() if isinstance(counts, Mapping) else counts
+        self._counts = {Cell(*cell): count for cell, count in pairs if count}
+
+    @classmethod
+    def of_events(cls, campaigns: NDArray[np.int64], times_ms: NDArray[np.int64], window_ms: int) -> Ledger:
+        """Count events, given as two columns, into tumbling windows."""
+        if not len(campaigns):
+            return cls()
+        windows = np.floor_divide(times_ms, window_ms)
+        low = int(windows.min())
+        width = int(windows.max()) - low + 1
+        codes, counts = np.unique(campaigns.astype(np.int64) * width + (windows - low), return_counts=True)
+        return cls(
+            (Cell(int(code) // width, (int(code) % width + low) * window_ms), int(count))
+            for code, count in zip(codes, counts, strict=True)
+        )
+
+    def __getitem__(self, cell: Cell) -> int:
+        return self._counts[cell]
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def count(self, cell: Cell) -> int:
+        return self._counts.get(cell, 0)
+
+    def shifted(self, by_ms: int) -> Ledger:
+        """The same counts with every window moved: how relative windows become absolute ones."""
+        return Ledger((Cell(cell.campaign, cell.window_ms + by_ms), count) for cell, count in self.items())
+
+    def __add__(self, other: Ledger) -> Ledger:
+        return self._merge(other, 1)
+
+    def __sub__(self, other: Ledger) -> Ledger:
+        return self._merge(other, -1)
+
+    def _merge(self, other: Ledger, sign: int) -> Ledger:
+        merged = dict(self._counts)
+        for cell, count in other.items():
+            merged[cell] = merged.get(cell, 0) + sign * count
+        return Ledger(merged)
+
+    @property
+    def total(self) -> int:
+        return sum(self._counts.values())
+
+    def __repr__(self) -> str:
+        return f"Ledger({len(self)} cells, {self.total} events)"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One cell whose count lies outside [must, may]. `surplus` is positive for too many, negative for too few."""
+
+    cell: Cell
+    must: int
+    may: int
+    seen: int
+
+    @property
+    def surplus(self) -> int:
+        return self.seen - (self.may if self.seen > self.may else self.must)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What each cell has to hold: at least `must`, at most `may`."""
+
+    must: Ledger
+    may: Ledger
+
+    @property
+    def slack(self) -> int:
+        """How many events could be missing unnoticed. Zero: the verdict is to the single event."""
+        return self.may.total - self.must.total
+
+    def differences(self, seen: Ledger) -> list[Difference]:
+        """Every cell outside its interval, also those that nobody expects, in order of window and campaign."""
+        cells = sorted(set(self.may) | set(seen), key=lambda cell: (cell.window_ms, cell.campaign))
+        candidates = (Difference(c, self.must.count(c), self.may.count(c), seen.count(c)) for c in cells)
+        return [difference for difference in candidates if not difference.must <= difference.seen <= difference.may]

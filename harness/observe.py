@@ -1,0 +1,84 @@
+"""Reads the results where a reader would see them: all of Redis, orphans included. Thin: it gives raw rows.
+
+What the rows mean is decided by the pure function `interpret`, so that a stored run can be judged again.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import redis
+
+from harness.checks.case import Observed, Stray
+from harness.ledger import Cell, Ledger
+
+MARKER_KEY = "streamgauge:marker"
+PAGE = 1000
+
+
+class Row(NamedTuple):
+    """One field of a hash, or one key of another kind (then without a field)."""
+
+    key: str
+    field: str
+    value: str
+    kind: str
+
+
+def scan(client: redis.Redis) -> list[Row]:
+    """Everything in the database but the ad table's strings, which are ours and many."""
+    keys = sorted(client.scan_iter(count=PAGE))
+    rows: list[Row] = []
+    for start in range(0, len(keys), PAGE):
+        page = keys[start : start + PAGE]
+        with client.pipeline(transaction=False) as pipe:
+            for key in page:
+                pipe.type(key)
+            kinds = pipe.execute()
+        hashes = [key for key, kind in zip(page, kinds, strict=True) if kind == "hash"]
+        rows += [Row(key, "", "", kind) for key, kind in zip(page, kinds, strict=True) if kind not in ("hash", "string")]
+        rows += [Row(key, "", "", "string") for key, kind in zip(page, kinds, strict=True) if kind == "string" and len(key) != 36]
+        with client.pipeline(transaction=False) as pipe:
+            for key in hashes:
+                pipe.hgetall(key)
+            for key, fields in zip(hashes, pipe.execute(), strict=True):
+                rows += [Row(key, field, value, "hash") for field, value in fields.items()]
+    return rows
+
+
+def counts_only(client: redis.Redis, campaign_names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The hashes of the known campaigns: the cheap look that a drain compares with the one before."""
+    with client.pipeline(transaction=False) as pipe:
+        for name in campaign_names:
+            pipe.hgetall(name)
+        return {name: fields for name, fields in zip(campaign_names, pipe.execute(), strict=True) if fields}
+
+
+def interpret(rows: Iterable[Row], campaign_index: Mapping[str, int], bookkeeping: Sequence[str]) -> Observed:
+    """Raw rows as counts per cell, and everything that is no count under its own name."""
+    ours = (MARKER_KEY, "campaigns", "updated:*", *bookkeeping)
+    counts: dict[Cell, int] = {}
+    strays: list[Stray] = []
+    for row in rows:
+        if any(fnmatch.fnmatchcase(row.key, pattern) for pattern in ours):
+            continue
+        where = f"{row.key}[{row.field}]" if row.field else row.key
+        campaign = campaign_index.get(row.key)
+        if row.kind != "hash":
+            strays.append(Stray(where, row.kind, "key"))
+        elif campaign is None:
+            strays.append(Stray(where, row.value, "campaign"))
+        elif (window := _whole(row.field)) is None or (count := _whole(row.value)) is None:
+            strays.append(Stray(where, row.value, "number"))
+        else:
+            counts[Cell(campaign, window)] = count
+    return Observed(Ledger(counts), tuple(strays))
+
+
+def _whole(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
