@@ -79,6 +79,7 @@ class Disorder:
     late_max_ms: int = 0
     duplicate_share: float = 0.0  # this share of slots sends an earlier event of the same server again
     duplicate_gap: int = 0  # ... from 1 up to so many slots back
+    duplicate_max_ms: int = 1000  # ... but none that was due longer ago than this
     silent_servers: int = 0  # so many servers fall silent
     silent_start_ms: int = 0  # ... at this time of the run (staggered a little by the seed)
     silent_ms: int = 0  # ... for this long, and come back with the whole backlog at once
@@ -93,7 +94,8 @@ class Disorder:
         behind = (self.delay_max_ms if self.delay_scale_ms else 0) + (self.late_max_ms if self.late_share else 0)
         silent = self.silent_ms if self.silent_servers else 0
         future = self.future_ms if self.future_share else 0
-        return behind + silent + future + self.skew_max_ms - self.skew_min_ms + 2 * self.clock_offset_ms
+        again = self.duplicate_max_ms if self.duplicate_share else 0
+        return behind + silent + future + again + self.skew_max_ms - self.skew_min_ms + 2 * self.clock_offset_ms
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,133 @@
+"""The dials of disorder as seeded, vectorised laws of one server's slots. Each dial has its own lane of draws, so
+turning one does not move what the others do.
+
+A slot is a place in a server's schedule. Disorder decides which event is sent in it (its own, or an earlier one once
+more), by how much that event's time differs from when it is due, and whether the record is an event at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.draws import Draws, Ints, Lane, below, between, fires, unit
+from harness.model import Disorder
+from workloads.ad_impressions.schema import POISON_KINDS
+
+PRESETS: dict[str, Disorder] = {
+    "none": Disorder(),
+    # The original's -w: skew 50 - rand[0, 99], one in 100,000 late by rand[0, 59999].
+    "yahoo": Disorder(skew_min_ms=-49, skew_max_ms=50, late_share=1e-5, late_min_ms=0, late_max_ms=59_999),
+    # Phones on bad networks: everything arrives inside the default watermark of 10 s, with 2 s left for the road.
+    "mobile": Disorder(delay_scale_ms=300, delay_max_ms=7_500, clock_offset_ms=200),
+    "late": Disorder(skew_min_ms=-49, skew_max_ms=50, late_share=0.005, late_min_ms=12_000, late_max_ms=60_000),
+    "storm": Disorder(
+        delay_scale_ms=300,
+        delay_max_ms=7_500,
+        skew_min_ms=-49,
+        skew_max_ms=50,
+        late_share=0.005,
+        late_min_ms=12_000,
+        late_max_ms=60_000,
+        duplicate_share=0.01,
+        duplicate_gap=200,
+        silent_servers=2,
+        silent_start_ms=8_000,
+        silent_ms=5_000,
+        clock_offset_ms=200,
+        future_share=0.0005,
+        future_ms=5_000,
+        poison_share=0.001,
+    ),
+}
+
+# Under these an engine that closes windows may drop late events; under the others it may not drop one.
+LATE_PRESETS = frozenset({"yahoo", "late", "storm"})
+
+_STAGGER_MS = 1000
+
+
+class ServerDisorder:
+    """What disorder does to one server."""
+
+    def __init__(self, dials: Disorder, seed: int, server: int, servers: int) -> None:
+        self.dials = dials
+        self._seed, self._server, self._servers = seed, server, servers
+
+    @cached_property
+    def clock_offset_ms(self) -> int:
+        reach = self.dials.clock_offset_ms
+        return int(between(self._lane("clock").one(), -reach, reach)[0])
+
+    @cached_property
+    def silence_us(self) -> tuple[int, int] | None:
+        """What is due from the first moment on is sent at the second one, as one backlog. None: never silent."""
+        if not (self.dials.silent_servers and self.dials.silent_ms) or self._server not in self._silent_servers():
+            return None
+        stagger = int(between(self._lane("stagger").one(), 0, min(_STAGGER_MS, self.dials.silent_ms // 4))[0])
+        start_us = (self.dials.silent_start_ms + stagger) * 1000
+        return start_us, start_us + self.dials.silent_ms * 1000
+
+    def copies(self, slots: Ints, due_us: Callable[[Ints], Ints]) -> tuple[NDArray[np.bool_], Ints]:
+        """Which slots send an earlier event once more, and the slot that each slot's event comes from.
+
+        Never a copy of a copy, so every event has one original and each copy carries its id.
+        """
+        if not (self.dials.duplicate_share and self.dials.duplicate_gap):
+            return np.zeros(len(slots), dtype=np.bool_), slots
+        copy = self._copies_at(slots)
+        at = slots[copy]
+        source = at - 1 - below(self._lane("duplicate gap").at(at), self.dials.duplicate_gap)
+        sound = source >= 0
+        source = np.maximum(source, 0)
+        sound &= ~self._copies_at(source)
+        sound &= due_us(at) - due_us(source) <= self.dials.duplicate_max_ms * 1000
+        origin = slots.copy()
+        origin[copy] = np.where(sound, source, at)
+        copy[copy] = sound
+        return copy, origin
+
+    def shift_ms(self, origins: Ints) -> Ints:
+        """By how much the event's time differs from when it was due."""
+        dials = self.dials
+        shift = np.full(len(origins), self.clock_offset_ms, dtype=np.int64)
+        if dials.skew_min_ms or dials.skew_max_ms:
+            shift += between(self._draws("skew", origins), dials.skew_min_ms, dials.skew_max_ms)
+        if dials.delay_scale_ms:
+            shift -= self._delay_ms(origins)
+        if dials.late_share:
+            late = fires(self._draws("late", origins), dials.late_share)
+            by_ms = between(self._draws("late by", origins[late]), dials.late_min_ms, dials.late_max_ms)
+            shift[late] -= by_ms
+        if dials.future_share:
+            shift[fires(self._draws("future", origins), dials.future_share)] += dials.future_ms
+        return shift
+
+    def poison(self, origins: Ints) -> NDArray[np.int8]:
+        """0 for an event, else the kind of record that is sent instead."""
+        kinds = np.zeros(len(origins), dtype=np.int8)
+        if self.dials.poison_share:
+            bad = fires(self._draws("poison", origins), self.dials.poison_share)
+            kinds[bad] = 1 + below(self._draws("poison kind", origins[bad]), len(POISON_KINDS) - 1)
+        return kinds
+
+    def _copies_at(self, slots: Ints) -> NDArray[np.bool_]:
+        return fires(self._draws("duplicate", slots), self.dials.duplicate_share)
+
+    def _delay_ms(self, origins: Ints) -> Ints:
+        """A heavy tail: scale * (1 / sqrt(u) - 1), cut."""
+        delay_ms = self.dials.delay_scale_ms * (1.0 / np.sqrt(unit(self._draws("delay", origins))) - 1.0)
+        return np.minimum(delay_ms, self.dials.delay_max_ms).astype(np.int64)
+
+    def _silent_servers(self) -> list[int]:
+        order = np.argsort(Lane.of(self._seed, "silent").at(np.arange(self._servers)), kind="stable")
+        return [int(server) for server in order[: self.dials.silent_servers]]
+
+    def _draws(self, name: str, slots: Ints) -> Draws:
+        return self._lane(name).at(slots)
+
+    def _lane(self, name: str) -> Lane:
+        return Lane.of(self._seed, self._server, name)

@@ -1,0 +1,132 @@
+"""Offered rate over time as a pure cumulative function; event n is due at its inverse.
+
+A profile is a chain of straight lines. Its integral is piecewise quadratic and has an inverse in closed form, so the
+due time of any event is known without knowing the events before it. Nothing here knows who sends, or how.
+Only + - * / and sqrt decide, which IEEE 754 rounds exactly: the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.model import Segment
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# A sum of areas that should be a whole number of events may come out a hair above it; that hair is no event.
+_HAIR = 1e-6
+
+
+class Profile:
+    """The cumulative rate of a chain of segments."""
+
+    def __init__(self, segments: tuple[Segment, ...]) -> None:
+        segments = tuple(segment for segment in segments if segment.duration_ms > 0)
+        self._length_us = np.array([s.duration_ms * 1000 for s in segments], dtype=np.int64)
+        self._start_us = np.concatenate(([0], np.cumsum(self._length_us)))
+        self._rate = np.array([s.start_per_s for s in segments], dtype=np.float64) / 1e6  # events per us
+        end_rate = np.array([s.end_per_s for s in segments], dtype=np.float64) / 1e6
+        self._slope = (end_rate - self._rate) / self._length_us
+        areas = [s.duration_ms * (s.start_per_s + s.end_per_s) / 2000.0 for s in segments]
+        self._events = np.concatenate(([0.0], np.cumsum(areas)))
+
+    @cached_property
+    def total(self) -> int:
+        return int(np.ceil(self._events[-1] - _HAIR))
+
+    @cached_property
+    def duration_ms(self) -> int:
+        return int(self._start_us[-1]) // 1000
+
+    def cumulative(self, t_us: Ints) -> Floats:
+        """How many events are due before each moment, as a fraction of events too."""
+        t = np.clip(t_us, 0, self._start_us[-1])
+        segment = np.clip(np.searchsorted(self._start_us, t, side="right") - 1, 0, len(self._rate) - 1)
+        within = (t - self._start_us[segment]).astype(np.float64)
+        events = self._events[segment] + within * (self._rate[segment] + within * self._slope[segment] / 2.0)
+        return np.minimum(events, self._events[segment + 1])
+
+    def inverse(self, n: Ints) -> Ints:
+        """When each event is due, in whole microseconds. In a stretch of rate zero nothing is due."""
+        if len(self._rate) == 1:
+            return self._within(n.astype(np.float64), 0)
+        segment = np.clip(np.searchsorted(self._events, n, side="right") - 1, 0, len(self._rate) - 1)
+        return self._within(n.astype(np.float64) - self._events[segment], segment)
+
+    def _within(self, events: Floats, segment: NDArray[np.intp] | int) -> Ints:
+        """Solves rate * t + slope * t^2 / 2 = events, in the form that is stable for every slope, also none."""
+        rate, slope = self._rate[segment], self._slope[segment]
+        root = np.sqrt(np.maximum(rate * rate + 2.0 * slope * events, 0.0))
+        divisor = rate + root
+        t_us = np.divide(2.0 * events, divisor, out=np.zeros_like(events), where=divisor > 0.0).astype(np.int64)
+        return self._start_us[segment] + np.clip(t_us, 0, self._length_us[segment] - 1)
+
+    def first_due_at(self, t_us: Ints) -> Ints:
+        """The first event that is due at or after each moment; `total` if there is none. Exact against `inverse`."""
+        n = np.clip(np.ceil(self.cumulative(t_us)).astype(np.int64), 0, self.total)
+        while (early := (n < self.total) & (self.inverse(n) < t_us)).any():
+            n = n + early
+        while (late := (n > 0) & (self.inverse(n - 1) >= t_us)).any():
+            n = n - late
+        return n
+
+
+def steady(rate_per_s: float, duration_ms: int) -> tuple[Segment, ...]:
+    return (Segment(duration_ms, rate_per_s, rate_per_s),)
+
+
+def ramp(rate_per_s: float, duration_ms: int, start_per_s: float = 0.0) -> tuple[Segment, ...]:
+    """A straight line up (or down) to the rate."""
+    return (Segment(duration_ms, start_per_s, rate_per_s),)
+
+
+def steps(rate_per_s: float, duration_ms: int, count: int = 5) -> tuple[Segment, ...]:
+    """A staircase whose last step is the rate."""
+    return tuple(_flat(length, rate_per_s * (i + 1) / count) for i, length in enumerate(_split(duration_ms, count)))
+
+
+def burst(rate_per_s: float, duration_ms: int, factor: float = 5.0, burst_ms: int = 0) -> tuple[Segment, ...]:
+    """Steady, but in the middle `factor` times as much; a tenth of the duration unless told."""
+    length = burst_ms or max(1, duration_ms // 10)
+    before, after = _split(duration_ms - length, 2)
+    return (_flat(before, rate_per_s), _flat(length, rate_per_s * factor), _flat(after, rate_per_s))
+
+
+def square(
+    rate_per_s: float, duration_ms: int, low_per_s: float = 0.0, half_period_ms: int = 5000
+) -> tuple[Segment, ...]:
+    """High and low in turn, beginning high."""
+    starts = range(0, duration_ms, half_period_ms)
+    rates = (rate_per_s, low_per_s)
+    return tuple(_flat(min(half_period_ms, duration_ms - at), rates[i % 2]) for i, at in enumerate(starts))
+
+
+def pause_and_drain(rate_per_s: float, duration_ms: int, pause_ms: int = 0) -> tuple[Segment, ...]:
+    """Nothing in the middle, so that an engine can catch up and must not close what is still to come."""
+    length = pause_ms or max(1, duration_ms // 3)
+    before, after = _split(duration_ms - length, 2)
+    return (_flat(before, rate_per_s), _flat(length, 0.0), _flat(after, rate_per_s))
+
+
+PROFILES: dict[str, Callable[..., tuple[Segment, ...]]] = {
+    "steady": steady,
+    "ramp": ramp,
+    "steps": steps,
+    "burst": burst,
+    "square": square,
+    "pause-and-drain": pause_and_drain,
+}
+
+
+def _flat(duration_ms: int, rate_per_s: float) -> Segment:
+    return Segment(duration_ms, rate_per_s, rate_per_s)
+
+
+def _split(duration_ms: int, parts: int) -> list[int]:
+    """Whole milliseconds as equal as can be, with the right sum."""
+    return [duration_ms * (i + 1) // parts - duration_ms * i // parts for i in range(parts)]

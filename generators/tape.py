@@ -1,0 +1,201 @@
+"""The sealed plan of all events: a pure function of (spec, server, slot). Never stored: any part is made when needed.
+
+Server s sends the events s, s + servers, s + 2 * servers, ... of the profile, each in its own slot. Slots are sent in
+slices: all slots of a server whose intended time lies in one stretch of `slice_ms`, into one partition, when the
+stretch is over, so that no event is ever sent before its intended time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.disorder import ServerDisorder
+from generators.draws import Ints, Lane
+from generators.profiles import Profile
+from harness.model import INDEX_BITS, TapeSpec
+from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, PAGES, USERS
+
+# Small enough for a block's columns to stay in the cache, large enough for numpy's overhead to vanish.
+BLOCK = 1 << 15
+
+_AUDIENCE = USERS * PAGES * len(AD_TYPES)
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events as columns, one row per slot."""
+
+    server: int
+    id: NDArray[np.uint64]  # of the event, so a copy has the id of its original
+    slot: Ints
+    intended_us: Ints
+    event_time_rel_ms: Ints
+    partition: NDArray[np.int16]
+    ad: NDArray[np.int32]
+    ad_type: NDArray[np.int8]
+    event_type: NDArray[np.int8]
+    user: NDArray[np.int8]
+    page: NDArray[np.int8]
+    poison: NDArray[np.int8]  # 0: an event; else which of schema.POISON_KINDS
+    duplicate: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.slot)
+
+    def columns(self) -> tuple[NDArray[np.generic], ...]:
+        return (
+            self.id,
+            self.slot,
+            self.intended_us,
+            self.event_time_rel_ms,
+            self.partition,
+            self.ad,
+            self.ad_type,
+            self.event_type,
+            self.user,
+            self.page,
+            self.poison,
+            self.duplicate,
+        )
+
+
+class Tape:
+    """The plan of one run."""
+
+    def __init__(self, spec: TapeSpec) -> None:
+        self.spec = spec
+        self.profile = Profile(spec.profile)
+        self.total = self.profile.total
+        self._slice_us = spec.slice_ms * 1000
+        self._ads = spec.campaigns * spec.ads_per_campaign
+        self._servers: dict[int, tuple[ServerDisorder, Lane]] = {}
+
+    def server_total(self, server: int) -> int:
+        return max(0, -(-(self.total - server) // self.spec.servers))
+
+    def events(self, server: int, slots: Ints) -> Events:
+        disorder, content = self._server(server)
+        copy, origin = disorder.copies(slots, lambda some: self._due_us(server, some))
+        due_us = self._due_us(server, slots)
+        intended_us = _after_silence(due_us, disorder.silence_us)
+        origin_due_us = self._due_us(server, origin) if copy.any() else due_us
+        draws = content.at(origin)
+        ad = ((draws >> np.uint64(32)) * np.uint64(self._ads)) >> np.uint64(32)
+        rest = ((draws & np.uint64(0xFFFFFFFF)) * np.uint64(_AUDIENCE * len(EVENT_TYPES))) >> np.uint64(32)
+        event_type, rest = _take(rest.astype(np.uint32), _AUDIENCE)
+        ad_type, rest = _take(rest, USERS * PAGES)
+        user, page = _take(rest, PAGES)
+        return Events(
+            server=server,
+            id=origin.astype(np.uint64) | np.uint64(server << INDEX_BITS),
+            slot=slots,
+            intended_us=intended_us,
+            event_time_rel_ms=origin_due_us // 1000 + disorder.shift_ms(origin),
+            partition=((intended_us // self._slice_us + server) % self.spec.partitions).astype(np.int16),
+            ad=ad.astype(np.int32),
+            ad_type=ad_type.astype(np.int8),
+            event_type=event_type.astype(np.int8),
+            user=user.astype(np.int8),
+            page=page.astype(np.int8),
+            poison=disorder.poison(origin),
+            duplicate=copy,
+        )
+
+    @cached_property
+    def slice_count(self) -> int:
+        last = [self._last_intended_us(server) for server in range(min(self.spec.servers, self.total))]
+        return max(last, default=-1) // self._slice_us + 1
+
+    @cached_property
+    def duration_ms(self) -> int:
+        """Until the end of the profile, or until the last slice is due if a silent server comes back after that."""
+        return max(self.profile.duration_ms, self.slice_count * self.spec.slice_ms)
+
+    def slice_range(self, server: int, j: int) -> tuple[int, int]:
+        """The slots [lo, hi) of one slice. Together the slices hold every slot once."""
+        lo, hi = self._first_slots(server, np.array([j, j + 1], dtype=np.int64))
+        return int(lo), int(hi)
+
+    def slice_ranges(self, server: int) -> Ints:
+        """The slots of all slices of a server at once: slice j holds [ranges[j], ranges[j + 1])."""
+        return self._first_slots(server, np.arange(self.slice_count + 1, dtype=np.int64))
+
+    def slice_due_us(self, j: int) -> int:
+        """When a slice may be sent: at its end."""
+        return (j + 1) * self._slice_us
+
+    def slice_partition(self, server: int, j: int) -> int:
+        return (j + server) % self.spec.partitions
+
+    def blocks(self, size: int = BLOCK) -> Iterator[Events]:
+        """All slots, server by server. Memory stays that of one block."""
+        for server in range(self.spec.servers):
+            total = self.server_total(server)
+            for lo in range(0, total, size):
+                yield self.events(server, np.arange(lo, min(lo + size, total), dtype=np.int64))
+
+    @cached_property
+    def event_time_bounds_rel_ms(self) -> tuple[int, int]:
+        """No event's time lies outside [first, last]."""
+        dials = self.spec.disorder
+        behind = (dials.delay_max_ms if dials.delay_scale_ms else 0) + (dials.late_max_ms if dials.late_share else 0)
+        ahead = dials.future_ms if dials.future_share else 0
+        first = dials.skew_min_ms - behind - dials.clock_offset_ms
+        return first, self.profile.duration_ms + dials.skew_max_ms + dials.clock_offset_ms + ahead
+
+    def digest(self) -> str:
+        """Names the tape: equal digests, equal tapes, whatever made them."""
+        seal = hashlib.blake2b(json.dumps(asdict(self.spec), sort_keys=True).encode(), digest_size=16)
+        for block in self.blocks(BLOCK):
+            for column in block.columns():
+                seal.update(column.astype(column.dtype.newbyteorder("<"), copy=False).tobytes())
+        return seal.hexdigest()
+
+    def _server(self, server: int) -> tuple[ServerDisorder, Lane]:
+        if server not in self._servers:
+            spec = self.spec
+            disorder = ServerDisorder(spec.disorder, spec.seed, server, spec.servers)
+            self._servers[server] = disorder, Lane.of(spec.seed, server, "content")
+        return self._servers[server]
+
+    def _due_us(self, server: int, slots: Ints) -> Ints:
+        return self.profile.inverse(slots * self.spec.servers + server)
+
+    def _last_intended_us(self, server: int) -> int:
+        last = self._due_us(server, np.array([self.server_total(server) - 1], dtype=np.int64))
+        return int(_after_silence(last, self._server(server)[0].silence_us)[0])
+
+    def _first_slots(self, server: int, slices: Ints) -> Ints:
+        """The first slot of a server that is intended at or after the beginning of each slice."""
+        begin_us = _before_silence(slices * self._slice_us, self._server(server)[0].silence_us)
+        slots = -(-(self.profile.first_due_at(begin_us) - server) // self.spec.servers)
+        return np.clip(slots, 0, self.server_total(server))
+
+
+def _after_silence(due_us: Ints, silence_us: tuple[int, int] | None) -> Ints:
+    """A silent server sends at the end of its silence what was due within it."""
+    if silence_us is None:
+        return due_us
+    start, end = silence_us
+    return np.where((due_us >= start) & (due_us < end), end, due_us)
+
+
+def _before_silence(intended_us: Ints, silence_us: tuple[int, int] | None) -> Ints:
+    """The other way round: the earliest due time of what is intended at or after a moment."""
+    if silence_us is None:
+        return intended_us
+    start, end = silence_us
+    return np.where((intended_us > start) & (intended_us <= end), start, intended_us)
+
+
+def _take(mixed: NDArray[np.uint32], base: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Splits mixed = first * base + rest."""
+    first = mixed // np.uint32(base)
+    return first, mixed - first * np.uint32(base)

@@ -1,0 +1,1 @@
+"""What is asked of an engine: one folder per workload."""
