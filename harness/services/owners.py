@@ -1,0 +1,227 @@
+"""Who owns which process and folder on this machine, so that nothing outlives its owner and no sibling is touched.
+
+An owner is one harness process. What it starts carries its mark in the environment, which grandchildren inherit. The
+environment alone is not enough (a process that sets its own title, as redis-server does, overwrites it), so the owner
+also keeps a ledger on disk: one small file for each child and each folder that is to be deleted. `sweep` ends and
+deletes exactly what belongs to owners that are no longer alive.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import shutil
+import signal
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from harness.model import HarnessError
+from harness.wait import wait_until
+
+OWNER_VARIABLE = "STREAMGAUGE_OWNER"
+SWEEP_DEADLINE_S = 20.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that an owner has: a child process (pid and start) or a folder."""
+
+    owner: str
+    machine: str
+    name: str
+    pid: int = 0
+    start: str = ""
+    folder: str = ""
+
+
+def state_folder() -> Path:
+    """Where streamgauge keeps what must be found again by the next command."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    folder = Path(base) / "streamgauge"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def start_of(pid: int) -> str:
+    """When a process started, as a text that stays the same for its whole life; "" when there is no such process.
+
+    On Linux in ticks since the boot: psutil's wall-clock time moves when the clock is set, and would make the living
+    look dead.
+    """
+    try:
+        if sys.platform != "linux":
+            return f"{psutil.Process(pid).create_time():.3f}"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError, psutil.Error):
+        return ""
+
+
+def owner_mark() -> str:
+    """This process as an owner: `<pid>:<start>`."""
+    return f"{os.getpid()}:{start_of(os.getpid())}"
+
+
+def is_alive(owner: str) -> bool:
+    """Whether the process of a mark still lives: the same pid alone may be somebody else by now."""
+    pid, _, start = owner.partition(":")
+    if not pid.isdigit() or start_of(int(pid)) != start:
+        return False
+    with suppress(psutil.Error):
+        return psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def environment_of(process: psutil.Process) -> dict[str, str]:
+    """The environment a process was started with; empty when it is gone or not ours to see."""
+    try:
+        return process.environ()
+    except (psutil.Error, OSError):
+        return {}
+
+
+def is_running(process: psutil.Process) -> bool:
+    """Alive and not a zombie (which is dead and only waits to be counted)."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def enter_child(name: str, pid: int) -> Path:
+    """Note a child in the ledger; delete the returned file when the child is gone."""
+    return _write(Entry(owner_mark(), _machine(), name, pid=pid, start=start_of(pid)))
+
+
+def lease_folder(path: Path) -> Path:
+    """Make `path` a folder that belongs to this owner until `release_folder`, or until the sweep after its death.
+
+    It is private (0700), and it must be new or empty, because all of it will be deleted.
+    """
+    path = path.absolute()
+    if path.exists() and any(path.iterdir()):
+        raise HarnessError(f"{path} was to become a folder of ours, but it holds files already. Choose another one.")
+    _write(Entry(owner_mark(), _machine(), path.name, folder=str(path)))
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def release_folder(path: Path) -> None:
+    """Delete a folder of this owner, and its entry."""
+    path = path.absolute()
+    shutil.rmtree(path, ignore_errors=True)
+    for file, entry in _entries():
+        if entry.folder == str(path) and entry.owner == owner_mark():
+            file.unlink(missing_ok=True)
+
+
+def release_all() -> None:
+    """Delete every folder that this owner still has."""
+    for _, entry in _entries():
+        if entry.folder and entry.owner == owner_mark():
+            release_folder(Path(entry.folder))
+
+
+def sweep() -> list[str]:
+    """End the processes and delete the folders of dead owners; says what it did, a sentence each.
+
+    A living owner's things are never touched. Two sweeps at once wait for each other.
+    """
+    done: list[str] = []
+    with locked("sweep"):
+        entries = [(file, entry) for file, entry in _entries() if entry.machine == _machine()]
+        orphaned = [(file, entry) for file, entry in entries if not is_alive(entry.owner)]
+        _end_orphans([entry for _, entry in orphaned], done)
+        for file, entry in orphaned:
+            if entry.folder and Path(entry.folder).exists():
+                shutil.rmtree(entry.folder, ignore_errors=True)
+                done.append(f"Deleted {entry.folder}, which a run that is no longer alive left behind.")
+            file.unlink(missing_ok=True)
+    return done
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """One process at a time; the lock goes with the process that holds it."""
+    with (state_folder() / f"{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _end_orphans(entries: list[Entry], done: list[str]) -> None:
+    """Kill until none is left: one may have been forking while we looked."""
+    told: set[int] = set()
+
+    def none_left() -> bool:
+        orphans = _orphans(entries)
+        for process in orphans:
+            if process.pid not in told:
+                told.add(process.pid)
+                done.append(f"Ended {_describe(process)}, which a run that is no longer alive left behind.")
+            with suppress(psutil.Error):
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+        return not orphans
+
+    wait_until(
+        none_left,
+        deadline_s=SWEEP_DEADLINE_S,
+        what="the processes of a dead run to end",
+        state=lambda: ", ".join(_describe(process) for process in _orphans(entries)),
+    )
+
+
+def _orphans(entries: list[Entry]) -> list[psutil.Process]:
+    noted = {(entry.pid, entry.start) for entry in entries if entry.pid}
+    alive: dict[str, bool] = {}
+
+    def is_orphan(process: psutil.Process) -> bool:
+        mark = environment_of(process).get(OWNER_VARIABLE, "")
+        if mark and mark not in alive:
+            alive[mark] = is_alive(mark)
+        return (process.pid, start_of(process.pid)) in noted or (bool(mark) and not alive[mark])
+
+    return [process for process in psutil.process_iter() if is_orphan(process) and is_running(process)]
+
+
+def _describe(process: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return f"process {process.pid} ({process.name()})"
+    return f"process {process.pid}"
+
+
+def _machine() -> str:
+    """Where a pid means something: a state folder may be shared by hosts (home on a network) and by containers."""
+    try:
+        return f"{platform.node()} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return platform.node()
+
+
+def _ledger() -> Path:
+    folder = state_folder() / "ledger"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _write(entry: Entry) -> Path:
+    """Whole or not at all: a sweep of somebody else may be reading."""
+    file = _ledger() / f"{uuid.uuid4().hex}.json"
+    draft = file.with_suffix(".draft")
+    draft.write_text(json.dumps(asdict(entry)))
+    return draft.replace(file)
+
+
+def _entries() -> list[tuple[Path, Entry]]:
+    found = []
+    for file in _ledger().glob("*.json"):
+        with suppress(OSError, ValueError, TypeError):
+            found.append((file, Entry(**json.loads(file.read_text()))))
+    return found

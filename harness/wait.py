@@ -1,0 +1,45 @@
+"""Waiting on a predicate with a deadline: the one way in which anything here waits for the world.
+
+A wait that gives up says what it waited for, for how long, and what it saw last; a bare time-out helps nobody.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from harness.model import HarnessError
+
+T = TypeVar("T")
+
+
+class DeadlinePassed(HarnessError):  # noqa: N818  (it is what happened)
+    """What was waited for did not come in time."""
+
+
+def wait_until(
+    predicate: Callable[[], T | None],
+    *,
+    deadline_s: float,
+    what: str,
+    state: Callable[[], str] | None = None,
+    every_s: float = 0.05,
+    now_s: Callable[[], float] = time.monotonic,
+    sleep_s: Callable[[float], None] = time.sleep,
+) -> T:
+    """The first true value of `predicate`; it is asked at least once, and once more when the deadline has come.
+
+    `what` finishes the sentence "waited for ..."; `state` tells what was seen. Clock and sleep are for hand-cranked
+    clocks.
+    """
+    start = now_s()
+    while True:
+        left = deadline_s - (now_s() - start)
+        value = predicate()
+        if value:
+            return value
+        if left <= 0:
+            seen = f" Seen last: {state()}" if state else ""
+            raise DeadlinePassed(f"Waited {deadline_s:g} s for {what}, in vain.{seen}")
+        sleep_s(min(every_s, left))
