@@ -1,0 +1,67 @@
+"""What an engine is told: one JSON file, whose path replaces `{config}` in its command.
+
+The file may hold secrets (Kafka's and Redis' passwords): it is readable by its owner only, and lies in a private
+folder, never in the run's directory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.model import KafkaAddress, RedisAddress
+
+
+@dataclass(frozen=True)
+class EngineConfig:
+    """One run's orders to its engine. The same file serves the first start and every restart."""
+
+    run: str
+    kafka: KafkaAddress = field(repr=False)
+    topic: str
+    redis: RedisAddress = field(repr=False)
+    window_ms: int
+    watermark_ms: int
+    checkpoint: str  # folder
+    progress_path: str
+    crash_path: str
+    sink: str
+    trigger: str = "0 seconds"
+    master: str = "local[*]"
+    options: Mapping[str, str] = field(default_factory=dict)  # --conf k=v
+    jars: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "run": self.run,
+            "kafka": {
+                "bootstrap": self.kafka.bootstrap,
+                "java": dict(self.kafka.java),
+                "librdkafka": dict(self.kafka.librdkafka),
+            },
+            "topic": self.topic,
+            "redis": self.redis.url,
+            "window_ms": self.window_ms,
+            "watermark_ms": self.watermark_ms,
+            "checkpoint": self.checkpoint,
+            "progress_path": self.progress_path,
+            "crash_path": self.crash_path,
+            "sink": self.sink,
+            "trigger": self.trigger,
+            "master": self.master,
+            "options": dict(self.options),
+            "jars": list(self.jars),
+        }
+
+    def write(self, folder: Path) -> Path:
+        """Write it for its owner's eyes only, from the first byte on."""
+        path = folder / "engine.json"
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(self.as_json(), file, indent=1)
+        return path

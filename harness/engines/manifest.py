@@ -1,0 +1,232 @@
+"""Manifests: how an engine is started and what it claims, read from TOML.
+
+    id = "mine"
+    command = ["{python}", "job.py", "{config}"]
+
+    [[sinks]]
+    name = "default"
+    late = "drop"
+    guarantee = "exactly-once"
+
+A manifest is written by people who did not write this program, so that each mistake is answered by a sentence that
+names the file, the key, the value, what is allowed and the nearest right word.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+from harness.model import EngineManifest, SinkClaim, UsageError
+
+HERE = Path(__file__).parent
+JOBS = HERE.parent.parent / "workloads" / "ad_impressions" / "jobs"
+
+# The engines that come with the program. Add one: a folder, and its line here. (`fake` has no process: the CLI's.)
+SHIPPED = {name: HERE / name / "manifest.toml" for name in ("reference", "spark")}
+
+PLACEHOLDERS = ("config", "home", "job", "python")
+LATE = ("drop", "keep")
+GUARANTEES = ("exactly-once", "at-least-once", "at-most-once", "none")
+CRASH_POINTS = ("c1", "c2", "c3", "c4")
+EVIDENCE = ("none", "spark-checkpoint")
+
+
+class _ManifestError(Exception):
+    """A mistake in one place of a manifest; `load` adds which manifest."""
+
+
+def load(engine: str) -> EngineManifest:
+    """The manifest of a shipped engine by its id, or of anybody's by the path of its file or folder."""
+    shipped = engine in SHIPPED
+    path = SHIPPED[engine] if shipped else _find(engine)
+    try:
+        manifest = _manifest(_toml(path), path.resolve().parent, shipped=shipped)
+        _check_command(manifest)
+    except _ManifestError as wrong:
+        raise UsageError(f"The manifest {path}: {wrong}") from wrong
+    return manifest
+
+
+def job_path(engine: str) -> Path:
+    """The job that comes with the program for an engine of this id; what `{job}` stands for."""
+    return JOBS / f"{engine}.py"
+
+
+def _check_command(manifest: EngineManifest) -> None:
+    """What can be known before anything is started: the program exists, and so does the job it names."""
+    if any("{job}" in word for word in manifest.command) and not job_path(manifest.id).is_file():
+        jobs = ", ".join(sorted(SHIPPED))
+        raise _ManifestError(
+            f"command uses {{job}}, but no job for id = {manifest.id!r} comes with this program "
+            f"(there are {jobs}); write the path of your own job, such as '{{home}}/job.py'."
+        )
+    program = manifest.command[0].replace("{home}", manifest.home)
+    if "{" in program or shutil.which(program) or (Path(manifest.home) / program).is_file():
+        return
+    raise _ManifestError(
+        f"command[0] = {program!r} is not a program: it is neither on PATH nor a file in {manifest.home}."
+    )
+
+
+def _find(engine: str) -> Path:
+    path = Path(engine).expanduser()
+    if path.is_dir():
+        path /= "manifest.toml"
+    if path.is_file():
+        return path
+    if "/" in engine or engine.endswith(".toml"):
+        raise UsageError(
+            f"There is no manifest {path}. An engine is an id ({', '.join(SHIPPED)}) or the path of a "
+            "manifest.toml or of a folder that holds one."
+        )
+    raise UsageError(
+        f"Unknown engine {engine!r}: the ids are {', '.join(SHIPPED)}"
+        f"{_nearest(engine, SHIPPED)}. Somebody's own engine is the path of its manifest.toml."
+    )
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _ManifestError(f"it can't be read ({error.strerror}); give a file that you may read.") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise _ManifestError(f"it is not TOML: {error}.") from error
+
+
+def _manifest(table: Mapping[str, Any], home: Path, *, shipped: bool) -> EngineManifest:
+    values = _read(table, MANIFEST_KEYS, where="")
+    sinks = tuple(
+        SinkClaim(**_read(sink, SINK_KEYS, where=f"sinks[{index}].")) for index, sink in enumerate(values.pop("sinks"))
+    )
+    names = [sink.name for sink in sinks]
+    if doubled := {name for name in names if names.count(name) > 1}:
+        raise _ManifestError(f"the sink name {min(doubled)!r} stands twice; give each sink a name of its own.")
+    return EngineManifest(**values, sinks=sinks, home=str(home), shipped=shipped)
+
+
+# Each reader takes (key, value) and gives the value as the model wants it, or raises _ManifestError.
+_Reader = Callable[[str, Any], Any]
+
+
+def _read(table: Any, keys: Mapping[str, tuple[_Reader, bool]], *, where: str) -> dict[str, Any]:
+    if not isinstance(table, dict):
+        raise _expected(where.rstrip("."), table, "a table of keys")
+    for key in table:
+        if key not in keys:
+            raise _ManifestError(
+                f"unknown key {where + key!r} (= {table[key]!r}); the keys are {', '.join(sorted(keys))}"
+                f"{_nearest(key, keys)}."
+            )
+    for key, (_, required) in keys.items():
+        if required and key not in table:
+            raise _ManifestError(f"the key {where + key!r} is missing.")
+    return {key: keys[key][0](where + key, value) for key, value in table.items()}
+
+
+def _expected(key: str, value: object, allowed: str) -> _ManifestError:
+    return _ManifestError(f"{key} = {value!r} is not right: {allowed} is expected.")
+
+
+def _nearest(word: str, words: Any) -> str:
+    close = get_close_matches(word, list(words), n=1)
+    return f" (nearest: {close[0]!r})" if close else ""
+
+
+def _text(key: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise _expected(key, value, "a non-empty text")
+    return value
+
+
+def _flag(key: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _expected(key, value, "true or false")
+    return value
+
+
+def _seconds(key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise _expected(key, value, "a number of seconds above 0")
+    return float(value)
+
+
+def _texts(key: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise _expected(key, value, "a list of texts")
+    return tuple(_text(f"{key}[{index}]", item) for index, item in enumerate(value))
+
+
+def _one_of(*words: str) -> _Reader:
+    def read(key: str, value: Any) -> str:
+        if value not in words:
+            raise _expected(key, value, f"one of {', '.join(words)}{_nearest(str(value), words)}")
+        return str(value)
+
+    return read
+
+
+def _some_of(*words: str) -> _Reader:
+    def read(key: str, value: Any) -> tuple[str, ...]:
+        return tuple(_one_of(*words)(f"{key}[{index}]", item) for index, item in enumerate(_texts(key, value)))
+
+    return read
+
+
+def _environment(key: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise _expected(key, value, "a table of texts")
+    return {name: _text(f"{key}.{name}", text) for name, text in value.items()}
+
+
+def _command(key: str, value: Any) -> tuple[str, ...]:
+    words = _texts(key, value)
+    if not words:
+        raise _expected(key, value, "a list with the program and its arguments")
+    for word in words:
+        for name in _placeholders(key, word):
+            if name not in PLACEHOLDERS:
+                allowed = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
+                raise _expected(key, word, f"no placeholder but {allowed}{_nearest(name, PLACEHOLDERS)}")
+    return words
+
+
+def _placeholders(key: str, word: str) -> list[str]:
+    try:
+        return [name for _, name, _, _ in Formatter().parse(word) if name is not None]
+    except ValueError as error:
+        raise _expected(key, word, f"a brace that is no placeholder written twice ({error}), so it") from error
+
+
+def _sinks(key: str, value: Any) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        raise _expected(key, value, "at least one [[sinks]] table")
+    return value
+
+
+SINK_KEYS: Mapping[str, tuple[_Reader, bool]] = {
+    "name": (_text, True),
+    "late": (_one_of(*LATE), True),
+    "guarantee": (_one_of(*GUARANTEES), True),
+    "crash_points": (_some_of(*CRASH_POINTS), False),
+    "bookkeeping": (_texts, False),
+}
+
+MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
+    "id": (_text, True),
+    "command": (_command, True),
+    "sinks": (_sinks, True),
+    "evidence": (_one_of(*EVIDENCE), False),
+    "progress": (_flag, False),
+    "resumes": (_flag, False),
+    "ready_s": (_seconds, False),
+    "drain_s": (_seconds, False),
+    "env": (_environment, False),
+    "ivy": (_text, False),
+}

@@ -1,0 +1,199 @@
+"""An engine as child processes: started from its manifest, told by one file, watched by its files.
+
+It works for any program that obeys four rules: the path of a JSON file tells it what to do, SIGTERM ends it cleanly,
+SIGKILL may come at any moment, and started again with the same file it goes on where it was. Progress, crash points
+and a readable checkpoint are welcome and optional.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.engines.base import Reached
+from harness.engines.config import EngineConfig
+from harness.engines.manifest import job_path
+from harness.engines.progress import ProgressFile
+from harness.engines.spark import checkpoint as spark_checkpoint
+from harness.model import BatchLog, EngineManifest, HarnessError, Progress
+from harness.services.children import Child, spawn
+
+ROOT = Path(__file__).resolve().parents[2]
+STOP_DEADLINE_S = 30.0
+
+
+class ProcessEngine:
+    """See `harness.engines.base.Engine`, whose every promise is kept here for real processes.
+
+    `logs` gets one log per start, `evidence` the copies of a checkpoint, `private` (readable by nobody else, outside
+    of the run's directory) the orders, which may hold passwords. `env` is added to ours: JAVA_HOME, for one.
+    """
+
+    def __init__(
+        self,
+        manifest: EngineManifest,
+        config: EngineConfig,
+        *,
+        logs: Path,
+        evidence: Path,
+        private: Path,
+        env: Mapping[str, str],
+    ) -> None:
+        self._manifest = manifest
+        self._config = config
+        self._logs = logs
+        self._evidence = evidence
+        self._argv = _argv(manifest, config.write(private))
+        self._env = _environment(manifest, env, _scratch(private))
+        self._progress = ProgressFile(Path(config.progress_path))
+        self._checkpoint = _local_folder(config.checkpoint) if manifest.evidence == "spark-checkpoint" else None
+        self._crash_path = Path(config.crash_path)
+        self._reached_path = self._crash_path.with_name(self._crash_path.name + ".reached")
+        self._replayed: set[int] = set()
+        self._starts = 0
+        self._child: Child | None = None
+
+    @property
+    def manifest(self) -> EngineManifest:
+        return self._manifest
+
+    def start(self) -> None:
+        self._starts += 1
+        name = f"engine-{self._starts}"
+        self._child = spawn(
+            self._argv, name=name, log=self._logs / f"{name}.log", env=self._env, cwd=Path(self._manifest.home)
+        )
+
+    def alive(self) -> bool:
+        return self._child is not None and self._child.alive()
+
+    def exit_code(self) -> int | None:
+        return self._child.returncode() if self._child else None
+
+    def progress(self) -> Progress | None:
+        return self._progress.newest() if self._manifest.progress else None
+
+    def collect(self) -> None:
+        if self._checkpoint:
+            spark_checkpoint.collect(self._checkpoint, self._evidence)
+
+    def batch_log(self) -> BatchLog | None:
+        if self._manifest.evidence != "spark-checkpoint":
+            return None
+        drops_late = self._manifest.sink(self._config.sink).late == "drop"
+        if self._checkpoint is None:
+            note = f"The checkpoint {self._config.checkpoint} is not on this machine."
+            return BatchLog((), drops_late, complete=False, note=note)
+        allow_multiple = self._config.options.get(spark_checkpoint.ALLOW_MULTIPLE, "true").lower() != "false"
+        return spark_checkpoint.read(
+            self._evidence,
+            drops_late=drops_late,
+            allow_multiple=allow_multiple,
+            replayed=frozenset(self._replayed),
+        )
+
+    def tail(self, lines: int) -> tuple[str, ...]:
+        return tuple(self._child.tail(lines)) if self._child else ()
+
+    def notes(self) -> tuple[str, ...]:
+        return self._progress.notes()
+
+    def stop(self) -> None:
+        if self._child:
+            self._child.stop(STOP_DEADLINE_S)
+
+    def kill(self) -> str:
+        child = self._started()
+        child.kill_group()
+        return f"SIGKILL to process group {child.pid} (exit code {child.returncode()}), and nothing of it is left"
+
+    def restart(self) -> None:
+        if self.alive():
+            raise HarnessError("The engine was to be restarted while it still ran: two of it would write at once.")
+        if self._checkpoint:
+            self._replayed |= spark_checkpoint.open_batches(self._checkpoint)
+        self.start()
+
+    def freeze(self) -> None:
+        # Straight to the group: to look for stray members first takes longer than the moments faults aim at.
+        os.killpg(self._started().pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.killpg(self._started().pid, signal.SIGCONT)
+
+    def arm(self, point: str, batch: int) -> None:
+        half_done = self._crash_path.with_name(self._crash_path.name + ".tmp")
+        half_done.write_text(json.dumps({"point": point, "batch": batch}), encoding="utf-8")
+        half_done.replace(self._crash_path)
+
+    def disarm(self) -> None:
+        self._crash_path.unlink(missing_ok=True)
+        self._reached_path.unlink(missing_ok=True)
+
+    def reached(self) -> Reached | None:
+        try:
+            value = json.loads(self._reached_path.read_bytes())
+            return Reached(point=str(value["point"]), batch=int(value["batch"]), at_ms=int(value["at_ms"]))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise HarnessError(
+                f"The engine announced a crash point in {self._reached_path.name}, but not as "
+                f'{{"point", "batch", "at_ms"}}: {error!r}. It must write a new file and rename it.'
+            ) from error
+
+    def planned(self, batch: int) -> bytes | None:
+        if self._checkpoint is None:
+            return None
+        live = spark_checkpoint.planned(self._checkpoint, batch)
+        return live if live is not None else spark_checkpoint.planned(self._evidence, batch)
+
+    def committed(self, batch: int) -> bool:
+        if self._checkpoint is None:
+            newest = self.progress()
+            return newest is not None and newest.batch >= batch
+        return any(spark_checkpoint.committed(folder, batch) for folder in (self._checkpoint, self._evidence))
+
+    def _started(self) -> Child:
+        if self._child is None:
+            raise HarnessError("The engine was to be signalled before it was started.")
+        return self._child
+
+
+def _argv(manifest: EngineManifest, config: Path) -> list[str]:
+    words = {"config": config, "python": sys.executable, "home": manifest.home, "job": job_path(manifest.id)}
+    program, *arguments = (word.format(**words) for word in manifest.command)
+    beside_manifest = Path(manifest.home) / program
+    return [str(beside_manifest) if beside_manifest.is_file() else program, *arguments]
+
+
+def _scratch(private: Path) -> Path:
+    """A killed engine can't remove its temporary files: they go where they vanish with the run's private folder."""
+    folder = private / "scratch"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _environment(manifest: EngineManifest, env: Mapping[str, str], scratch: Path) -> dict[str, str]:
+    """Spark's Python workers take `python3` from PATH unless told; a shipped job finds its neighbours from the root."""
+    ours = {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": str(scratch),
+    }
+    if manifest.shipped:
+        ours["PYTHONPATH"] = str(ROOT)
+    return {**os.environ, **ours, **env, **manifest.env}
+
+
+def _local_folder(checkpoint: str) -> Path | None:
+    """Where a checkpoint can be read, None if it is on another file system."""
+    scheme, separator, rest = checkpoint.partition(":")
+    if not separator or "/" in scheme:
+        return Path(checkpoint)
+    return Path("/" + rest.lstrip("/")) if scheme == "file" else None

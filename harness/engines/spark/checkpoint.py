@@ -1,0 +1,161 @@
+"""Reads a Spark checkpoint: which event was in which batch, and which events that batch had to drop as late.
+
+The checkpoint is the only witness that survives crashes (progress events are asynchronous and get lost). Its rules,
+found by reading the membership of every single event in runs with and without crashes:
+
+- `offsets/N` is written before batch N, `commits/N` after its sink is done. An event belongs to the smallest N whose
+  end (exclusive) is greater than its offset. Batches without data are there too, and move the watermark.
+- Batch N drops an event iff its window's end <= `batchWatermarkMs` of `offsets/(N-1)` (0 for batch 0), as long as
+  spark.sql.streaming.statefulOperator.allowMultiple is true, its default; of `offsets/N` itself when it is false.
+- Spark purges old files, so that copies are taken while it runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.model import Batch, BatchLog
+
+FOLDERS = ("offsets", "commits", "sources/0")
+ALLOW_MULTIPLE = "spark.sql.streaming.statefulOperator.allowMultiple"
+
+
+@dataclass(frozen=True)
+class _Planned:
+    ends: dict[int, int]
+    watermark_ms: int
+
+
+def collect(checkpoint: Path, into: Path) -> None:
+    """Copy every whole file that is new or was written anew. Torn, hidden and temporary ones wait or stay away."""
+    for source in _files(checkpoint):
+        target = into / source.relative_to(checkpoint)
+        try:
+            written_ns = source.stat().st_mtime_ns
+            if not target.exists() or target.stat().st_mtime_ns != written_ns:
+                _copy(source.read_bytes(), target, written_ns)
+        except FileNotFoundError:
+            continue  # purged while we looked: an earlier look has it, or the reader will say that it is missing
+
+
+def planned(checkpoint: Path, batch: int) -> bytes | None:
+    """The plan of a batch, byte for byte: a replay has to use the same one."""
+    try:
+        return (checkpoint / "offsets" / str(batch)).read_bytes()
+    except OSError:
+        return None
+
+
+def committed(checkpoint: Path, batch: int) -> bool:
+    return (checkpoint / "commits" / str(batch)).exists()
+
+
+def open_batches(checkpoint: Path) -> set[int]:
+    """Planned and not committed: what a restart has to replay. At most one, by Spark's order of doing things."""
+    offsets = _numbers(checkpoint / "offsets")
+    return {batch for batch in offsets[-1:] if not committed(checkpoint, batch)}
+
+
+def read(
+    checkpoint: Path, *, drops_late: bool, allow_multiple: bool = True, replayed: frozenset[int] = frozenset()
+) -> BatchLog:
+    """All batches of a checkpoint or of a copy of it. Where something is missing, `complete` is False and says what."""
+    notes: list[str] = []
+    plans: dict[int, _Planned] = {}
+    for batch in _numbers(checkpoint / "offsets"):
+        try:
+            plans[batch] = _parse(checkpoint / "offsets" / str(batch))
+        except (ValueError, OSError) as error:
+            notes.append(f"offsets/{batch} can't be used: {error}.")
+    notes += _gaps(plans, set(_numbers(checkpoint / "commits")))
+    batches = tuple(
+        Batch(
+            batch=number,
+            ends=plan.ends,
+            drop_watermark_ms=_drop_watermark_ms(plans, number if not allow_multiple else number - 1, drops_late),
+            committed=committed(checkpoint, number),
+            replayed=number in replayed,
+        )
+        for number, plan in sorted(plans.items())
+    )
+    return BatchLog(batches, drops_late, complete=not notes, note=" ".join(notes))
+
+
+def _files(checkpoint: Path) -> Iterator[Path]:
+    metadata = checkpoint / "metadata"
+    if metadata.is_file():
+        yield metadata
+    for folder in FOLDERS:
+        for number in _numbers(checkpoint / folder):
+            yield checkpoint / folder / str(number)
+
+
+def _numbers(folder: Path) -> list[int]:
+    """Spark's batch files are named by plain numbers; all else there is hidden, temporary or not ours to read."""
+    try:
+        return sorted(int(each.name) for each in folder.iterdir() if each.name.isascii() and each.name.isdecimal())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _copy(content: bytes, target: Path, written_ns: int) -> None:
+    if not _whole(content):
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    half_done = target.with_name(f".{target.name}.tmp")
+    half_done.write_bytes(content)
+    os.utime(half_done, ns=(written_ns, written_ns))
+    half_done.replace(target)
+
+
+def _whole(content: bytes) -> bool:
+    """Every one of these files ends with a JSON object, so that a torn one shows."""
+    last_line = content.rstrip(b"\n").rpartition(b"\n")[2]
+    try:
+        return isinstance(json.loads(last_line), dict)
+    except ValueError:
+        return False
+
+
+def _parse(path: Path) -> _Planned:
+    lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    if lines[0] != "v1":
+        raise ValueError(f"its version is {lines[0][:20]!r}, and only 'v1' is known")
+    if len(lines) != 3:
+        raise ValueError(f"it has {len(lines) - 2} sources, and exactly one is known how to read")
+    metadata, source = json.loads(lines[1]), json.loads(lines[2])
+    try:
+        [partitions] = source.values()
+        ends = {int(partition): int(end) for partition, end in partitions.items()}
+        return _Planned(ends, int(metadata["batchWatermarkMs"]))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"it does not hold one topic's offsets and a batchWatermarkMs ({error!r})") from error
+
+
+def _gaps(plans: dict[int, _Planned], commits: set[int]) -> list[str]:
+    if not plans:
+        return ["There is no batch in it." if not commits else "All offsets are missing."]
+    last = max(plans)
+    notes = []
+    if missing := [batch for batch in range(last) if batch not in plans]:
+        notes.append(f"Missing offsets: {_short(missing)}.")
+    # The newest batch may be open. No other one can, since Spark plans a batch only after it committed the last one.
+    if missing := [batch for batch in range(last) if batch not in commits]:
+        notes.append(f"Missing commits: {_short(missing)}.")
+    if beyond := sorted(commit for commit in commits if commit > last):
+        notes.append(f"Commits without offsets: {_short(beyond)}.")
+    return notes
+
+
+def _short(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:5]))
+    return shown if len(numbers) <= 5 else f"{shown} and {len(numbers) - 5} more"
+
+
+def _drop_watermark_ms(plans: dict[int, _Planned], rule_batch: int, drops_late: bool) -> int:
+    """0 drops nothing: right for batch 0 and for queries that keep all. A missing plan has been noted by `_gaps`."""
+    return plans[rule_batch].watermark_ms if drops_late and rule_batch in plans else 0
