@@ -1,0 +1,48 @@
+"""Places in a batch where a test may want this job to die, and how the job waits there for it.
+
+    c1  before any write       c2  half of the campaigns written       c3  all written, batch not committed
+    c4  (only announced)       the sink of the batch is done: Spark commits next
+
+Whoever wants a crash writes {"point": "c3", "batch": 3} into a file. Without that file this costs one look at the
+file system. A kill at a random moment would nearly never hit the few milliseconds in which a sink can be wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class CrashPoints:
+    order: Path
+
+    def at(self, point: str, batch: int) -> None:
+        """Announce and wait to be killed, if this is the place; until then, or until the order is withdrawn."""
+        if not self._wanted(point, batch):
+            return
+        self._announce(point, batch)
+        while point != "c4" and self._wanted(point, batch):
+            time.sleep(POLL_S)
+
+    def _wanted(self, point: str, batch: int) -> bool:
+        try:
+            wanted = json.loads(self.order.read_bytes())
+        except FileNotFoundError:
+            return False
+        return bool(point == wanted["point"] and batch >= wanted["batch"])
+
+    def _announce(self, point: str, batch: int) -> None:
+        """On disk, whole, before the crash."""
+        announcement = self.order.with_name(self.order.name + ".reached")
+        half_done = announcement.with_suffix(".tmp")
+        with half_done.open("w", encoding="utf-8") as file:
+            json.dump({"point": point, "batch": batch, "at_ms": time.time_ns() // 1_000_000}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        half_done.replace(announcement)

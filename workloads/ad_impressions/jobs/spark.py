@@ -1,0 +1,177 @@
+"""The Spark job: ad impressions from Kafka, counted per campaign and window, into Redis.
+
+    python spark.py CONFIG.json
+
+Two shapes of the query. `totals` is the one to show: an event-time window with a watermark, kept in Spark's state, its
+totals written as they change. `deltas` has no state: each batch counts its own events and adds them to Redis, and no
+event is ever too late. The sink implies the shape. Started again with the same checkpoint it goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from workloads.ad_impressions.jobs.crash_points import CrashPoints
+from workloads.ad_impressions.jobs.progress_log import ProgressLog
+from workloads.ad_impressions.jobs.redis_results import connect, read_ads
+from workloads.ad_impressions.jobs.spark_sinks import SINKS, write_batch
+
+EVENT = "ad_id string, event_type string, event_time string"
+YEAR_10000_MS = 253_402_300_800_000
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+Config = dict[str, Any]
+
+
+def make_session(config: Config) -> SparkSession:
+    settings = {
+        "spark.jars": ",".join(config["jars"]),
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={tempfile.gettempdir()}",
+        "spark.local.dir": tempfile.gettempdir(),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+    }
+    if config["master"].startswith("local"):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    builder = SparkSession.builder.master(config["master"]).appName(f"streamgauge-{config['run']}")
+    for key, value in {**settings, **config["options"]}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def read_views(session: SparkSession, config: Config, ads: dict[str, str]) -> DataFrame:
+    """Views of known ads as (campaign_id, event_time). Whatever is not an event turns to null and is filtered out."""
+    kafka = (
+        session.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", config["kafka"]["bootstrap"])
+        .options(**{f"kafka.{key}": value for key, value in config["kafka"]["java"].items()})
+        .option("subscribe", config["topic"])
+        .option("startingOffsets", "earliest")
+        .option("failOnDataLoss", "true")
+        .load()
+    )
+    campaigns = session.createDataFrame(pa.table({"ad_id": list(ads.keys()), "campaign_id": list(ads.values())}))
+    event_time_ms = F.col("event_time").try_cast("long")
+    return (
+        kafka.select(F.from_json(F.col("value").cast("string"), EVENT).alias("event"))
+        .select("event.*")
+        .where(F.col("event_type") == "view")
+        .select("ad_id", event_time_ms.alias("event_time_ms"))
+        .where(F.col("event_time_ms").between(0, YEAR_10000_MS - 1))
+        .join(F.broadcast(campaigns), "ad_id")
+        .select("campaign_id", F.timestamp_millis("event_time_ms").alias("event_time"))
+    )
+
+
+def count_views(views: DataFrame, window_ms: int) -> DataFrame:
+    window = F.window("event_time", f"{window_ms} milliseconds")
+    counts = views.groupBy("campaign_id", window).count()
+    return counts.select("campaign_id", F.unix_millis("window.start").alias("window_start_ms"), "count")
+
+
+def start_query(views: DataFrame, config: Config) -> StreamingQuery:
+    """`totals` counts in the stream, over all batches; `deltas` counts within each batch."""
+    client = connect(config["redis"])
+    sink = SINKS[config["sink"]]
+    crash_points = CrashPoints(Path(config["crash_path"]))
+    keeps_totals = config["sink"] == "absolute"
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        counts = batch if keeps_totals else count_views(batch, config["window_ms"])
+        write_batch(sink, client, batch_id, rows_of(counts), crash_points)
+
+    if keeps_totals:
+        views = count_views(
+            views.withWatermark("event_time", f"{config['watermark_ms']} milliseconds"), config["window_ms"]
+        )
+    return (
+        views.writeStream.outputMode("update")
+        .foreachBatch(write)
+        .option("checkpointLocation", config["checkpoint"])
+        .trigger(processingTime=config["trigger"])
+        .start()
+    )
+
+
+def rows_of(counts: DataFrame) -> Iterable[tuple[str, int, int]]:
+    return ((row["campaign_id"], row["window_start_ms"], row["count"]) for row in counts.collect())
+
+
+class Progress(StreamingQueryListener):
+    """Writes a line per batch. Spark reports them some time after the commit, so a crash may lose the last ones."""
+
+    def __init__(self, log: ProgressLog, ended: threading.Event) -> None:
+        self._log = log
+        self._ended = ended
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        progress = event.progress
+        [offsets] = json.loads(progress.sources[0].endOffset).values()
+        self._log.write(
+            batch=progress.batchId,
+            rows=progress.numInputRows,
+            offsets=offsets,
+            watermark_ms=epoch_ms(progress.eventTime.get("watermark", "")),
+            dropped=sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators),
+        )
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: ARG002, N802
+        self._ended.set()
+
+
+def epoch_ms(timestamp: str) -> int:
+    """Spark's `2026-11-21T10:00:00.000Z`; 0 where there is no watermark."""
+    return round(datetime.fromisoformat(timestamp).timestamp() * 1000) if timestamp else 0
+
+
+def main(config_path: str) -> int:
+    """Run until SIGTERM. Python alone takes the signal: the JVM has to live until the query is stopped."""
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    config: Config = json.loads(Path(config_path).read_bytes())
+    session = make_session(config)
+    session.streams.addListener(Progress(ProgressLog(config["progress_path"]), ended))
+    query = start_query(read_views(session, config, read_ads(connect(config["redis"]))), config)
+    while query.isActive and not ended.wait(0.5):
+        pass
+    failure = query.exception()
+    query.stop()
+    session.stop()
+    if failure:
+        print(f"The query failed: {failure}", file=sys.stderr)
+    return 1 if failure else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
