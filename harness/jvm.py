@@ -5,7 +5,7 @@ jar by jar, by the `jars.sha256` beside it. The Ivy that ships inside pyspark re
 cache; the folder's name is a digest of both files, so another version is another folder and nothing there ever changes.
 A fetch becomes visible by one rename, after every sum was compared; later uses compare again and need no network.
 
-Standard library only, because the launcher asks for Java before anything is installed; pyspark is located, not imported.
+Standard library only, because the launcher asks for Java before anything is installed; pyspark is found, not imported.
 
     python -m harness.jvm [SET...]          fetch what is missing (the sets are "services" and the names of engines)
     python -m harness.jvm --pin [SET...]    resolve anew and write jars.sha256 (after a change of ivy.xml; review it)
@@ -126,8 +126,8 @@ def jars(which: str, say: Say = _say_on_stderr) -> Path:
                 _fetch(which, folder, pinned, say)
             except OSError as error:
                 raise HarnessError(
-                    f"The JVM artifacts of {which} could not be stored in {folder.parent}: {error.strerror}. Free about "
-                    "200 MB there, or set XDG_CACHE_HOME to a folder on another disk, and start the same command again."
+                    f"The JVM artifacts of {which} could not be stored in {folder.parent}: {error.strerror}. Free "
+                    "about 200 MB there, or set XDG_CACHE_HOME to a folder on another disk, and try again."
                 ) from error
     return folder
 

@@ -1,0 +1,245 @@
+"""What is there on this machine, what is missing, and how to get it.
+
+Every question is one small function that looks and answers with a Finding; it changes nothing, prints nothing and
+raises nothing. `before_installation` needs no package, so the launcher can ask it while .venv does not exist yet;
+`examine` asks everything. Standard library only, for the same reason.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from harness import jvm
+from harness.model import HarnessError
+
+PYTHON_LOWEST, PYTHON_HIGHEST = (3, 11), (3, 13)
+ENOUGH_CORES = 2
+ENOUGH_MEMORY = 4_000_000_000  # a broker, a Spark driver with its JVM, the load and the harness
+ENOUGH_DISK = 2_000_000_000  # the log of a run, its checkpoint and what is kept of it
+PORTS_OF_A_RUN = 8
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+class State(Enum):
+    """OK: nothing to do. MISSING: it is not there. WRONG: it is there and will not do."""
+
+    OK = "ok"
+    MISSING = "missing"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One answer: what was looked for, how it stands, what was seen, and how to get what is needed."""
+
+    what: str
+    state: State
+    seen: str
+    how: str = ""
+
+
+def as_line(finding: Finding) -> str:
+    """A finding as one plain line."""
+    line = f"{finding.what}: {finding.state.value}, {finding.seen}"
+    return line if finding.state is State.OK else f"{line}. {finding.how}"
+
+
+def all_well(findings: Sequence[Finding]) -> bool:
+    return all(finding.state is State.OK for finding in findings)
+
+
+def before_installation() -> list[Finding]:
+    """What can be known before any package is installed."""
+    return [python(), java(), cores(), memory(), disk("disk", _ROOT)]
+
+
+def examine(runs: Path, find_redis: Callable[[], Path]) -> list[Finding]:
+    """Everything. `runs` is the folder of the runs; `find_redis` gives the server's program or raises HarnessError."""
+    return [
+        python(),
+        packages(),
+        java(),
+        *(artifacts(which) for which in jvm.DEFAULT_SETS),
+        redis_server(find_redis),
+        cores(),
+        memory(),
+        ports(),
+        folder("runs folder", runs),
+        folder("cache folder", jvm.cache_root()),
+    ]
+
+
+# ---------------------------------------------------------------- Programs and packages
+
+
+def python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
+    seen = f"{'.'.join(map(str, version))} ({sys.executable})"
+    if PYTHON_LOWEST <= version[:2] <= PYTHON_HIGHEST:
+        return Finding("Python", State.OK, seen)
+    return Finding("Python", State.WRONG, seen, "Python 3.11 to 3.13 is needed; put one of them on PATH.")
+
+
+def packages(listed: Path = _ROOT / "requirements" / "run.in") -> Finding:
+    """The packages that are asked for by exact version; what they need in turn came with them."""
+    try:
+        asked = exact_versions(listed.read_text(encoding="utf-8"))
+    except OSError as error:
+        return Finding("packages", State.WRONG, f"{listed} cannot be read: {error.strerror}", "Use a whole checkout.")
+    wrong = [
+        f"{name} {version} is {installed or 'not installed'}"
+        for name, version in asked.items()
+        if (installed := _installed_version(name)) != version
+    ]
+    if wrong:
+        how = f"Delete {_ROOT / '.venv'} and start again: the next command makes it anew."
+        return Finding("packages", State.WRONG, "; ".join(wrong), how)
+    return Finding("packages", State.OK, f"{len(asked)} packages as pinned")
+
+
+def exact_versions(requirements: str) -> dict[str, str]:
+    """Name -> version of the lines that ask for one exact version on every machine."""
+    return dict(re.findall(r"^([\w-]+)==([\w.]+)$", requirements, re.MULTILINE))
+
+
+def _installed_version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def java() -> Finding:
+    try:
+        program = jvm.find_java()
+    except HarnessError as error:
+        return Finding("Java", State.MISSING, "none that can be started", str(error))
+    try:
+        version = jvm.java_version(program)
+    except HarnessError as error:
+        return Finding("Java", State.WRONG, f"{program} does not say its version", str(error))
+    # A runtime is enough for everything but engines whose job is a Java source file.
+    kind = "JDK" if program.resolve().with_name("javac").exists() else "runtime without compiler"
+    seen = f"{version}, {kind} ({program})"
+    if version < jvm.MINIMUM_JAVA:
+        return Finding("Java", State.WRONG, seen, jvm.HOW_TO_GET_JAVA)
+    return Finding("Java", State.OK, seen)
+
+
+def artifacts(which: str) -> Finding:
+    """The jars of one set, every one by its sum."""
+    what, how = f"JVM artifacts of {which}", "The next command that needs them fetches them; that takes a network."
+    try:
+        pinned = jvm.read_sums(jvm.source_folder(which) / "jars.sha256")
+        place = jvm.jar_folder(which)
+    except HarnessError as error:
+        return Finding(what, State.WRONG, str(error), "Use a whole checkout.")
+    if not place.is_dir():
+        return Finding(what, State.MISSING, f"no folder {place}", how)
+    found = jvm.differences(pinned, place)
+    if found:
+        return Finding(what, State.WRONG, f"{'; '.join(found[:3])} in {place}", how)
+    return Finding(what, State.OK, f"{len(pinned)} jars as pinned ({place})")
+
+
+def redis_server(find: Callable[[], Path]) -> Finding:
+    try:
+        program = find()
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+    except HarnessError as error:
+        return Finding("Redis server", State.MISSING, "no program of that kind", str(error))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        how = "Install redis-server 6.2 or newer, or give the address of one with --redis."
+        return Finding("Redis server", State.WRONG, f"it does not run: {error}", how)
+    version = re.search(r"\bv=(\S+)", said)
+    return Finding("Redis server", State.OK, f"{version[1] if version else 'version unknown'} ({program})")
+
+
+# ---------------------------------------------------------------- The machine
+
+
+def cores() -> Finding:
+    count = _usable_cores()
+    seen = f"{count:g} usable"
+    if count >= ENOUGH_CORES:
+        return Finding("cores", State.OK, seen)
+    how = f"With fewer than {ENOUGH_CORES}, load and engine starve each other: counts stay right, figures mean little."
+    return Finding("cores", State.WRONG, seen, how)
+
+
+def _usable_cores() -> float:
+    """What the scheduler gives to this process, which in a container may be less than the machine has."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota, _, period = _first_line(Path("/sys/fs/cgroup/cpu.max")).partition(" ")
+    return min(allowed, int(quota) / int(period)) if quota.isdigit() and period.isdigit() else allowed
+
+
+def memory() -> Finding:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = _first_line(Path("/sys/fs/cgroup/memory.max"))
+    usable = min(total, int(limit)) if limit.isdigit() else total
+    seen = f"{usable / 1e9:.1f} GB"
+    if usable >= ENOUGH_MEMORY:
+        return Finding("memory", State.OK, seen)
+    how = (
+        f"Broker, Spark and load together want {ENOUGH_MEMORY / 1e9:.0f} GB; use a larger machine or external services."
+    )
+    return Finding("memory", State.WRONG, seen, how)
+
+
+def _first_line(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def ports() -> Finding:
+    """Whether the loopback interface gives as many free ports as a run takes."""
+    taken: list[socket.socket] = []
+    try:
+        for _ in range(PORTS_OF_A_RUN):
+            taken.append(socket.create_server(("127.0.0.1", 0)))
+        numbers = [one.getsockname()[1] for one in taken]
+        return Finding("ports", State.OK, f"{len(numbers)} free ones on 127.0.0.1, such as {numbers[0]}")
+    except OSError as error:
+        how = "Bring the loopback interface up, and look at its firewall rules and at net.ipv4.ip_local_port_range."
+        return Finding("ports", State.WRONG, f"127.0.0.1 gives none: {error}", how)
+    finally:
+        for one in taken:
+            one.close()
+
+
+def disk(what: str, place: Path) -> Finding:
+    free = shutil.disk_usage(_nearest_existing(place)).free
+    seen = f"{free / 1e9:.1f} GB free for {place}"
+    if free >= ENOUGH_DISK:
+        return Finding(what, State.OK, seen)
+    return Finding(what, State.WRONG, seen, f"Free at least {ENOUGH_DISK / 1e9:.0f} GB there, or use another disk.")
+
+
+def folder(what: str, place: Path) -> Finding:
+    """Whether files can be made there (or where it would be made), and room enough for them."""
+    existing = _nearest_existing(place)
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        how = "Make it writable, or choose another place (--out for runs, XDG_CACHE_HOME for the cache)."
+        return Finding(what, State.WRONG, f"{existing} cannot be written: {error.strerror}", how)
+    return disk(what, place)
+
+
+def _nearest_existing(place: Path) -> Path:
+    return next(path for path in (place.absolute(), *place.absolute().parents) if path.exists())

@@ -1,0 +1,386 @@
+"""Makes .venv on first use and hands over to the command line inside it.
+
+The launcher, `streamgauge`, comes here with any Python of the right version and nothing installed, hence standard
+library only. A stamp inside .venv holds the digests of what was installed. As long as they fit the lock files, a use
+costs a few milliseconds and no network. The stamp goes before anything is changed and comes back last, so that an
+interrupted preparation is done again; one process prepares at a time and the others wait for it. What fails ends in one
+sentence: where it failed, why, what to do, and where the log is. All is said on stderr: stdout belongs to the command.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn, TextIO
+
+from harness import jvm
+from harness.model import Exit, HarnessError
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+VENV_PYTHON = VENV / "bin" / "python"
+UV = VENV / "bin" / "uv"
+STAMP = VENV / "streamgauge.json"
+LOG = ROOT / ".venv.log"
+LOCK = ROOT / ".venv.lock"
+
+BOOTSTRAP, RUN, TEST = (ROOT / "requirements" / f"{name}.lock" for name in ("bootstrap", "run", "test"))
+ROOM_NEEDED = 2_700_000_000  # at its height, while Spark is unpacked; less than 1 GB stays
+INTERRUPTED = 130
+
+# These start a broker or Spark, unless one of the options says that they list, explain or use something else.
+JAVA_COMMANDS = frozenset({"run", "up", "test", "bench", "chaos", "search", "compare", "selftest"})
+PERHAPS_WITHOUT_JAVA = frozenset({"--help", "-h", "--list", "--engine", "--kafka"})
+
+Stamp = dict[str, str]
+
+
+def main(arguments: list[str]) -> int:
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        if not is_ready(read_stamp(), arguments):
+            prepare(arguments)
+        hand_over(arguments)
+    except KeyboardInterrupt:
+        tell("Interrupted while preparing. Nothing half-made will be used: the next command does it again.")
+        return INTERRUPTED
+    except HarnessError as error:
+        tell(str(error))
+    except OSError as error:
+        tell(
+            f"Preparing failed: {error}. Make sure that {ROOT} can be written and has {ROOM_NEEDED / 1e9:.1f} GB free."
+        )
+    return Exit.BROKEN
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def hand_over(arguments: Sequence[str]) -> NoReturn:
+    """Becomes the real program. -E and -P: neither PYTHONPATH nor the current folder may bring another `harness`."""
+    os.execv(VENV_PYTHON, [str(VENV_PYTHON), "-E", "-P", "-m", "harness.cli", *arguments])
+
+
+# ---------------------------------------------------------------- What is there, what is wanted
+
+
+def read_stamp() -> Stamp:
+    """What a finished preparation left; nothing if there is none, or if the Python under it has gone since."""
+    try:
+        stamp = json.loads(STAMP.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    whole = isinstance(stamp, dict) and os.access(VENV_PYTHON, os.X_OK) and os.access(UV, os.X_OK)
+    return stamp if whole else {}
+
+
+def write_stamp(stamp: Stamp) -> None:
+    part = STAMP.with_suffix(".part")
+    with part.open("w", encoding="utf-8") as stream:
+        json.dump(stamp, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    part.replace(STAMP)
+
+
+def wanted(stamp: Stamp, command: str) -> Stamp:
+    """What the stamp must say before this command can run. The tests' packages stay once they are there."""
+    sources = [jvm.source_folder(which) for which in jvm.DEFAULT_SETS]
+    want = {
+        "packages": digest([BOOTSTRAP, RUN], salt=str(ROOT)),  # a virtual environment cannot be moved
+        "jars": digest([source / name for source in sources for name in ("ivy.xml", "jars.sha256")]),
+    }
+    if command == "test" or "test" in stamp:
+        want["test"] = digest([TEST])
+    return want
+
+
+def digest(paths: Sequence[Path], salt: str = "") -> str:
+    total = hashlib.sha256(salt.encode())
+    for path in paths:
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def is_ready(stamp: Stamp, arguments: Sequence[str]) -> bool:
+    want = wanted(stamp, command_of(arguments))
+    if not needs_java(arguments):
+        del want["jars"]  # else every "ls" on a machine without Java would ask for them
+    return all(stamp.get(part) == value for part, value in want.items())
+
+
+def needs_java(arguments: Sequence[str]) -> bool:
+    options = {argument.split("=", 1)[0] for argument in arguments}
+    return command_of(arguments) in JAVA_COMMANDS and not options & PERHAPS_WITHOUT_JAVA
+
+
+def command_of(arguments: Sequence[str]) -> str:
+    return next((argument for argument in arguments if not argument.startswith("-")), "")
+
+
+# ---------------------------------------------------------------- Preparing
+
+
+def prepare(arguments: Sequence[str]) -> None:
+    """Brings .venv and the jars to what is wanted."""
+    command, java_matters = command_of(arguments), needs_java(arguments)
+    if command == "doctor":
+        tell_first_findings()
+    no_java = why_no_java()
+    if no_java and java_matters:  # said now, not after a minute of installing
+        raise HarnessError(no_java)
+    with only_one() as lock:
+        stamp = read_stamp()
+        want = wanted(stamp, command)
+        first_time = "packages" not in stamp
+        if any(stamp.get(part) != want.get(part) for part in ("packages", "test")):
+            install(first_time, want, lock)
+            stamp = want | {"jars": stamp.get("jars", "none yet")}
+            write_stamp(stamp)
+        jars_wanted = stamp.get("jars") != want["jars"] and (first_time or java_matters)
+        if jars_wanted and not no_java and fetch_jars(lock, java_matters):
+            write_stamp(stamp | {"jars": want["jars"]})
+
+
+def tell_first_findings() -> None:
+    """What can be found out before anything is installed; the command itself will say the rest."""
+    from harness import doctor
+
+    for finding in doctor.before_installation():
+        tell(doctor.as_line(finding))
+
+
+def why_no_java() -> str:
+    """Empty when a Java that will do is there, else the sentence that says why not."""
+    try:
+        jvm.java()
+    except HarnessError as error:
+        return str(error)
+    return ""
+
+
+@contextmanager
+def only_one() -> Iterator[TextIO]:
+    """The lock is the kernel's, so it never outlives its holders: this process and the installer that it starts."""
+    try:
+        lock = LOCK.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise HarnessError(
+            f"The first use makes a folder .venv in {ROOT}, but nothing can be written there: {error.strerror}. "
+            "Use a copy of the project that is yours."
+        ) from error
+    with lock:
+        if not _try_to_lock(lock):
+            lock.seek(0)
+            owner = lock.read().strip() or "unknown"
+            with Progress(f"another streamgauge (process {owner}) is preparing .venv; waiting for it") as progress:
+                while not _try_to_lock(lock):
+                    progress.tick()
+                    time.sleep(0.2)
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield lock
+
+
+def _try_to_lock(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def install(anew: bool, want: Stamp, lock: TextIO) -> None:
+    """Makes .venv, or changes it to other locks. Without a stamp it may be half of anything, so it is made anew."""
+    STAMP.unlink(missing_ok=True)
+    LOG.write_text("")
+    if anew:
+        make_environment(lock)
+    install_packages("test" in want, lock)
+
+
+def make_environment(lock: TextIO) -> None:
+    """An environment that holds the installer, the build tools, and the way to the checkout."""
+    free = shutil.disk_usage(ROOT).free
+    if free < ROOM_NEEDED:
+        raise HarnessError(
+            f"The first installation needs {ROOM_NEEDED / 1e9:.1f} GB for a while on the disk of {ROOT}, and "
+            f"{free / 1e9:.1f} GB are free. Free some space and start the same command again."
+        )
+    # The real interpreter, so that an environment or a link which leads to it today may lead elsewhere tomorrow.
+    base = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    run_step(f"making .venv with Python {version}", [base, "-I", "-m", "venv", "--clear", str(VENV)], lock)
+    pip = [str(VENV_PYTHON), "-I", "-m", "pip", "install", "--no-cache-dir", "--retries", "3"]
+    run_step("fetching the installer", [*pip, "--require-hashes", "--only-binary", ":all:", "-r", str(BOOTSTRAP)], lock)
+    # Every Python of .venv finds the checkout, whatever folder it is started in and whatever PYTHONPATH says.
+    for site in VENV.glob("lib/python*/site-packages"):
+        (site / "streamgauge.pth").write_text(f"{ROOT}\n", encoding="utf-8")
+
+
+def install_packages(with_tests: bool, lock: TextIO) -> None:
+    cache = VENV / "install-cache"  # on the same disk, so that files are linked and not copied; removed afterwards
+    command = [
+        *(str(UV), "pip", "sync", "--python", str(VENV_PYTHON), "--cache-dir", str(cache), "--require-hashes"),
+        # pyspark comes as source. Its build tools are pinned in bootstrap.lock, which an isolated build would pass
+        # over; and 400 MB of jars, which are packed already, are not worth being deflated on the way.
+        *("--no-build-isolation", "--config-settings-package", "pyspark:--build-option=--compression=stored"),
+        *(str(path) for path in (BOOTSTRAP, RUN, *([TEST] if with_tests else []))),
+    ]
+    try:
+        run_step("installing the packages (Spark alone is 450 MB)", command, lock, index_settings())
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
+
+
+def index_settings() -> dict[str, str]:
+    """A mirror or a certificate that pip was told of, for uv, which does not read pip's settings."""
+    said = subprocess.run([VENV_PYTHON, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
+    return translate_pip_settings(said.stdout, os.environ)
+
+
+def translate_pip_settings(listed: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """From what `pip config list` prints. What the user told uv itself is left alone."""
+    names = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "cert": "SSL_CERT_FILE"}
+    found = re.findall(r"^\S*\.([\w-]+)='(.*)'$", listed, re.MULTILINE)
+    return {names[key]: value for key, value in found if key in names and names[key] not in environment}
+
+
+def fetch_jars(lock: TextIO, java_matters: bool) -> bool:
+    """True when all are there. A command that does without them goes on; the next one that needs them tries again."""
+    try:
+        run_step("fetching the JVM artifacts", [str(VENV_PYTHON), "-E", "-P", "-m", "harness.jvm"], lock)
+    except HarnessError as error:
+        if java_matters:
+            raise
+        tell(f"Going on without the JVM artifacts, which this command does not need. {error}")
+        return False
+    return True
+
+
+# ---------------------------------------------------------------- One step
+
+
+def run_step(what: str, command: list[str], lock: TextIO, more: Mapping[str, str] | None = None) -> None:
+    """Runs one command of the preparation, its output in the log. It holds the lock too, should we be killed."""
+    with LOG.open("a", encoding="utf-8") as log, Progress(what) as progress:
+        log.write(f"$ {shlex.join(command)}\n")
+        log.flush()
+        began = log.tell()
+        child = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=clean_environment(os.environ) | dict(more or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=[lock.fileno()],
+        )
+        try:
+            while _still_runs(child):
+                progress.tick()
+        except BaseException:
+            child.terminate()
+            child.wait()
+            raise
+    if child.returncode != 0:
+        said = LOG.read_bytes()[began:].decode(errors="replace")
+        raise HarnessError(explain(what, child.returncode, said))
+
+
+def _still_runs(child: subprocess.Popen[bytes]) -> bool:
+    try:
+        child.wait(timeout=0.25)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The user's, without what would make the installers put other things there, or put them elsewhere."""
+    confusing = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PYSPARK_HADOOP_VERSION"}
+    kept = {name: value for name, value in environment.items() if name not in confusing}
+    return kept | {"PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_PYTHON_DOWNLOADS": "never"}
+
+
+_CAUSES = (
+    (
+        r"No space left on device|os error 28|Errno 28|Disk quota exceeded",
+        "the disk is full",
+        f"free about {ROOM_NEEDED / 1e9:.1f} GB on the disk of {ROOT}, and some where temporary files go",
+    ),
+    (
+        r"(?i)hash(es)? mismatch|do not match the hashes",
+        "a package that came is not the pinned one",
+        "try once more; if it repeats, the index or a proxy gives out other files than the project was tested with",
+    ),
+    (
+        r"(?i)name resolution|dns error|error sending request|failed to fetch|connection refused|connection broken|"
+        r"timed out|network is unreachable|from versions: none|proxyerror|certificate",
+        "the package index was not reached",
+        "check the network (behind a proxy set HTTPS_PROXY; a mirror is taken from the settings of pip or uv)",
+    ),
+)
+
+
+def explain(what: str, code: int, said: str) -> str:
+    """One sentence for the person who waits, from what the failed command wrote."""
+    own_words = re.findall(r"^streamgauge: (.*)$", said, re.MULTILINE)
+    if own_words:
+        return str(own_words[-1])
+    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["none"]
+    cause, remedy = next(
+        ((cause, remedy) for pattern, cause, remedy in _CAUSES if re.search(pattern, said)),
+        (f"it ended with exit code {code}, last words: {lines[-1]}", "read the log"),
+    )
+    return f"Preparing failed while {what}: {cause}. To go on, {remedy}, and start the same command again. Log: {LOG}"
+
+
+# ---------------------------------------------------------------- Telling
+
+
+def tell(sentence: str) -> None:
+    print(f"streamgauge: {sentence}", file=sys.stderr, flush=True)
+
+
+class Progress:
+    """Says what is being done and for how long: one line that counts at a terminal, a line now and then in a pipe."""
+
+    def __init__(self, what: str, every_s: float = 15.0) -> None:
+        self.what, self.every_s = what, every_s
+        self.began = time.monotonic()
+        self.next_line = self.began + every_s
+        self.terminal = sys.stderr.isatty()
+
+    def __enter__(self) -> Progress:
+        if not self.terminal:
+            tell(f"{self.what} ...")
+        return self
+
+    def tick(self) -> None:
+        now = time.monotonic()
+        if self.terminal:
+            print(f"\rstreamgauge: {self.what} ... {now - self.began:.0f} s ", end="", file=sys.stderr, flush=True)
+        elif now >= self.next_line:
+            tell(f"{self.what} ... {now - self.began:.0f} s so far")
+            self.next_line = now + self.every_s
+
+    def __exit__(self, *_: object) -> None:
+        if self.terminal:
+            self.tick()
+            print(file=sys.stderr)
