@@ -4,14 +4,35 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack
+from typing import TypeVar
 from urllib.parse import urlsplit
 
+from harness.model import HarnessError
+
 LOOPBACK = "127.0.0.1"
+ATTEMPTS = 3
+
+T = TypeVar("T")
+
+
+class PortTaken(HarnessError):  # noqa: N818  (it is what happened)
+    """A server found its port in use."""
+
+
+def on_free_ports(count: int, start: Callable[[list[int]], T]) -> T:
+    """What `start` returns; it is tried on other ports when somebody took one between our looking and its listening."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return start(free_ports(count))
+        except PortTaken:
+            continue
+    return start(free_ports(count))
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on at this moment, all different. Somebody may take one before we do: callers retry."""
+    """Ports nobody listens on at this moment, all different."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

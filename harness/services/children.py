@@ -119,6 +119,10 @@ class Child:
             file.seek(max(0, size - TAIL_BYTES))
             return file.read().decode(errors="replace").splitlines()[-lines:]
 
+    def last_words(self) -> str:
+        """The end of its log as the end of a message."""
+        return f"The last lines of {self.log}:" + "".join(f"\n  {line}" for line in self.tail(12))
+
     def _is_member(self, process: psutil.Process) -> bool:
         with suppress(ProcessLookupError):
             if os.getpgid(process.pid) == self.pid:

