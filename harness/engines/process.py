@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from harness.engines.base import Reached
@@ -120,10 +121,12 @@ class ProcessEngine:
 
     def freeze(self) -> None:
         # Straight to the group: to look for stray members first takes longer than the moments faults aim at.
-        os.killpg(self._started().pid, signal.SIGSTOP)
+        with suppress(ProcessLookupError):  # it ended by itself: `alive` says so
+            os.killpg(self._started().pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        os.killpg(self._started().pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):
+            os.killpg(self._started().pid, signal.SIGCONT)
 
     def arm(self, point: str, batch: int) -> None:
         half_done = self._crash_path.with_name(self._crash_path.name + ".tmp")
