@@ -39,10 +39,15 @@ HOW_TO_GET_JAVA = (
 )
 
 _HARNESS = Path(__file__).resolve().parent
-# Ivy knows Maven's central repository by itself; a site with a mirror of its own hands in its own settings file.
+# Ivy knows Maven's central repository by itself; a site with a mirror of its own hands in its own settings file. What
+# is switched off here costs a request for every file and more than doubles the time: sources, documentation, and weak
+# sums of what we compare with our own strong ones.
 _IVY_SETTINGS = """<ivysettings>
+  <property name="ivy.maven.lookup.sources" value="false"/>
+  <property name="ivy.maven.lookup.javadoc" value="false"/>
+  <property name="ivy.checksums" value=""/>
   <settings defaultResolver="central"/>
-  <resolvers><ibiblio name="central" m2compatible="true"/></resolvers>
+  <resolvers><ibiblio name="central" m2compatible="true" useMavenMetadata="false"/></resolvers>
 </ivysettings>
 """
 _OWN_SETTINGS_VARIABLE = "STREAMGAUGE_IVY_SETTINGS"

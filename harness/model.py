@@ -200,16 +200,17 @@ class KafkaAddress:
 
     bootstrap: str
     external: bool = False
-    librdkafka: Mapping[str, str] = field(default_factory=dict)  # confluent-kafka
-    kafka_python: Mapping[str, Any] = field(default_factory=dict)  # keyword arguments
-    java: Mapping[str, str] = field(default_factory=dict)  # Spark (prefixed with `kafka.` there), Flink, Kafka Streams
+    librdkafka: Mapping[str, str] = field(default_factory=dict, repr=False)  # confluent-kafka
+    kafka_python: Mapping[str, Any] = field(default_factory=dict, repr=False)  # keyword arguments
+    # Spark (prefixed with `kafka.` there), Flink, Kafka Streams
+    java: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
 class RedisAddress:
     """Where Redis is. The address may hold a password: never saved in a run."""
 
-    url: str
+    url: str = field(repr=False)
     external: bool = False
 
 

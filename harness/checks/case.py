@@ -76,6 +76,7 @@ class Case:
     observed: Observed
     drops_late: bool
     batch_log: BatchLog | None
+    exact: bool  # the batch log says of every event whether it was dropped
     faults: tuple[FaultReport, ...]
     engine: EngineReport
     certificate: Certificate

@@ -13,7 +13,7 @@ from harness.model import CheckResult, Outcome, Witness
 def check(case: Case) -> CheckResult:
     if not case.drops_late:
         return CheckResult("late", Outcome.PASS, "this engine and sink keep late events, none may be missing")
-    count = int(case.dropped.sum()) if case.batch_log else _left_out(case)
+    count = int(case.dropped.sum()) if case.exact else _left_out(case)
     how = _how_known(case, count)
     limit = case.spec.late_dropped_max
     if limit is None or count <= limit:
@@ -41,10 +41,9 @@ def _left_out(case: Case) -> int:
 
 
 def _how_known(case: Case, count: int) -> str:
-    if not case.batch_log:
-        return " (at most: there is no batch log that says which)"
-    if not case.batch_log.complete:
-        return f" (the batch log is incomplete: {case.batch_log.note})"
+    if not case.exact:
+        why = case.batch_log.note if case.batch_log else "there is no batch log that says which"
+        return f" (inferred from what the cells lack: {why})"
     return ", each explained by the watermark of its batch" if count else ""
 
 

@@ -199,7 +199,8 @@ def stop_all() -> None:
 @contextmanager
 def guard() -> Iterator[None]:
     """While inside, SIGTERM and SIGHUP end the program as an exception does; at the end nothing of ours is left."""
-    previous = {number: signal.signal(number, _exit_on) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, _exit_on) for number in heard}
     try:
         yield
     finally:
@@ -237,3 +238,4 @@ def _attend_births() -> None:
 
 
 atexit.register(stop_all)
+os.register_at_fork(after_in_child=_living.clear)  # they are children of the parent only

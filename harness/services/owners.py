@@ -9,6 +9,7 @@ deletes exactly what belongs to owners that are no longer alive.
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import os
 import platform
@@ -35,7 +36,6 @@ class Entry:
     """One thing that an owner has: a child process (pid and start) or a folder."""
 
     owner: str
-    machine: str
     name: str
     pid: int = 0
     start: str = ""
@@ -65,18 +65,24 @@ def start_of(pid: int) -> str:
 
 
 def owner_mark() -> str:
-    """This process as an owner: `<pid>:<start>`."""
-    return f"{os.getpid()}:{start_of(os.getpid())}"
+    """This process as an owner: `<pid>:<start>:<where that pid means something>`."""
+    return f"{os.getpid()}:{start_of(os.getpid())}:{_machine()}"
 
 
 def is_alive(owner: str) -> bool:
-    """Whether the process of a mark still lives: the same pid alone may be somebody else by now."""
-    pid, _, start = owner.partition(":")
-    if not pid.isdigit() or start_of(int(pid)) != start:
+    """Whether the owner of a mark lives here: the same pid alone may be somebody else by now."""
+    pid, _, rest = owner.partition(":")
+    start, _, machine = rest.partition(":")
+    if machine != _machine() or not pid.isdigit() or not start or start_of(int(pid)) != start:
         return False
     with suppress(psutil.Error):
         return psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
     return False
+
+
+def is_dead(owner: str) -> bool:
+    """Whether the owner of a mark lived here and is no more. What lives elsewhere is not ours to judge."""
+    return owner.endswith(f":{_machine()}") and not is_alive(owner)
 
 
 def environment_of(process: psutil.Process) -> dict[str, str]:
@@ -97,7 +103,7 @@ def is_running(process: psutil.Process) -> bool:
 
 def enter_child(name: str, pid: int) -> Path:
     """Note a child in the ledger; delete the returned file when the child is gone."""
-    return _write(Entry(owner_mark(), _machine(), name, pid=pid, start=start_of(pid)))
+    return _write(Entry(owner_mark(), name, pid=pid, start=start_of(pid)))
 
 
 def lease_folder(path: Path) -> Path:
@@ -108,7 +114,7 @@ def lease_folder(path: Path) -> Path:
     path = path.absolute()
     if path.exists() and any(path.iterdir()):
         raise HarnessError(f"{path} was to become a folder of ours, but it holds files already. Choose another one.")
-    _write(Entry(owner_mark(), _machine(), path.name, folder=str(path)))
+    _write(Entry(owner_mark(), path.name, folder=str(path)))
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
@@ -136,8 +142,7 @@ def sweep() -> list[str]:
     """
     done: list[str] = []
     with locked("sweep"):
-        entries = [(file, entry) for file, entry in _entries() if entry.machine == _machine()]
-        orphaned = [(file, entry) for file, entry in entries if not is_alive(entry.owner)]
+        orphaned = [(file, entry) for file, entry in _entries() if is_dead(entry.owner)]
         _end_orphans([entry for _, entry in orphaned], done)
         for file, entry in orphaned:
             if entry.folder and Path(entry.folder).exists():
@@ -180,13 +185,13 @@ def _end_orphans(entries: list[Entry], done: list[str]) -> None:
 
 def _orphans(entries: list[Entry]) -> list[psutil.Process]:
     noted = {(entry.pid, entry.start) for entry in entries if entry.pid}
-    alive: dict[str, bool] = {}
+    dead: dict[str, bool] = {"": False}  # the same owner is asked for once, not for each of its processes
 
     def is_orphan(process: psutil.Process) -> bool:
         mark = environment_of(process).get(OWNER_VARIABLE, "")
-        if mark and mark not in alive:
-            alive[mark] = is_alive(mark)
-        return (process.pid, start_of(process.pid)) in noted or (bool(mark) and not alive[mark])
+        if mark not in dead:
+            dead[mark] = is_dead(mark)
+        return dead[mark] or (process.pid, start_of(process.pid)) in noted
 
     return [process for process in psutil.process_iter() if is_orphan(process) and is_running(process)]
 
@@ -197,10 +202,11 @@ def _describe(process: psutil.Process) -> str:
     return f"process {process.pid}"
 
 
+@functools.cache
 def _machine() -> str:
-    """Where a pid means something: a state folder may be shared by hosts (home on a network) and by containers."""
+    """Where a pid means something: a state folder may be shared by hosts, and the processes of a container be seen."""
     try:
-        return f"{platform.node()} {Path('/proc/self/ns/pid').readlink()}"
+        return f"{platform.node()}/{Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return platform.node()
 

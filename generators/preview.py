@@ -1,0 +1,121 @@
+"""What a seed and a preset will send, before anything is sent: the first events, how late they are, which cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.encode import Encoder
+from generators.tape import Events, Tape
+from harness.model import TapeSpec
+from workloads.ad_impressions import oracle
+from workloads.ad_impressions.schema import Population
+
+FIRST = 5
+# Upper ends of the histogram's bars: an event is so much older than the moment at which it is sent.
+BARS_MS = (-1, 0, 10, 100, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000)
+BAR_WIDTH = 36
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How many events are older than the bar below and up to this."""
+
+    up_to_ms: int | None
+    events: int
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Everything `streamgauge tape` shows."""
+
+    digest: str
+    events: int
+    duration_ms: int
+    views: int
+    duplicates: int
+    poison: int
+    cells: int
+    windows: int
+    behind_watermark: int
+    watermark_ms: int
+    first: tuple[str, ...]
+    lateness: tuple[Bar, ...]
+
+
+def preview(spec: TapeSpec, window_ms: int, watermark_ms: int) -> Preview:
+    """One pass over the tape."""
+    tape = Tape(spec)
+    population = Population(spec.seed, spec.campaigns, spec.ads_per_campaign)
+    histogram = np.zeros(len(BARS_MS) + 1, dtype=np.int64)
+    duplicates = poison = behind = 0
+    for block in tape.blocks():
+        age_ms = block.intended_us // 1000 - block.event_time_rel_ms
+        histogram += np.bincount(np.searchsorted(BARS_MS, age_ms, side="left"), minlength=len(histogram))
+        duplicates += int(block.duplicate.sum())
+        poison += int((block.poison != 0).sum())
+        behind += int((age_ms > window_ms + watermark_ms).sum())
+    cells = oracle.fold(tape.blocks(), population, window_ms)
+    return Preview(
+        digest=tape.digest(),
+        events=tape.total,
+        duration_ms=tape.duration_ms,
+        views=sum(cells.values()),
+        duplicates=duplicates,
+        poison=poison,
+        cells=len(cells),
+        windows=len({window for _, window in cells}),
+        behind_watermark=behind,
+        watermark_ms=watermark_ms,
+        first=tuple(_first(tape, Encoder(population, 0))),
+        lateness=tuple(Bar(limit, int(n)) for limit, n in zip((*BARS_MS, None), histogram, strict=True)),
+    )
+
+
+def _first(tape: Tape, encoder: Encoder) -> Iterator[str]:
+    """One event each of the first servers; times count from the epoch, so they are printed apart from the bytes."""
+    for server in range(min(FIRST, tape.spec.servers, tape.total)):
+        events = tape.events(server, np.zeros(1, dtype=np.int64))
+        yield f"{_when(events.intended_us)}  event time {_time(events)}  partition {events.partition[0]}  {_content(events, encoder)}"
+
+
+def _when(intended_us: NDArray[np.int64]) -> str:
+    return f"{int(intended_us[0]) / 1000:8.3f} ms"
+
+
+def _time(events: Events) -> str:
+    return f"{int(events.event_time_rel_ms[0]):+6d} ms"
+
+
+def _content(events: Events, encoder: Encoder) -> str:
+    if events.poison[0]:
+        return "poison"
+    return f"ad {events.ad[0]} {oracle.event_type_name(int(events.event_type[0]))}"
+
+
+def lines(shown: Preview) -> list[str]:
+    """For people; at most 24 lines of 80 columns."""
+    most = max(bar.events for bar in shown.lateness) or 1
+    head = [
+        f"{shown.events:,} records in {shown.duration_ms / 1000:.1f} s, digest {shown.digest}",
+        f"{shown.views:,} views to count in {shown.cells:,} cells of {shown.windows} windows; "
+        f"{shown.duplicates:,} sent twice, {shown.poison:,} poison",
+        "",
+    ]
+    bars = [
+        f"{_label(low, bar.up_to_ms):>18}  {bar.events:>11,}  {'#' * -(-BAR_WIDTH * bar.events // most)}"
+        for low, bar in zip((None, *BARS_MS), shown.lateness, strict=True)
+        if bar.events
+    ]
+    return [*head, *shown.first, "", "how old events are when they are due:", *bars]
+
+
+def _label(low_ms: int | None, high_ms: int | None) -> str:
+    if high_ms == -1:
+        return "from the future"
+    if low_ms == -1:
+        return "0 ms"
+    return f"> {low_ms:,} ms" if high_ms is None else f"{low_ms:,} to {high_ms:,} ms"

@@ -1,0 +1,274 @@
+"""The command line: the only module that knows every name. Each command is a few lines; the work is elsewhere.
+
+Exit codes: 0 PASS, 1 FAIL, 2 usage, 3 UNKNOWN, 4 the harness or its environment broke. Answers go to stdout, all else
+to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from generators import preview
+from harness import console, doctor, jvm, plan, store
+from harness.engines import fake, manifest
+from harness.experiments import bench as benches
+from harness.judge import judge
+from harness.measure import measure
+from harness.model import EngineManifest, Exit, HarnessError, Outcome, RunSpec, UsageError, Verdict
+from harness.run import run as run_nine_steps
+from harness.services import children, keeper, owners
+from harness.services.redis import find_server
+from harness.store import MissingEvidence, Store
+from harness.worlds.base import World
+from harness.worlds.fake import FakeWorld
+from harness.worlds.real import RealWorld
+from reports import load as reports_load
+from reports import screen
+from reports.exports import junit, machine, markdown
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = Path("runs")
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")]
+Scenario = Annotated[str, typer.Argument(help="A shipped scenario (see --list) or the path of a .toml file.")]
+
+
+def option(key: str) -> Any:
+    """A flag of `run` whose help stands beside the key of the same name; without a value it is not given."""
+    return typer.Option(help=plan.KEYS[key].help, show_default=False)
+
+
+@app.command("run")
+def run_command(
+    scenario: Scenario = plan.DEFAULT_SCENARIO,
+    listing: Annotated[bool, typer.Option("--list", help="List the shipped scenarios.")] = False,
+    engine: Annotated[str | None, option("engine")] = None,
+    sink: Annotated[str | None, option("sink")] = None,
+    rate: Annotated[str | None, option("rate")] = None,
+    duration: Annotated[str | None, option("duration")] = None,
+    seed: Annotated[str | None, option("seed")] = None,
+    campaigns: Annotated[str | None, option("campaigns")] = None,
+    partitions: Annotated[str | None, option("partitions")] = None,
+    window: Annotated[str | None, option("window")] = None,
+    watermark: Annotated[str | None, option("watermark")] = None,
+    disorder: Annotated[str | None, option("disorder")] = None,
+    fault: Annotated[str | None, option("fault")] = None,
+    client: Annotated[str | None, option("client")] = None,
+    kafka: Annotated[str | None, option("kafka")] = None,
+    kafka_config: Annotated[str | None, option("kafka_config")] = None,
+    redis: Annotated[str | None, option("redis")] = None,
+    reset: Annotated[bool | None, option("reset")] = None,
+    master: Annotated[str | None, option("master")] = None,
+    checkpoint: Annotated[str | None, option("checkpoint")] = None,
+    conf: Annotated[list[str] | None, option("conf")] = None,
+    web: Annotated[bool | None, option("web")] = None,
+    out: Annotated[Path, typer.Option(help="Folder in which run directories are made.")] = RUNS,
+    as_json: Json = False,
+) -> None:
+    """One run: disorder, a fault, a verdict to the single event."""
+    given = dict(locals())
+    if listing:
+        _list_scenarios(as_json)
+        return
+    flags = {key: value for key, value in given.items() if key in plan.KEYS and value not in (None, [])}
+    name, keys = plan.read_scenario(scenario)
+    spec, engine_manifest = plan.resolve(name, keys, flags, find_manifest)
+    result = _one_run(spec, engine_manifest, out)
+    _answer("run", result, as_json)
+
+
+def find_manifest(engine: str) -> EngineManifest:
+    return fake.MANIFEST if engine == fake.MANIFEST.id else manifest.load(engine)
+
+
+def _one_run(spec: RunSpec, engine_manifest: EngineManifest, out: Path) -> reports_load.Result:
+    place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}")
+    progress = console.progress()
+    try:
+        with children.guard():
+            world: World = FakeWorld(spec) if spec.engine == "fake" else RealWorld(spec, engine_manifest, place)
+            verdict = run_nine_steps(spec, engine_manifest, environment(), world, place, progress)
+    finally:
+        progress.close()
+    return _report(place, verdict)
+
+
+def _report(place: Store, verdict: Verdict) -> reports_load.Result:
+    """Step nine: everything that is made from the files."""
+    place.write_json("measurement.json", measure(place, verdict))
+    result = reports_load.load(place.path)
+    place.write_bytes("junit.xml", junit.as_xml(result))
+    place.write_bytes("summary.md", markdown.as_text(result).encode())
+    return result
+
+
+def _answer(command: str, result: reports_load.Result, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(machine.as_object(command, result)))
+    else:
+        console.show_result(screen.lines(result), result.verdict.outcome)
+    raise typer.Exit(result.verdict.outcome.exit_code)
+
+
+def _list_scenarios(as_json: bool) -> None:
+    rows = [{"name": name, "what": what} for name, what in plan.scenarios().items()]
+    _print_list("scenarios", rows, ("name", "what"), as_json)
+
+
+def _print_list(noun: str, rows: list[dict[str, str]], columns: tuple[str, ...], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({noun: rows}))
+    elif rows:
+        print(console.table([[row[column] for column in columns] for row in rows], columns))
+    else:
+        print(f"no {noun} here")
+
+
+@app.command()
+def recheck(run: Annotated[Path, typer.Argument(help="A run directory.")], as_json: Json = False) -> None:
+    """Judge a stored run again, with no engine."""
+    place = Store.open(run.absolute())
+    if not place.has("verdict.json") and place.alive():
+        raise UsageError(f"{run} is still going on; wait until its process has ended.")
+    verdict = judge(place)
+    place.write_json("verdict.json", verdict)
+    _answer("recheck", _report(place, verdict), as_json)
+
+
+@app.command()
+def ls(folder: Annotated[Path, typer.Argument(help="Folder of run directories.")] = RUNS, as_json: Json = False) -> None:
+    """List the runs here, newest last."""
+    rows = [_row(place) for place in store.runs(folder)]
+    _print_list("runs", rows, ("run", "state", "sentence"), as_json)
+
+
+def _row(place: Store) -> dict[str, str]:
+    """A folder that can't be read is listed too, under that name."""
+    try:
+        if place.has("verdict.json"):
+            verdict = place.read_as("verdict.json", Verdict)
+            state, sentence = verdict.outcome.value, verdict.sentence
+        elif place.alive():
+            state, sentence = "running", ""
+        else:
+            state, sentence = "broken off", "its process ended before the verdict; recheck says what is left"
+    except MissingEvidence as error:
+        state, sentence = "torn", str(error)
+    return {"run": place.path.name, "state": state, "sentence": sentence[:80]}
+
+
+@app.command()
+def tape(
+    scenario: Scenario = plan.DEFAULT_SCENARIO,
+    rate: Annotated[str | None, option("rate")] = None,
+    duration: Annotated[str | None, option("duration")] = None,
+    seed: Annotated[str | None, option("seed")] = None,
+    campaigns: Annotated[str | None, option("campaigns")] = None,
+    partitions: Annotated[str | None, option("partitions")] = None,
+    window: Annotated[str | None, option("window")] = None,
+    watermark: Annotated[str | None, option("watermark")] = None,
+    disorder: Annotated[str | None, option("disorder")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a seed and a preset will send."""
+    given = dict(locals())
+    flags = {key: value for key, value in given.items() if key in plan.KEYS and value is not None}
+    name, keys = plan.read_scenario(scenario)
+    # A tape is only looked at here: whether its late events would be allowed is a question of the run.
+    spec, _ = plan.resolve(name, {"late_dropped_max": "any", **keys}, flags, find_manifest)
+    shown = preview.preview(spec.tape, spec.window_ms, spec.watermark_ms)
+    print(json.dumps(msgspec.to_builtins(shown)) if as_json else "\n".join(preview.lines(shown)))
+
+
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the sizes.")] = False, as_json: Json = False
+) -> None:
+    """The harness's own ceilings, each beside something comparable measured in the same run."""
+    with children.guard():
+        found = benches.bench(quick=quick, say=console.say)
+    if as_json:
+        print(json.dumps({"command": "bench", "environment": environment(), "bench": msgspec.to_builtins(found)}))
+    else:
+        print("\n".join(benches.lines(found)))
+
+
+@app.command()
+def up(as_json: Json = False) -> None:
+    """Start an embedded Kafka and Redis to play with."""
+    _show_addresses(keeper.up(), as_json)
+
+
+@app.command()
+def down() -> None:
+    """Stop what `up` started."""
+    print("stopped" if keeper.down() else "nothing was up")
+
+
+@app.command("doctor")
+def doctor_command(as_json: Json = False) -> None:
+    """What is there, what is missing, and how to get it."""
+    findings = doctor.examine(RUNS, lambda: Path(find_server().path))
+    if as_json:
+        print(json.dumps({"command": "doctor", "findings": msgspec.to_builtins(findings)}))
+    else:
+        print("\n".join(doctor.as_line(finding) for finding in findings))
+    raise typer.Exit(Exit.PASS if doctor.all_well(findings) else Exit.BROKEN)
+
+
+@app.command("test")
+def test_command(
+    everything: Annotated[bool, typer.Option("--all", help="Every engine too.")] = False,
+    suites: Annotated[list[str] | None, typer.Argument(help="Environments of tox.ini; default: all of them.")] = None,
+) -> None:
+    """The project's own tests."""
+    chosen = ["-e", ",".join(suites)] if suites else []
+    command = [sys.executable, "-m", "tox", "run", "-c", str(ROOT / "tox.ini"), *chosen]
+    raise typer.Exit(subprocess.run(command, cwd=ROOT, check=False).returncode)
+
+
+def environment() -> dict[str, Any]:
+    """Of which machine and versions a run's figures are."""
+    packages = ("pyspark", "confluent-kafka", "kafka-python", "redis", "locust", "numpy", "pyarrow")
+    return {
+        "streamgauge": version_of("streamgauge"),
+        "python": platform.python_version(),
+        "java": jvm.java_version(jvm.find_java()),
+        "machine": doctor.machine(),
+        "kernel": platform.release(),
+        "packages": {name: version_of(name) for name in packages},
+    }
+
+
+def main() -> None:
+    """Errors finish their sentence and end in the exit code that says whose they are."""
+    try:
+        for sentence in owners.sweep():
+            console.say(sentence)
+        app()
+    except UsageError as error:
+        _fail(str(error), Exit.USAGE)
+    except HarnessError as error:
+        _fail(str(error), Exit.BROKEN)
+    except KeyboardInterrupt:
+        _fail("Interrupted; everything that was started is stopped.", 130)
+
+
+def _fail(sentence: str, code: int) -> None:
+    console.say(f"streamgauge: {sentence}")
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

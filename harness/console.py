@@ -1,0 +1,140 @@
+"""What people see while a run goes on and when it is over: progress on a terminal, plain lines in a pipe.
+
+Everything goes to stderr but a command's own answer, so that `--json` and pipes stay clean.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from harness.model import Outcome
+
+COLOURS = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
+PLAIN_EVERY_S = 5.0
+BAR_WIDTH = 24
+
+
+class Progress(Protocol):
+    """A screen that can be opened and closed."""
+
+    def phase(self, name: str, detail: str = "") -> None: ...
+    def update(self, facts: Mapping[str, str | float | int]) -> None: ...
+    def close(self) -> None: ...
+
+
+def progress() -> Progress:
+    """The one that fits where stderr goes."""
+    return LiveProgress() if sys.stderr.isatty() else PlainProgress()
+
+
+class _State:
+    """What both screens know: phase, elapsed time, rates between two looks."""
+
+    def __init__(self) -> None:
+        self.began_s = time.monotonic()
+        self.name, self.detail = "", ""
+        self.facts: Mapping[str, str | float | int] = {}
+        self._before: tuple[float, int, int] | None = None
+        self._rates = (0.0, 0.0)
+
+    def look(self, facts: Mapping[str, str | float | int]) -> None:
+        now_s, sent, done = float(facts["now_ms"]) / 1000, int(facts["sent"]), int(facts["done"])
+        if self._before is None or now_s - self._before[0] >= 1.0:
+            if self._before:
+                past = now_s - self._before[0]
+                self._rates = ((sent - self._before[1]) / past, max(0.0, (done - self._before[2]) / past))
+            self._before = (now_s, sent, done)
+        self.facts = facts
+
+    def line(self) -> str:
+        elapsed = time.monotonic() - self.began_s
+        head = f"{elapsed:5.0f} s  {self.name:<9}"
+        if self.name not in ("load", "drain") or not self.facts:
+            return f"{head} {self.detail}"
+        sent, planned, done = (int(self.facts[key]) for key in ("sent", "planned", "done"))
+        offered, processed = self._rates
+        return (
+            f"{head} {_bar(sent / max(1, planned))} sent {sent:,} ({offered:,.0f}/s), "
+            f"done {done:,} ({processed:,.0f}/s), backlog {max(0, sent - done):,}"
+        )
+
+    def fault(self) -> str:
+        return str(self.facts.get("fault", ""))
+
+
+class LiveProgress:
+    """Two lines that stay in place on a terminal."""
+
+    def __init__(self) -> None:
+        self._state = _State()
+        self._live = Live(console=Console(stderr=True), refresh_per_second=8, transient=True, get_renderable=self._draw)
+        self._live.start()
+
+    def phase(self, name: str, detail: str = "") -> None:
+        self._state.name, self._state.detail = name, detail
+
+    def update(self, facts: Mapping[str, str | float | int]) -> None:
+        self._state.look(facts)
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def _draw(self) -> Text:
+        text = Text(self._state.line(), no_wrap=True, overflow="ellipsis")
+        if self._state.fault():
+            text.append(f"\n         fault     {self._state.fault()}", style="magenta")
+        return text
+
+
+class PlainProgress:
+    """A line at each phase, and one every few seconds while it lasts."""
+
+    def __init__(self) -> None:
+        self._state = _State()
+        self._printed_s = 0.0
+
+    def phase(self, name: str, detail: str = "") -> None:
+        self._state.name, self._state.detail, self._state.facts = name, detail, {}
+        self._print()
+
+    def update(self, facts: Mapping[str, str | float | int]) -> None:
+        self._state.look(facts)
+        if time.monotonic() - self._printed_s >= PLAIN_EVERY_S:
+            self._print()
+
+    def close(self) -> None:
+        pass
+
+    def _print(self) -> None:
+        self._printed_s = time.monotonic()
+        fault = f", fault {self._state.fault()}" if self._state.fault() else ""
+        print(self._state.line().rstrip() + fault, file=sys.stderr, flush=True)
+
+
+def show_result(lines: Sequence[str], outcome: Outcome) -> None:
+    """The last screen; the first line carries the verdict's colour on a terminal."""
+    console = Console(highlight=False, soft_wrap=True)
+    for number, line in enumerate(lines):
+        console.print(Text(line, style=COLOURS[outcome] if number == 0 else ""))
+
+
+def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
+    """Columns padded to their widest cell: plain text for terminal and pipe alike."""
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [header, *rows])
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _bar(share: float) -> str:
+    full = round(BAR_WIDTH * min(1.0, share))
+    return "[" + "#" * full + "." * (BAR_WIDTH - full) + "]"

@@ -1,0 +1,317 @@
+"""An engine without processes: it counts lists in memory under a clock that is cranked by hand.
+
+It has the three sinks and the four crash points of the Spark job, its batches, its watermark and its replay, so that
+every phase of a run, every fault and every check can be tried within a second. And it can be told to misbehave:
+`--conf misbehave=drop:1000` loses one event in a thousand (see MISBEHAVIOURS). It ships with the program because the
+checker has to be shown to fail wherever it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from harness.engines.base import Reached
+from harness.explain import nearest
+from harness.model import Batch, BatchLog, EngineManifest, Progress, SinkClaim, UsageError
+
+BATCH_MS = 500
+START_MS = 2000
+POINTS = ("c1", "c2", "c3", "c4")
+
+MANIFEST = EngineManifest(
+    id="fake",
+    command=(),
+    home=".",
+    shipped=True,
+    sinks=(
+        SinkClaim("absolute", late="drop", guarantee="exactly-once", crash_points=POINTS),
+        SinkClaim("fenced", late="keep", guarantee="exactly-once", crash_points=POINTS, bookkeeping=("fence:*",)),
+        SinkClaim("increment", late="keep", guarantee="at-least-once", crash_points=POINTS),
+    ),
+    evidence="spark-checkpoint",
+    ready_s=30.0,
+    drain_s=30.0,
+)
+
+
+@dataclass(frozen=True)
+class Event:
+    """What an engine can know of a record that is a view of a known ad."""
+
+    campaign: str
+    time_ms: int
+
+
+@dataclass
+class FakeClock:
+    """Time that passes only when it is told to."""
+
+    now_ms: int = 1_750_000_000_000
+
+
+@dataclass
+class FakeStore:
+    """Redis as far as a sink sees it: hashes of texts."""
+
+    hashes: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def set(self, key: str, name: str, value: str) -> None:
+        self.hashes.setdefault(key, {})[name] = value
+
+    def get(self, key: str, name: str) -> str | None:
+        return self.hashes.get(key, {}).get(name)
+
+
+Counts = dict[tuple[str, int], int]  # (campaign id, window start) -> events
+Log = list[list[Event | None]]  # a list of records per partition; None is no event
+
+
+class FakeEngine:
+    """See `harness.engines.base.Engine`; `crank` lets it work up to the clock."""
+
+    def __init__(
+        self, log: Log, store: FakeStore, clock: FakeClock, *, sink: str, window_ms: int, watermark_ms: int, misbehave: str = ""
+    ) -> None:
+        self._log, self._store, self._clock = log, store, clock
+        self._sink, self._window_ms, self._watermark_ms = sink, window_ms, watermark_ms
+        self._bad = _Misbehaviour.parse(misbehave)
+        self._running, self._frozen, self._exit_code = False, False, None if misbehave else None
+        self._busy_until_ms = 0
+        # What survives a crash: planned batches, the state at each commit, and the log of both.
+        self._planned: dict[int, dict[int, int]] = {}
+        self._watermarks: dict[int, int] = {}
+        self._committed = -1
+        self._state: Counts = {}
+        self._newest_ms = 0
+        self._replayed: set[int] = set()
+        # What does not.
+        self._armed: tuple[str, int] | None = None
+        self._reached: Reached | None = None
+        self._work: _Batch | None = None
+
+    @property
+    def manifest(self) -> EngineManifest:
+        return MANIFEST
+
+    def start(self) -> None:
+        self._running, self._frozen, self._work = True, False, None
+        self._busy_until_ms = self._clock.now_ms + START_MS
+        open_batch = self._committed + 1
+        if open_batch in self._planned:
+            self._replayed.add(open_batch)
+
+    restart = start
+
+    def alive(self) -> bool:
+        return self._running
+
+    def exit_code(self) -> int | None:
+        return None if self._running else self._exit_code
+
+    def progress(self) -> Progress | None:
+        ends = self._planned.get(self._committed)
+        if ends is None:
+            return None
+        return Progress(self._clock.now_ms, self._committed, 0, ends, self._watermarks.get(self._committed, 0))
+
+    def collect(self) -> None:
+        """Its evidence lies in memory and is never purged."""
+
+    def batch_log(self) -> BatchLog | None:
+        batches = tuple(
+            Batch(n, ends, self._watermarks.get(n, 0), n <= self._committed, n in self._replayed)
+            for n, ends in sorted(self._planned.items())
+        )
+        return BatchLog(batches, drops_late=self._sink == "absolute", complete=True)
+
+    def tail(self, lines: int) -> tuple[str, ...]:
+        return (f"fake engine, {self._bad.text or 'honest'}, batch {self._committed} committed",)[:lines]
+
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
+    def stop(self) -> None:
+        self._running = False
+        self._exit_code = 0
+
+    def kill(self) -> str:
+        self._running, self._exit_code = False, -9
+        return "the fake engine was stopped where it stood"
+
+    def freeze(self) -> None:
+        self._frozen = True
+
+    def thaw(self) -> None:
+        self._frozen = False
+
+    def arm(self, point: str, batch: int) -> None:
+        self._armed, self._reached = (point, batch), None
+
+    def disarm(self) -> None:
+        self._armed = self._reached = None
+
+    def reached(self) -> Reached | None:
+        return self._reached
+
+    def planned(self, batch: int) -> bytes | None:
+        ends = self._planned.get(batch)
+        return None if ends is None else msgspec.json.encode(ends)
+
+    def committed(self, batch: int) -> bool:
+        return batch <= self._committed
+
+    def crank(self) -> None:
+        """Work off what the clock allows: one batch every BATCH_MS, not before the start-up is over."""
+        if not self._running or self._frozen or self._reached and self._reached.point != "c4":
+            return
+        if self._reached:  # c4: the commit happens, the next plan does not, until the kill
+            self._commit(self._reached.batch)
+            return
+        if self._clock.now_ms < self._busy_until_ms:
+            return
+        self._busy_until_ms = self._clock.now_ms + BATCH_MS
+        if self._bad.dies(self._committed):
+            self._running, self._exit_code = False, 1
+        elif not self._bad.mute(self._committed):
+            self._one_batch()
+
+    def _one_batch(self) -> None:
+        number = self._committed + 1
+        if number not in self._planned and not self._plan(number):
+            return
+        self._work = self._count(number)
+        writes = sorted(self._work.writes)
+        campaigns = sorted({campaign for campaign, _ in writes})
+        half = set(campaigns[: len(campaigns) // 2])
+        armed = self._armed if self._armed and number >= self._armed[1] and len(campaigns) > 1 else None
+        for point, keys in (("c1", set()), ("c2", half), ("c3", set(campaigns) - half)):
+            self._write(number, {key: self._work.writes[key] for key in writes if key[0] in keys})
+            if armed and armed[0] == point:
+                self._reached = Reached(point, number, self._clock.now_ms)
+                return
+        if armed:
+            self._reached = Reached("c4", number, self._clock.now_ms)
+            return
+        self._commit(number)
+
+    def _plan(self, number: int) -> bool:
+        before = self._planned.get(number - 1, {})
+        ends = {p: len(records) for p, records in enumerate(self._log)}
+        if ends == {p: before.get(p, 0) for p in ends}:
+            return False
+        self._planned[number] = ends
+        # Spark's rule: a batch drops by the watermark of the plan before it.
+        self._watermarks[number] = self._pending_watermark_ms
+        self._pending_watermark_ms = max(self._pending_watermark_ms, self._newest_ms - self._watermark_ms)
+        return True
+
+    _pending_watermark_ms = 0
+
+    def _count(self, number: int) -> _Batch:
+        counts: Counts = {}
+        newest_ms = self._newest_ms
+        before = self._planned.get(number - 1, {})
+        for p, end in self._planned[number].items():
+            for event in self._log[p][before.get(p, 0) : end]:
+                if event is None:
+                    continue
+                newest_ms = max(newest_ms, event.time_ms)
+                window = event.time_ms // self._window_ms * self._window_ms
+                if self._sink == "absolute" and window + self._window_ms <= self._watermarks[number]:
+                    continue
+                for key in self._bad.keys((event.campaign, window)):
+                    counts[key] = counts.get(key, 0) + 1
+        if self._sink == "absolute":
+            state = dict(self._state)
+            for key, count in counts.items():
+                state[key] = state.get(key, 0) + count
+            return _Batch({key: state[key] for key in counts}, state, newest_ms)
+        return _Batch(counts, {}, newest_ms)
+
+    def _write(self, number: int, part: Mapping[tuple[str, int], int]) -> None:
+        fenced_out = set()
+        if self._sink == "fenced":
+            campaigns = {campaign for campaign, _ in part}
+            fenced_out = {c for c in campaigns if int(self._store.get(f"fence:{c}", "batch") or -1) >= number}
+        for (campaign, window), count in part.items():
+            if campaign in fenced_out:
+                continue
+            old = 0 if self._sink == "absolute" else int(self._store.get(campaign, str(window)) or 0)
+            self._store.set(campaign, str(window), self._bad.spell(old + count))
+            self._store.set(f"updated:{campaign}", str(window), str(self._clock.now_ms))
+            if self._sink == "fenced":
+                self._store.set(f"fence:{campaign}", "batch", str(number))
+
+    def _commit(self, number: int) -> None:
+        if self._work is None or number <= self._committed:
+            return
+        self._committed, self._state, self._newest_ms = number, self._work.state, self._work.newest_ms
+        self._work = None
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """What one batch would write and leave behind."""
+
+    writes: Counts
+    state: Counts
+    newest_ms: int
+
+
+@dataclass
+class _Misbehaviour:
+    """A planted bug, counted over the events that pass through it."""
+
+    text: str
+    kind: str
+    every: int
+    passed: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> _Misbehaviour:
+        kind, _, every = text.partition(":")
+        if text and kind not in MISBEHAVIOURS:
+            known = ", ".join(f"{name} ({what})" for name, what in MISBEHAVIOURS.items())
+            raise UsageError(f"conf misbehave = {text!r}: the fake engine knows {known}{nearest(kind, MISBEHAVIOURS)}.")
+        if every and not (every.isdigit() and int(every)):
+            raise UsageError(f"conf misbehave = {text!r}: a whole number above 0 is expected after the colon.")
+        return cls(text, kind, int(every or 1000))
+
+    def _hits(self) -> bool:
+        self.passed += 1
+        return self.passed % self.every == 0
+
+    def keys(self, key: tuple[str, int]) -> list[tuple[str, int]]:
+        """The cells into which one event is counted."""
+        change = _CELL_BUGS.get(self.kind)
+        return change(key) if change and self._hits() else [key]
+
+    def spell(self, count: int) -> str:
+        return f"{count}?" if self.kind == "garble" and self._hits() else str(count)
+
+    def dies(self, batch: int) -> bool:
+        return self.kind == "die" and batch >= 3
+
+    def mute(self, batch: int) -> bool:
+        return self.kind == "mute" or (self.kind == "stall" and batch >= 3)
+
+
+_CELL_BUGS: dict[str, Callable[[tuple[str, int]], list[tuple[str, int]]]] = {
+    "drop": lambda key: [],
+    "double": lambda key: [key, key],
+    "future-window": lambda key: [(key[0], key[1] + 3_600_000)],
+    "stranger": lambda key: [("nobody" + key[0][6:], key[1])],
+}
+MISBEHAVIOURS: dict[str, str] = {
+    "drop": "loses every n-th event",
+    "double": "counts every n-th event twice",
+    "future-window": "counts every n-th event an hour ahead",
+    "stranger": "counts every n-th event for a campaign that does not exist",
+    "garble": "writes every n-th count as no number",
+    "mute": "never answers",
+    "stall": "stops after batch 3",
+    "die": "ends by itself after batch 3",
+}

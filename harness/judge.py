@@ -1,0 +1,203 @@
+"""From the files of a run to its verdict. No engine, no service, no clock: `recheck` calls exactly this.
+
+Two stages: the tape against the Kafka log (did the producer or Kafka lose or double?), then the Kafka log against the
+results (did the engine?). This module puts the Case together; harness/checks decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from generators.tape import Tape
+from harness import checks, lateness, recount
+from harness.checks.case import Case, Observed
+from harness.lateness import LogEvents
+from harness.ledger import Cell, Expectation, Ledger
+from harness.model import (
+    INDEX_BITS,
+    INDEX_MASK,
+    BatchLog,
+    Certificate,
+    CheckResult,
+    EngineManifest,
+    EngineReport,
+    FaultReport,
+    Mark,
+    Outcome,
+    RunSpec,
+    Verdict,
+)
+from harness.observe import Row, interpret
+from harness.store import MissingEvidence, Store
+from workloads.ad_impressions.schema import Population
+
+# Events sent this much after their intended time are late by our fault: "inside the watermark" leaves two seconds.
+ROAD_MS = 2000
+
+
+def judge(store: Store) -> Verdict:
+    """The verdict of a stored run. Missing evidence is UNKNOWN with the name of what is missing."""
+    try:
+        case = assemble(store)
+    except MissingEvidence as error:
+        result = CheckResult("evidence", Outcome.UNKNOWN, str(error), word="no evidence", blame="evidence")
+        return Verdict(Outcome.UNKNOWN, f"This run can't be judged: {error}", 0, (result,), {})
+    return conclude(case)
+
+
+def conclude(case: Case) -> Verdict:
+    results = checks.run_all(case)
+    outcome = Outcome.worst([result.outcome for result in results])
+    totals = {
+        "planned": case.audit.planned,
+        "in_log": case.audit.found,
+        "countable": len(case.events),
+        "counted": case.observed.counts.total,
+        "cells": len(case.expectation.may),
+        "late_dropped": int(case.dropped.sum()),
+    }
+    return Verdict(outcome, _sentence(outcome, results, totals), case.expectation.slack, results, totals)
+
+
+def _sentence(outcome: Outcome, results: Sequence[CheckResult], totals: dict[str, int]) -> str:
+    if outcome is Outcome.PASS:
+        late = f", {totals['late_dropped']:,} dropped as late and explained" if totals["late_dropped"] else ""
+        return f"{totals['counted']:,} events counted right in {totals['cells']:,} cells{late}"
+    worst = [r for r in results if r.outcome is outcome]
+    return f"{worst[0].word or worst[0].name}: {worst[0].sentence}"
+
+
+def assemble(store: Store) -> Case:
+    """Read everything a verdict needs; the first thing missing ends it."""
+    spec: RunSpec = store.read_as("spec.json", RunSpec)
+    manifest = msgspec.convert(store.read_json("plan.json")["manifest"], EngineManifest)
+    claim = manifest.sink(spec.sink)
+    epoch_ms = _last(store, "epoch")["epoch_ms"]
+    marks = tuple(msgspec.convert(m, Mark) for entry in store.history("marks") for m in entry["marks"])
+    log = store.read_table("log.parquet")
+    tape = Tape(spec.tape)
+    population = Population(spec.tape.seed, spec.tape.campaigns, spec.tape.ads_per_campaign)
+    real = _real_events(log)
+    counted = _column(log, "kind")[_is_real(log)] == recount.VIEW
+    permitted = lateness.permitted(real, spec.window_ms, spec.watermark_ms)[counted]
+    events = _rows(real, counted)
+    batch_log = _batch_log(store, drops_late=claim.late == "drop")
+    exact = batch_log is not None and batch_log.complete
+    dropped = np.zeros(len(events), dtype=np.bool_)
+    if batch_log is not None and exact:
+        dropped = lateness.dropped(events, batch_log, spec.window_ms) & permitted
+    tape_ledger = _expected(store).shifted(epoch_ms) + _ledger_of_marks(marks, spec.window_ms)
+    certificate = msgspec.convert(_last(store, "certificate")["certificate"], Certificate)
+    return Case(
+        spec=spec,
+        epoch_ms=epoch_ms,
+        campaign_names=tuple(population.campaign_ids),
+        sent=certificate.sent,
+        audit=recount.compare(tape, epoch_ms, log, marks),
+        tape_ledger=tape_ledger,
+        log_ledger=_ledger(events, spec.window_ms),
+        events=events,
+        batch=lateness.batch_of(events, batch_log) if batch_log else np.full(len(events), lateness.NO_BATCH),
+        dropped=dropped,
+        permitted=permitted,
+        sent_late=_sent_late(store, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
+        expectation=_expectation(events, dropped, permitted, spec, exact or claim.late == "keep"),
+        observed=_observed(store, population, claim.bookkeeping),
+        drops_late=claim.late == "drop",
+        batch_log=batch_log,
+        exact=exact,
+        faults=tuple(msgspec.convert(entry["report"], FaultReport) for entry in store.history("fault")),
+        engine=msgspec.convert(_last(store, "engine")["report"], EngineReport),
+        certificate=certificate,
+    )
+
+
+def _expectation(
+    events: LogEvents, dropped: NDArray[np.bool_], permitted: NDArray[np.bool_], spec: RunSpec, known: bool
+) -> Expectation:
+    """Known: exactly what was not dropped. Else every event that may be late is allowed to be missing."""
+    if known:
+        exact = _ledger(_rows(events, ~dropped), spec.window_ms)
+        return Expectation(exact, exact)
+    return Expectation(_ledger(_rows(events, ~permitted), spec.window_ms), _ledger(events, spec.window_ms))
+
+
+def _ledger(events: LogEvents, window_ms: int) -> Ledger:
+    return Ledger.of_events(events.campaign, events.time_ms, window_ms)
+
+
+def _ledger_of_marks(marks: Sequence[Mark], window_ms: int) -> Ledger:
+    ledger = Ledger()
+    for mark in marks:
+        ledger += Ledger({Cell(mark.campaign, mark.event_time_ms // window_ms * window_ms): 1})
+    return ledger
+
+
+def _expected(store: Store) -> Ledger:
+    table = store.read_table("expected.parquet").to_pydict()
+    cells = zip(table["campaign"], table["window_rel_ms"], table["views"], strict=True)
+    return Ledger((Cell(campaign, window), views) for campaign, window, views in cells)
+
+
+def _observed(store: Store, population: Population, bookkeeping: Sequence[str]) -> Observed:
+    rows = [Row(*row.values()) for row in store.read_table("observed.parquet").to_pylist()]
+    return interpret(rows, {name: index for index, name in enumerate(population.campaign_ids)}, bookkeeping)
+
+
+def _batch_log(store: Store, drops_late: bool) -> BatchLog | None:
+    if not store.has("batches.json"):
+        return None
+    log: BatchLog = store.read_as("batches.json", BatchLog)
+    return replace(log, drops_late=drops_late)
+
+
+def _last(store: Store, kind: str) -> dict[str, Any]:
+    entries = list(store.history(kind))
+    if not entries:
+        raise MissingEvidence(f"the history has no entry {kind!r}: the run was broken off before it got there")
+    return entries[-1]
+
+
+def _column(log: pa.Table, name: str) -> NDArray[Any]:
+    return np.asarray(log.column(name).to_numpy())
+
+
+def _is_real(log: pa.Table) -> NDArray[np.bool_]:
+    kind = _column(log, "kind")
+    return np.asarray((kind == recount.VIEW) | (kind == recount.OTHER))
+
+
+def _real_events(log: pa.Table) -> LogEvents:
+    """All well-formed events, views or not: an engine may take its watermark from any of them."""
+    rows = _is_real(log)
+    names = ("partition", "offset", "event_id", "campaign", "event_time_ms")
+    partition, offset, event_id, campaign, time_ms = (_column(log, name)[rows] for name in names)
+    return LogEvents(partition, offset, event_id, campaign.astype(np.int64), time_ms)
+
+
+def _rows(events: LogEvents, mask: NDArray[np.bool_]) -> LogEvents:
+    return LogEvents(
+        events.partition[mask], events.offset[mask], events.id[mask], events.campaign[mask], events.time_ms[mask]
+    )
+
+
+def _sent_late(store: Store, events: LogEvents) -> NDArray[np.bool_]:
+    """Which events were sent so late that the generator itself made them late."""
+    sends = store.read_table("sends.parquet")
+    server, low = (np.asarray(sends.column(name).to_numpy()) for name in ("server", "slot_lo"))
+    lag_ms = np.asarray((sends.column("sent_us").to_numpy() - sends.column("intended_us").to_numpy()) / 1000)
+    result = np.zeros(len(events), dtype=np.bool_)
+    for number in np.unique(server[lag_ms > ROAD_MS]):
+        mine = np.flatnonzero(server == number)
+        mine = mine[np.argsort(low[mine])]
+        rows = np.flatnonzero(events.id >> INDEX_BITS == number)
+        place = np.searchsorted(low[mine], events.id[rows] & INDEX_MASK, side="right") - 1
+        result[rows] = lag_ms[mine][np.clip(place, 0, None)] > ROAD_MS
+    return result

@@ -1,0 +1,300 @@
+"""The heart: one run, in nine steps, from a resolved spec to a verdict in a run directory.
+
+Everything that touches the outside goes through a `World`: real Kafka, Redis, Locust and an engine process in
+harness/world.py, a hand-cranked clock and lists in harness/engines/fake.py. So every step is tried in milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from generators.tape import Tape
+from harness.judge import judge
+from harness.ledger import Cell
+from harness.model import (
+    INDEX_BITS,
+    MARK_SERVER,
+    EngineManifest,
+    EngineReport,
+    Mark,
+    Progress,
+    RunSpec,
+    Verdict,
+)
+from harness.observe import interpret
+from harness.store import Store
+from harness.worlds.base import World
+from workloads.ad_impressions import oracle
+from workloads.ad_impressions.schema import Population
+
+TICK_S = 0.05
+COLLECT_EVERY_S = 0.5
+# How far ahead of now the epoch lies at least: the fleet has to read it before its first slice is due.
+EPOCH_LEAD_MS = 700
+# Without progress the only sign of the end is that nothing changes any more (design: max(30 s, 3 x longest silence)).
+STILL_S = 30.0
+SILENCE_FACTOR = 3.0
+
+
+class Screen(Protocol):
+    """Where a run says how far it is."""
+
+    def phase(self, name: str, detail: str = "") -> None: ...
+    def update(self, facts: Mapping[str, str | float | int]) -> None: ...
+
+
+class EngineGone(Exception):
+    """The engine will not come to an end by itself; carries what is to be reported."""
+
+    def __init__(self, report: EngineReport) -> None:
+        super().__init__(report.detail)
+        self.report = report
+
+
+def run(spec: RunSpec, manifest: EngineManifest, environment: Mapping[str, Any], world: World, store: Store, screen: Screen) -> Verdict:
+    """One run. Whatever happens after the world is open, it is closed again, and what was seen is on disk."""
+    return _Run(spec, manifest, world, store, screen).all(environment)
+
+
+class _Run:
+    """The state that the nine steps hand on to each other."""
+
+    def __init__(self, spec: RunSpec, manifest: EngineManifest, world: World, store: Store, screen: Screen) -> None:
+        self.spec, self.manifest, self.world, self.store, self.screen = spec, manifest, world, store, screen
+        self.tape = Tape(spec.tape)
+        self.population = Population(spec.tape.seed, spec.tape.campaigns, spec.tape.ads_per_campaign)
+        self.epoch_ms = 0
+        self.collected_ms = 0
+        self.restarts = 0
+
+    def all(self, environment: Mapping[str, Any]) -> Verdict:
+        self.resolve(environment)  # 1
+        self.seal()  # 2
+        self.fold()  # 3
+        try:
+            with self._healing():
+                report = self.drive()  # 4, 5, 6
+            self.read(report)  # 7
+        finally:
+            self.screen.phase("stop")
+            self.world.close()
+        return self.conclude()  # 8, 9
+
+    # 1. Resolve: what is asked, and of which machine, is on disk before anything starts.
+    def resolve(self, environment: Mapping[str, Any]) -> None:
+        self.store.write_json("spec.json", self.spec.public())
+        self.store.write_json("environment.json", environment)
+        self.store.tell("begin", scenario=self.spec.scenario, engine=self.spec.engine, seed=self.spec.tape.seed)
+
+    # 2. Seal the tape and the plan: all randomness is spent here.
+    def seal(self) -> None:
+        self.screen.phase("seal", f"{self.tape.total:,} events from seed {self.spec.tape.seed}")
+        plan = {
+            "tape": {"digest": self.tape.digest(), "total": self.tape.total, "duration_ms": self.tape.duration_ms},
+            "fault": self.spec.fault,
+            "manifest": self.manifest,
+        }
+        self.store.write_json("plan.json", plan)
+
+    # 3. Fold the tape to the ideal ledger before any engine exists.
+    def fold(self) -> None:
+        cells = oracle.fold(self.tape.blocks(), self.population, self.spec.window_ms)
+        rows = sorted(cells.items())
+        columns = {
+            "campaign": [cell[0] for cell, _ in rows],
+            "window_rel_ms": [cell[1] for cell, _ in rows],
+            "views": [count for _, count in rows],
+        }
+        self.store.write_table("expected.parquet", columns)
+
+    # 4 to 6, with an engine that may fail us at any point.
+    def drive(self) -> EngineReport:
+        self.screen.phase("services", "Kafka and Redis")
+        self.world.open()
+        try:
+            self.start_engine()
+            self.load()
+            return self.drain()
+        except EngineGone as gone:
+            self.store.tell("gone", state=gone.report.state, detail=gone.report.detail)
+            self._abandon()
+            return gone.report
+
+    # 4. Start the engine, and let it prove that it answers: opening events have to come out as counts.
+    def start_engine(self) -> None:
+        self.screen.phase("engine", f"{self.spec.engine} has to answer {self.spec.tape.partitions} opening events")
+        started_ms = self.world.now_ms()
+        self.world.engine.start()
+        window = self.spec.window_ms
+        opening = self._marks("opening", self.world.now_ms() // window * window - window, 0)
+        self._send(opening)
+        cell = Cell(opening[0].campaign, opening[0].event_time_ms)
+        self._until(
+            lambda: self._count_of(cell) == len(opening),
+            self.manifest.ready_s,
+            lambda: f"the opening events of window {cell.window_ms} are counted as {self._count_of(cell)}, not {len(opening)}",
+        )
+        self.store.tell("ready", after_ms=self.world.now_ms() - started_ms)
+
+    # 5. Load, at intended times. Faults fire on predicates of progress.
+    def load(self) -> None:
+        self.screen.phase("fleet", f"{self.spec.tape.servers} ad servers")
+        self.world.await_fleet()
+        window = self.spec.window_ms
+        self.epoch_ms = -(-(self.world.now_ms() + EPOCH_LEAD_MS) // window) * window
+        self.store.tell("epoch", epoch_ms=self.epoch_ms)
+        self.world.start_load(self.epoch_ms)
+        self.screen.phase("load", f"{self.tape.total:,} events in {self.tape.duration_ms / 1000:.0f} s")
+        while not self.world.load_status().finished:
+            self._tick()
+        self.store.tell("loaded", certificate=(certificate := self.world.certify()))
+        self.store.tell("certificate", certificate=certificate)
+
+    # 6. Heal (see _healing), close every window, and drain.
+    def drain(self) -> EngineReport:
+        self.screen.phase("drain", "until all of the log is done and the results stand still")
+        self._drained()
+        self._finish_fault()
+        newest = self.tape.event_time_bounds_rel_ms()[1] + self.epoch_ms
+        window = self.spec.window_ms
+        closing_ms = (newest + self.spec.watermark_ms) // window * window + 2 * window
+        self._send(self._marks("closing", closing_ms, self.spec.tape.partitions))
+        self._drained()
+        ends = sum(self.world.end_offsets().values())
+        how = "by its own offsets" if self._progress() else f"by results that stood still for {STILL_S:.0f} s"
+        return EngineReport("drained", f"all {ends:,} records of the log are done, {how}", self._restarts())
+
+    # 7. Read all results, orphans included, and the whole log. Save before judging.
+    def read(self, report: EngineReport) -> None:
+        self.screen.phase("read", "all results and the whole log")
+        self._collect(force=True)
+        self.store.tell("engine", report=report, notes=self.world.engine.notes())
+        rows = self.world.results()
+        names = ("key", "field", "value", "kind")
+        self.store.write_table("observed.parquet", {n: [r[i] for r in rows] for i, n in enumerate(names)})
+        self.store.write_table("log.parquet", self.world.read_log())
+        if (log := self.world.engine.batch_log()) is not None:
+            self.store.write_json("batches.json", log)
+
+    # 8 and 9. Judge from the files alone; the caller reports from the same files.
+    def conclude(self) -> Verdict:
+        self.screen.phase("judge")
+        verdict = judge(self.store)
+        self.store.write_json("verdict.json", verdict)
+        self.store.tell("verdict", outcome=verdict.outcome.value)
+        return verdict
+
+    # Helpers of the steps.
+
+    @contextmanager
+    def _healing(self) -> Iterator[None]:
+        """Whatever way the driving ends, the fault is healed and what became of it is told."""
+        try:
+            yield
+        finally:
+            self.world.fault.heal()
+            self.store.tell("fault", report=self.world.fault.report())
+
+    def _abandon(self) -> None:
+        """The engine is gone for good: stop loading and keep what there is to judge."""
+        if not list(self.store.history("epoch")):
+            window = self.spec.window_ms
+            self.store.tell("epoch", epoch_ms=self.world.now_ms() // window * window)
+        if not list(self.store.history("certificate")):
+            self.store.tell("certificate", certificate=self.world.certify())
+
+    def _marks(self, kind: str, time_ms: int, first: int) -> tuple[Mark, ...]:
+        """One event of ours per partition, all into the same cell."""
+        server = MARK_SERVER << INDEX_BITS
+        return tuple(Mark(server | (first + p), 0, p, time_ms, kind) for p in range(self.spec.tape.partitions))
+
+    def _send(self, marks: Sequence[Mark]) -> None:
+        self.store.tell("marks", marks=marks)
+        self.world.send_marks(marks)
+
+    def _count_of(self, cell: Cell) -> int:
+        index = {name: number for number, name in enumerate(self.population.campaign_ids)}
+        return interpret(self.world.results(), index, ()).counts.count(cell)
+
+    def _progress(self) -> Progress | None:
+        return self.world.engine.progress()
+
+    def _done(self) -> int:
+        progress = self._progress()
+        return sum(progress.offsets.values()) if progress else 0
+
+    def _drained(self) -> None:
+        """All of the log is done by the engine's own offsets, or, without such, nothing changes any more."""
+        if self.manifest.progress:
+            ends = self.world.end_offsets()
+            self._until_still(1.0, lambda: _covers(self._progress(), ends), lambda: f"{self._done():,} of {sum(ends.values()):,} records are done")
+        else:
+            self._until_still(STILL_S, lambda: True, lambda: "the results still change")
+
+    def _until_still(self, still_s: float, ready: Callable[[], bool], seen: Callable[[], str]) -> None:
+        """Wait until `ready`, and two looks at the results `still_s` apart are equal. Moving on renews the deadline."""
+        last, since_ms, moved_ms, silence_ms = self.world.snapshot(), self.world.now_ms(), self.world.now_ms(), 0
+        done = self._done()
+        while True:
+            self._tick()
+            now_ms, snapshot = self.world.now_ms(), self.world.snapshot()
+            if snapshot != last or not ready():
+                if snapshot != last or self._done() != done:
+                    silence_ms, moved_ms = max(silence_ms, now_ms - moved_ms), now_ms
+                last, since_ms, done = snapshot, now_ms, self._done()
+            needed_ms = max(still_s * 1000, SILENCE_FACTOR * silence_ms if still_s > 1 else 0)
+            if ready() and now_ms - since_ms >= needed_ms:
+                return
+            if now_ms - moved_ms > max(self.manifest.drain_s * 1000, 2 * needed_ms):
+                raise EngineGone(self._stuck(f"nothing has moved for {self.manifest.drain_s:.0f} s; {seen()}"))
+
+    def _until(self, predicate: Callable[[], bool], deadline_s: float, seen: Callable[[], str]) -> None:
+        end_ms = self.world.now_ms() + deadline_s * 1000
+        while not predicate():
+            self._tick()
+            if self.world.now_ms() > end_ms:
+                raise EngineGone(self._stuck(f"no answer within {deadline_s:.0f} s; {seen()}"))
+
+    def _finish_fault(self) -> None:
+        """A fault that is in the middle of its work (killed, not yet seen back) may end it within the drain's time."""
+        self._until(self.world.fault.settled, self.manifest.drain_s, lambda: f"fault: {self.world.fault.report().proof}")
+
+    def _stuck(self, detail: str) -> EngineReport:
+        return EngineReport("stuck", detail, self._restarts(), self.world.engine.tail(20))
+
+    def _restarts(self) -> int:
+        return int(self.world.fault.report().landed)
+
+    def _tick(self) -> None:
+        """One beat: evidence, fault, life of the engine, screen, and a little time."""
+        self._collect()
+        self.world.fault.poll(self.world.engine, self._progress(), self.tape.total)
+        if not self.world.engine.alive() and not self.world.fault.busy():
+            code = self.world.engine.exit_code()
+            detail = f"the engine ended by itself with exit code {code} and nobody had killed it"
+            raise EngineGone(EngineReport("crashed", detail, self._restarts(), self.world.engine.tail(20)))
+        self.screen.update(self._facts())
+        self.world.pause(TICK_S)
+
+    def _collect(self, force: bool = False) -> None:
+        now_ms = self.world.now_ms()
+        if force or now_ms - self.collected_ms >= COLLECT_EVERY_S * 1000:
+            self.world.engine.collect()
+            self.collected_ms = now_ms
+
+    def _facts(self) -> dict[str, str | float | int]:
+        load, done = self.world.load_status(), self._done()
+        fault = self.world.fault.report() if self.spec.fault.planned else None
+        return {
+            "now_ms": self.world.now_ms(),
+            "sent": load.sent,
+            "planned": self.tape.total,
+            "done": done,
+            "fault": "" if fault is None else f"{self.spec.fault.text}: {'landed' if fault.landed else 'waiting'}",
+        }
+
+
+def _covers(progress: Progress | None, ends: Mapping[int, int]) -> bool:
+    return progress is not None and all(progress.offsets.get(p, 0) >= end for p, end in ends.items())

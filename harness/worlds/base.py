@@ -1,0 +1,53 @@
+"""The seam between a run and everything outside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from harness.engines.base import Engine
+from harness.faults.base import Fault
+from harness.model import Certificate, Mark
+from harness.observe import Row
+
+
+@dataclass(frozen=True)
+class LoadStatus:
+    """How far the fleet is, in records."""
+
+    intended: int
+    sent: int
+    acknowledged: int
+    finished: bool
+
+
+class World(Protocol):
+    """All that a run touches."""
+
+    engine: Engine
+    fault: Fault
+
+    def now_ms(self) -> int: ...
+    def pause(self, seconds: float) -> None: ...
+    def open(self) -> None:
+        """Services, topic and ad table, and a fleet on its way up."""
+
+    def await_fleet(self) -> None:
+        """Return when all ad servers are up and wait for the epoch."""
+
+    def send_marks(self, marks: Sequence[Mark]) -> None: ...
+    def start_load(self, epoch_ms: int) -> None: ...
+    def load_status(self) -> LoadStatus: ...
+    def certify(self) -> Certificate:
+        """Write sends.parquet, and say whether the fleet kept its schedule."""
+
+    def end_offsets(self) -> Mapping[int, int]: ...
+    def snapshot(self) -> object:
+        """The results as something that can be compared."""
+
+    def results(self) -> list[Row]: ...
+    def read_log(self) -> Mapping[str, Any]:
+        """The whole topic as columns."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,141 @@
+"""A world of lists and a hand-cranked clock: the same tape, bytes and parser as the real one, and no process at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from generators.encode import Encoder
+from generators.tape import Tape
+from harness import recount
+from harness.certificate import SENDS, certify
+from harness.engines import fake
+from harness.engines.fake import FakeClock, FakeEngine, FakeStore
+from harness.faults import registry
+from harness.model import Certificate, Mark, RunSpec
+from harness.observe import Row
+from harness.store import Store
+from harness.worlds.base import LoadStatus
+from workloads.ad_impressions.schema import Population
+
+CRANK_MS = 50
+
+
+@dataclass(frozen=True)
+class _Record:
+    key: bytes
+    value: bytes | None
+
+
+class FakeWorld:
+    """See `harness.worlds.base.World`."""
+
+    def __init__(self, spec: RunSpec, store: Store) -> None:
+        self._spec, self._store = spec, store
+        self._tape = Tape(spec.tape)
+        self._population = Population(spec.tape.seed, spec.tape.campaigns, spec.tape.ads_per_campaign)
+        self._clock = FakeClock()
+        self._redis = FakeStore()
+        self._records: list[list[_Record]] = [[] for _ in range(spec.tape.partitions)]
+        self._engine_log: fake.Log = [[] for _ in range(spec.tape.partitions)]
+        self._sends: list[tuple[int, ...]] = []
+        self._next_slice = 0
+        self._epoch_ms: int | None = None
+        self.engine = FakeEngine(
+            self._engine_log,
+            self._redis,
+            self._clock,
+            sink=spec.sink,
+            window_ms=spec.window_ms,
+            watermark_ms=spec.watermark_ms,
+            misbehave=spec.conf.get("misbehave", ""),
+        )
+        self.fault = registry.create(spec.fault, fake.MANIFEST, fake.MANIFEST.sink(spec.sink))
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass: due slices are sent, then the engine works."""
+        end_ms = self._clock.now_ms + max(CRANK_MS, round(seconds * 1000))
+        while self._clock.now_ms < end_ms:
+            self._clock.now_ms += CRANK_MS
+            self._send_due()
+            self.engine.crank()
+        if (reached := self.engine.reached()) and reached.point == "c4":
+            time.sleep(0.002)  # the fault's hunter is a real thread: give it a moment
+
+    def open(self) -> None:
+        self._encoder = Encoder(self._population, 0)
+
+    def await_fleet(self) -> None:
+        """There is no fleet to wait for."""
+
+    def send_marks(self, marks: Sequence[Mark]) -> None:
+        for mark in marks:
+            message = self._encoder.mark(mark)
+            self._append(mark.partition, [message])
+
+    def start_load(self, epoch_ms: int) -> None:
+        self._epoch_ms = epoch_ms
+        self._encoder = Encoder(self._population, epoch_ms)
+
+    def _send_due(self) -> None:
+        while self._epoch_ms is not None and self._next_slice < self._tape.slice_count:
+            due_us = self._tape.slice_due_us(self._next_slice)
+            if self._epoch_ms + due_us // 1000 > self._clock.now_ms:
+                return
+            for server in range(self._spec.tape.servers):
+                self._send_slice(server, self._next_slice, due_us)
+            self._next_slice += 1
+
+    def _send_slice(self, server: int, number: int, due_us: int) -> None:
+        low, high = self._tape.slice_range(server, number)
+        if low == high:
+            return
+        events = self._tape.events(server, _slots(low, high))
+        self._append(self._tape.slice_partition(server, number), self._encoder.batch(events))
+        count = high - low
+        self._sends.append((server, number, low, high, due_us, due_us, due_us, count, count))
+
+    def _append(self, partition: int, messages: Sequence[Mapping[str, bytes | None]]) -> None:
+        records = [_Record(message["key"] or b"", message["value"]) for message in messages]
+        self._records[partition] += records
+        columns = recount.parse_records([r.value for r in records], [r.key for r in records], self._population)
+        rows = zip(columns["kind"].tolist(), columns["campaign"].tolist(), columns["event_time_ms"].tolist(), strict=True)
+        names = self._population.campaign_ids
+        self._engine_log[partition] += [
+            fake.Event(names[campaign], time_ms) if kind == recount.VIEW else None for kind, campaign, time_ms in rows
+        ]
+
+    def load_status(self) -> LoadStatus:
+        sent = sum(row[7] for row in self._sends)
+        return LoadStatus(sent, sent, sent, self._next_slice >= self._tape.slice_count)
+
+    def certify(self) -> Certificate:
+        names = list(SENDS)
+        table = {name: [row[i] for row in self._sends] for i, name in enumerate(names)}
+        self._store.write_table("sends.parquet", table)
+        return certify(self._store.read_table("sends.parquet"), self._tape.total, self._spec.lag_budget_ms)
+
+    def end_offsets(self) -> Mapping[int, int]:
+        return {partition: len(records) for partition, records in enumerate(self._records)}
+
+    def snapshot(self) -> object:
+        names = self._population.campaign_ids
+        return {name: dict(self._redis.hashes[name]) for name in names if name in self._redis.hashes}
+
+    def results(self) -> list[Row]:
+        return [Row(k, f, v, "hash") for k, fields in sorted(self._redis.hashes.items()) for f, v in fields.items()]
+
+    def read_log(self) -> Mapping[str, Any]:
+        parts = []
+        for partition, records in enumerate(self._records):
+            values, keys = [r.value for r in records], [r.key for r in records]
+            parts.append((partition, values, keys))
+        return recount.columns_of(parts, self._population)
+
+    def close(self) -> None:
+        self.engine.stop()

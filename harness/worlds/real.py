@@ -1,0 +1,174 @@
+"""The real world of a run: Kafka, Redis, a fleet of Locust users and an engine process, embedded or by address."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from harness import jvm, observe, recount
+from harness.engines.config import EngineConfig
+from harness.engines.process import ProcessEngine
+from harness.faults import base as faults
+from harness.load import Load, send_marks
+from harness.model import Certificate, EngineManifest, HarnessError, KafkaAddress, Mark, RedisAddress, RunSpec
+from harness.observe import Row
+from harness.services import kafka, owners, security
+from harness.services.kafka import EmbeddedKafka
+from harness.services.redis import EmbeddedRedis, claim, connect
+from harness.store import Store
+from harness.worlds.base import LoadStatus
+from workloads.ad_impressions.schema import Population
+
+PAGE = 5000
+
+
+class RealWorld:
+    """See `harness.worlds.base.World`."""
+
+    def __init__(self, spec: RunSpec, manifest: EngineManifest, store: Store) -> None:
+        self._spec, self._manifest, self._store = spec, manifest, store
+        self._population = Population(spec.tape.seed, spec.tape.campaigns, spec.tape.ads_per_campaign)
+        self._topic = f"streamgauge-{store.path.name}"
+        self._private = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-")))
+        self._embedded_kafka: EmbeddedKafka | None = None
+        self._embedded_redis: EmbeddedRedis | None = None
+        self._kafka: KafkaAddress | None = None
+        self._load: Load | None = None
+        self._engine: ProcessEngine | None = None
+        self.fault = faults.make(spec.fault, manifest.sink(spec.sink))
+
+    @property
+    def engine(self) -> ProcessEngine:
+        if self._engine is None:
+            raise HarnessError("The engine was asked for before the services were open.")
+        return self._engine
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def open(self) -> None:
+        self._kafka = self._open_kafka()
+        address, self._redis = self._open_redis()
+        kafka.create_topic(self._kafka, self._topic, self._spec.tape.partitions)
+        _write_ad_table(self._redis, self._population)
+        self._engine = self._make_engine(self._kafka, address)
+        self._load = Load(self._spec, self._kafka, self._topic, self._store.path, self._private)
+        self._load.start()
+
+    def _open_kafka(self) -> KafkaAddress:
+        if self._spec.kafka:
+            return security.address(self._spec.kafka, self._spec.kafka_config)
+        self._embedded_kafka = EmbeddedKafka(self._store.logs, jvm.jars("services"), str(jvm.java()))
+        return self._embedded_kafka.start()
+
+    def _open_redis(self) -> tuple[RedisAddress, redis.Redis]:
+        if self._spec.redis:
+            address = RedisAddress(self._spec.redis, external=True)
+        else:
+            self._embedded_redis = EmbeddedRedis(self._store.logs)
+            address = self._embedded_redis.start()
+        client = connect(address)
+        claim(client, self._spec.reset)
+        return address, client
+
+    def _make_engine(self, kafka_address: KafkaAddress, redis_address: RedisAddress) -> ProcessEngine:
+        spec, name = self._spec, self._store.path.name
+        config = EngineConfig(
+            run=name,
+            kafka=kafka_address,
+            topic=self._topic,
+            redis=redis_address,
+            window_ms=spec.window_ms,
+            watermark_ms=spec.watermark_ms,
+            checkpoint=f"{spec.checkpoint.rstrip('/')}/{name}" if spec.checkpoint else str(self._private / "checkpoint"),
+            progress_path=str(self._store.path / "progress.jsonl"),
+            crash_path=str(self._private / "crash"),
+            sink=spec.sink,
+            trigger=spec.trigger,
+            master=spec.master,
+            options=spec.conf,
+            jars=tuple(str(jar) for jar in sorted(jvm.jars(self._manifest.ivy).glob("*.jar"))) if self._manifest.ivy else (),
+        )
+        java_home = str(Path(jvm.java()).resolve().parent.parent)
+        return ProcessEngine(
+            self._manifest,
+            config,
+            logs=self._store.logs,
+            evidence=self._store.path / "evidence",
+            private=self._private,
+            env={"JAVA_HOME": os.environ.get("JAVA_HOME", java_home)},
+        )
+
+    @property
+    def _running_load(self) -> Load:
+        if self._load is None:
+            raise HarnessError("The fleet was asked for before the services were open.")
+        return self._load
+
+    @property
+    def _address(self) -> KafkaAddress:
+        if self._kafka is None:
+            raise HarnessError("Kafka was asked for before it was open.")
+        return self._kafka
+
+    def await_fleet(self) -> None:
+        self._running_load.wait_ready()
+
+    def send_marks(self, marks: Sequence[Mark]) -> None:
+        send_marks(self._address, self._topic, marks, self._population)
+
+    def start_load(self, epoch_ms: int) -> None:
+        self._running_load.go(epoch_ms)
+
+    def load_status(self) -> LoadStatus:
+        return self._running_load.status()
+
+    def certify(self) -> Certificate:
+        return self._running_load.certify()
+
+    def end_offsets(self) -> Mapping[int, int]:
+        return kafka.end_offsets(self._address, self._topic)
+
+    def snapshot(self) -> object:
+        return observe.counts_only(self._redis, self._population.campaign_ids)
+
+    def results(self) -> list[Row]:
+        return observe.scan(self._redis)
+
+    def read_log(self) -> Mapping[str, Any]:
+        return recount.read(self._address, self._topic, self.end_offsets(), self._population)
+
+    def close(self) -> None:
+        """Each part by itself: one that can't be stopped in order must not keep the others alive."""
+        if self._load:
+            self._load.stop()
+        if self._engine:
+            self._engine.stop()
+        if self._spec.kafka and self._kafka:
+            with suppress(HarnessError):
+                kafka.delete_topic(self._kafka, self._topic)
+        for service in (self._embedded_kafka, self._embedded_redis):
+            if service:
+                service.stop()
+        owners.release_folder(self._private)
+
+
+def _write_ad_table(client: redis.Redis, population: Population) -> None:
+    """What every Yahoo job expects: all campaigns in a set, and each ad's campaign under its name."""
+    ads = list(population.ad_to_campaign.items())
+    with client.pipeline(transaction=False) as pipe:
+        for start in range(0, len(population.campaign_ids), PAGE):
+            pipe.sadd("campaigns", *population.campaign_ids[start : start + PAGE])
+        for start in range(0, len(ads), PAGE):
+            pipe.mset(dict(ads[start : start + PAGE]))
+        pipe.execute()

@@ -1,0 +1,27 @@
+"""The one JSON object that `--json` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from reports.load import Result
+
+
+def as_object(command: str, result: Result) -> dict[str, Any]:
+    verdict = result.verdict
+    return {
+        "command": command,
+        "verdict": verdict.outcome.value,
+        "exit": verdict.outcome.exit_code,
+        "sentence": verdict.sentence,
+        "words": list(verdict.words),
+        "run": str(result.path),
+        "slack": verdict.slack,
+        "totals": dict(verdict.totals),
+        "checks": msgspec.to_builtins(verdict.checks),
+        "certificate": msgspec.to_builtins(result.certificate),
+        "measurement": msgspec.to_builtins(result.measurement),
+        "withheld": result.withheld,
+    }

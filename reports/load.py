@@ -1,0 +1,41 @@
+"""A run as its reports see it: read from its directory, never from a live system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.measure import Measurement, certificate_of, withheld
+from harness.model import Certificate, RunSpec, Verdict
+from harness.store import Store
+
+
+@dataclass(frozen=True)
+class Result:
+    """One judged run."""
+
+    path: Path
+    spec: RunSpec
+    verdict: Verdict
+    certificate: Certificate | None
+    measurement: Measurement | None
+    environment: Mapping[str, Any]
+
+    @property
+    def withheld(self) -> str:
+        return withheld(self.verdict, self.certificate)
+
+
+def load(path: Path) -> Result:
+    """Raises MissingEvidence when the run was not judged yet."""
+    store = Store.open(path)
+    return Result(
+        path=path,
+        spec=store.read_as("spec.json", RunSpec),
+        verdict=store.read_as("verdict.json", Verdict),
+        certificate=certificate_of(store),
+        measurement=store.read_as("measurement.json", Measurement | None),
+        environment=store.read_json("environment.json"),
+    )

@@ -1,0 +1,85 @@
+"""The last screen of a run: what a person reads first. At most 80 columns and 24 lines, plain text in, plain text out.
+
+Colour is added by harness/console.py, and only on a terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.model import CheckResult, Outcome
+from reports.load import Result
+
+WIDTH = 79
+LINES = 23
+WITNESSES = 3
+
+
+def lines(result: Result) -> list[str]:
+    """Verdict first, then what it rests on, then where to read on."""
+    return [line[:WIDTH] for line in _all(result)][:LINES]
+
+
+def _all(result: Result) -> Iterator[str]:
+    spec, verdict = result.spec, result.verdict
+    yield from _wrapped(f"{verdict.outcome.value}  ", verdict.sentence, 3)
+    yield ""
+    yield f"  run      {spec.scenario} on {spec.engine}/{spec.sink}, seed {spec.tape.seed}, disorder {spec.disorder_name}"
+    yield from _load(result)
+    for check in verdict.checks:
+        if check.name in ("fault", "late") and check.outcome is Outcome.PASS:
+            yield from _wrapped(f"  {check.name:<9}", check.sentence, 2)
+    yield from _speed(result)
+    yield "  checks   " + "  ".join(f"{check.name} {_sign(check)}" for check in verdict.checks[:5])
+    yield "           " + "  ".join(f"{check.name} {_sign(check)}" for check in verdict.checks[5:])
+    yield f"  slack    {verdict.slack:,} (events that could be missing unnoticed)"
+    yield from _witnesses(result)
+    yield ""
+    yield f"  {_short(result.path)}"
+
+
+def _load(result: Result) -> Iterator[str]:
+    certificate = result.certificate
+    if certificate is None:
+        return
+    lag = f"lag p99.9 {certificate.lag_ms.get('p99.9', 0):.1f} ms"
+    if certificate.valid:
+        yield f"  load     {certificate.sent:,} records sent, certificate valid, {lag}"
+    else:
+        yield from _wrapped("  load     ", f"certificate VOID: {'; '.join(certificate.reasons)}", 2)
+
+
+def _speed(result: Result) -> Iterator[str]:
+    m = result.measurement
+    if m is None:
+        yield from _wrapped("  speed    ", f"withheld: {result.withheld}", 2)
+    else:
+        yield f"  speed    {m.offered_per_s:,.0f}/s offered, drained {m.drain_s:.1f} s after the last event"
+
+
+def _witnesses(result: Result) -> Iterator[str]:
+    for check in result.verdict.checks:
+        if check.outcome is Outcome.PASS or not check.witnesses:
+            continue
+        yield f"  {check.word or check.name}"
+        for witness in check.witnesses[:WITNESSES]:
+            yield f"    {witness.cell}: expected {witness.expected}, seen {witness.seen}"
+            yield from _wrapped("      ", witness.detail, 1)
+
+
+def _sign(check: CheckResult) -> str:
+    return {Outcome.PASS: "ok", Outcome.FAIL: "FAIL", Outcome.UNKNOWN: "unknown"}[check.outcome]
+
+
+def _wrapped(head: str, text: str, most: int) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head), max_lines=most, placeholder=" ..."
+    )
+
+
+def _short(path: Path) -> str:
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(str(path)) else str(path)

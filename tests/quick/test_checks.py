@@ -1,0 +1,223 @@
+"""Every check has a planted bug that it catches, under its right name, and an honest case that it lets pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import checks
+from harness.checks.case import Named, Observed, Stray
+from harness.judge import conclude
+from harness.ledger import Cell, Expectation, Ledger
+from harness.model import Batch, BatchLog, CheckResult, EngineReport, FaultReport, FaultSpec, Outcome
+from tests.quick.cases import EPOCH_MS, SPEC, WINDOW_MS, case, events
+
+KILL = FaultSpec("kill@c3:batch=3", "kill", point="c3", batch=3)
+HONEST = case()
+
+
+def result(name, changed) -> CheckResult:
+    return checks.CHECKS[name](changed)
+
+
+def test_an_honest_run_passes_every_check():
+    verdict = conclude(HONEST)
+
+    assert verdict.outcome is Outcome.PASS
+    assert [check.outcome for check in verdict.checks] == [Outcome.PASS] * len(checks.CHECKS)
+    assert verdict.slack == 0
+    assert verdict.words == ()
+
+
+@given(st.dictionaries(st.sampled_from(sorted(HONEST.log_ledger)), st.integers(-20, 20).filter(bool), max_size=5))
+def test_mutated_counts_are_named_to_the_single_event(changes):
+    changes = {cell: max(by, -HONEST.log_ledger.count(cell)) for cell, by in changes.items()}
+    seen = HONEST.log_ledger + Ledger(changes)
+
+    verdict = conclude(case(observed=Observed(seen, ())))
+
+    by_name = {check.name: check for check in verdict.checks}
+    assert by_name["lost"].count == -sum(by for by in changes.values() if by < 0)
+    assert by_name["duplicated"].count == sum(by for by in changes.values() if by > 0)
+    assert (verdict.outcome is Outcome.PASS) == (not changes)
+    words = set()
+    words |= {"lost"} if any(by < 0 for by in changes.values()) else set()
+    words |= {"duplicated"} if any(by > 0 for by in changes.values()) else set()
+    assert set(verdict.words) == words
+
+
+def test_a_lost_event_is_found_with_its_campaign_window_and_candidates():
+    cell = Cell(2, EPOCH_MS + WINDOW_MS)
+    changed = case(observed=Observed(HONEST.log_ledger - Ledger({cell: 1}), ()))
+
+    found = result("lost", changed)
+
+    assert (found.outcome, found.word, found.count, found.blame) == (Outcome.FAIL, "lost", 1, "engine")
+    assert "campaign 2 (campaign" in found.witnesses[0].cell
+    assert "(+10 s)" in found.witnesses[0].cell
+    assert set(found.witnesses[0].event_ids) <= {f"{i:012x}" for i in range(300) if i % 3 == 2}
+
+
+def test_what_a_stuck_engine_has_not_reached_is_unseen_not_lost():
+    stuck = EngineReport("stuck", "nothing has moved for 30 s", last_lines=("last words",))
+    changed = case(observed=Observed(Ledger(), ()), engine=stuck)
+
+    verdict = conclude(changed)
+
+    assert verdict.outcome is Outcome.FAIL
+    assert verdict.words == ("stuck",)
+    assert result("lost", changed).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("state", ["stuck", "crashed"])
+def test_an_engine_that_does_not_come_through_fails_under_its_word(state):
+    found = result("engine", case(engine=EngineReport(state, "it ended", last_lines=("boom",))))
+
+    assert (found.outcome, found.word) == (Outcome.FAIL, state)
+    assert found.witnesses[0].detail == "boom"
+
+
+def test_a_batch_that_was_counted_twice_is_named_with_its_fault():
+    log = events()
+    batch = np.where(log.time_ms < EPOCH_MS + 15_000, 3, 4)
+    again = Ledger.of_events(log.campaign[batch == 3], log.time_ms[batch == 3], WINDOW_MS)
+    report = FaultReport(KILL, True, True, "seen", batch=3, replayed=True)
+    changed = case(log, batch=batch, observed=Observed(HONEST.log_ledger + again, ()), faults=(report,))
+
+    found = result("duplicated", changed)
+
+    assert (found.outcome, found.count) == (Outcome.FAIL, again.total)
+    assert "exactly batch 3 once more, which was replayed after kill@c3:batch=3" in found.sentence
+    assert found.witnesses[0].batches == (3,)
+
+
+def test_a_window_and_a_campaign_that_nobody_expects_are_phantoms():
+    window = Ledger({Cell(0, EPOCH_MS + 3_600_000): 5})
+    stray = Stray("nobody[1750000000000]", "7", "campaign")
+
+    assert result("phantom", case(observed=Observed(HONEST.log_ledger + window, ()))).word == "phantom"
+    assert result("phantom", case(observed=Observed(HONEST.log_ledger, (stray,)))).word == "phantom"
+    assert result("duplicated", case(observed=Observed(HONEST.log_ledger + window, ()))).outcome is Outcome.PASS
+
+
+def test_a_count_that_is_no_number_is_named():
+    found = result("readable", case(observed=Observed(HONEST.log_ledger, (Stray("c[w]", "12?", "number"),))))
+
+    assert (found.outcome, found.word) == (Outcome.FAIL, "unreadable")
+    assert "'12?' at c[w]" in found.sentence
+
+
+@pytest.mark.parametrize("kind", ["missing", "doubled", "foreign", "altered"])
+def test_a_log_that_differs_from_the_tape_makes_the_run_unknown_never_the_engine_guilty(kind):
+    changed = case(audit=replace(HONEST.audit, **{kind: Named(2, ("00000000002a",))}))
+
+    found = result("log", changed)
+
+    assert (found.outcome, found.count, found.blame) == (Outcome.UNKNOWN, 2, "producer or Kafka")
+    assert conclude(changed).outcome is Outcome.UNKNOWN
+
+
+def test_two_oracles_that_disagree_make_the_run_unknown():
+    changed = case(tape_ledger=HONEST.log_ledger + Ledger({Cell(0, EPOCH_MS): 1}))
+
+    assert result("oracle", changed).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        FaultReport(KILL, False, True, "batch=3 never came"),
+        FaultReport(KILL, True, False, "still down"),
+        FaultReport(KILL, False, True, "no such point", reachable=False),
+    ],
+)
+def test_a_fault_that_did_not_land_or_heal_is_unknown(report):
+    planned = replace(SPEC, fault=KILL)
+
+    assert result("fault", case(spec=planned, faults=(report,))).outcome is Outcome.UNKNOWN
+    assert result("fault", case(spec=planned, faults=())).outcome is Outcome.UNKNOWN
+
+
+def test_a_run_that_could_not_have_failed_is_unknown():
+    nothing = events(0)
+    one_window = events(20)
+
+    assert result("vacuity", case(nothing, audit=replace(HONEST.audit, found=0))).outcome is Outcome.UNKNOWN
+    assert result("vacuity", case(nothing)).outcome is Outcome.UNKNOWN
+    assert result("vacuity", case(sent=0)).outcome is Outcome.UNKNOWN
+    assert result("vacuity", case(one_window)).outcome is Outcome.UNKNOWN
+
+
+def late_case(limit, *, by_us=False):
+    """The first five events dropped, as the batch log says."""
+    log = events()
+    gone = np.zeros(len(log), dtype=np.bool_)
+    gone[:5] = True
+    kept = Ledger.of_events(log.campaign[~gone], log.time_ms[~gone], WINDOW_MS)
+    evidence = BatchLog((Batch(0, {0: 150, 1: 150}, EPOCH_MS + 20_000),), drops_late=True, complete=True)
+    return case(
+        log,
+        spec=replace(SPEC, late_dropped_max=limit),
+        dropped=gone,
+        permitted=gone,
+        sent_late=gone if by_us else np.zeros(len(log), dtype=np.bool_),
+        batch=np.zeros(len(log), dtype=np.int64),
+        expectation=Expectation(kept, kept),
+        observed=Observed(kept, ()),
+        drops_late=True,
+        batch_log=evidence,
+        exact=True,
+    )
+
+
+def test_late_events_are_counted_exactly_and_bounded():
+    assert result("late", late_case(None)).outcome is Outcome.PASS
+    assert result("late", late_case(5)).outcome is Outcome.PASS
+    assert result("late", late_case(None)).count == 5
+    found = result("late", late_case(4))
+    assert (found.outcome, found.word, found.count) == (Outcome.FAIL, "late-dropped", 5)
+    assert "10.0 s before the watermark of batch 0" in found.witnesses[0].detail
+
+
+def test_events_that_we_sent_late_ourselves_are_not_held_against_the_engine():
+    found = result("late", late_case(0, by_us=True))
+
+    assert (found.outcome, found.blame) == (Outcome.UNKNOWN, "generator")
+
+
+def test_without_a_batch_log_what_the_cells_lack_is_counted_as_late():
+    cell = min(HONEST.log_ledger)
+    must = HONEST.log_ledger - Ledger({cell: 4})
+    changed = case(
+        expectation=Expectation(must, HONEST.log_ledger),
+        observed=Observed(HONEST.log_ledger - Ledger({cell: 3}), ()),
+        drops_late=True,
+    )
+
+    found = result("late", changed)
+
+    assert (found.outcome, found.count) == (Outcome.FAIL, 3)
+    assert conclude(changed).slack == 4
+
+
+def test_a_check_that_breaks_is_unknown(monkeypatch):
+    def broken(_case):
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setitem(checks.CHECKS, "lost", broken)
+
+    verdict = conclude(HONEST)
+
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert "planted" in verdict.sentence
+
+
+def test_severity_has_one_order():
+    assert Outcome.worst([Outcome.PASS, Outcome.UNKNOWN, Outcome.FAIL]) is Outcome.FAIL
+    assert Outcome.worst([Outcome.PASS, Outcome.UNKNOWN]) is Outcome.UNKNOWN
+    assert Outcome.worst([Outcome.PASS]) is Outcome.PASS
+    assert Outcome.worst([]) is Outcome.UNKNOWN

@@ -1,0 +1,72 @@
+"""Which events may be late, which were dropped, which batch took them: against rules written the slow way."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.lateness import NO_BATCH, LogEvents, batch_of, dropped, permitted
+from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog
+
+WINDOW, WATERMARK = 1000, 2000
+
+
+def log(partitions: list[list[int]]) -> LogEvents:
+    """Event times per partition, offsets from 0."""
+    rows = [(p, o, t) for p, times in enumerate(partitions) for o, t in enumerate(times)]
+    return LogEvents(
+        np.array([p for p, _, _ in rows], dtype=np.int16),
+        np.array([o for _, o, _ in rows], dtype=np.int64),
+        np.arange(len(rows), dtype=np.int64),
+        np.zeros(len(rows), dtype=np.int64),
+        np.array([t for _, _, t in rows], dtype=np.int64),
+    )
+
+
+TIMES = st.lists(st.lists(st.integers(0, 9000), min_size=1, max_size=12), min_size=1, max_size=3)
+
+
+@given(TIMES)
+def test_permitted_is_any_event_that_some_order_of_reading_makes_late(partitions):
+    events = log(partitions)
+    mask = permitted(events, WINDOW, WATERMARK)
+
+    for row in range(len(events)):
+        mine = events.partition == events.partition[row]
+        before = events.time_ms[~mine | (events.offset <= events.offset[row])]
+        end = events.time_ms[row] // WINDOW * WINDOW + WINDOW
+        assert mask[row] == (before.max() - WATERMARK >= end)
+
+
+def test_our_own_marks_make_nothing_late():
+    events = log([[100, 50_000], [200]])
+    events.id[1] = MARK_SERVER << INDEX_BITS
+
+    assert permitted(events, WINDOW, WATERMARK).tolist() == [False, False, False]
+
+
+@given(TIMES, st.data())
+def test_batches_partition_the_log_and_drop_by_their_own_watermark(partitions, data):
+    events = log(partitions)
+    cuts = data.draw(st.lists(st.lists(st.integers(0, 12), min_size=len(partitions), max_size=len(partitions)), max_size=4))
+    ends = np.maximum.accumulate(np.array([*cuts], dtype=np.int64).reshape(-1, len(partitions)), axis=0)
+    marks = data.draw(st.lists(st.integers(0, 9000), min_size=len(ends), max_size=len(ends)))
+    batches = tuple(Batch(n, dict(enumerate(row.tolist())), marks[n]) for n, row in enumerate(ends))
+    evidence = BatchLog(batches, drops_late=True, complete=True)
+
+    taken, gone = batch_of(events, evidence), dropped(events, evidence, WINDOW)
+
+    for row in range(len(events)):
+        p, offset = int(events.partition[row]), int(events.offset[row])
+        right = next((b.batch for b in batches if b.ends[p] > offset), NO_BATCH)
+        assert taken[row] == right
+        end = events.time_ms[row] // WINDOW * WINDOW + WINDOW
+        assert gone[row] == (right != NO_BATCH and end <= marks[right])
+
+
+def test_an_engine_that_keeps_late_events_dropped_none():
+    events = log([[100, 9000, 100]])
+    evidence = BatchLog((Batch(0, {0: 3}, 5000),), drops_late=False, complete=True)
+
+    assert not dropped(events, evidence, WINDOW).any()

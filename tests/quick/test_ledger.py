@@ -1,0 +1,63 @@
+"""The algebra of ledgers, and what is outside an interval."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.ledger import Cell, Expectation, Ledger
+
+CELLS = st.builds(Cell, st.integers(0, 5), st.integers(-3, 3).map(lambda n: n * 1000))
+LEDGERS = st.dictionaries(CELLS, st.integers(1, 50)).map(Ledger)
+
+
+@given(LEDGERS, LEDGERS, LEDGERS)
+def test_addition_is_associative_commutative_and_undone_by_subtraction(a, b, c):
+    assert dict((a + b) + c) == dict(a + (b + c))
+    assert dict(a + b) == dict(b + a)
+    assert dict(a + b - b) == dict(a)
+
+
+@given(LEDGERS)
+def test_zero_counts_are_forgotten(a):
+    assert dict(a - a) == {}
+    assert (a - a).total == 0
+
+
+@given(LEDGERS, st.integers(-5, 5).map(lambda n: n * 1000))
+def test_shifting_moves_windows_and_keeps_counts(a, by_ms):
+    moved = a.shifted(by_ms)
+
+    assert moved.total == a.total
+    assert dict(moved.shifted(-by_ms)) == dict(a)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(-50_000, 50_000)), max_size=200), st.integers(1, 20_000))
+def test_counting_columns_is_counting_events_one_by_one(events, window_ms):
+    campaigns = np.array([c for c, _ in events], dtype=np.int64)
+    times = np.array([t for _, t in events], dtype=np.int64)
+    expected = Counter(Cell(c, t // window_ms * window_ms) for c, t in events)
+
+    assert dict(Ledger.of_events(campaigns, times, window_ms)) == dict(expected)
+
+
+@given(LEDGERS, st.dictionaries(CELLS, st.integers(-9, 9).filter(bool), max_size=8))
+def test_differences_name_exactly_the_cells_that_were_changed(truth, changes):
+    changes = {cell: by for cell, by in changes.items() if truth.count(cell) + by >= 0}
+    seen = truth + Ledger(changes)
+
+    found = Expectation(truth, truth).differences(seen)
+
+    assert {d.cell: d.surplus for d in found} == changes
+
+
+@given(LEDGERS, LEDGERS, st.data())
+def test_nothing_inside_the_interval_is_a_difference_and_its_width_is_the_slack(must, room, data):
+    expectation = Expectation(must, must + room)
+    seen = Ledger({cell: data.draw(st.integers(must.count(cell), high)) for cell, high in expectation.may.items()})
+
+    assert expectation.differences(seen) == []
+    assert expectation.slack == room.total
