@@ -57,8 +57,9 @@ def up(jars: Path, java: str | Path) -> tuple[Services, bool]:
             return services, False
         _note().unlink(missing_ok=True)
         folder = _note().parent
+        for old in folder.glob("*.log"):
+            old.unlink()
         log = folder / "keeper.log"
-        log.unlink(missing_ok=True)
         argv = [sys.executable, "-m", "harness.services.keeper", str(folder), str(jars), str(java)]
         pid = detach(argv, log=log, cwd=Path(__file__).resolve().parents[2])
         return wait_until(

@@ -1,0 +1,67 @@
+"""What all tests may ask for: one real broker and one real Redis a session, and a topic of one's own.
+
+Nothing of it is started unless a test names it, so the quick tests stay quick.
+"""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def jars():
+    """The folder of the broker's jars."""
+    from harness import jvm
+
+    return jvm.jars("services")
+
+
+@pytest.fixture(scope="session")
+def java():
+    from harness import jvm
+
+    return jvm.java()
+
+
+@pytest.fixture(scope="session")
+def kafka_address(tmp_path_factory: pytest.TempPathFactory, jars: Path, java: Path):
+    """A real broker."""
+    from harness.services.kafka import EmbeddedKafka
+
+    broker = EmbeddedKafka(tmp_path_factory.mktemp("kafka"), jars, java, heap="512m")
+    yield broker.start()
+    broker.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory):
+    """The address of a real Redis that all tests share; take `redis_address`, which is emptied for each test."""
+    from harness.services.redis import EmbeddedRedis
+
+    server = EmbeddedRedis(tmp_path_factory.mktemp("redis"))
+    yield server.start()
+    server.stop()
+
+
+@pytest.fixture
+def redis_address(redis_server):
+    """A real Redis, empty."""
+    from harness.services.redis import connect
+
+    with connect(redis_server) as client:
+        client.flushall()
+    return redis_server
+
+
+@pytest.fixture
+def topic(kafka_address):
+    """The name of a fresh topic with four partitions."""
+    from harness.services.kafka import create_topic, delete_topic
+
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    create_topic(kafka_address, name, 4)
+    yield name
+    delete_topic(kafka_address, name)
