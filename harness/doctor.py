@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import platform
 import re
 import shutil
 import socket
@@ -186,9 +187,7 @@ def _usable_cores() -> float:
 
 
 def memory() -> Finding:
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = _first_line(Path("/sys/fs/cgroup/memory.max"))
-    usable = min(total, int(limit)) if limit.isdigit() else total
+    usable = _usable_memory()
     seen = f"{usable / 1e9:.1f} GB"
     if usable >= ENOUGH_MEMORY:
         return Finding("memory", State.OK, seen)
@@ -196,6 +195,12 @@ def memory() -> Finding:
         f"Broker, Spark and load together want {ENOUGH_MEMORY / 1e9:.0f} GB; use a larger machine or external services."
     )
     return Finding("memory", State.WRONG, seen, how)
+
+
+def _usable_memory() -> int:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = _first_line(Path("/sys/fs/cgroup/memory.max"))
+    return min(total, int(limit)) if limit.isdigit() else total
 
 
 def _first_line(path: Path) -> str:
@@ -243,3 +248,8 @@ def folder(what: str, place: Path) -> Finding:
 
 def _nearest_existing(place: Path) -> Path:
     return next(path for path in (place.absolute(), *place.absolute().parents) if path.exists())
+
+
+def machine() -> str:
+    """This machine in a few words, for the head of a report."""
+    return f"{platform.system()} {platform.machine()}, {_usable_cores():g} cores, {_usable_memory() / 1e9:.0f} GB"
