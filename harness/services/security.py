@@ -163,8 +163,8 @@ def expand(text: str, where: str, encode: Callable[[str], str] = str) -> str:
 
 def parse_properties(text: str) -> Iterator[tuple[str, str]]:
     """Keys and values of a Java properties file: comments, continued lines, escapes, `=`, `:` or a blank between."""
-    joined = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*", r"\1", text)
-    for line in (line.lstrip() for line in joined.splitlines()):
+    joined = re.sub(r"(?<!\\)((?:\\\\)*)\\\n[ \t\f]*", r"\1", text)
+    for line in (line.lstrip() for line in joined.split("\n")):
         if line and line[0] not in "#!":
             match = re.match(r"((?:\\.|[^\\\s=:])*)\s*[=:]?\s*(.*)", line)
             assert match
@@ -293,11 +293,12 @@ def _one_of(value: str, allowed: tuple[str, ...], key: str, file: Path) -> str:
 
 def _unescape(text: str) -> str:
     special = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-    return re.sub(
+    plain = re.sub(
         r"\\(?:u([0-9a-fA-F]{4})|(.))",
         lambda match: chr(int(match[1], 16)) if match[1] else special.get(match[2], match[2]),
         text,
     )
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # Java writes large characters as pairs
 
 
 def _without_empty(settings: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,96 @@
+"""What an address says about where it leads, and how a taken port is met."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.model import KafkaAddress, RedisAddress, UsageError
+from harness.services.addresses import PortTaken, free_ports, is_loopback, on_free_ports
+from harness.services.redis import external, redacted
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("127.0.0.1:9092", True),
+        ("localhost:9092", True),
+        ("[::1]:9092", True),
+        ("0.0.0.0:9092", True),
+        ("kafka.example:9092", False),
+        ("10.0.0.1:9092,10.0.0.2:9092", False),
+        ("10.0.0.1:9092,127.0.0.1:9092", True),
+        ("redis://127.0.0.1:6379/0", True),
+        ("redis://user:127.0.0.1@10.0.0.1:6379/0", False),
+        ("rediss://:secret@localhost/1", True),
+        ("unix:///run/redis.sock", True),
+        ("spark://master.example:7077", False),
+    ],
+)
+def test_what_only_this_machine_can_reach(address, expected):
+    assert is_loopback(address) is expected
+
+
+def test_free_ports_differ():
+    assert len(set(free_ports(20))) == 20
+
+
+def test_a_taken_port_is_met_with_others_but_not_for_ever():
+    tried: list[int] = []
+
+    def taken_until(times: int, ports: list[int]) -> list[int]:
+        tried.append(ports[0])
+        if len(tried) <= times:
+            raise PortTaken("taken")
+        return ports
+
+    assert len(on_free_ports(2, lambda ports: taken_until(1, ports))) == 2
+    tried.clear()
+    with pytest.raises(PortTaken):
+        on_free_ports(1, lambda ports: taken_until(99, ports))
+    assert len(tried) == 3
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://host:1/0", "redis://host:1/0"),
+        ("redis://:secret@host:1/0", "redis://***@host:1/0"),
+        ("redis://user:sec@ret@host:1/0", "redis://***@host:1/0"),
+        ("rediss://host/0?password=secret", "rediss://host/0"),
+        ("user:secret@host", "***"),
+        ("host", "host"),
+    ],
+)
+def test_an_address_is_shown_without_its_secrets(url, shown):
+    assert redacted(url) == shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://:secret@host",
+        "redis://:sec/ret@host:1/0",
+        "redis://:secret@host:port/0",
+        "redis://:secret@host/name",
+        "secret:6379",
+    ],
+)
+def test_what_is_no_address_of_redis_is_refused_without_its_secret(url):
+    with pytest.raises(UsageError, match="is not the address of a Redis database") as caught:
+        external(url)
+    assert "secret" not in str(caught.value)
+    assert "sec/ret" not in str(caught.value)
+
+
+def test_a_password_comes_from_the_environment_and_may_hold_anything(monkeypatch):
+    monkeypatch.setenv("SECRET", "a/b@c")
+    address = external("redis://:${env:SECRET}@host:1/2")
+    assert address == RedisAddress("redis://:a%2Fb%40c@host:1/2", external=True)
+    with pytest.raises(UsageError, match="no variable NOT_THERE"):
+        external("redis://:${env:NOT_THERE}@host")
+
+
+def test_addresses_do_not_show_their_secrets():
+    secret = {"sasl.password": "secret"}
+    assert "secret" not in repr(KafkaAddress("host:1", librdkafka=secret, kafka_python=secret, java=secret))
+    assert "secret" not in repr(RedisAddress("redis://:secret@host"))

@@ -1,0 +1,257 @@
+"""Children and their owners, with shells instead of servers: nothing is left behind, nobody else is touched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.model import HarnessError
+from harness.services import owners
+from harness.services.children import CHILD_VARIABLE, Child, guard, spawn
+from harness.services.owners import OWNER_VARIABLE, is_alive, is_dead, lease_folder, owner_mark, release_folder, sweep
+from harness.wait import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+# An owner that starts a child, whose own child leaves the group; both are named, then it stays until it is killed.
+OWNER = """
+import sys, time
+from pathlib import Path
+from harness.services.children import spawn
+from harness.services.owners import lease_folder
+folder = Path(sys.argv[1])
+(lease_folder(folder / "leased") / "file").write_text("data")
+spawn(["bash", "-c", "setsid sleep 600 & echo $! $$; wait"], name="test", log=folder / "log")
+time.sleep(600)
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def shell(script: str, tmp_path: Path) -> Child:
+    return spawn(["bash", "-c", script], name="shell", log=tmp_path / "log")
+
+
+def says(child: Child, word: str) -> list[str]:
+    return wait_until(
+        lambda: [line for line in child.tail(50) if word in line],
+        deadline_s=20,
+        what=f"the child to say {word}",
+        state=lambda: str(child.tail(50)),
+    )
+
+
+def runs(pid: int) -> bool:
+    try:
+        return owners.is_running(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_child_has_a_session_a_mark_a_log_and_an_entry_in_the_ledger(tmp_path):
+    child = shell(f"echo owner ${OWNER_VARIABLE}; echo error >&2; read || echo no input; sleep 600", tmp_path)
+    says(child, "no input")
+    assert child.tail(2) == ["error", "no input"]
+    assert child.tail(3)[0] == f"owner {owner_mark()}"
+    assert os.getsid(child.pid) == child.pid
+    assert [entry.pid for _, entry in owners._entries()] == [child.pid]
+    child.kill_group()
+    assert not owners._entries()
+    assert child.returncode() == -signal.SIGKILL
+
+
+def test_stop_asks_first_and_reports_the_exit_code(tmp_path):
+    child = shell("trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done", tmp_path)
+    says(child, "ready")
+    child.stop(20)
+    assert child.returncode() == 7
+    assert child.tail(1) == ["bye"]
+
+
+def test_killing_a_group_takes_those_who_left_it_and_who_are_frozen(tmp_path):
+    child = shell("setsid sleep 600 & sleep 600 & kill -STOP $!; echo $! ready; wait", tmp_path)
+    says(child, "ready")
+    members = [process.pid for process in child.members()]
+    assert len(members) == 3
+    child.kill_group()
+    assert not any(map(runs, members))
+    assert child.members() == []
+
+
+def test_a_group_outlives_its_leader_and_still_dies(tmp_path):
+    child = shell("sleep 600 & exit 3", tmp_path)
+    wait_until(lambda: not child.alive(), deadline_s=20, what="the leader to end")
+    (survivor,) = child.members()
+    child.kill_group()
+    assert not runs(survivor.pid)
+    assert child.returncode() == 3
+
+
+def test_killing_one_child_leaves_another(tmp_path):
+    one, other = shell("setsid sleep 600", tmp_path), shell("setsid sleep 600", tmp_path)
+    one.kill_group()
+    assert other.alive()
+    other.kill_group()
+
+
+def test_a_signal_reaches_all_members(tmp_path):
+    child = shell("sleep 600 & wait", tmp_path)
+    wait_until(lambda: len(child.members()) == 2, deadline_s=20, what="two members")
+    child.signal_group(signal.SIGSTOP)
+    wait_until(
+        lambda: {process.status() for process in child.members()} == {psutil.STATUS_STOPPED},
+        deadline_s=20,
+        what="all to be frozen",
+    )
+    child.kill_group()
+
+
+def test_the_tail_reads_only_the_end(tmp_path):
+    child = shell("true", tmp_path)
+    child.kill_group()
+    child.log.write_bytes(b"x" * 100 + b"\n")
+    with child.log.open("r+b") as log:
+        log.seek(2_000_000_000)  # a hole, so it takes no space
+        log.write(b"\nlast but one \xff\nlast\n")
+    assert child.tail(2) == ["last but one \ufffd", "last"]
+
+
+def test_the_environment_is_the_one_given(tmp_path):
+    child = spawn(["env"], name="env", log=tmp_path / "log", env={"PATH": os.environ["PATH"], "COLOUR": "red"})
+    wait_until(lambda: not child.alive(), deadline_s=20, what="env to end")
+    child.kill_group()
+    names = {line.partition("=")[0] for line in child.tail(100)}
+    assert names - {"LC_CTYPE"} == {"PATH", "COLOUR", OWNER_VARIABLE, CHILD_VARIABLE}
+
+
+def test_a_program_that_does_not_exist_is_named(tmp_path):
+    with pytest.raises(HarnessError, match="fake cannot be started: there is no program 'no-such-program'"):
+        spawn(["no-such-program"], name="fake", log=tmp_path / "log")
+
+
+def test_a_child_outlives_the_thread_that_asked_for_it(tmp_path):
+    born: list[Child] = []
+    thread = threading.Thread(target=lambda: born.append(shell("echo ready; sleep 600", tmp_path)))
+    thread.start()
+    thread.join()
+    says(born[0], "ready")
+    assert born[0].alive()
+    born[0].kill_group()
+
+
+def test_the_guard_turns_sigterm_into_an_orderly_end(tmp_path):
+    child = shell("sleep 600", tmp_path)
+    folder = lease_folder(tmp_path / "leased")
+    with pytest.raises(SystemExit) as ended, guard():
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert not child.alive()
+    assert not folder.exists()
+
+
+def start_owner(folder: Path) -> tuple[subprocess.Popen[bytes], list[int]]:
+    """An owner in a process of its own, and the pids of its child and grandchild."""
+    folder.mkdir()
+    process = subprocess.Popen([sys.executable, "-c", OWNER, str(folder)], cwd=ROOT)
+    log = folder / "log"
+    line = wait_until(lambda: log.exists() and log.read_text(), deadline_s=20, what="the owner's child")
+    return process, [int(word) for word in str(line).split()]
+
+
+def test_sweep_clears_what_a_killed_owner_left_and_nothing_of_a_living_one(tmp_path):
+    dead, left = start_owner(tmp_path / "dead")
+    living, kept = start_owner(tmp_path / "living")
+    dead.kill()
+    dead.wait()
+    ours = shell("sleep 600", tmp_path)
+    try:
+        said = sweep()
+        assert not any(map(runs, left))
+        assert not (tmp_path / "dead" / "leased").exists()
+        assert any(f"process {left[0]} " in sentence for sentence in said)
+        assert any(str(tmp_path / "dead" / "leased") in sentence for sentence in said)
+        assert all(map(runs, kept))
+        assert (tmp_path / "living" / "leased" / "file").read_text() == "data"
+        assert ours.alive()
+        assert not [sentence for sentence in sweep() if str(tmp_path) in sentence]
+    finally:
+        ours.kill_group()
+        living.kill()
+        living.wait()
+        sweep()
+    assert not any(map(runs, kept))
+
+
+def test_two_sweeps_at_once_do_the_work_once(tmp_path):
+    dead, left = start_owner(tmp_path / "dead")
+    dead.kill()
+    dead.wait()
+    said: list[str] = []
+    threads = [threading.Thread(target=lambda: said.extend(sweep())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not any(map(runs, left))
+    assert len([sentence for sentence in said if str(tmp_path) in sentence]) == 1
+
+
+def test_an_orphan_without_a_readable_environment_is_found_by_the_ledger(tmp_path):
+    """redis-server overwrites its environment with its title; here the mark is taken away before the start."""
+    bare = {name: value for name, value in os.environ.items() if name != OWNER_VARIABLE}
+    orphan = subprocess.Popen(["sleep", "600"], env=bare)
+    dead = owner_mark().replace(f"{os.getpid()}:", "4194999:", 1)
+    owners._write(owners.Entry(dead, "redis", pid=orphan.pid, start=owners.start_of(orphan.pid)))
+    sweep()
+    assert orphan.wait(20) == -signal.SIGKILL
+
+
+def test_a_pid_that_is_somebody_else_by_now_is_left_alone(tmp_path):
+    stranger = subprocess.Popen(["sleep", "600"])
+    dead = owner_mark().replace(f"{os.getpid()}:", "4194999:", 1)
+    owners._write(owners.Entry(dead, "redis", pid=stranger.pid, start="1"))
+    sweep()
+    assert stranger.poll() is None
+    stranger.kill()
+    stranger.wait()
+
+
+def test_whose_owner_is_dead_and_who_cannot_be_judged_from_here():
+    pid, start, machine = owner_mark().split(":", 2)
+    assert is_alive(owner_mark())
+    assert not is_dead(owner_mark())
+    assert is_dead(f"{pid}:{int(start) + 1}:{machine}")  # the pid was given to us later
+    assert not is_dead(f"{pid}:{start}:another host")
+    assert not is_dead("")
+    assert not is_dead("nonsense")
+
+
+def test_a_folder_that_holds_files_is_not_taken(tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_text("data")
+    with pytest.raises(HarnessError, match="holds files already"):
+        lease_folder(tmp_path / "precious")
+    sweep()
+    assert (tmp_path / "precious" / "file").exists()
+
+
+def test_a_leased_folder_is_private_and_goes_with_its_entry(tmp_path):
+    folder = lease_folder(tmp_path / "a" / "b")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    release_folder(folder)
+    assert not folder.exists()
+    assert not owners._entries()
+
+
+def test_a_torn_entry_of_the_ledger_does_not_stop_a_sweep(tmp_path):
+    (owners._ledger() / "torn.json").write_text('{"owner": "1')
+    sweep()

@@ -1,0 +1,73 @@
+"""Waiting: what comes back, and what is said when the deadline passes. By a hand-cranked clock."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model import HarnessError
+from harness.wait import DeadlinePassed, wait_until
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def now_s(self) -> float:
+        return self.now
+
+    def sleep_s(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_returns_the_first_true_value():
+    clock, answers = Clock(), iter([None, 0, "", "there"])
+    assert (
+        wait_until(lambda: next(answers), deadline_s=5, what="it", now_s=clock.now_s, sleep_s=clock.sleep_s) == "there"
+    )
+
+
+def test_says_what_for_how_long_and_what_was_seen():
+    clock = Clock()
+    with pytest.raises(
+        DeadlinePassed, match=r"Waited 2\.5 s for the moon to rise, in vain\. Seen last: clouds"
+    ) as caught:
+        wait_until(
+            lambda: False,
+            deadline_s=2.5,
+            what="the moon to rise",
+            state=lambda: "clouds",
+            now_s=clock.now_s,
+            sleep_s=clock.sleep_s,
+        )
+    assert isinstance(caught.value, HarnessError)
+    assert clock.now == pytest.approx(2.5)
+
+
+def test_an_error_of_the_predicate_ends_the_wait():
+    with pytest.raises(ZeroDivisionError):
+        wait_until(lambda: 1 / 0, deadline_s=5, what="it")
+
+
+@given(comes_at=st.floats(0, 10), deadline_s=st.floats(0, 10), every_s=st.floats(0.01, 3))
+def test_never_gives_up_before_the_deadline_nor_stays_long_after_it(comes_at, deadline_s, every_s):
+    clock = Clock()
+
+    def waited() -> bool:
+        try:
+            return wait_until(
+                lambda: bool(clock.now >= comes_at),
+                deadline_s=deadline_s,
+                what="it",
+                every_s=every_s,
+                now_s=clock.now_s,
+                sleep_s=clock.sleep_s,
+            )
+        except DeadlinePassed:
+            return False
+
+    came = waited()
+    assert clock.now <= deadline_s + 1e-6
+    assert came == (clock.now >= comes_at)
+    assert came or clock.now >= deadline_s - 1e-6
