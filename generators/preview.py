@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from generators.encode import Encoder
 from generators.tape import Events, Tape
 from harness.model import TapeSpec
 from workloads.ad_impressions import oracle
-from workloads.ad_impressions.schema import Population
+from workloads.ad_impressions.schema import EVENT_TYPES, Population
 
 FIRST = 5
 # Upper ends of the histogram's bars: an event is so much older than the moment at which it is sent.
@@ -70,30 +68,22 @@ def preview(spec: TapeSpec, window_ms: int, watermark_ms: int) -> Preview:
         windows=len({window for _, window in cells}),
         behind_watermark=behind,
         watermark_ms=watermark_ms,
-        first=tuple(_first(tape, Encoder(population, 0))),
+        first=tuple(_first(tape)),
         lateness=tuple(Bar(limit, int(n)) for limit, n in zip((*BARS_MS, None), histogram, strict=True)),
     )
 
 
-def _first(tape: Tape, encoder: Encoder) -> Iterator[str]:
-    """One event each of the first servers; times count from the epoch, so they are printed apart from the bytes."""
+def _first(tape: Tape) -> Iterator[str]:
+    """One event each of the first servers; times count from the epoch."""
     for server in range(min(FIRST, tape.spec.servers, tape.total)):
         events = tape.events(server, np.zeros(1, dtype=np.int64))
-        yield f"{_when(events.intended_us)}  event time {_time(events)}  partition {events.partition[0]}  {_content(events, encoder)}"
+        due = f"due {int(events.intended_us[0]) / 1000:8.3f} ms"
+        time = f"event time {int(events.event_time_rel_ms[0]):+6d} ms"
+        yield f"  server {server}  {due}  {time}  partition {events.partition[0]}  {_content(events)}"
 
 
-def _when(intended_us: NDArray[np.int64]) -> str:
-    return f"{int(intended_us[0]) / 1000:8.3f} ms"
-
-
-def _time(events: Events) -> str:
-    return f"{int(events.event_time_rel_ms[0]):+6d} ms"
-
-
-def _content(events: Events, encoder: Encoder) -> str:
-    if events.poison[0]:
-        return "poison"
-    return f"ad {events.ad[0]} {oracle.event_type_name(int(events.event_type[0]))}"
+def _content(events: Events) -> str:
+    return "poison" if events.poison[0] else f"{EVENT_TYPES[int(events.event_type[0])]} of ad {events.ad[0]}"
 
 
 def lines(shown: Preview) -> list[str]:

@@ -23,7 +23,7 @@ from harness.engines import fake, manifest
 from harness.experiments import bench as benches
 from harness.judge import judge
 from harness.measure import measure
-from harness.model import EngineManifest, Exit, HarnessError, Outcome, RunSpec, UsageError, Verdict
+from harness.model import EngineManifest, Exit, HarnessError, RunSpec, UsageError, Verdict
 from harness.run import run as run_nine_steps
 from harness.services import children, keeper, owners
 from harness.services.redis import find_server
@@ -97,8 +97,10 @@ def _one_run(spec: RunSpec, engine_manifest: EngineManifest, out: Path) -> repor
     progress = console.progress()
     try:
         with children.guard():
-            world: World = FakeWorld(spec) if spec.engine == "fake" else RealWorld(spec, engine_manifest, place)
-            verdict = run_nine_steps(spec, engine_manifest, environment(), world, place, progress)
+            world: World = FakeWorld(spec, place) if spec.engine == "fake" else RealWorld(spec, engine_manifest, place)
+            verdict = run_nine_steps(
+                spec, engine_manifest, environment=environment(), world=world, store=place, screen=progress
+            )
     finally:
         progress.close()
     return _report(place, verdict)
@@ -147,7 +149,9 @@ def recheck(run: Annotated[Path, typer.Argument(help="A run directory.")], as_js
 
 
 @app.command()
-def ls(folder: Annotated[Path, typer.Argument(help="Folder of run directories.")] = RUNS, as_json: Json = False) -> None:
+def ls(
+    folder: Annotated[Path, typer.Argument(help="Folder of run directories.")] = RUNS, as_json: Json = False
+) -> None:
     """List the runs here, newest last."""
     rows = [_row(place) for place in store.runs(folder)]
     _print_list("runs", rows, ("run", "state", "sentence"), as_json)
@@ -207,7 +211,12 @@ def bench(
 @app.command()
 def up(as_json: Json = False) -> None:
     """Start an embedded Kafka and Redis to play with."""
-    _show_addresses(keeper.up(), as_json)
+    services, started = keeper.up(jvm.jars("services"), jvm.java())
+    if as_json:
+        print(json.dumps({"command": "up", "kafka": services.kafka, "redis": services.redis, "started": started}))
+    else:
+        print(f"{'up' if started else 'already up'}: --kafka {services.kafka} --redis {services.redis}")
+        print(f"logs in {services.folder}; `streamgauge down` stops both")
 
 
 @app.command()
@@ -229,7 +238,6 @@ def doctor_command(as_json: Json = False) -> None:
 
 @app.command("test")
 def test_command(
-    everything: Annotated[bool, typer.Option("--all", help="Every engine too.")] = False,
     suites: Annotated[list[str] | None, typer.Argument(help="Environments of tox.ini; default: all of them.")] = None,
 ) -> None:
     """The project's own tests."""

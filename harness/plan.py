@@ -6,10 +6,9 @@ A key means the same in a scenario file and as a flag; flags win. Nothing is sta
 from __future__ import annotations
 
 import inspect
-import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from generators.profiles import PROFILES
 from harness.explain import nearest, wrong
 from harness.faults import base as faults
 from harness.model import (
-    MAX_SERVERS,
     Disorder,
     EngineManifest,
     RunSpec,
@@ -27,10 +25,10 @@ from harness.model import (
     TapeSpec,
     UsageError,
 )
+from harness.settings import KEYS, Wrong, as_number
 
 SCENARIOS = Path(__file__).parent.parent / "workloads" / "ad_impressions" / "scenarios"
 DEFAULT_SCENARIO = "ad-impressions"
-CLIENTS = ("confluent", "kafka-python")
 ADS_PER_CAMPAIGN = 10
 SLICE_MS = 20
 # "Inside the watermark" leaves this much for the road from the generator to the engine.
@@ -38,143 +36,6 @@ ROAD_MS = 2000
 # More cells than this, and the ledger is no longer something one process should hold.
 MAX_CELLS = 20_000_000
 REMOTE_MASTERS = ("spark://", "yarn", "k8s://")
-
-
-class _Wrong(Exception):
-    """A value that can't be; says what is allowed."""
-
-
-Reader = Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
-class Key:
-    """One key of a scenario, the flag of the same name, and what it is when nobody says."""
-
-    read: Reader
-    default: Any
-    help: str
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise _Wrong("a text")
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _Wrong("true or false")
-    return value
-
-
-def _whole(low: int, high: int) -> Reader:
-    def read(value: Any) -> int:
-        number = _number(value)
-        if number is None or number != int(number) or not low <= number <= high:
-            raise _Wrong(f"a whole number from {low:,} to {high:,}")
-        return int(number)
-
-    return read
-
-
-def _above_zero(what: str, high: float) -> Reader:
-    def read(value: Any) -> float:
-        number = _number(value)
-        if number is None or not 0 < number <= high:
-            raise _Wrong(f"{what} above 0 and up to {high:,.0f}")
-        return number
-
-    return read
-
-
-def _duration_ms(value: Any) -> int:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)", value.strip()) if isinstance(value, str) else None
-    unit_ms = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
-    ms = float(match[1]) * unit_ms[match[2]] if match else 0.0
-    if not 1 <= ms <= 24 * 3_600_000:
-        raise _Wrong("a time with its unit, such as 500ms, 10s or 2m, up to 24h,")
-    return round(ms)
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _choice(words: tuple[str, ...]) -> Reader:
-    def read(value: Any) -> str:
-        if value not in words:
-            raise _Wrong(f"one of {', '.join(words)}{nearest(str(value), words)}")
-        return str(value)
-
-    return read
-
-
-def _conf(value: Any) -> dict[str, str]:
-    """A table in a file; `k=v` texts as flags."""
-    if isinstance(value, Mapping):
-        pairs = [(str(key), each) for key, each in value.items()]
-    else:
-        pairs = [tuple(text.partition("=")[::2]) for text in value]  # type: ignore[misc]
-    if any(not key or not isinstance(each, str | int | float) or each == "" for key, each in pairs):
-        raise _Wrong("k=v with a key and a value")
-    return {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in pairs}
-
-
-def _limit(value: Any) -> int | None:
-    if value == "any":
-        return None
-    try:
-        return int(_whole(0, 2**53)(value))
-    except _Wrong:
-        raise _Wrong('a whole number from 0, or "any",') from None
-
-
-def _profile(value: Any) -> Any:
-    kind = value.get("kind") if isinstance(value, Mapping) else value
-    if kind not in PROFILES:
-        raise _Wrong(f"one of {', '.join(PROFILES)}, or a table with that as its `kind`{nearest(str(kind), PROFILES)}")
-    return value
-
-
-def _disorder(value: Any) -> Any:
-    if not isinstance(value, str | Mapping):
-        raise _Wrong(f"a preset ({', '.join(PRESETS)}) or a table of dials")
-    return value
-
-
-KEYS: dict[str, Key] = {
-    "engine": Key(_text, "spark", "engine id or path of a manifest.toml"),
-    "sink": Key(_text, "", "sink of the engine; default: its first"),
-    "rate": Key(_above_zero("a number of events per second", 10_000_000), 10_000.0, "offered events per second"),
-    "duration": Key(_duration_ms, "30s", "how long events are offered"),
-    "profile": Key(_profile, "steady", "how the rate goes over time"),
-    "seed": Key(_whole(0, 2**63 - 1), 1, "decides all randomness"),
-    "servers": Key(_whole(1, MAX_SERVERS), 10, "ad servers that send"),
-    "campaigns": Key(_whole(1, 100_000), 100, "campaigns, each with 10 ads"),
-    "partitions": Key(_whole(1, 1000), 4, "partitions of the topic"),
-    "window": Key(_duration_ms, "10s", "length of a tumbling window"),
-    "watermark": Key(_duration_ms, "10s", "declared lateness"),
-    "disorder": Key(_disorder, "mobile", "preset, dial=value list, or both"),
-    "late_dropped_max": Key(_limit, None, "how many events may be dropped as late"),
-    "fault": Key(_text, "", "kill@c3:batch=3, kill@offset=50%, none"),
-    "client": Key(_choice(CLIENTS), "confluent", "Kafka client of the generator"),
-    "lag_budget_ms": Key(_above_zero("a number of ms", 3_600_000), 100.0, "p99.9 of sending late that voids the certificate"),
-    "trigger": Key(_text, "0 seconds", "trigger interval of the engine"),
-    "master": Key(_text, "local[*]", "Spark master"),
-    "checkpoint": Key(_text, "", "where the engine keeps its state"),
-    "conf": Key(_conf, {}, "k=v passed to the engine"),
-    "kafka": Key(_text, "", "bootstrap of an existing Kafka"),
-    "kafka_config": Key(_text, "", "properties file with its security settings"),
-    "redis": Key(_text, "", "redis:// or rediss:// of an existing Redis"),
-    "reset": Key(_flag, False, "empty a Redis database that carries our marker"),
-    "web": Key(_flag, False, "show Locust's own web page while it sends"),
-}
 
 
 def scenarios() -> dict[str, str]:
@@ -189,7 +50,10 @@ def read_scenario(name: str) -> tuple[str, dict[str, Any]]:
     if not path.is_file():
         names = list(scenarios())
         near = nearest(name, names)
-        raise UsageError(f"There is no scenario {name!r}{near}. Shipped are {', '.join(names)}; any other is the path of a .toml file.")
+        raise UsageError(
+            f"There is no scenario {name!r}{near}. Shipped are {', '.join(names)}; "
+            "any other is the path of a .toml file."
+        )
     try:
         return path.stem, tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -198,7 +62,9 @@ def read_scenario(name: str) -> tuple[str, dict[str, Any]]:
         raise UsageError(f"The scenario {path} is not TOML: {error}.") from None
 
 
-def resolve(name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any], manifest_of: Callable[[str], EngineManifest]) -> tuple[RunSpec, EngineManifest]:
+def resolve(
+    name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any], manifest_of: Callable[[str], EngineManifest]
+) -> tuple[RunSpec, EngineManifest]:
     """Everything decided. `manifest_of` finds an engine by its id or path."""
     given = _checked(scenario, f"scenario {name}") | _checked(flags, "flag")
     values = {key: each.read(each.default) for key, each in KEYS.items() if each.default is not None} | given
@@ -238,10 +104,12 @@ def _checked(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     result = {}
     for key, value in table.items():
         if key not in KEYS:
-            raise UsageError(f"{where}: unknown key {key!r} (= {value!r}); the keys are {', '.join(KEYS)}{nearest(key, KEYS)}.")
+            raise UsageError(
+                f"{where}: unknown key {key!r} (= {value!r}); the keys are {', '.join(KEYS)}{nearest(key, KEYS)}."
+            )
         try:
             result[key] = KEYS[key].read(value)
-        except _Wrong as allowed:
+        except Wrong as allowed:
             raise UsageError(f"{where}: {wrong(key, value, str(allowed))}") from None
     return result
 
@@ -249,7 +117,9 @@ def _checked(table: Mapping[str, Any], where: str) -> dict[str, Any]:
 def _claim(manifest: EngineManifest, sink: str) -> SinkClaim:
     names = [claim.name for claim in manifest.sinks]
     if sink and sink not in names:
-        raise UsageError(wrong("sink", sink, f"one of {', '.join(names)} (those of engine {manifest.id})", nearest(sink, names)))
+        raise UsageError(
+            wrong("sink", sink, f"one of {', '.join(names)} (those of engine {manifest.id})", nearest(sink, names))
+        )
     return manifest.sink(sink or names[0])
 
 
@@ -262,7 +132,9 @@ def disorder_of(value: str | Mapping[str, Any]) -> tuple[str, Disorder]:
     else:
         preset, dials = value.get("preset", "none"), {k: v for k, v in value.items() if k != "preset"}
     if preset not in PRESETS:
-        raise UsageError(wrong("disorder", preset, f"one of {', '.join(PRESETS)}, or dial=value,", nearest(str(preset), PRESETS)))
+        raise UsageError(
+            wrong("disorder", preset, f"one of {', '.join(PRESETS)}, or dial=value,", nearest(str(preset), PRESETS))
+        )
     changed = replace(PRESETS[preset], **{dial: _dial(dial, given) for dial, given in dials.items()})
     _sound_disorder(changed)
     return preset if not dials else f"{preset}+", changed
@@ -272,7 +144,7 @@ def _dial(dial: str, value: Any) -> int | float:
     kinds = {each.name: each.type for each in fields(Disorder)}
     if dial not in kinds:
         raise UsageError(f"disorder: unknown dial {dial!r}; the dials are {', '.join(kinds)}{nearest(dial, kinds)}.")
-    number = _number(value)
+    number = as_number(value)
     if dial.endswith("_share"):
         if number is None or not 0 <= number <= 1:
             raise UsageError(wrong(f"disorder.{dial}", value, "a share from 0 to 1"))
@@ -288,10 +160,17 @@ def _sound_disorder(dials: Disorder) -> None:
     for low, high in pairs:
         if getattr(dials, low) > getattr(dials, high):
             raise UsageError(wrong(f"disorder.{low}", getattr(dials, low), f"at most {high} ({getattr(dials, high)})"))
-    needs = (("duplicate_share", "duplicate_gap"), ("silent_servers", "silent_ms"), ("future_share", "future_ms"), ("delay_scale_ms", "delay_max_ms"))
+    needs = (
+        ("duplicate_share", "duplicate_gap"),
+        ("silent_servers", "silent_ms"),
+        ("future_share", "future_ms"),
+        ("delay_scale_ms", "delay_max_ms"),
+    )
     for dial, other in needs:
         if getattr(dials, dial) and not getattr(dials, other):
-            raise UsageError(wrong(f"disorder.{other}", 0, f"a number above 0, because {dial} is {getattr(dials, dial)},"))
+            raise UsageError(
+                wrong(f"disorder.{other}", 0, f"a number above 0, because {dial} is {getattr(dials, dial)},")
+            )
 
 
 def _segments(profile: Any, rate: float, duration_ms: int) -> tuple[Segment, ...]:
@@ -301,15 +180,24 @@ def _segments(profile: Any, rate: float, duration_ms: int) -> tuple[Segment, ...
     allowed = list(inspect.signature(build).parameters)[2:]
     for key, value in options.items():
         if key not in allowed:
-            raise UsageError(f"profile: unknown key {key!r}; {kind} knows {', '.join(allowed) or 'none'}{nearest(key, allowed)}.")
-        number = _number(value)
+            raise UsageError(
+                f"profile: unknown key {key!r}; {kind} knows {', '.join(allowed) or 'none'}{nearest(key, allowed)}."
+            )
+        number = as_number(value)
         whole = not key.endswith("_per_s") and key != "factor"
-        if number is None or number < 0 or (whole and number != int(number)) or (key in ("count", "half_period_ms") and number < 1):
+        if (
+            number is None
+            or number < 0
+            or (whole and number != int(number))
+            or (key in ("count", "half_period_ms") and number < 1)
+        ):
             raise UsageError(wrong(f"profile.{key}", value, "a number that is not negative"))
         options[key] = int(number) if whole else number
     longest = [k for k in ("burst_ms", "pause_ms") if options.get(k, 0) >= duration_ms]
     if longest:
-        raise UsageError(wrong(f"profile.{longest[0]}", options[longest[0]], f"less than the duration ({duration_ms} ms)"))
+        raise UsageError(
+            wrong(f"profile.{longest[0]}", options[longest[0]], f"less than the duration ({duration_ms} ms)")
+        )
     return build(rate, duration_ms, **options)
 
 
@@ -318,9 +206,9 @@ def _sound(spec: RunSpec, claim: SinkClaim, explicit_limit: bool) -> None:
     reach, room = spec.tape.disorder.reach_ms, spec.watermark_ms - ROAD_MS
     if claim.late == "drop" and spec.late_dropped_max == 0 and reach > room and not explicit_limit:
         raise UsageError(
-            f"disorder = {spec.disorder_name!r} reaches {reach} ms back, but the watermark of {spec.watermark_ms} ms leaves {max(0, room)} ms "
-            f"(2 s are for the road) and none may be dropped as late. Raise --watermark to {reach + ROAD_MS}ms, turn the disorder down, "
-            "or set late_dropped_max in a scenario."
+            f"disorder = {spec.disorder_name!r} reaches {reach} ms back, but the watermark of {spec.watermark_ms} ms "
+            f"leaves {max(0, room)} ms (2 s are for the road) and none may be dropped as late. "
+            f"Raise --watermark to {reach + ROAD_MS}ms, turn the disorder down, or set late_dropped_max in a scenario."
         )
     cells = spec.tape.campaigns * (sum(s.duration_ms for s in spec.tape.profile) + reach) // spec.window_ms
     if cells > MAX_CELLS:
@@ -329,11 +217,17 @@ def _sound(spec: RunSpec, claim: SinkClaim, explicit_limit: bool) -> None:
             f"up to {MAX_CELLS:,} can be judged. Lower campaigns or duration, or lengthen the window."
         )
     if spec.kafka_config and not spec.kafka:
-        raise UsageError(wrong("kafka_config", spec.kafka_config, "the address of that Kafka beside it, as --kafka HOST:PORT,"))
+        raise UsageError(
+            wrong("kafka_config", spec.kafka_config, "the address of that Kafka beside it, as --kafka HOST:PORT,")
+        )
     if spec.reset and not spec.redis:
-        raise UsageError("reset empties an existing Redis database of ours: name it with --redis. The embedded one is always empty.")
+        raise UsageError(
+            "reset empties an existing Redis database of ours: name it with --redis. The embedded one is always empty."
+        )
     if spec.redis and not spec.redis.startswith(("redis://", "rediss://")):
-        raise UsageError(wrong("redis", spec.redis.rpartition("@")[2], "an address that begins with redis:// or rediss://"))
+        raise UsageError(
+            wrong("redis", spec.redis.rpartition("@")[2], "an address that begins with redis:// or rediss://")
+        )
     _sound_master(spec)
 
 
@@ -344,7 +238,11 @@ def _sound_master(spec: RunSpec) -> None:
     host = spec.master.removeprefix("spark://").partition(":")[0]
     if spec.master.startswith("local") or host in ("127.0.0.1", "localhost", "[::1]"):
         return
-    missing = [flag for flag, value in (("--kafka", spec.kafka), ("--redis", spec.redis), ("--checkpoint", spec.checkpoint)) if not value]
+    missing = [
+        flag
+        for flag, value in (("--kafka", spec.kafka), ("--redis", spec.redis), ("--checkpoint", spec.checkpoint))
+        if not value
+    ]
     if missing:
         raise UsageError(
             f"master = {spec.master!r} is on other machines, which can't reach services and folders of this one: "

@@ -45,7 +45,7 @@ class Screen(Protocol):
     def update(self, facts: Mapping[str, str | float | int]) -> None: ...
 
 
-class EngineGone(Exception):
+class EngineGone(Exception):  # noqa: N818  (it is what happened)
     """The engine will not come to an end by itself; carries what is to be reported."""
 
     def __init__(self, report: EngineReport) -> None:
@@ -53,7 +53,15 @@ class EngineGone(Exception):
         self.report = report
 
 
-def run(spec: RunSpec, manifest: EngineManifest, environment: Mapping[str, Any], world: World, store: Store, screen: Screen) -> Verdict:
+def run(
+    spec: RunSpec,
+    manifest: EngineManifest,
+    *,
+    environment: Mapping[str, Any],
+    world: World,
+    store: Store,
+    screen: Screen,
+) -> Verdict:
     """One run. Whatever happens after the world is open, it is closed again, and what was seen is on disk."""
     return _Run(spec, manifest, world, store, screen).all(environment)
 
@@ -134,7 +142,7 @@ class _Run:
         self._until(
             lambda: self._count_of(cell) == len(opening),
             self.manifest.ready_s,
-            lambda: f"the opening events of window {cell.window_ms} are counted as {self._count_of(cell)}, not {len(opening)}",
+            lambda: f"{self._count_of(cell)} of {len(opening)} opening events are counted in window {cell.window_ms}",
         )
         self.store.tell("ready", after_ms=self.world.now_ms() - started_ms)
 
@@ -157,7 +165,7 @@ class _Run:
         self.screen.phase("drain", "until all of the log is done and the results stand still")
         self._drained()
         self._finish_fault()
-        newest = self.tape.event_time_bounds_rel_ms()[1] + self.epoch_ms
+        newest = self.tape.event_time_bounds_rel_ms[1] + self.epoch_ms
         window = self.spec.window_ms
         closing_ms = (newest + self.spec.watermark_ms) // window * window + 2 * window
         self._send(self._marks("closing", closing_ms, self.spec.tape.partitions))
@@ -229,7 +237,11 @@ class _Run:
         """All of the log is done by the engine's own offsets, or, without such, nothing changes any more."""
         if self.manifest.progress:
             ends = self.world.end_offsets()
-            self._until_still(1.0, lambda: _covers(self._progress(), ends), lambda: f"{self._done():,} of {sum(ends.values()):,} records are done")
+            self._until_still(
+                1.0,
+                lambda: _covers(self._progress(), ends),
+                lambda: f"{self._done():,} of {sum(ends.values()):,} records are done",
+            )
         else:
             self._until_still(STILL_S, lambda: True, lambda: "the results still change")
 
@@ -259,7 +271,9 @@ class _Run:
 
     def _finish_fault(self) -> None:
         """A fault that is in the middle of its work (killed, not yet seen back) may end it within the drain's time."""
-        self._until(self.world.fault.settled, self.manifest.drain_s, lambda: f"fault: {self.world.fault.report().proof}")
+        self._until(
+            self.world.fault.settled, self.manifest.drain_s, lambda: f"fault: {self.world.fault.report().proof}"
+        )
 
     def _stuck(self, detail: str) -> EngineReport:
         return EngineReport("stuck", detail, self._restarts(), self.world.engine.tail(20))

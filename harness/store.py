@@ -25,7 +25,7 @@ from harness.model import SCHEMA_VERSION, UsageError
 T = TypeVar("T")
 
 
-class MissingEvidence(Exception):
+class MissingEvidence(Exception):  # noqa: N818  (it is what happened)
     """A file of the run is not there or can't be read; the text says which and what that means."""
 
 
@@ -46,10 +46,14 @@ class Store:
             except FileExistsError:
                 continue
             except OSError as error:
-                raise UsageError(f"The run directory {path} can't be made: {error.strerror}. Name another with --out.") from None
+                raise UsageError(
+                    f"The run directory {path} can't be made: {error.strerror}. Name another with --out."
+                ) from None
             (path / "logs").mkdir()
             store = cls(path)
-            store.write_json("owner.json", {"schema": SCHEMA_VERSION, "pid": os.getpid(), "started": _started(os.getpid())})
+            store.write_json(
+                "owner.json", {"schema": SCHEMA_VERSION, "pid": os.getpid(), "started": _started(os.getpid())}
+            )
             return store
         raise UsageError(f"{base} holds a thousand runs of this second; name another folder with --out.")
 
@@ -57,7 +61,9 @@ class Store:
     def open(cls, path: Path) -> Store:
         """An existing run, refused when it is none or comes from a newer program."""
         if not (path / "owner.json").is_file():
-            raise UsageError(f"{path} is not a run of streamgauge: it has no owner.json. `streamgauge ls` lists the runs here.")
+            raise UsageError(
+                f"{path} is not a run of streamgauge: it has no owner.json. `streamgauge ls` lists the runs here."
+            )
         store = cls(path)
         try:
             schema = store.read_json("owner.json").get("schema")
@@ -85,7 +91,7 @@ class Store:
     def write_bytes(self, name: str, content: bytes) -> None:
         part = self.path / f".{name}.part"
         part.write_bytes(content)
-        os.replace(part, self.path / name)
+        part.replace(self.path / name)
 
     def write_json(self, name: str, value: object) -> None:
         self.write_bytes(name, msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
@@ -105,7 +111,7 @@ class Store:
     def write_table(self, name: str, columns: Mapping[str, Any]) -> None:
         part = self.path / f".{name}.part"
         pq.write_table(pa.table(dict(columns)), part, compression="zstd")
-        os.replace(part, self.path / name)
+        part.replace(self.path / name)
 
     def read_table(self, name: str) -> pa.Table:
         try:

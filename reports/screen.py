@@ -27,7 +27,8 @@ def _all(result: Result) -> Iterator[str]:
     spec, verdict = result.spec, result.verdict
     yield from _wrapped(f"{verdict.outcome.value}  ", verdict.sentence, 3)
     yield ""
-    yield f"  run      {spec.scenario} on {spec.engine}/{spec.sink}, seed {spec.tape.seed}, disorder {spec.disorder_name}"
+    asked = f"{spec.scenario} on {spec.engine}/{spec.sink}, seed {spec.tape.seed}"
+    yield f"  run      {asked}, disorder {spec.disorder_name}"
     yield from _load(result)
     for check in verdict.checks:
         if check.name in ("fault", "late") and check.outcome is Outcome.PASS:

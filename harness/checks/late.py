@@ -21,7 +21,9 @@ def check(case: Case) -> CheckResult:
         return CheckResult("late", Outcome.PASS, f"{count:,} events dropped as late{how}{bound}", count=count)
     ours = int((case.dropped & case.sent_late).sum())
     only_ours = count - ours <= limit
-    blame = "generator" if only_ours else "plan" if case.spec.tape.disorder.reach_ms > case.spec.watermark_ms else "engine"
+    blame = (
+        "generator" if only_ours else "plan" if case.spec.tape.disorder.reach_ms > case.spec.watermark_ms else "engine"
+    )
     also = f"; {ours:,} of them were sent seconds after their time by the generator itself" if ours else ""
     return CheckResult(
         "late",
@@ -37,7 +39,9 @@ def check(case: Case) -> CheckResult:
 def _left_out(case: Case) -> int:
     """Without a batch log: what the cells hold less than they may."""
     expectation, seen = case.expectation, case.observed.counts
-    return sum(max(0, may - max(seen.count(cell), expectation.must.count(cell))) for cell, may in expectation.may.items())
+    return sum(
+        max(0, may - max(seen.count(cell), expectation.must.count(cell))) for cell, may in expectation.may.items()
+    )
 
 
 def _how_known(case: Case, count: int) -> str:

@@ -13,11 +13,11 @@ WORDS = {"missing": "producer-lost", "doubled": "producer-dup", "foreign": "fore
 
 def check(case: Case) -> CheckResult:
     audit = case.audit
-    wrong: dict[str, Named] = {
-        kind: named for kind in WORDS if (named := getattr(audit, kind)).count
-    }
+    wrong: dict[str, Named] = {kind: named for kind in WORDS if (named := getattr(audit, kind)).count}
     if not wrong:
-        return CheckResult("log", Outcome.PASS, f"all {audit.planned:,} planned records are in the Kafka log, once each")
+        return CheckResult(
+            "log", Outcome.PASS, f"all {audit.planned:,} planned records are in the Kafka log, once each"
+        )
     parts = [f"{named.count:,} {kind}" for kind, named in wrong.items()]
     return CheckResult(
         "log",

@@ -13,7 +13,9 @@ from harness.model import CheckResult, Outcome, Witness
 def check(case: Case) -> CheckResult:
     difference = case.log_ledger - case.tape_ledger
     if not len(difference):
-        return CheckResult("oracle", Outcome.PASS, "the fold of the tape and the recount of the log agree in every cell")
+        return CheckResult(
+            "oracle", Outcome.PASS, "the fold of the tape and the recount of the log agree in every cell"
+        )
     worst = sorted(difference.items(), key=lambda item: -abs(item[1]))[:5]
     return CheckResult(
         "oracle",

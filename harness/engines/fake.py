@@ -73,12 +73,20 @@ class FakeEngine:
     """See `harness.engines.base.Engine`; `crank` lets it work up to the clock."""
 
     def __init__(
-        self, log: Log, store: FakeStore, clock: FakeClock, *, sink: str, window_ms: int, watermark_ms: int, misbehave: str = ""
+        self,
+        log: Log,
+        store: FakeStore,
+        clock: FakeClock,
+        *,
+        sink: str,
+        window_ms: int,
+        watermark_ms: int,
+        misbehave: str = "",
     ) -> None:
         self._log, self._store, self._clock = log, store, clock
         self._sink, self._window_ms, self._watermark_ms = sink, window_ms, watermark_ms
         self._bad = _Misbehaviour.parse(misbehave)
-        self._running, self._frozen, self._exit_code = False, False, None if misbehave else None
+        self._running, self._frozen, self._exit_code = False, False, None
         self._busy_until_ms = 0
         # What survives a crash: planned batches, the state at each commit, and the log of both.
         self._planned: dict[int, dict[int, int]] = {}
@@ -86,6 +94,7 @@ class FakeEngine:
         self._committed = -1
         self._state: Counts = {}
         self._newest_ms = 0
+        self._next_watermark_ms = 0
         self._replayed: set[int] = set()
         # What does not.
         self._armed: tuple[str, int] | None = None
@@ -165,7 +174,7 @@ class FakeEngine:
 
     def crank(self) -> None:
         """Work off what the clock allows: one batch every BATCH_MS, not before the start-up is over."""
-        if not self._running or self._frozen or self._reached and self._reached.point != "c4":
+        if not self._running or self._frozen or (self._reached and self._reached.point != "c4"):
             return
         if self._reached:  # c4: the commit happens, the next plan does not, until the kill
             self._commit(self._reached.batch)
@@ -204,11 +213,9 @@ class FakeEngine:
             return False
         self._planned[number] = ends
         # Spark's rule: a batch drops by the watermark of the plan before it.
-        self._watermarks[number] = self._pending_watermark_ms
-        self._pending_watermark_ms = max(self._pending_watermark_ms, self._newest_ms - self._watermark_ms)
+        self._watermarks[number] = self._next_watermark_ms
+        self._next_watermark_ms = max(self._next_watermark_ms, self._newest_ms - self._watermark_ms)
         return True
-
-    _pending_watermark_ms = 0
 
     def _count(self, number: int) -> _Batch:
         counts: Counts = {}
@@ -300,7 +307,7 @@ class _Misbehaviour:
 
 
 _CELL_BUGS: dict[str, Callable[[tuple[str, int]], list[tuple[str, int]]]] = {
-    "drop": lambda key: [],
+    "drop": lambda _key: [],
     "double": lambda key: [key, key],
     "future-window": lambda key: [(key[0], key[1] + 3_600_000)],
     "stranger": lambda key: [("nobody" + key[0][6:], key[1])],

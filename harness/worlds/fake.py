@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from generators.encode import Encoder
 from generators.tape import Tape
 from harness import recount
@@ -95,7 +97,7 @@ class FakeWorld:
         low, high = self._tape.slice_range(server, number)
         if low == high:
             return
-        events = self._tape.events(server, _slots(low, high))
+        events = self._tape.events(server, np.arange(low, high, dtype=np.int64))
         self._append(self._tape.slice_partition(server, number), self._encoder.batch(events))
         count = high - low
         self._sends.append((server, number, low, high, due_us, due_us, due_us, count, count))
@@ -104,7 +106,9 @@ class FakeWorld:
         records = [_Record(message["key"] or b"", message["value"]) for message in messages]
         self._records[partition] += records
         columns = recount.parse_records([r.value for r in records], [r.key for r in records], self._population)
-        rows = zip(columns["kind"].tolist(), columns["campaign"].tolist(), columns["event_time_ms"].tolist(), strict=True)
+        rows = zip(
+            columns["kind"].tolist(), columns["campaign"].tolist(), columns["event_time_ms"].tolist(), strict=True
+        )
         names = self._population.campaign_ids
         self._engine_log[partition] += [
             fake.Event(names[campaign], time_ms) if kind == recount.VIEW else None for kind, campaign, time_ms in rows

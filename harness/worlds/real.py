@@ -15,7 +15,7 @@ import redis
 from harness import jvm, observe, recount
 from harness.engines.config import EngineConfig
 from harness.engines.process import ProcessEngine
-from harness.faults import base as faults
+from harness.faults import registry
 from harness.load import Load, send_marks
 from harness.model import Certificate, EngineManifest, HarnessError, KafkaAddress, Mark, RedisAddress, RunSpec
 from harness.observe import Row
@@ -42,7 +42,7 @@ class RealWorld:
         self._kafka: KafkaAddress | None = None
         self._load: Load | None = None
         self._engine: ProcessEngine | None = None
-        self.fault = faults.make(spec.fault, manifest.sink(spec.sink))
+        self.fault = registry.create(spec.fault, manifest, manifest.sink(spec.sink))
 
     @property
     def engine(self) -> ProcessEngine:
@@ -67,7 +67,8 @@ class RealWorld:
 
     def _open_kafka(self) -> KafkaAddress:
         if self._spec.kafka:
-            return security.address(self._spec.kafka, self._spec.kafka_config)
+            file = Path(self._spec.kafka_config) if self._spec.kafka_config else None
+            return security.external(self._spec.kafka, file)
         self._embedded_kafka = EmbeddedKafka(self._store.logs, jvm.jars("services"), str(jvm.java()))
         return self._embedded_kafka.start()
 
@@ -90,14 +91,14 @@ class RealWorld:
             redis=redis_address,
             window_ms=spec.window_ms,
             watermark_ms=spec.watermark_ms,
-            checkpoint=f"{spec.checkpoint.rstrip('/')}/{name}" if spec.checkpoint else str(self._private / "checkpoint"),
+            checkpoint=f"{spec.checkpoint.rstrip('/') or self._private / 'checkpoint'}/{name}",
             progress_path=str(self._store.path / "progress.jsonl"),
             crash_path=str(self._private / "crash"),
             sink=spec.sink,
             trigger=spec.trigger,
             master=spec.master,
             options=spec.conf,
-            jars=tuple(str(jar) for jar in sorted(jvm.jars(self._manifest.ivy).glob("*.jar"))) if self._manifest.ivy else (),
+            jars=_jars(self._manifest.ivy),
         )
         java_home = str(Path(jvm.java()).resolve().parent.parent)
         return ProcessEngine(
@@ -161,6 +162,10 @@ class RealWorld:
             if service:
                 service.stop()
         owners.release_folder(self._private)
+
+
+def _jars(ivy: str) -> tuple[str, ...]:
+    return tuple(str(jar) for jar in sorted(jvm.jars(ivy).glob("*.jar"))) if ivy else ()
 
 
 def _write_ad_table(client: redis.Redis, population: Population) -> None:

@@ -18,7 +18,8 @@ def _lines(result: Result) -> Iterator[str]:
     yield ""
     yield verdict.sentence + "."
     yield ""
-    yield f"`{spec.scenario}` on `{spec.engine}/{spec.sink}`, seed {spec.tape.seed}, disorder `{spec.disorder_name}`, fault `{spec.fault.text}`, slack {verdict.slack:,}."
+    asked = f"`{spec.scenario}` on `{spec.engine}/{spec.sink}`, seed {spec.tape.seed}"
+    yield f"{asked}, disorder `{spec.disorder_name}`, fault `{spec.fault.text}`, slack {verdict.slack:,}."
     yield ""
     yield "| check | outcome | what was seen |"
     yield "| --- | --- | --- |"
@@ -44,7 +45,8 @@ def _speed(result: Result) -> Iterator[str]:
     if m is None:
         yield f"Speed withheld: {result.withheld}."
     else:
-        yield f"{m.events:,} records at {m.offered_per_s:,.0f}/s offered, drained {m.drain_s:.1f} s after the last event."
+        drained = f"drained {m.drain_s:.1f} s after the last event"
+        yield f"{m.events:,} records at {m.offered_per_s:,.0f}/s offered, {drained}."
 
 
 def _cell(text: str) -> str:

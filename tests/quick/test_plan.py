@@ -1,0 +1,136 @@
+"""From scenario and flags to a spec: defaults, flags that win, and a sentence for every mistake."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import plan
+from harness.engines import fake, manifest
+from harness.model import UsageError
+
+
+def find(engine):
+    return fake.MANIFEST if engine == "fake" else manifest.load(engine)
+
+
+def resolve(flags=None, scenario=None):
+    return plan.resolve("test", scenario or {}, flags or {}, find)[0]
+
+
+def refusal(flags=None, scenario=None) -> str:
+    with pytest.raises(UsageError) as refused:
+        resolve(flags, scenario)
+    return str(refused.value)
+
+
+def test_the_defaults_are_the_run_that_the_readme_promises():
+    spec = resolve()
+
+    assert (spec.engine, spec.sink, spec.fault.text) == ("spark", "absolute", "kill@c3:batch=3")
+    assert sum(s.duration_ms for s in spec.tape.profile) == 30_000
+    assert spec.tape.profile[0].start_per_s == 10_000
+    assert (spec.disorder_name, spec.late_dropped_max) == ("mobile", 0)
+
+
+def test_a_flag_wins_over_the_scenario_and_reads_the_same_texts():
+    spec = resolve({"rate": "500", "duration": "2m", "seed": "9"}, {"rate": 1000, "window": "5s"})
+
+    assert spec.tape.profile[0].start_per_s == 500
+    assert spec.tape.profile[0].duration_ms == 120_000
+    assert (spec.window_ms, spec.tape.seed) == (5000, 9)
+
+
+def test_engines_without_crash_points_are_killed_at_half_of_the_events():
+    assert resolve({"engine": "reference"}).fault.text == "kill@offset=50%"
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        ({"rte": 5}, ["unknown key 'rte'", "= 5", "'rate'"]),
+        ({"rate": "fast"}, ["rate = 'fast'", "above 0"]),
+        ({"rate": -1}, ["rate = -1", "above 0"]),
+        ({"rate": True}, ["rate = True", "above 0"]),
+        ({"duration": 30}, ["duration = 30", "with its unit"]),
+        ({"campaigns": 1.5}, ["campaigns = 1.5", "whole number"]),
+        ({"partitions": 0}, ["partitions = 0", "from 1"]),
+        ({"client": "confluant"}, ["client = 'confluant'", "kafka-python", "'confluent'"]),
+        ({"sink": "absolut"}, ["sink = 'absolut'", "fenced", "'absolute'"]),
+        ({"engine": "sparc"}, ["'sparc'", "'spark'"]),
+        ({"disorder": "mobil"}, ["disorder = 'mobil'", "'mobile'"]),
+        ({"disorder": "mobile,late_shar=0.1"}, ["late_shar", "'late_share'"]),
+        ({"disorder": {"late_share": 2}}, ["disorder.late_share = 2", "0 to 1"]),
+        ({"disorder": {"duplicate_share": 0.1}}, ["duplicate_gap", "above 0"]),
+        ({"disorder": {"skew_min_ms": 5, "skew_max_ms": 1}}, ["skew_min_ms = 5", "skew_max_ms"]),
+        ({"profile": "stedy"}, ["profile = 'stedy'", "'steady'"]),
+        ({"profile": {"kind": "burst", "factr": 3}}, ["'factr'", "'factor'"]),
+        ({"profile": {"kind": "burst", "burst_ms": 60_000}}, ["burst_ms = 60000", "less than the duration"]),
+        ({"fault": "kil@c3"}, ["kil", "'kill'"]),
+        ({"fault": "kill@c9"}, ["c9", "c1, c2, c3, c4"]),
+        ({"late_dropped_max": -1}, ["late_dropped_max = -1", '"any"']),
+        ({"conf": {"": "x"}}, ["conf", "k=v"]),
+        ({"redis": "http://x"}, ["redis = 'http://x'", "redis://"]),
+        ({"reset": True}, ["--redis"]),
+        ({"kafka_config": "x.properties"}, ["--kafka"]),
+        ({"master": "mesos://x"}, ["master = 'mesos://x'", "spark://"]),
+        ({"master": "yarn"}, ["--kafka, --redis, --checkpoint"]),
+        ({"campaigns": 100_000, "window": "1ms"}, ["cells"]),
+    ],
+)
+def test_mistakes_name_key_value_what_is_allowed_and_the_nearest(given, parts):
+    text = refusal(scenario=given)
+
+    for part in parts:
+        assert part in text
+    assert text.endswith(".")
+
+
+def test_disorder_beyond_the_watermark_needs_leave_to_drop():
+    dials = {"disorder": {"late_share": 0.1, "late_min_ms": 1, "late_max_ms": 20_000}}
+
+    assert "reaches 20000 ms back" in refusal(scenario=dials)
+    assert "reaches" in refusal(flags={"watermark": "5s"})
+    assert resolve(scenario={**dials, "late_dropped_max": 0}).late_dropped_max == 0
+    assert resolve(scenario={**dials, "engine": "reference"}).late_dropped_max == 0
+
+
+@pytest.mark.parametrize("preset", ["yahoo", "late", "storm"])
+def test_presets_that_send_late_events_let_them_be_dropped_unless_told(preset):
+    assert resolve({"disorder": preset}).late_dropped_max is None
+    assert resolve({"disorder": preset}, {"late_dropped_max": 0}).late_dropped_max == 0
+
+
+def test_a_preset_can_be_changed_by_dials():
+    spec = resolve({"disorder": "mobile,duplicate_share=0.01,duplicate_gap=10,delay_max_ms=2000"})
+
+    assert spec.disorder_name == "mobile+"
+    assert (spec.tape.disorder.duplicate_share, spec.tape.disorder.delay_max_ms) == (0.01, 2000)
+    assert spec.tape.disorder.delay_scale_ms == 300
+
+
+@pytest.mark.parametrize("name", sorted(plan.scenarios()))
+def test_every_shipped_scenario_resolves(name):
+    _, keys = plan.read_scenario(name)
+
+    assert resolve(scenario=keys).tape.servers == 10
+
+
+@pytest.mark.parametrize("text", ["rate = ", "\xff\xfe"])
+def test_a_scenario_that_is_not_toml_is_refused(tmp_path, text):
+    path = tmp_path / "mine.toml"
+    path.write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(UsageError, match="is not TOML"):
+        plan.read_scenario(str(path))
+
+
+def test_an_unknown_scenario_is_answered_with_the_nearest():
+    with pytest.raises(UsageError, match="nearest: 'storm'"):
+        plan.read_scenario("strom")
+
+
+def test_a_password_in_an_address_is_not_saved():
+    spec = resolve({"redis": "redis://me:secret@10.0.0.1:6379/3"})
+
+    assert spec.public()["redis"] == "redis://***@10.0.0.1:6379/3"
+    assert "secret" not in str(spec.public())
