@@ -141,7 +141,6 @@ class Tape:
             for lo in range(0, total, size):
                 yield self.events(server, np.arange(lo, min(lo + size, total), dtype=np.int64))
 
-    @cached_property
     def event_time_bounds_rel_ms(self) -> tuple[int, int]:
         """No event's time lies outside [first, last]."""
         dials = self.spec.disorder

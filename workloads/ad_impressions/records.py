@@ -1,0 +1,313 @@
+"""Reads records back from their bytes: the one place that says what a record is, whoever wrote it.
+
+Most records are exactly of the schema's shape. Such a record is recognised by what varies in it, looked up in the
+population, written anew from what was found, and believed only if that gives the same bytes. Everything else, a record
+with other spaces as well as poison, goes through `json`, one by one. Both ways say the same of every record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, UUID_LENGTH, VIEW, Population, event_json
+
+# What a record is.
+VIEW_EVENT, OTHER_EVENT, NO_EVENT = 0, 1, 2
+
+_KEY_LENGTH = 12
+_TIME_DIGITS = 13
+_WORD = 8
+_NOTHING = -1
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records as columns. -1 stands for what a record does not have or the population does not know."""
+
+    event_id: NDArray[np.int64]  # from the key; -1: a key that is none of ours
+    campaign: NDArray[np.int32]
+    event_time_ms: NDArray[np.int64]
+    kind: NDArray[np.int8]
+    ad: NDArray[np.int32]
+    ad_type: NDArray[np.int8]
+    event_type: NDArray[np.int8]
+    user: NDArray[np.int8]
+    page: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.event_id)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+_DTYPES: dict[str, Any] = {
+    "event_id": np.int64,
+    "campaign": np.int32,
+    "event_time_ms": np.int64,
+    "kind": np.int8,
+    "ad": np.int32,
+    "ad_type": np.int8,
+    "event_type": np.int8,
+    "user": np.int8,
+    "page": np.int8,
+}
+
+
+@lru_cache(maxsize=4)
+def reader(population: Population) -> RecordReader:
+    """The reader of a population; its tables are made once."""
+    return RecordReader(population)
+
+
+class RecordReader:
+    """Knows the ids of a population and the shape of its records."""
+
+    def __init__(self, population: Population) -> None:
+        self._population = population
+        names = {"user": population.user_ids, "page": population.page_ids, "ad": population.ad_ids}
+        self._ids = {part: _Ids(some) for part, some in names.items()}
+        self._shape = _Shape(population)
+
+    def read(self, values: Sequence[bytes | None], keys: Sequence[bytes | None]) -> Records:
+        records = self._read_shaped([value or b"" for value in values])
+        records.event_id[:] = read_keys(keys)
+        for row in np.flatnonzero(records.kind == NO_EVENT).tolist():
+            self._read_slowly(values[row], row, records)
+        return records
+
+    def read_slowly(self, values: Sequence[bytes | None], keys: Sequence[bytes | None]) -> Records:
+        """The reference: every record through `json`."""
+        records = _empty(len(values))
+        records.event_id[:] = read_keys(keys)
+        for row, value in enumerate(values):
+            self._read_slowly(value, row, records)
+        return records
+
+    def _read_shaped(self, values: list[bytes]) -> Records:
+        shape = self._shape
+        rows = np.array(values, dtype=shape.row)
+        lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
+        parts = rows.view(shape.parts)
+        user, page, ad = (ids.look_up(parts[part]) for part, ids in self._ids.items())
+        kind = shape.kinds(rows)
+        time_ms = shape.times(rows, kind)
+        right = _same(shape.write(rows, kind, {"user": user, "page": page, "ad": ad}), rows)
+        right &= (lengths == shape.lengths[kind]) & (time_ms != _NOTHING)
+        event_type, ad_type = kind // len(AD_TYPES), kind % len(AD_TYPES)
+        what = np.where(event_type == VIEW, VIEW_EVENT, OTHER_EVENT)
+        return Records(
+            event_id=np.empty(len(values), dtype=np.int64),
+            campaign=_where(right, ad // self._population.ads_per_campaign, np.int32),
+            event_time_ms=_where(right, time_ms, np.int64),
+            kind=np.where(right, what, NO_EVENT).astype(np.int8),
+            ad=_where(right, ad, np.int32),
+            ad_type=_where(right, ad_type, np.int8),
+            event_type=_where(right, event_type, np.int8),
+            user=_where(right, user, np.int8),
+            page=_where(right, page, np.int8),
+        )
+
+    def _read_slowly(self, value: bytes | None, row: int, into: Records) -> None:
+        """An event is a JSON object that names a known ad, a known event type and a time in digits."""
+        fields = _json_object(value)
+        ad = self._ids["ad"].index.get(_text(fields, "ad_id"), _NOTHING)
+        event_type = _index(EVENT_TYPES, _text(fields, "event_type"))
+        time = _text(fields, "event_time")
+        if _NOTHING in (ad, event_type) or not (time.isascii() and time.isdigit() and len(time) < 19):
+            return
+        into.kind[row] = VIEW_EVENT if event_type == VIEW else OTHER_EVENT
+        into.campaign[row] = ad // self._population.ads_per_campaign
+        into.event_time_ms[row] = int(time)
+        into.ad[row], into.event_type[row] = ad, event_type
+        into.ad_type[row] = _index(AD_TYPES, _text(fields, "ad_type"))
+        into.user[row] = self._ids["user"].index.get(_text(fields, "user_id"), _NOTHING)
+        into.page[row] = self._ids["page"].index.get(_text(fields, "page_id"), _NOTHING)
+
+
+def read_keys(keys: Sequence[bytes | None]) -> NDArray[np.int64]:
+    """Ids from keys of 12 lower-case hex digits; -1 for any other key."""
+    try:
+        joined = b"".join(keys)  # type: ignore[arg-type]  # a missing key is what the exception is for
+        octets = bytes.fromhex(joined.decode("ascii"))
+        if octets.hex().encode() == joined and set(map(len, keys)) <= {_KEY_LENGTH}:  # type: ignore[arg-type]
+            wide = np.zeros((len(keys), 8), dtype=np.uint8)
+            wide[:, 2:] = np.frombuffer(octets, dtype=np.uint8).reshape(-1, _KEY_LENGTH // 2)
+            return wide.view(">i8").ravel().astype(np.int64)
+    except (TypeError, ValueError):
+        pass
+    return np.array([_read_key(key) for key in keys], dtype=np.int64)
+
+
+def _read_key(key: bytes | None) -> int:
+    if key is None or len(key) != _KEY_LENGTH or key.strip(b"0123456789abcdef"):
+        return _NOTHING
+    return int(key, 16)
+
+
+def _fields(at: dict[str, int], kind: str, size: int) -> np.dtype[np.void]:
+    """Some values of one kind at fixed places of a row."""
+    return np.dtype({"names": list(at), "formats": [kind] * len(at), "offsets": list(at.values()), "itemsize": size})
+
+
+# The first eight characters of a uuid, and the last eight.
+_PIECES = _fields({"first": 0, "last": UUID_LENGTH - _WORD}, "<u8", UUID_LENGTH)
+
+
+class _Ids:
+    """Finds the number of a uuid by two pieces of it; whoever asks must verify the rest."""
+
+    def __init__(self, ids: tuple[str, ...]) -> None:
+        self.index = {name: number for number, name in enumerate(ids)}
+        hashes = self._hash(_names(ids))
+        self._order = np.argsort(hashes)
+        self._hashes = hashes[self._order]
+
+    def look_up(self, names: NDArray[np.void]) -> NDArray[np.int64]:
+        """The number of each name if it is in the population at all, else any number."""
+        place = np.searchsorted(self._hashes, self._hash(names))
+        return self._order[np.minimum(place, len(self._order) - 1)]
+
+    def _hash(self, names: NDArray[np.void]) -> NDArray[np.uint64]:
+        pieces = np.ascontiguousarray(names).view(_PIECES)
+        return (pieces["first"] * np.uint64(0x9E3779B97F4A7C15)) ^ pieces["last"]  # type: ignore[no-any-return]
+
+
+class _Shape:
+    """Where everything stands in a record of exactly the schema's shape."""
+
+    def __init__(self, population: Population) -> None:
+        ids = {"user": population.user_ids, "page": population.page_ids, "ad": population.ad_ids}
+        examples = [_example(population, ad_type, kind) for kind in EVENT_TYPES for ad_type in AD_TYPES]
+        at = [examples[0].index(some[0].encode()) for some in ids.values()]
+        self.lengths = np.array([len(example) for example in examples])
+        self.time_at = np.array([example.index(b"0" * _TIME_DIGITS) for example in examples])
+        self.row = np.dtype(f"S{-(-int(self.lengths.max()) // _WORD) * _WORD}")
+        uuid = f"V{UUID_LENGTH}"
+        self.parts = _fields(dict(zip(ids, at, strict=True)), uuid, self.row.itemsize)
+        self._examples = np.array(examples, dtype=self.row)
+        self._names = {part: _names(some) for part, some in ids.items()}
+        self._discern(examples, at[-1] + UUID_LENGTH)
+
+    def _discern(self, examples: list[bytes], after_ad: int) -> None:
+        """The third letter of an ad type and the first one of an event type tell which they are."""
+        self._ad_type_at = examples[0].index(b"ad_type", after_ad) + len('ad_type": "') + 2
+        self._event_type_at = np.array([e.index(b"event_type") for e in examples[: len(AD_TYPES)]]) + len(
+            'event_type": "'
+        )
+        self._ad_type_of, self._event_type_of = np.zeros(256, dtype=np.int64), np.zeros(256, dtype=np.int64)
+        for number, name in enumerate(AD_TYPES):
+            self._ad_type_of[ord(name[2])] = number
+        for number, name in enumerate(EVENT_TYPES):
+            self._event_type_of[ord(name[0])] = number
+
+    def kinds(self, rows: NDArray[np.bytes_]) -> NDArray[np.int64]:
+        """What each record would be if it is of our shape: event type and ad type as one number."""
+        letters = rows.view(np.uint8)
+        begin = _begins(rows)
+        ad_type = self._ad_type_of[letters[begin + self._ad_type_at]]
+        event_type = self._event_type_of[letters[begin + self._event_type_at[ad_type]]]
+        return np.asarray(event_type * len(AD_TYPES) + ad_type)
+
+    def times(self, rows: NDArray[np.bytes_], kind: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The event time of each record, -1 where there are other letters than digits."""
+        begin = _begins(rows) + self.time_at[kind]
+        words = _anywhere(rows, "<u8")
+        overlap = 2 * _WORD - _TIME_DIGITS
+        first, last = words[begin], words[begin + _WORD - overlap]
+        time_ms = _decimal(first) * 10 ** (_WORD - overlap) + _decimal(last) % 10 ** (_WORD - overlap)
+        return np.where(_are_digits(first) & _are_digits(last), time_ms, _NOTHING)
+
+    def write(
+        self, rows: NDArray[np.bytes_], kind: NDArray[np.int64], names: dict[str, NDArray[np.int64]]
+    ) -> NDArray[np.bytes_]:
+        """The records that these numbers make, with the digits of `rows`."""
+        written = self._examples[kind]
+        parts = written.view(self.parts)
+        for part, numbers in names.items():
+            parts[part] = self._names[part][numbers]
+        at = _begins(rows) + self.time_at[kind]
+        digits = f"V{_TIME_DIGITS}"
+        _anywhere(written, digits)[at] = _anywhere(rows, digits)[at]
+        return written
+
+
+def _begins(rows: NDArray[np.bytes_]) -> NDArray[np.int64]:
+    return np.arange(len(rows)) * rows.itemsize
+
+
+def _anywhere(rows: NDArray[np.bytes_], kind: str) -> NDArray[Any]:
+    """A view that reads or writes a value at any byte, whatever its alignment."""
+    size = np.dtype(kind).itemsize
+    return np.ndarray((max(0, rows.nbytes - size + 1),), kind, rows, 0, (1,))
+
+
+def _same(some: NDArray[np.bytes_], others: NDArray[np.bytes_]) -> NDArray[np.bool_]:
+    """Equality of whole rows, eight bytes at a time: much faster than numpy's own for bytes."""
+    differences = some.view(np.uint64) != others.view(np.uint64)
+    return np.asarray(~differences.reshape(len(some), -1).any(axis=1))
+
+
+def _are_digits(words: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Whether all eight bytes are in 0x30..0x39: the high half is 3, and still is after adding 6."""
+    high, threes = np.uint64(0xF0F0F0F0F0F0F0F0), np.uint64(0x3030303030303030)
+    carried = (words + np.uint64(0x0606060606060606)) & high
+    return np.asarray(((words & high) == threes) & (carried == threes))
+
+
+def _decimal(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Eight ASCII digits as a number: pairs, then fours, then all. Digits come first in the low bytes."""
+    ones = words - np.uint64(0x3030303030303030)
+    pairs = (ones * np.uint64(10) + (ones >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
+    fours = (pairs * np.uint64(100) + (pairs >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
+    return ((fours * np.uint64(10_000) + (fours >> np.uint64(32))) & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
+def _where(right: NDArray[np.bool_], numbers: NDArray[np.int64], kind: type[np.signedinteger[Any]]) -> NDArray[Any]:
+    return np.where(right, numbers, _NOTHING).astype(kind)
+
+
+def _empty(count: int) -> Records:
+    """Records of which nothing is known: none is an event."""
+    columns = {name: np.full(count, _NOTHING, dtype=kind) for name, kind in _DTYPES.items()}
+    columns["kind"][:] = NO_EVENT
+    return Records(**columns)
+
+
+def _json_object(value: bytes | None) -> dict[str, Any]:
+    try:
+        parsed = json.loads((value or b"").decode("utf-8"))
+    except (ValueError, RecursionError):
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _text(fields: dict[str, Any], name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _index(names: tuple[str, ...], name: str) -> int:
+    return names.index(name) if name in names else _NOTHING
+
+
+def _names(ids: tuple[str, ...]) -> NDArray[np.void]:
+    return np.array([name.encode() for name in ids], dtype=f"S{UUID_LENGTH}").view(f"V{UUID_LENGTH}")
+
+
+def _example(population: Population, ad_type: str, event_type: str) -> bytes:
+    return event_json(
+        user_id=population.user_ids[0],
+        page_id=population.page_ids[0],
+        ad_id=population.ad_ids[0],
+        ad_type=ad_type,
+        event_type=event_type,
+        event_time_ms="0" * _TIME_DIGITS,
+    )
