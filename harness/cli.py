@@ -52,6 +52,7 @@ def option(key: str) -> Any:
 @app.command("run")
 def run_command(
     scenario: Scenario = plan.DEFAULT_SCENARIO,
+    *,
     listing: Annotated[bool, typer.Option("--list", help="List the shipped scenarios.")] = False,
     engine: Annotated[str | None, option("engine")] = None,
     sink: Annotated[str | None, option("sink")] = None,
@@ -175,6 +176,7 @@ def _row(place: Store) -> dict[str, str]:
 @app.command()
 def tape(
     scenario: Scenario = plan.DEFAULT_SCENARIO,
+    *,
     rate: Annotated[str | None, option("rate")] = None,
     duration: Annotated[str | None, option("duration")] = None,
     seed: Annotated[str | None, option("seed")] = None,
@@ -237,7 +239,7 @@ def doctor_command(as_json: Json = False) -> None:
 
 
 @app.command("test")
-def test_command(
+def own_tests(
     suites: Annotated[list[str] | None, typer.Argument(help="Environments of tox.ini; default: all of them.")] = None,
 ) -> None:
     """The project's own tests."""

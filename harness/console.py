@@ -128,7 +128,9 @@ def show_result(lines: Sequence[str], outcome: Outcome) -> None:
 def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     """Columns padded to their widest cell: plain text for terminal and pipe alike."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [header, *rows])
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [header, *rows]
+    )
 
 
 def say(text: str) -> None:

@@ -38,8 +38,14 @@ def scan(client: redis.Redis) -> list[Row]:
                 pipe.type(key)
             kinds = pipe.execute()
         hashes = [key for key, kind in zip(page, kinds, strict=True) if kind == "hash"]
-        rows += [Row(key, "", "", kind) for key, kind in zip(page, kinds, strict=True) if kind not in ("hash", "string")]
-        rows += [Row(key, "", "", "string") for key, kind in zip(page, kinds, strict=True) if kind == "string" and len(key) != 36]
+        rows += [
+            Row(key, "", "", kind) for key, kind in zip(page, kinds, strict=True) if kind not in ("hash", "string")
+        ]
+        rows += [
+            Row(key, "", "", "string")
+            for key, kind in zip(page, kinds, strict=True)
+            if kind == "string" and len(key) != 36
+        ]
         with client.pipeline(transaction=False) as pipe:
             for key in hashes:
                 pipe.hgetall(key)

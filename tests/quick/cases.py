@@ -42,7 +42,11 @@ def events(count: int = 300, partitions: int = 2) -> LogEvents:
     n = np.arange(count, dtype=np.int64)
     rows = np.lexsort((n, n % partitions))
     return LogEvents(
-        (n % partitions).astype(np.int16)[rows], (n // partitions)[rows], n[rows], (n % CAMPAIGNS)[rows], (EPOCH_MS + 100 * n)[rows]
+        (n % partitions).astype(np.int16)[rows],
+        (n // partitions)[rows],
+        n[rows],
+        (n % CAMPAIGNS)[rows],
+        (EPOCH_MS + 100 * n)[rows],
     )
 
 

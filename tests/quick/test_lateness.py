@@ -49,7 +49,9 @@ def test_our_own_marks_make_nothing_late():
 @given(TIMES, st.data())
 def test_batches_partition_the_log_and_drop_by_their_own_watermark(partitions, data):
     events = log(partitions)
-    cuts = data.draw(st.lists(st.lists(st.integers(0, 12), min_size=len(partitions), max_size=len(partitions)), max_size=4))
+    cuts = data.draw(
+        st.lists(st.lists(st.integers(0, 12), min_size=len(partitions), max_size=len(partitions)), max_size=4)
+    )
     ends = np.maximum.accumulate(np.array([*cuts], dtype=np.int64).reshape(-1, len(partitions)), axis=0)
     marks = data.draw(st.lists(st.integers(0, 9000), min_size=len(ends), max_size=len(ends)))
     batches = tuple(Batch(n, dict(enumerate(row.tolist())), marks[n]) for n, row in enumerate(ends))

@@ -1,0 +1,126 @@
+"""Imports go one way. The map of ARCHITECTURE.md as a table: who may import whom; an arrow the wrong way fails here."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("harness", "workloads", "generators", "reports")
+
+# From the lowest to the highest; a module imports its own layer and those below. The longest prefix decides.
+LAYERS = [
+    {"harness", "harness.model", "harness.explain", "harness.wait"},
+    {"workloads"},
+    {"generators"},
+    {
+        "harness.ledger",
+        "harness.lateness",
+        "harness.checks",
+        "harness.certificate",
+        "harness.measure",
+        "harness.store",
+        "harness.observe",
+        "harness.jvm",
+        "harness.doctor",
+        "harness.prepare",
+        "harness.services",
+        "harness.engines",
+        "harness.faults",
+    },
+    {"harness.recount", "harness.load", "harness.settings", "harness.plan", "harness.judge", "harness.worlds"},
+    {"harness.run"},
+    {"harness.experiments", "reports"},
+    {"harness.console", "harness.cli"},
+]
+# What a few modules may not import although the layers would let them.
+FORBIDDEN = {
+    "harness.checks": {"redis", "kafka", "confluent_kafka", "harness.engines", "workloads", "generators"},
+    "harness.engines": {"generators", "workloads"},
+    "harness.services": {"generators", "workloads"},
+    "harness.faults": {"generators", "workloads"},
+    "harness": {"pyspark", "locust", "gevent"},
+    "reports": {"redis", "kafka", "confluent_kafka", "generators"},
+}
+# Run as programs of their own by a child process; nobody imports them.
+PROGRAMS = {"generators.adservers", "workloads.ad_impressions.jobs"}
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            yield name.removesuffix(".__init__"), path
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every imported module, also those inside functions; `from a import b` counts as a.b when that is a module."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports by dots; write the whole name"
+            assert node.module is not None
+            names = {name for name, _ in modules()}
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in names else node.module for name in whole)
+
+
+def within(module: str, prefix: str) -> bool:
+    return module == prefix or module.startswith(prefix + ".")
+
+
+def layer(module: str) -> int:
+    matches = [(len(prefix), i) for i, prefixes in enumerate(LAYERS) for prefix in prefixes if within(module, prefix)]
+    exact = [(n, i) for n, i in matches if LAYERS[i] != LAYERS[0] or module in LAYERS[0]]
+    assert exact, f"{module} has no place in the layers: add it to tests/test_layers.py and ARCHITECTURE.md"
+    return max(exact)[1]
+
+
+def is_program(module: str) -> bool:
+    return any(within(module, program) for program in PROGRAMS)
+
+
+def test_imports_go_one_way():
+    wrong = [
+        f"{module} imports {imported}"
+        for module, path in modules()
+        if not is_program(module)
+        for imported in imports(path)
+        if imported.split(".")[0] in FOLDERS and layer(imported) > layer(module)
+    ]
+
+    assert wrong == []
+
+
+def test_nobody_imports_what_is_not_theirs():
+    wrong = [
+        f"{module} imports {imported}"
+        for module, path in modules()
+        if not is_program(module)
+        for imported in imports(path)
+        for prefix, forbidden in FORBIDDEN.items()
+        if within(module, prefix) and any(within(imported, each) for each in forbidden | PROGRAMS)
+    ]
+
+    assert wrong == []
+
+
+def test_jobs_know_nothing_of_the_harness_but_the_schema():
+    """A job that shared the judge's arithmetic would share its mistakes."""
+    allowed = {"workloads.ad_impressions.schema", "workloads.ad_impressions.jobs"}
+    wrong = [
+        f"{module} imports {imported}"
+        for module, path in modules()
+        if within(module, "workloads.ad_impressions.jobs")
+        for imported in imports(path)
+        if imported.split(".")[0] in FOLDERS and not any(within(imported, each) for each in allowed)
+    ]
+
+    assert wrong == []
+
+
+def test_an_arrow_the_wrong_way_would_be_seen():
+    assert layer("harness.model") < layer("workloads.ad_impressions.schema") < layer("generators.tape")
+    assert layer("generators.tape") < layer("harness.checks.lost") < layer("harness.run") < layer("harness.cli")
