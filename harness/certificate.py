@@ -1,0 +1,67 @@
+"""The load certificate: did the generator keep its schedule? Pure: a table of sends in, a Certificate out.
+
+Lag is how long after its due moment a slice was handed to the client, weighted by the slice's events. A void
+certificate withholds figures of speed and nothing else: sending late does not make a count wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from harness.model import Certificate
+
+# One row per slice that had events. Times are relative to the epoch.
+SENDS: Mapping[str, pa.DataType] = {
+    "server": pa.int16(),
+    "slice": pa.int32(),
+    "slot_lo": pa.int64(),
+    "slot_hi": pa.int64(),
+    "intended_us": pa.int64(),  # when the slice was due: at its end
+    "sent_us": pa.int64(),
+    "finished_us": pa.int64(),
+    "sent": pa.int64(),
+    "acked": pa.int64(),
+}
+
+_QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
+
+
+def certify(sends: pa.Table, intended: int, budget_ms: float) -> Certificate:
+    """`intended` is what the whole tape holds: slices that were never sent are missing from `sends`."""
+    sent, acked = (int(np.sum(_column(sends, name))) for name in ("sent", "acked"))
+    lag_ms = _lag_ms(sends)
+    reasons = tuple(_reasons(intended, sent, acked, lag_ms["p99.9"], budget_ms))
+    return Certificate(not reasons, reasons, sends.num_rows, intended, sent, acked, lag_ms, budget_ms)
+
+
+def _reasons(intended: int, sent: int, acked: int, lag_ms: float, budget_ms: float) -> Iterator[str]:
+    if not intended:
+        yield "the tape holds no events, so no schedule could be kept"
+    if sent < intended:
+        yield f"{intended - sent:,} of {intended:,} planned records were not sent"
+    if acked < sent:
+        yield f"{sent - acked:,} of {sent:,} sent records were not acknowledged by Kafka"
+    if lag_ms > budget_ms:
+        yield (
+            f"one event in a thousand was sent {lag_ms:,.1f} ms or more after it was due, and {budget_ms:g} ms are "
+            "allowed: lower the rate, free the machine, or raise lag_budget_ms"
+        )
+
+
+def _lag_ms(sends: pa.Table) -> dict[str, float]:
+    """Quantiles over events: the lag within which the share of all sent events was."""
+    lag_us, events = _column(sends, "sent_us") - _column(sends, "intended_us"), _column(sends, "sent")
+    if not events.sum():
+        return dict.fromkeys(_QUANTILES, 0.0)
+    order = np.argsort(lag_us)
+    reached = np.cumsum(events[order]) / events.sum()
+    place = {name: int(np.searchsorted(reached, share - 1e-12)) for name, share in _QUANTILES.items()}
+    return {name: float(lag_us[order][min(at, len(order) - 1)]) / 1000.0 for name, at in place.items()}
+
+
+def _column(sends: pa.Table, name: str) -> NDArray[np.int64]:
+    return np.asarray(sends.column(name).to_numpy(), dtype=np.int64)

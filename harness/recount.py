@@ -1,0 +1,235 @@
+"""The other route to the truth: what the Kafka log really holds, and whether that is what the tape had planned.
+
+Reads a topic partition by partition from its beginning to given ends, and parses the bytes of every record: the key
+says only which event a record claims to be. `compare` is pure and holds the log against the tape, record by record.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import Consumer, Message, TopicPartition
+from numpy.typing import NDArray
+
+from generators.tape import Tape
+from harness.checks.case import LogAudit, Named
+from harness.model import INDEX_BITS, INDEX_MASK, HarnessError, KafkaAddress, Mark
+from workloads.ad_impressions import records
+from workloads.ad_impressions.schema import VIEW as VIEW_TYPE
+from workloads.ad_impressions.schema import Population
+
+VIEW, OTHER, POISON = records.VIEW_EVENT, records.OTHER_EVENT, records.NO_EVENT
+
+CHUNK = 10_000
+STALL_S = 60.0
+EXAMPLES = 20
+
+# Without the first three librdkafka's own queues stall a reader at about a sixth of what it could do.
+CONSUMER_SETTINGS: Mapping[str, Any] = {
+    "queued.min.messages": 1_000_000,
+    "fetch.queue.backoff.ms": 10,
+    "fetch.message.max.bytes": 4_000_000,
+    "queued.max.messages.kbytes": 262_144,
+    "group.id": "streamgauge-recount",
+    "enable.auto.commit": False,
+    "auto.offset.reset": "earliest",
+}
+
+Columns = dict[str, NDArray[Any]]
+Part = tuple[int, NDArray[np.int64], Columns]
+
+
+def parse_records(values: Sequence[bytes | None], keys: Sequence[bytes | None], population: Population) -> Columns:
+    """The records as columns, without their place in the log."""
+    return records.reader(population).read(values, keys).columns()
+
+
+def columns_of(
+    parts: Iterable[tuple[int, Sequence[bytes | None], Sequence[bytes | None]]], population: Population
+) -> Columns:
+    """Whole partitions (number, values, keys) as the columns of log.parquet; offsets count from 0."""
+    return _joined(
+        [(number, np.arange(len(values)), parse_records(values, keys, population)) for number, values, keys in parts],
+        population,
+    )
+
+
+def read(address: KafkaAddress, topic: str, ends: Mapping[int, int], population: Population) -> Columns:
+    """The whole topic up to the ends, as the columns of log.parquet, ordered by partition and offset."""
+    consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
+    try:
+        parts = [
+            (partition, *chunk)
+            for partition, end in sorted(ends.items())
+            for chunk in _read_partition(consumer, topic, partition, end, population)
+        ]
+    finally:
+        consumer.close()
+    return _joined(parts, population)
+
+
+def _read_partition(
+    consumer: Consumer, topic: str, partition: int, end: int, population: Population
+) -> Iterable[tuple[NDArray[np.int64], Columns]]:
+    place = TopicPartition(topic, partition)
+    first, _ = consumer.get_watermark_offsets(place, timeout=STALL_S)
+    at = first
+    consumer.assign([TopicPartition(topic, partition, first)])
+    deadline = time.monotonic() + STALL_S
+    while at < end:
+        messages = _sound(consumer.consume(min(CHUNK, end - at), 0.5), topic, partition)
+        if messages:
+            at = _offset(messages[-1]) + 1
+            deadline = time.monotonic() + STALL_S
+            values, keys = [m.value() for m in messages], [m.key() for m in messages]
+            yield _offsets(messages), parse_records(values, keys, population)
+        elif time.monotonic() > deadline:
+            raise HarnessError(
+                f"Reading partition {partition} of topic {topic} back stalled for {STALL_S:.0f} s at offset {at:,} of "
+                f"{end:,}. The log of Kafka says why; what was read so far is not judged."
+            )
+    consumer.unassign()
+
+
+def _sound(messages: list[Message], topic: str, partition: int) -> list[Message]:
+    for message in messages:
+        if error := message.error():
+            raise HarnessError(f"Partition {partition} of topic {topic} can't be read back: {error.str()}.")
+    return messages
+
+
+def _offsets(messages: list[Message]) -> NDArray[np.int64]:
+    """Offsets only grow, so as many as lie between the first and the last are all of them, and need not be asked."""
+    first, last = _offset(messages[0]), _offset(messages[-1])
+    if last - first + 1 == len(messages):
+        return np.arange(first, last + 1, dtype=np.int64)
+    return np.array([_offset(message) for message in messages], dtype=np.int64)
+
+
+def _offset(message: Message) -> int:
+    return message.offset() or 0  # a record that was read has one
+
+
+def _joined(parts: Sequence[Part], population: Population) -> Columns:
+    """An empty part comes first, so that an empty log has its columns too."""
+    parts = [(0, np.arange(0), parse_records([], [], population)), *parts]
+    columns = {
+        "partition": np.concatenate([np.full(len(offsets), number, dtype=np.int16) for number, offsets, _ in parts]),
+        "offset": np.concatenate([offsets for _, offsets, _ in parts]),
+    }
+    for name in parts[0][2]:
+        columns[name] = np.concatenate([part[name] for _, _, part in parts])
+    return columns
+
+
+def compare(tape: Tape, epoch_ms: int, log: pa.Table, marks: Sequence[Mark]) -> LogAudit:
+    """The tape (and our own marks) against the log: what is missing, too often, not ours, or not as it was sent."""
+    return _Audit(tape, epoch_ms, log, marks).result()
+
+
+class _Audit:
+    """One comparison. Counts per event are one array over all of the tape, of two bytes each."""
+
+    def __init__(self, tape: Tape, epoch_ms: int, log: pa.Table, marks: Sequence[Mark]) -> None:
+        self._tape, self._epoch_ms = tape, epoch_ms
+        self._log: Columns = {name: np.asarray(log.column(name).to_numpy()) for name in log.column_names}
+        self._marks = {mark.id: mark for mark in marks}
+        self._ids = self._log["event_id"]
+        self._ours = np.zeros(len(self._ids), dtype=np.bool_)
+        self._altered = np.zeros(len(self._ids), dtype=np.bool_)
+
+    def result(self) -> LogAudit:
+        # Records seen less records planned, for each event of the tape in the order of the profile.
+        balance = np.zeros(self._tape.total, dtype=np.int16)
+        missing_marks, doubled_marks = self._audit_marks()
+        for server in self._servers_seen():
+            self._audit_server(server, balance)
+        for block in self._tape.blocks():
+            np.subtract.at(balance, _places(block.id.astype(np.int64), self._tape), 1)
+        lost, twice = np.flatnonzero(balance < 0), np.flatnonzero(balance > 0)
+        missing = [*missing_marks, *map(self._id_at, lost[:EXAMPLES])]
+        doubled = [*doubled_marks, *map(self._id_at, twice[:EXAMPLES])]
+        return LogAudit(
+            planned=self._tape.total + len(self._marks),
+            found=len(self._ids),
+            missing=_named(len(missing_marks) - int(balance[lost].sum(dtype=np.int64)), missing),
+            doubled=_named(len(doubled_marks) + int(balance[twice].sum(dtype=np.int64)), doubled),
+            foreign=self._places_of(~self._ours),
+            altered=self._places_of(self._altered),
+        )
+
+    def _servers_seen(self) -> list[int]:
+        servers = np.unique(self._ids[self._ids >= 0] >> INDEX_BITS)
+        return [int(server) for server in servers if server < self._tape.spec.servers]
+
+    def _audit_server(self, server: int, balance: NDArray[np.int16]) -> None:
+        """Draw the server's events anew by the indices that the log names, and look whether they are the same."""
+        rows = np.flatnonzero(self._ids >> INDEX_BITS == server)
+        index = self._ids[rows] & INDEX_MASK
+        rows, index = rows[index < (total := self._tape.server_total(server))], index[index < total]
+        for start in range(0, len(rows), CHUNK):
+            self._audit_rows(server, rows[start : start + CHUNK], index[start : start + CHUNK], balance)
+
+    def _audit_rows(
+        self, server: int, rows: NDArray[np.intp], index: NDArray[np.int64], balance: NDArray[np.int16]
+    ) -> None:
+        planned = self._tape.events(server, index)
+        own = ~planned.duplicate  # a slot that sends a copy has no event of its own: nobody sent that id
+        self._ours[rows] = own
+        np.add.at(balance, _places(self._ids[rows[own]], self._tape), 1)
+        real = planned.poison == 0
+        time_ms = planned.event_time_rel_ms + self._epoch_ms
+        expected = {"event_time_ms": time_ms, **{name: getattr(planned, name) for name in _CONTENT}}
+        same = (self._log["kind"][rows] != POISON) == real
+        for name, column in expected.items():
+            same &= (self._log[name][rows] == column) | ~real
+        self._altered[rows] = own & ~same
+
+    def _audit_marks(self) -> tuple[list[str], list[str]]:
+        """Marks are few: one by one."""
+        missing, doubled = [], []
+        for number, mark in self._marks.items():
+            rows = np.flatnonzero(self._ids == number)
+            self._ours[rows] = True
+            self._altered[rows] = ~self._is_mark(rows, mark)
+            missing += [_text(number)] * (len(rows) == 0)
+            doubled += [_text(number)] * (len(rows) - 1)
+        return missing, doubled
+
+    def _is_mark(self, rows: NDArray[np.intp], mark: Mark) -> NDArray[np.bool_]:
+        ad = mark.campaign * self._tape.spec.ads_per_campaign
+        expected = {"event_time_ms": mark.event_time_ms, "ad": ad, "event_type": VIEW_TYPE, "partition": mark.partition}
+        return np.asarray(np.logical_and.reduce([self._log[name][rows] == value for name, value in expected.items()]))
+
+    def _id_at(self, place: np.intp) -> str:
+        server, index = int(place) % self._tape.spec.servers, int(place) // self._tape.spec.servers
+        return _text(server << INDEX_BITS | index)
+
+    def _places_of(self, wrong: NDArray[np.bool_]) -> Named:
+        rows = np.flatnonzero(wrong)
+        names = [
+            f"{_text(int(self._ids[row]))} (partition {self._log['partition'][row]}, offset {self._log['offset'][row]})"
+            for row in rows[:EXAMPLES]
+        ]
+        return _named(len(rows), names)
+
+
+# Columns of the log that must be as planned, beside the time.
+_CONTENT = ("ad", "ad_type", "event_type", "user", "page")
+
+
+def _places(ids: NDArray[np.int64], tape: Tape) -> NDArray[np.int64]:
+    """Where events stand in the order of the profile."""
+    return (ids & INDEX_MASK) * tape.spec.servers + (ids >> INDEX_BITS)
+
+
+def _text(event_id: int) -> str:
+    return f"{event_id:012x}" if event_id >= 0 else "a key that is none of ours"
+
+
+def _named(count: int, examples: Sequence[str]) -> Named:
+    return Named(count, tuple(examples[:EXAMPLES]))
