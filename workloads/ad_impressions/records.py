@@ -252,7 +252,7 @@ def _anywhere(rows: NDArray[np.bytes_], kind: str) -> NDArray[Any]:
 def _same(some: NDArray[np.bytes_], others: NDArray[np.bytes_]) -> NDArray[np.bool_]:
     """Equality of whole rows, eight bytes at a time: much faster than numpy's own for bytes."""
     differences = some.view(np.uint64) != others.view(np.uint64)
-    return np.asarray(~differences.reshape(len(some), -1).any(axis=1))
+    return np.asarray(~differences.reshape(len(some), some.itemsize // _WORD).any(axis=1))
 
 
 def _are_digits(words: NDArray[np.uint64]) -> NDArray[np.bool_]:
