@@ -17,11 +17,11 @@ from __future__ import annotations
 import shutil
 import tomllib
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
+from harness.explain import nearest, wrong
 from harness.model import EngineManifest, SinkClaim, UsageError
 
 HERE = Path(__file__).parent
@@ -48,8 +48,8 @@ def load(engine: str) -> EngineManifest:
     try:
         manifest = _manifest(_toml(path), path.resolve().parent, shipped=shipped)
         _check_command(manifest)
-    except _ManifestError as wrong:
-        raise UsageError(f"The manifest {path}: {wrong}") from wrong
+    except _ManifestError as mistake:
+        raise UsageError(f"The manifest {path}: {mistake}") from mistake
     return manifest
 
 
@@ -87,7 +87,7 @@ def _find(engine: str) -> Path:
         )
     raise UsageError(
         f"Unknown engine {engine!r}: the ids are {', '.join(SHIPPED)}"
-        f"{_nearest(engine, SHIPPED)}. Somebody's own engine is the path of its manifest.toml."
+        f"{nearest(engine, SHIPPED)}. Somebody's own engine is the path of its manifest.toml."
     )
 
 
@@ -122,7 +122,7 @@ def _read(table: Any, keys: Mapping[str, tuple[_Reader, bool]], *, where: str) -
         if key not in keys:
             raise _ManifestError(
                 f"unknown key {where + key!r} (= {table[key]!r}); the keys are {', '.join(sorted(keys))}"
-                f"{_nearest(key, keys)}."
+                f"{nearest(key, keys)}."
             )
     for key, (_, required) in keys.items():
         if required and key not in table:
@@ -130,13 +130,8 @@ def _read(table: Any, keys: Mapping[str, tuple[_Reader, bool]], *, where: str) -
     return {key: keys[key][0](where + key, value) for key, value in table.items()}
 
 
-def _expected(key: str, value: object, allowed: str) -> _ManifestError:
-    return _ManifestError(f"{key} = {value!r} is not right: {allowed} is expected.")
-
-
-def _nearest(word: str, words: Any) -> str:
-    close = get_close_matches(word, list(words), n=1)
-    return f" (nearest: {close[0]!r})" if close else ""
+def _expected(key: str, value: object, allowed: str, near: str = "") -> _ManifestError:
+    return _ManifestError(wrong(key, value, allowed, near))
 
 
 def _text(key: str, value: Any) -> str:
@@ -166,7 +161,7 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
 def _one_of(*words: str) -> _Reader:
     def read(key: str, value: Any) -> str:
         if value not in words:
-            raise _expected(key, value, f"one of {', '.join(words)}{_nearest(str(value), words)}")
+            raise _expected(key, value, f"one of {', '.join(words)}", nearest(str(value), words))
         return str(value)
 
     return read
@@ -193,7 +188,7 @@ def _command(key: str, value: Any) -> tuple[str, ...]:
         for name in _placeholders(key, word):
             if name not in PLACEHOLDERS:
                 allowed = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
-                raise _expected(key, word, f"no placeholder but {allowed}{_nearest(name, PLACEHOLDERS)}")
+                raise _expected(key, word, f"no placeholder but {allowed}", nearest(name, PLACEHOLDERS))
     return words
 
 

@@ -7,10 +7,10 @@ happen, and a run whose fault did not happen has not passed anything.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import Protocol
 
 from harness.engines.base import Engine
+from harness.explain import nearest
 from harness.model import FaultReport, FaultSpec, Progress, SinkClaim, UsageError
 
 ACTIONS = ("kill",)
@@ -59,12 +59,12 @@ def parse(text: str) -> FaultSpec:
         return NONE
     action, at, trigger = words.partition("@")
     if action not in ACTIONS:
-        raise _wrong(text, f"{action!r} is no fault{_nearest(action, (*ACTIONS, NONE.text))}")
+        raise _wrong(text, f"{action!r} is no fault{nearest(action, (*ACTIONS, NONE.text))}")
     if not at or not trigger:
         raise _wrong(text, f"it does not say when: {action}@WHEN")
     name, parameter = re.split(r"[:=]|$", trigger, maxsplit=1)
     if name not in TRIGGERS:
-        raise _wrong(text, f"{name!r} is no moment, which are {', '.join(TRIGGERS)}{_nearest(name, TRIGGERS)}")
+        raise _wrong(text, f"{name!r} is no moment, which are {', '.join(TRIGGERS)}{nearest(name, TRIGGERS)}")
     if name in POINTS:
         return FaultSpec(words, action, point=name, batch=_point_batch(text, name, parameter))
     if name == "batch":
@@ -78,7 +78,7 @@ def _point_batch(text: str, point: str, parameter: str) -> int:
         return 0
     key, _, value = parameter.partition("=")
     if key != "batch":
-        raise _wrong(text, f"{key!r} after {point} is not known{_nearest(key, ('batch',))}; write {point}:batch=3")
+        raise _wrong(text, f"{key!r} after {point} is not known{nearest(key, ('batch',))}; write {point}:batch=3")
     return _batch(text, value)
 
 
@@ -98,8 +98,3 @@ def _share(text: str, value: str) -> float:
 
 def _wrong(text: str, why: str) -> UsageError:
     return UsageError(f"The fault {text!r} can't be understood: {why}. Faults read like {EXAMPLES}.")
-
-
-def _nearest(word: str, words: tuple[str, ...]) -> str:
-    close = get_close_matches(word, words, n=1)
-    return f" (nearest: {close[0]!r})" if close else ""

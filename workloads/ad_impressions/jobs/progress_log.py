@@ -16,12 +16,13 @@ class ProgressLog:
     """A crash may have torn the last line: start a new one, so that it costs only itself."""
 
     def __init__(self, path: str) -> None:
-        content = Path(path)
-        torn = content.exists() and not content.read_bytes().endswith(b"\n")
-        self._file = content.open("a", encoding="utf-8")
-        if torn:
-            self._file.write("\n")
+        self._path = Path(path)
+        if self._path.exists() and not self._path.read_bytes().endswith(b"\n"):
+            self._append("\n")
 
     def write(self, **values: Any) -> None:
-        self._file.write(json.dumps({"at": now_ms(), **values}) + "\n")
-        self._file.flush()
+        self._append(json.dumps({"at": now_ms(), **values}) + "\n")
+
+    def _append(self, text: str) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(text)

@@ -1,0 +1,141 @@
+"""Manifests: the shipped ones are right, and each mistake in somebody's own is answered by a sentence that helps."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from harness.engines.config import EngineConfig
+from harness.engines.manifest import SHIPPED, load
+from harness.model import KafkaAddress, RedisAddress, UsageError
+
+GOOD = """
+id = "mine"
+command = ["{python}", "job.py", "{config}"]
+[[sinks]]
+name = "default"
+late = "drop"
+guarantee = "exactly-once"
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "manifest.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("engine", SHIPPED)
+def test_the_shipped_manifests_are_right(engine):
+    manifest = load(engine)
+
+    assert manifest.id == engine
+    assert manifest.shipped
+    assert manifest.resumes
+
+
+def test_the_default_sink_of_spark_can_be_killed_anywhere_and_drops_late_events():
+    claim = load("spark").sinks[0]
+
+    assert (claim.name, claim.late) == ("absolute", "drop")
+    assert claim.crash_points == ("c1", "c2", "c3", "c4")
+
+
+@pytest.mark.parametrize("as_folder", [True, False])
+def test_somebodys_own_engine_is_a_path(tmp_path, as_folder):
+    path = written(tmp_path, GOOD)
+
+    manifest = load(str(tmp_path if as_folder else path))
+
+    assert manifest.home == str(tmp_path)
+    assert not manifest.shipped
+    assert manifest.evidence == "none"
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (("command =", "comand ="), ["'comand'", "nearest: 'command'"]),
+        (('id = "mine"', ""), ["'id'", "missing"]),
+        (('command = ["{python}", "job.py", "{config}"]', ""), ["'command'", "missing"]),
+        (('["{python}", "job.py", "{config}"]', "[]"), ["command = []", "the program"]),
+        (('["{python}", "job.py", "{config}"]', '"job.py"'), ["command = 'job.py'", "a list"]),
+        (('"{python}"', '"no-such-program-at-all"'), ["no-such-program-at-all", "PATH"]),
+        (("{config}", "{conifg}"), ["{conifg}", "{config}", "nearest: 'config'"]),
+        (("{config}", "{config"), ["{config", "brace"]),
+        (('"job.py"', '"{job}"'), ["{job}", "'mine'", "spark"]),
+        (('late = "drop"', 'late = "dorp"'), ["sinks[0].late", "'dorp'", "drop, keep", "nearest: 'drop'"]),
+        (('late = "drop"', ""), ["'sinks[0].late'", "missing"]),
+        (('"exactly-once"', '"exactly once"'), ["sinks[0].guarantee", "nearest: 'exactly-once'"]),
+        (('guarantee = "exactly-once"', 'guarantee = "none"\ncrash_points = ["c9"]'), ["crash_points[0]", "'c9'"]),
+        (('guarantee = "exactly-once"', 'guarantee = "none"\nbookkeeping = "x"'), ["bookkeeping", "a list of texts"]),
+        (('id = "mine"', 'id = "mine"\nready_s = -1'), ["ready_s = -1", "above 0"]),
+        (('id = "mine"', 'id = "mine"\nready_s = true'), ["ready_s = True", "a number"]),
+        (('id = "mine"', 'id = "mine"\nresumes = "yes"'), ["resumes = 'yes'", "true or false"]),
+        (('id = "mine"', 'id = "mine"\nevidence = "spark"'), ["evidence", "spark-checkpoint"]),
+        (('id = "mine"', 'id = "mine"\nenv = {A = 1}'), ["env.A = 1", "text"]),
+        (("[[sinks]]", "[sinks]"), ["sinks", "[[sinks]]"]),
+        (('id = "mine"', "id = "), ["not TOML"]),
+    ],
+)
+def test_a_mistake_is_named_with_key_value_and_what_is_allowed(tmp_path, change, named):
+    path = written(tmp_path, GOOD.replace(*change))
+
+    with pytest.raises(UsageError) as wrong:
+        load(str(path))
+
+    assert str(path) in str(wrong.value)
+    for part in named:
+        assert part in str(wrong.value)
+
+
+def test_two_sinks_of_one_name_are_refused(tmp_path):
+    path = written(tmp_path, GOOD + GOOD[GOOD.index("[[sinks]]") :])
+
+    with pytest.raises(UsageError, match="'default' stands twice"):
+        load(str(path))
+
+
+@pytest.mark.parametrize("engine", ["no/such/folder", "missing.toml"])
+def test_a_path_without_a_manifest_is_named(engine):
+    with pytest.raises(UsageError, match="There is no manifest"):
+        load(engine)
+
+
+def test_an_unknown_id_names_the_nearest():
+    with pytest.raises(UsageError, match="nearest: 'spark'"):
+        load("sprak")
+
+
+def test_a_manifest_that_is_not_text_is_refused(tmp_path):
+    (tmp_path / "manifest.toml").write_bytes(b"\xff\xfe\x00")
+
+    with pytest.raises(UsageError, match="not TOML"):
+        load(str(tmp_path))
+
+
+def test_the_orders_are_for_the_owner_only_and_their_secrets_are_not_printed(tmp_path):
+    kafka = KafkaAddress("localhost:1", java={"sasl.jaas.config": "hidden"}, librdkafka={"sasl.password": "hidden"})
+    config = EngineConfig(
+        run="r",
+        kafka=kafka,
+        topic="t",
+        redis=RedisAddress("redis://:hidden@localhost:1/0"),
+        window_ms=10_000,
+        watermark_ms=10_000,
+        checkpoint="c",
+        progress_path="p",
+        crash_path="x",
+        sink="default",
+        jars=("a.jar",),
+    )
+    (tmp_path / "engine.json").touch(0o644)
+
+    path = config.write(tmp_path)
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_text())["kafka"]["java"] == {"sasl.jaas.config": "hidden"}
+    assert "hidden" not in repr(config)
