@@ -1,0 +1,43 @@
+"""The reference engine on a real Kafka and a real Redis."""
+
+from __future__ import annotations
+
+from harness.wait import wait_until
+from tests.engines.odd import odd_records
+from tests.engines.trial import START_MS, WINDOW_MS
+
+SINK = "transaction"
+
+
+def test_it_counts_what_counts_and_survives_the_rest(trial, started):
+    ad = next(iter(trial.ads))
+    for _, record, counts in odd_records(ad, START_MS):
+        trial.send_record(record, (trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS) if counts else None)
+    trial.send(5000, late_ms=60_000)
+    engine = started("reference", SINK)
+    trial.await_drained(engine)
+
+    engine.stop()
+
+    assert trial.results() == trial.expected()
+    assert engine.exit_code() == 0
+    assert engine.notes() == ()
+
+
+def test_it_is_exact_after_kills(trial, started):
+    engine = started("reference", SINK)
+    for share in (25, 50, 75):
+        report = trial.suffer(engine, SINK, f"kill@offset={share}%", total=20_000)
+        assert (report.landed, report.healed) == (True, True), report
+    trial.await_drained(engine)
+
+    assert trial.results() == trial.expected()
+
+
+def test_it_ends_with_a_reason_when_redis_is_gone(trial, started):
+    trial.redis = type(trial.redis)("redis://127.0.0.1:1/0")
+    engine = started("reference", SINK)
+    wait_until(lambda: not engine.alive(), deadline_s=30, what="the end of an engine without Redis")
+
+    assert engine.exit_code() == 1
+    assert "127.0.0.1:1" in engine.tail(1)[0]

@@ -1,0 +1,48 @@
+"""The Spark engine on a real Kafka and a real Redis, without any fault."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.services.kafka import delete_topic
+from harness.wait import wait_until
+from tests.engines.odd import odd_records
+from tests.engines.trial import DEADLINE_S, START_MS, WINDOW_MS
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_totals_are_exact_to_the_single_late_event(trial, started):
+    ad = next(iter(trial.ads))
+    for _, record, counts in odd_records(ad, START_MS):
+        trial.send_record(record, (trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS) if counts else None)
+    trial.send(5_000)
+    engine = started("spark", "absolute")
+    trial.await_drained(engine)
+    for _ in range(5):
+        trial.send(15_000)
+        trial.send(500, late_ms=20_000)
+        trial.await_drained(engine)
+
+    engine.stop()
+    engine.collect()
+    batches = engine.batch_log()
+
+    assert engine.exit_code() == 0
+    assert batches is not None
+    assert batches.complete, batches.note
+    assert trial.expected(batches).total() < trial.expected().total(), "nothing was late, so nothing was tested"
+    assert trial.results() == trial.expected(batches)
+
+
+def test_a_query_that_fails_says_why_on_its_last_line(trial, started):
+    engine = started("spark", "fenced")
+    trial.send(100)
+    trial.await_drained(engine)
+    delete_topic(trial.kafka, trial.topic)
+    wait_until(
+        lambda: not engine.alive(), deadline_s=DEADLINE_S, what="the end of the query", state=lambda: engine.tail(5)
+    )
+
+    assert engine.exit_code() == 1
+    assert "The query failed" in "\n".join(engine.tail(20))
