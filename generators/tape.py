@@ -24,6 +24,7 @@ from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, PAGES, USERS
 
 # Small enough for a block's columns to stay in the cache, large enough for numpy's overhead to vanish.
 BLOCK = 1 << 15
+_SLICES_AT_ONCE = 1024
 
 _AUDIENCE = USERS * PAGES * len(AD_TYPES)
 
@@ -123,9 +124,13 @@ class Tape:
         lo, hi = self._first_slots(server, np.array([j, j + 1], dtype=np.int64))
         return int(lo), int(hi)
 
-    def slice_ranges(self, server: int) -> Ints:
-        """The slots of all slices of a server at once: slice j holds [ranges[j], ranges[j + 1])."""
-        return self._first_slots(server, np.arange(self.slice_count + 1, dtype=np.int64))
+    def slices(self, server: int) -> Iterator[tuple[int, int, int]]:
+        """All slices (j, lo, hi) of a server that hold something, in order."""
+        for first in range(0, self.slice_count, _SLICES_AT_ONCE):
+            numbers = np.arange(first, min(first + _SLICES_AT_ONCE, self.slice_count) + 1, dtype=np.int64)
+            begins = self._first_slots(server, numbers)
+            for at in np.flatnonzero(begins[1:] > begins[:-1]):
+                yield int(numbers[at]), int(begins[at]), int(begins[at + 1])
 
     def slice_due_us(self, j: int) -> int:
         """When a slice may be sent: at its end."""

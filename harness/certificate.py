@@ -1,31 +1,21 @@
 """The load certificate: did the generator keep its schedule? Pure: a table of sends in, a Certificate out.
 
-Lag is how long after its due moment a slice was handed to the client, weighted by the slice's events. A void
+Lag is how long after its due moment the client had all of a slice, weighted by the slice's events. A void
 certificate withholds figures of speed and nothing else: sending late does not make a count wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from generators.sends import SENDS
 from harness.model import Certificate
 
-# One row per slice that had events. Times are relative to the epoch.
-SENDS: Mapping[str, pa.DataType] = {
-    "server": pa.int16(),
-    "slice": pa.int32(),
-    "slot_lo": pa.int64(),
-    "slot_hi": pa.int64(),
-    "intended_us": pa.int64(),  # when the slice was due: at its end
-    "sent_us": pa.int64(),
-    "finished_us": pa.int64(),
-    "sent": pa.int64(),
-    "acked": pa.int64(),
-}
+__all__ = ["SENDS", "certify"]
 
 _QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
@@ -54,7 +44,7 @@ def _reasons(intended: int, sent: int, acked: int, lag_ms: float, budget_ms: flo
 
 def _lag_ms(sends: pa.Table) -> dict[str, float]:
     """Quantiles over events: the lag within which the share of all sent events was."""
-    lag_us, events = _column(sends, "sent_us") - _column(sends, "intended_us"), _column(sends, "sent")
+    lag_us, events = _column(sends, "finished_us") - _column(sends, "intended_us"), _column(sends, "sent")
     if not events.sum():
         return dict.fromkeys(_QUANTILES, 0.0)
     order = np.argsort(lag_us)

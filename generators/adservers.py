@@ -1,0 +1,119 @@
+"""The locustfile: each ad server of the tape is one Locust user. The only module that imports Locust.
+
+A user's wait_time() is the time until its next slice is due. Debt is kept: a slice that is late is sent at once and
+none is left out, so the load does not bend when the system under test does. One `request` row per slice; its response
+time is the slice's lag, from when it was due to when the client had all of it, and its length the number of events,
+so that Locust's figures say how well the schedule was kept.
+
+Run by harness/load.py. Greenlets share one thread, and a blocking call of the Kafka client would stop them all: the
+client is only ever polled in here, and flushed after the last user is gone.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gevent  # type: ignore[import-untyped]
+from locust import LoadTestShape, User, events, task
+from locust.env import Environment
+from locust.exception import StopUser
+
+from generators.fleet import CONFIG_VARIABLE, Fleet, LoadConfig, Slice
+
+POLL_S = 0.02
+STATUS_S = 0.5
+QUEUE_FULL_S = 0.002
+FAILED = 1
+
+FLEET = Fleet(LoadConfig.read(Path(os.environ[CONFIG_VARIABLE])))
+
+
+class AdServer(User):
+    """One sender of the tape."""
+
+    def on_start(self) -> None:
+        self.server = FLEET.join()
+        while not FLEET.started():
+            gevent.sleep(POLL_S)
+        self.plan: Iterator[tuple[int, int, int]] = FLEET.tape.slices(self.server)
+        self.next = self._prepare()
+        gevent.sleep(self.wait_time())
+
+    def wait_time(self) -> float:
+        return max(0, self.next.due_us - FLEET.now_us()) / 1e6 if self.next else 0.0
+
+    @task
+    def send_slice(self) -> None:
+        if self.next is None:
+            FLEET.leave()
+            raise StopUser
+        part, sent_us = self.next, FLEET.now_us()
+        refused = FLEET.producer.failures.count
+        rest = FLEET.producer.offer(part.partition, part.messages)
+        while rest:
+            gevent.sleep(QUEUE_FULL_S)
+            rest = FLEET.producer.offer(part.partition, rest)
+        finished_us = FLEET.now_us()
+        FLEET.book(part, sent_us, finished_us, part.hi - part.lo)
+        self._report(part, finished_us, FLEET.producer.failures.count - refused)
+        self.next = self._prepare()
+
+    def _prepare(self) -> Slice | None:
+        """The next slice that holds anything, written while there is time."""
+        number_and_slots = next(self.plan, None)
+        return FLEET.prepare(self.server, *number_and_slots) if number_and_slots else None
+
+    def _report(self, part: Slice, finished_us: int, failed: int) -> None:
+        self.environment.events.request.fire(
+            request_type="slice",
+            name="ad servers",
+            response_time=(finished_us - part.due_us) / 1000,
+            response_length=part.hi - part.lo,
+            exception=RuntimeError(f"{failed} records failed") if failed else None,
+            context={},
+        )
+
+
+class Tape(LoadTestShape):
+    """Holds the whole fleet, and ends it with the tape."""
+
+    def tick(self) -> tuple[int, float] | None:
+        servers = FLEET.config.tape.servers
+        return None if FLEET.ended else (servers, servers)
+
+
+@events.init.add_listener  # type: ignore[untyped-decorator]
+def begin(**_: Any) -> None:
+    """From here on nothing is collected: a pause of the collector would be lag, and the books hold no cycles."""
+    gevent.spawn(_keep_status)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+@events.user_error.add_listener  # type: ignore[untyped-decorator]
+def give_up(user_instance: User, exception: BaseException, **_: Any) -> None:
+    """A mistake in an ad server ends the process: half a fleet would be another load than the one that was planned."""
+    FLEET.fail(f"an ad server failed: {type(exception).__name__}: {exception}")
+    print(f"An ad server failed, so the load is broken off: {exception!r}", file=sys.stderr, flush=True)
+    runner = user_instance.environment.runner
+    if runner is not None:
+        gevent.spawn(runner.quit)
+
+
+@events.quitting.add_listener  # type: ignore[untyped-decorator]
+def end(environment: Environment, **_: Any) -> None:
+    well = FLEET.close()
+    environment.process_exit_code = 0 if well and FLEET.ended else FAILED
+
+
+def _keep_status() -> None:
+    while True:
+        FLEET.producer.poll()
+        FLEET.write_status()
+        gevent.sleep(STATUS_S)

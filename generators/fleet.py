@@ -1,0 +1,193 @@
+"""All that the ad servers of one process share: what to send, where to, the moment at which time begins, the books.
+
+Knows nothing of Locust. The harness and the fleet speak through files in one folder: `ready.json` (all servers are up
+and the topic is known), `go.json` (the epoch), `status.jsonl` (a line now and then), and at the end `sends.parquet`
+and `done.json`. Every file but the status appears whole, by renaming.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from array import array
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from generators.encode import Encoder
+from generators.producers import Message, Producer, make_producer
+from generators.sends import SENDS
+from generators.tape import Tape
+from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
+from workloads.ad_impressions.schema import Population
+
+CONFIG_VARIABLE = "STREAMGAUGE_LOAD"
+READY, GO, STATUS, SENDS_FILE, DONE = "ready.json", "go.json", "status.jsonl", "sends.parquet", "done.json"
+
+
+@dataclass(frozen=True)
+class LoadConfig:
+    """What a load process is told, as one JSON file. May hold secrets: lives in a private folder only."""
+
+    tape: TapeSpec
+    client: str
+    bootstrap: str
+    topic: str
+    settings: Mapping[str, Any]
+    folder: str
+    metadata_deadline_s: float = 30.0
+    flush_deadline_s: float = 30.0
+
+    @staticmethod
+    def read(path: Path) -> LoadConfig:
+        return msgspec.json.decode(path.read_bytes(), type=LoadConfig)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One slice, ready to be handed over."""
+
+    server: int
+    number: int
+    lo: int
+    hi: int
+    partition: int
+    due_us: int
+    messages: list[Message]
+
+
+class Clock:
+    """Microseconds since the epoch: set by the wall once, then carried on by the clock that never jumps."""
+
+    def __init__(self, epoch_ms: int) -> None:
+        self._zero_ns = time.monotonic_ns() + epoch_ms * 1_000_000 - time.time_ns()
+
+    def now_us(self) -> int:
+        return (time.monotonic_ns() - self._zero_ns) // 1000
+
+
+class Fleet:
+    """The shared state of all ad servers."""
+
+    def __init__(self, config: LoadConfig) -> None:
+        self.config = config
+        self.tape = Tape(config.tape)
+        self.folder = Path(config.folder)
+        self.producer: Producer = make_producer(config.client, config.bootstrap, config.topic, config.settings)
+        self.clock: Clock | None = None
+        self.sent = 0
+        self._encoder: Encoder | None = None
+        self._population = Population(config.tape.seed, config.tape.campaigns, config.tape.ads_per_campaign)
+        self._joined = self._left = 0
+        self._books = {name: array("q") for name in SENDS if name != "acked"}
+        self._errors: list[str] = []
+
+    # The life of a server.
+
+    def join(self) -> int:
+        """A new server gets its number. The last one makes the fleet ready."""
+        number = self._joined
+        self._joined += 1
+        if self._joined == self.config.tape.servers:
+            self.producer.await_topic(self.config.metadata_deadline_s)
+            self._write_json(READY, {"servers": self._joined, "at_ms": time.time_ns() // 1_000_000})
+        return number
+
+    def started(self) -> bool:
+        """Whether the harness has said when time begins."""
+        path = self.folder / GO
+        if self.clock is None and path.exists():
+            epoch_ms = int(json.loads(path.read_text())["epoch_ms"])
+            self._encoder = Encoder(self._population, epoch_ms)
+            self.clock = Clock(epoch_ms)
+        return self.clock is not None
+
+    def now_us(self) -> int:
+        if self.clock is None:
+            raise RuntimeError("The fleet was asked for the time before the epoch was known.")
+        return self.clock.now_us()
+
+    def leave(self) -> None:
+        self._left += 1
+
+    @property
+    def ended(self) -> bool:
+        """Every server has sent its last slice."""
+        return self._left == self.config.tape.servers
+
+    # Slices.
+
+    def prepare(self, server: int, number: int, lo: int, hi: int) -> Slice:
+        """Make the bytes of a slice, before it is due."""
+        if self._encoder is None:
+            raise RuntimeError("A slice can't be written before the epoch is known.")
+        messages = self._encoder.batch(self.tape.events(server, np.arange(lo, hi, dtype=np.int64)))
+        partition, due_us = self.tape.slice_partition(server, number), self.tape.slice_due_us(number)
+        return Slice(server, number, lo, hi, partition, due_us, messages)
+
+    def book(self, part: Slice, sent_us: int, finished_us: int, sent: int) -> None:
+        """Keep one row: when the slice was due, begun and handed over, and how many of its records were taken."""
+        self.sent += sent
+        row = (part.server, part.number, part.lo, part.hi, part.due_us, sent_us, finished_us, sent)
+        for column, value in zip(self._books.values(), row, strict=True):
+            column.append(value)
+
+    # What the harness gets to see.
+
+    def fail(self, words: str) -> None:
+        self._errors.append(words)
+
+    def write_status(self) -> None:
+        # Numbers that are taken one after the other while sending goes on; the books at the end are exact.
+        acked = max(0, self.sent - self.producer.waiting() - self.producer.failures.count)
+        now_us = self.clock.now_us() if self.clock else 0
+        intended = int(self.tape.profile.first_due_at(np.array([now_us], dtype=np.int64))[0])
+        line = {"at_ms": time.time_ns() // 1_000_000, "intended": intended, "sent": self.sent, "acked": acked}
+        with (self.folder / STATUS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def close(self) -> bool:
+        """Wait until every fate is known, write the books, and say whether all is well. Blocks: not in a greenlet."""
+        unresolved = self.producer.finish(self.config.flush_deadline_s)
+        table = self._sends()
+        self.write_status()
+        _rename_into(self.folder / SENDS_FILE, lambda part: pq.write_table(table, part))
+        errors = self._errors + self.producer.failures.sentences()
+        sent, acked = (int(np.sum(table.column(name).to_numpy())) for name in ("sent", "acked"))
+        done = {"intended": self.tape.total, "sent": sent, "acked": acked, "unresolved": unresolved, "errors": errors}
+        self._write_json(DONE, done)
+        return not self._errors
+
+    def _sends(self) -> pa.Table:
+        columns = {name: np.frombuffer(column, dtype=np.int64) for name, column in self._books.items()}
+        columns["acked"] = columns["sent"] - self._failed_per_slice(columns)
+        return pa.table({name: pa.array(columns[name]).cast(kind) for name, kind in SENDS.items()})
+
+    def _failed_per_slice(self, columns: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+        """A failed record is held against the slice of its event's own slot; for copies the sum is right too."""
+        failed = np.zeros(len(columns["server"]), dtype=np.int64)
+        order = np.lexsort((columns["slot_lo"], columns["server"]))
+        starts = (columns["server"] << INDEX_BITS | columns["slot_lo"])[order]
+        for key, count in self.producer.failures.by_key.items():
+            event = int(key, 16)
+            place = int(np.searchsorted(starts, event, side="right")) - 1
+            row = order[max(0, place)]
+            if columns["server"][row] == event >> INDEX_BITS and event & INDEX_MASK < columns["slot_hi"][row]:
+                failed[row] += count
+        return failed
+
+    def _write_json(self, name: str, value: Mapping[str, Any]) -> None:
+        _rename_into(self.folder / name, lambda part: part.write_text(json.dumps(value)))
+
+
+def _rename_into(path: Path, write: Callable[[Path], object]) -> None:
+    part = path.with_suffix(".part")
+    write(part)
+    part.replace(path)

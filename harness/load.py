@@ -1,0 +1,147 @@
+"""The harness' side of the load: starts the ad servers as a child process and speaks with them through files.
+
+The child is Locust, which must not share a process with Spark's client. What it needs to know it finds in one file
+that may hold secrets: that file lies in a private folder outside of the run, and only `sends.parquet` and the log of
+the process come into the run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from generators.encode import Encoder
+from generators.fleet import CONFIG_VARIABLE, DONE, GO, READY, SENDS_FILE, STATUS, LoadConfig
+from generators.producers import ConfluentProducer, send_all
+from generators.sends import SENDS
+from generators.tape import Tape
+from harness.certificate import certify
+from harness.model import Certificate, HarnessError, KafkaAddress, Mark, RunSpec
+from harness.services.addresses import LOOPBACK, free_ports
+from harness.services.children import Child, spawn
+from harness.wait import wait_until
+from harness.worlds.base import LoadStatus
+from workloads.ad_impressions.schema import Population
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCUSTFILE = "generators/adservers.py"
+READY_DEADLINE_S = 60.0
+MARKS_DEADLINE_S = 30.0
+STOP_DEADLINE_S = 20.0
+TAIL_BYTES = 4096
+
+
+class Load:
+    """One fleet of ad servers: start, wait_ready, go, status until finished, certify, stop."""
+
+    def __init__(self, spec: RunSpec, kafka: KafkaAddress, topic: str, run: Path, private: Path) -> None:
+        self._spec, self._kafka, self._topic = spec, kafka, topic
+        self._run, self._folder = run, private / "load"
+        self._child: Child | None = None
+        self.web_url = ""
+
+    def start(self) -> None:
+        self._folder.mkdir(mode=0o700)
+        config = self._folder / "config.json"
+        settings: Mapping[str, Any] = (
+            self._kafka.kafka_python if self._spec.client == "kafka-python" else self._kafka.librdkafka
+        )
+        content = LoadConfig(
+            self._spec.tape, self._spec.client, self._kafka.bootstrap, self._topic, settings, str(self._folder)
+        )
+        config.touch(mode=0o600)
+        config.write_bytes(msgspec.json.encode(content))
+        # One thread does all the arithmetic: more would take time from the engine.
+        env = {**os.environ, CONFIG_VARIABLE: str(config), "OPENBLAS_NUM_THREADS": "1"}
+        argv = [sys.executable, "-m", "locust", "-f", LOCUSTFILE, "--exit-code-on-error", "0", *self._interface()]
+        self._child = spawn(argv, name="load", log=self._run / "logs" / "load.log", env=env, cwd=ROOT)
+
+    def wait_ready(self) -> None:
+        wait_until(
+            lambda: self._is_there(READY),
+            deadline_s=READY_DEADLINE_S,
+            what=f"{self._spec.tape.servers} ad servers to be up and to know topic {self._topic}",
+            state=self._running.last_words,
+            every_s=0.02,
+        )
+
+    def go(self, epoch_ms: int) -> None:
+        part = self._folder / "go.part"
+        part.write_text(json.dumps({"epoch_ms": epoch_ms}))
+        part.replace(self._folder / GO)
+
+    def status(self) -> LoadStatus:
+        """The newest numbers; finished when the process has ended well, an error when it has ended otherwise."""
+        ended = self._ended()
+        line = json.loads((self._folder / DONE).read_bytes()) if ended else self._last_status()
+        return LoadStatus(line.get("intended", 0), line.get("sent", 0), line.get("acked", 0), ended)
+
+    def certify(self) -> Certificate:
+        """Bring the books into the run, and judge them. A load that still runs is stopped first: no book stays open."""
+        self.stop()
+        books = self._folder / SENDS_FILE
+        table = pq.read_table(books) if books.exists() else pa.schema(list(SENDS.items())).empty_table()
+        pq.write_table(table, self._run / SENDS_FILE, compression="zstd")
+        return certify(table, Tape(self._spec.tape).total, self._spec.lag_budget_ms)
+
+    def stop(self) -> None:
+        """SIGTERM lets Locust flush and close its books."""
+        if self._child is not None:
+            self._child.stop(STOP_DEADLINE_S)
+
+    def _interface(self) -> list[str]:
+        """Without a person Locust ends with the tape; with a web page it starts and ends by itself just as well."""
+        if not self._spec.web:
+            return ["--headless", "--only-summary"]
+        port = str(free_ports(1)[0])
+        self.web_url = f"http://{LOOPBACK}:{port}"
+        return ["--web-host", LOOPBACK, "--web-port", port, "--autostart", "--autoquit", "0"]
+
+    @property
+    def _running(self) -> Child:
+        if self._child is None:
+            raise HarnessError("The load was asked for before it was started.")
+        return self._child
+
+    def _is_there(self, name: str) -> bool:
+        return not self._ended() and (self._folder / name).exists()
+
+    def _ended(self) -> bool:
+        child = self._running
+        if child.alive():
+            return False
+        if code := child.returncode():
+            raise HarnessError(f"The ad servers broke off (exit {code}), so there is no load. {child.last_words()}")
+        return True
+
+    def _last_status(self) -> dict[str, int]:
+        """The last whole line; only the end of the file is read."""
+        path = self._folder / STATUS
+        if not path.exists():
+            return {}
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+            whole = file.read().rpartition(b"\n")[0].splitlines()
+        return json.loads(whole[-1]) if whole else {}
+
+
+def send_marks(kafka: KafkaAddress, topic: str, marks: Sequence[Mark], population: Population) -> None:
+    """Send the harness' own events, each into its partition, and wait until Kafka has confirmed all of them."""
+    encoder = Encoder(population, 0)
+    producer = ConfluentProducer(kafka.bootstrap, topic, kafka.librdkafka)
+    for mark in marks:
+        try:
+            send_all(producer, mark.partition, [encoder.mark(mark)], MARKS_DEADLINE_S)
+        except TimeoutError as error:
+            raise HarnessError(
+                f"The {mark.kind} event for partition {mark.partition} of topic {topic} was not confirmed by Kafka at "
+                f"{kafka.bootstrap} within {MARKS_DEADLINE_S:g} s: {error}."
+            ) from error

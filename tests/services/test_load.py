@@ -1,0 +1,126 @@
+"""The load for real: Locust as a child process, a real broker, and the books against what Kafka holds."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from generators.disorder import PRESETS
+from generators.profiles import steady
+from generators.tape import Tape
+from harness import recount
+from harness.load import Load, send_marks
+from harness.model import FaultSpec, HarnessError, KafkaAddress, Mark, RunSpec, TapeSpec
+from harness.services.kafka import end_offsets
+from harness.wait import wait_until
+from workloads.ad_impressions.schema import Population
+
+TAPE = TapeSpec(
+    seed=5,
+    profile=steady(3000, 2000),
+    servers=4,
+    slice_ms=20,
+    partitions=4,
+    campaigns=10,
+    ads_per_campaign=10,
+    disorder=PRESETS["storm"],
+)
+SPEC = RunSpec(
+    scenario="test",
+    engine="none",
+    sink="none",
+    tape=TAPE,
+    window_ms=10_000,
+    watermark_ms=10_000,
+    disorder_name="storm",
+    late_dropped_max=None,
+    fault=FaultSpec("none"),
+    lag_budget_ms=60_000,
+)
+POPULATION = Population(TAPE.seed, TAPE.campaigns, TAPE.ads_per_campaign)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    (tmp_path / "logs").mkdir()
+    return tmp_path
+
+
+def sent(load: Load) -> int:
+    """Drive a load to its end; the epoch."""
+    try:
+        load.start()
+        load.wait_ready()
+        epoch_ms = (time.time_ns() // 1_000_000 // 10_000 + 1) * 10_000 - 10_000
+        load.go(epoch_ms)
+        wait_until(
+            lambda: load.status().finished,
+            deadline_s=60,
+            what="the load to end",
+            state=lambda: f"{load.status()}",
+        )
+    finally:
+        load.stop()
+    return epoch_ms
+
+
+@pytest.mark.parametrize("client", ["confluent", "kafka-python"])
+def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, topic, run, tmp_path):
+    spec = replace(SPEC, client=client)
+    load = Load(spec, kafka_address, topic, run, tmp_path)
+    epoch_ms = sent(load)
+    mark = Mark(recount.INDEX_MASK | 4095 << 36, 3, 2, epoch_ms + 5, "closing")
+    send_marks(kafka_address, topic, [mark], POPULATION)
+    certificate = load.certify()
+    books = pq.read_table(run / "sends.parquet")
+    total = Tape(TAPE).total
+
+    assert (certificate.intended, certificate.sent, certificate.acknowledged) == (total, total, total)
+    assert certificate.valid, certificate.reasons
+    assert (books.column("finished_us").to_numpy() >= books.column("intended_us").to_numpy()).all(), (
+        "nothing is sent early"
+    )
+    log = recount.read(kafka_address, topic, end_offsets(kafka_address, topic), POPULATION)
+    audit = recount.compare(Tape(TAPE), epoch_ms, recount.pa.table(log), [mark])
+    assert (audit.planned, audit.found) == (total + 1, total + 1)
+    assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
+
+
+def test_the_web_page_of_locust_ends_with_the_tape_too(kafka_address, topic, run, tmp_path):
+    load = Load(replace(SPEC, web=True), kafka_address, topic, run, tmp_path)
+    sent(load)
+
+    assert load.web_url.startswith("http://127.0.0.1:")
+    assert load.certify().valid
+
+
+def test_a_load_that_is_stopped_in_the_middle_leaves_true_books(kafka_address, topic, run, tmp_path):
+    long = replace(TAPE, profile=steady(2000, 600_000))
+    load = Load(replace(SPEC, tape=long), kafka_address, topic, run, tmp_path)
+    try:
+        load.start()
+        load.wait_ready()
+        load.go(time.time_ns() // 1_000_000)
+        wait_until(lambda: load.status().sent > 1000, deadline_s=30, what="some events to be sent")
+    finally:
+        load.stop()
+    certificate = load.certify()
+
+    assert not certificate.valid
+    assert "were not sent" in certificate.reasons[0]
+    assert certificate.sent == sum(end_offsets(kafka_address, topic).values())
+
+
+def test_no_kafka_ends_the_load_with_a_sentence(run, tmp_path):
+    load = Load(SPEC, KafkaAddress("127.0.0.1:1"), "nowhere", run, tmp_path)
+    try:
+        load.start()
+        with pytest.raises(HarnessError, match=r"(?s)broke off.*did not say within"):
+            load.wait_ready()
+    finally:
+        load.stop()
+    assert not load.certify().valid
