@@ -33,6 +33,7 @@ from harness.model import Exit, HarnessError
 MINIMUM_JAVA = 17
 DEFAULT_SETS = ("services", "spark")
 IVY_DEADLINE_S = 900
+NO_ROOM = 20_000_000
 HOW_TO_GET_JAVA = (
     f"Install a Java runtime of version {MINIMUM_JAVA} or newer (Debian, Ubuntu: openjdk-17-jre-headless; "
     "Fedora: java-21-openjdk-headless; macOS: openjdk@17 from Homebrew), or set JAVA_HOME to one that is there."
@@ -257,7 +258,10 @@ def _resolve(which: str, place: Path, say: Say) -> Path:
             ) from None
     # Ivy also ends with 0 after some failures, so what it brought counts, not what it says.
     if code != 0 or not fetched.is_dir():
-        raise HarnessError(explain_failure(which, code, log.read_text(errors="replace"), log))
+        said = log.read_text(errors="replace")
+        if shutil.disk_usage(place).free < NO_ROOM:  # Ivy does not always say so
+            said += "No space left on device"
+        raise HarnessError(explain_failure(which, code, said, log))
     return fetched
 
 
@@ -265,7 +269,9 @@ def explain_failure(which: str, code: int, said: str, log: Path) -> str:
     """One sentence for the person who waits, from what Ivy wrote."""
     if "No space left on device" in said or "Disk quota exceeded" in said:
         cause, remedy = f"the disk of {cache_root()} is full", "free about 200 MB there, or set XDG_CACHE_HOME"
-    elif re.search(r"UnknownHost|ConnectException|SocketTimeout|unreachable|Connection refused|SSLHandshake", said):
+    elif re.search(
+        r"Host \S+ not found|UnknownHost|ConnectException|timed out|unreachable|Connection refused|SSLHandshake", said
+    ):
         cause = "the Maven repository was not reached"
         remedy = (
             "check the network; behind a proxy set JAVA_TOOL_OPTIONS to -Dhttps.proxyHost=... -Dhttps.proxyPort=..., "

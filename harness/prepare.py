@@ -39,6 +39,7 @@ LOCK = ROOT / ".venv.lock"
 
 BOOTSTRAP, RUN, TEST = (ROOT / "requirements" / f"{name}.lock" for name in ("bootstrap", "run", "test"))
 ROOM_NEEDED = 2_700_000_000  # at its height, while Spark is unpacked; less than 1 GB stays
+NO_ROOM = 50_000_000
 INTERRUPTED = 130
 
 # These start a broker or Spark, unless one of the options says that they list, explain or use something else.
@@ -177,7 +178,7 @@ def why_no_java() -> str:
 def only_one() -> Iterator[TextIO]:
     """The lock is the kernel's, so it never outlives its holders: this process and the installer that it starts."""
     try:
-        lock = LOCK.open("a+", encoding="utf-8")
+        lock = LOCK.open("a", encoding="utf-8")
     except OSError as error:
         raise HarnessError(
             f"The first use makes a folder .venv in {ROOT}, but nothing can be written there: {error.strerror}. "
@@ -185,15 +186,10 @@ def only_one() -> Iterator[TextIO]:
         ) from error
     with lock:
         if not _try_to_lock(lock):
-            lock.seek(0)
-            owner = lock.read().strip() or "unknown"
-            with Progress(f"another streamgauge (process {owner}) is preparing .venv; waiting for it") as progress:
+            with Progress("another streamgauge is preparing .venv; waiting for it") as progress:
                 while not _try_to_lock(lock):
                     progress.tick()
                     time.sleep(0.2)
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
         yield lock
 
 
@@ -211,7 +207,8 @@ def install(anew: bool, want: Stamp, lock: TextIO) -> None:
     LOG.write_text("")
     if anew:
         make_environment(lock)
-    install_packages("test" in want, lock)
+    what = "installing the packages (Spark alone is 450 MB)" if anew else "bringing the packages up to date"
+    install_packages(what, "test" in want, lock)
 
 
 def make_environment(lock: TextIO) -> None:
@@ -233,7 +230,7 @@ def make_environment(lock: TextIO) -> None:
         (site / "streamgauge.pth").write_text(f"{ROOT}\n", encoding="utf-8")
 
 
-def install_packages(with_tests: bool, lock: TextIO) -> None:
+def install_packages(what: str, with_tests: bool, lock: TextIO) -> None:
     cache = VENV / "install-cache"  # on the same disk, so that files are linked and not copied; removed afterwards
     command = [
         *(str(UV), "pip", "sync", "--python", str(VENV_PYTHON), "--cache-dir", str(cache), "--require-hashes"),
@@ -243,7 +240,7 @@ def install_packages(with_tests: bool, lock: TextIO) -> None:
         *(str(path) for path in (BOOTSTRAP, RUN, *([TEST] if with_tests else []))),
     ]
     try:
-        run_step("installing the packages (Spark alone is 450 MB)", command, lock, index_settings())
+        run_step(what, command, lock, index_settings())
     finally:
         shutil.rmtree(cache, ignore_errors=True)
 
@@ -300,6 +297,8 @@ def run_step(what: str, command: list[str], lock: TextIO, more: Mapping[str, str
             raise
     if child.returncode != 0:
         said = LOG.read_bytes()[began:].decode(errors="replace")
+        if shutil.disk_usage(ROOT).free < NO_ROOM:  # not every installer lives to say so
+            said += "No space left on device"
         raise HarnessError(explain(what, child.returncode, said))
 
 

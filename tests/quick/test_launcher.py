@@ -1,0 +1,378 @@
+"""The launcher and what it prepares: which Python, what is to be done in which order, what is said when it fails."""
+
+from __future__ import annotations
+
+import ast
+import importlib.machinery
+import importlib.util
+import json
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from harness import prepare
+from harness.model import HarnessError
+from harness.wait import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def program(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+# ---------------------------------------------------------------- The file `streamgauge`
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> ModuleType:
+    """A copy of the launcher in a folder of its own, as a module."""
+    copy = shutil.copy(ROOT / "streamgauge", tmp_path / "streamgauge")
+    loader = importlib.machinery.SourceFileLoader("launcher_under_test", str(copy))
+    loader_spec = importlib.util.spec_from_loader("launcher_under_test", loader)
+    assert loader_spec
+    module = importlib.util.module_from_spec(loader_spec)
+    loader.exec_module(module)
+    return module
+
+
+def test_the_launcher_can_be_read_by_an_old_python():
+    ast.parse((ROOT / "streamgauge").read_text(), feature_version=(3, 6))
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ((3, 9, 2), "is Python 3.9.2"),
+        ((3, 10, 13), "is Python 3.10.13"),
+        ((3, 11, 0), ""),
+        ((3, 13, 9), ""),
+        ((3, 14, 0), "is Python 3.14.0"),
+    ],
+)
+def test_which_python_will_do(launcher, version, said):
+    assert launcher.complaint(version) == said
+
+
+def test_a_python_that_cannot_make_environments_says_what_to_install(launcher):
+    said = launcher.complaint((3, 12, 1), find=lambda name: None if name == "ensurepip" else name)
+    assert said == "lacks ensurepip (Debian, Ubuntu: install python3.12-venv)"
+
+
+def test_another_python_is_taken_only_if_it_runs(launcher, tmp_path, monkeypatch):
+    program(tmp_path / "bin/python3.11", "#!/bin/sh\necho 'pyenv: python3.11: command not found' >&2\nexit 127\n")
+    good = program(tmp_path / "bin/python3.13", f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/nowhere")
+    path, looked_at = launcher.find_another()
+    assert path == str(good)
+    assert looked_at[1] == f"{tmp_path / 'bin/python3.11'} does not run (pyenv: python3.11: command not found)"
+
+
+def test_without_any_python_that_will_do_one_sentence_names_all_that_were_seen(launcher, monkeypatch, capsys):
+    monkeypatch.setattr(launcher, "complaint", lambda: "is Python 3.9.18")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert launcher.main(["ls"]) == 4
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(
+        f"streamgauge: Python 3.11 to 3.13 is needed, and none was found: {sys.executable} is Python 3.9.18. Install"
+    )
+
+
+def test_without_any_python_at_all_the_shell_says_it(tmp_path):
+    command = ["/bin/sh", shutil.copy(ROOT / "streamgauge", tmp_path / "streamgauge"), "ls"]
+    done = subprocess.run(command, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert done.stderr.startswith("streamgauge: Python 3.11 to 3.13 is needed, and no python3 on PATH runs. Install")
+
+
+# ---------------------------------------------------------------- What is to be done
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needed"),
+    [
+        (["run"], True),
+        (["run", "mobile", "--rate", "5"], True),
+        (["--json", "run"], True),
+        (["test"], True),
+        (["run", "--list"], False),
+        (["run", "--engine=reference"], False),
+        (["run", "--kafka", "there:9092"], False),
+        (["up", "--help"], False),
+        (["ls"], False),
+        (["doctor"], False),
+        (["--version"], False),
+        ([], False),
+    ],
+)
+def test_which_commands_are_refused_early_without_java(arguments, needed):
+    assert prepare.needs_java(arguments) is needed
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A checkout without .venv, in which every step of a preparation is written down and works at once."""
+    venv = tmp_path / ".venv"
+    monkeypatch.setattr(prepare, "VENV", venv)
+    monkeypatch.setattr(prepare, "VENV_PYTHON", venv / "bin/python")
+    monkeypatch.setattr(prepare, "UV", venv / "bin/uv")
+    monkeypatch.setattr(prepare, "STAMP", venv / "streamgauge.json")
+    monkeypatch.setattr(prepare, "LOG", tmp_path / ".venv.log")
+    monkeypatch.setattr(prepare, "LOCK", tmp_path / ".venv.lock")
+    monkeypatch.setattr(prepare, "index_settings", dict)
+    monkeypatch.setattr(prepare, "why_no_java", lambda: "")
+    monkeypatch.setattr(prepare, "ROOM_NEEDED", 0)
+    steps: list[str] = []
+
+    def run_step(what: str, command: list[str], *_: object) -> None:
+        assert not prepare.STAMP.exists() or what == "fetching the JVM artifacts"
+        steps.append(f"{what} with tests" if str(prepare.TEST) in command else what)
+        program(venv / "bin/python", "#!/bin/sh\n")
+        program(venv / "bin/uv", "#!/bin/sh\n")
+
+    monkeypatch.setattr(prepare, "run_step", run_step)
+    return steps
+
+
+VERSION = ".".join(map(str, sys.version_info[:3]))
+FIRST_STEPS = [
+    f"making .venv with Python {VERSION}",
+    "fetching the installer",
+    "installing the packages (Spark alone is 450 MB)",
+    "fetching the JVM artifacts",
+]
+
+
+def prepared(arguments: list[str], steps: list[str]) -> list[str]:
+    """What is done for a command, the way main does it."""
+    steps.clear()
+    if not prepare.is_ready(prepare.read_stamp(), arguments):
+        prepare.prepare(arguments)
+        assert prepare.is_ready(prepare.read_stamp(), arguments)
+    return steps.copy()
+
+
+def test_a_first_use_does_everything_and_the_next_nothing(checkout):
+    assert prepared(["ls"], checkout) == FIRST_STEPS
+    assert prepared(["ls"], checkout) == []
+    assert prepared(["run"], checkout) == []
+
+
+def test_the_tests_packages_come_with_the_first_test_and_stay(checkout):
+    prepared(["run"], checkout)
+    assert prepared(["test"], checkout) == ["bringing the packages up to date with tests"]
+    assert prepared(["run"], checkout) == []
+    prepare.write_stamp(prepare.read_stamp() | {"packages": "older locks"})
+    assert prepared(["run"], checkout) == ["bringing the packages up to date with tests"]
+
+
+def test_changed_jars_are_fetched_by_the_next_command_that_needs_them(checkout):
+    prepared(["run"], checkout)
+    prepare.write_stamp(prepare.read_stamp() | {"jars": "older pins"})
+    assert prepared(["ls"], checkout) == []
+    assert prepared(["run"], checkout) == ["fetching the JVM artifacts"]
+
+
+@pytest.mark.parametrize("harm", ["stamp gone", "stamp torn", "python gone", "installer gone"])
+def test_whatever_is_not_whole_is_made_anew(checkout, harm):
+    prepared(["run"], checkout)
+    if harm == "stamp torn":
+        prepare.STAMP.write_text('{"packages": ')
+    else:
+        {"stamp gone": prepare.STAMP, "python gone": prepare.VENV_PYTHON, "installer gone": prepare.UV}[harm].unlink()
+    assert prepared(["run"], checkout) == FIRST_STEPS
+
+
+def test_an_interrupted_update_leaves_no_stamp(checkout, monkeypatch):
+    prepared(["run"], checkout)
+    working = prepare.run_step
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(prepare, "run_step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        prepare.prepare(["test"])
+    monkeypatch.setattr(prepare, "run_step", working)
+    assert prepared(["run"], checkout) == FIRST_STEPS
+
+
+def test_without_java_a_run_is_refused_before_anything_is_installed_and_a_list_is_not(checkout, monkeypatch):
+    monkeypatch.setattr(prepare, "why_no_java", lambda: "Java 17 or newer is needed.")
+    with pytest.raises(HarnessError, match="Java 17"):
+        prepare.prepare(["run"])
+    assert checkout == []
+    assert prepared(["ls"], checkout) == FIRST_STEPS[:3]
+    assert prepared(["ls"], checkout) == []
+    monkeypatch.setattr(prepare, "why_no_java", lambda: "")
+    assert prepared(["run"], checkout) == FIRST_STEPS[3:]
+
+
+def test_jars_that_cannot_be_fetched_stop_only_who_needs_them(checkout, monkeypatch, capsys):
+    working = prepare.run_step
+
+    def no_maven(what: str, *rest: object) -> None:
+        if what == "fetching the JVM artifacts":
+            raise HarnessError("The Maven repository was not reached.")
+        working(what, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(prepare, "run_step", no_maven)
+    prepared(["ls"], checkout)
+    assert "Going on without the JVM artifacts, which this command does not need. The Maven" in capsys.readouterr().err
+    with pytest.raises(HarnessError, match="not reached"):
+        prepare.prepare(["run"])
+
+
+def test_a_full_disk_is_said_before_it_is_filled(checkout, monkeypatch):
+    monkeypatch.setattr(prepare, "ROOM_NEEDED", 10**18)
+    with pytest.raises(HarnessError, match=r"needs 1000000000\.0 GB for a while .* GB are free"):
+        prepare.prepare(["run"])
+    assert checkout == []
+
+
+def test_a_second_first_use_waits_and_finds_it_done(checkout, capsys):
+    with prepare.only_one():
+        second = threading.Thread(target=prepare.prepare, args=(["run"],))
+        second.start()
+        wait_until(
+            lambda: "another streamgauge is preparing .venv; waiting for it" in capsys.readouterr().err,
+            deadline_s=30,
+            what="the second to say that it waits",
+        )
+        for step in FIRST_STEPS:
+            prepare.run_step(step, [], None)  # type: ignore[arg-type]
+        prepare.write_stamp(prepare.wanted({}, "run"))
+    second.join()
+    assert checkout == FIRST_STEPS
+
+
+def test_doctor_says_what_it_can_before_it_installs(checkout, capsys):
+    prepare.prepare(["doctor"])
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"streamgauge: Python: ok, {VERSION}" in said.err
+
+
+def test_main_hands_over_or_ends_in_one_sentence(checkout, monkeypatch, capsys):
+    handed_over: list[list[str]] = []
+    monkeypatch.setattr(prepare, "hand_over", handed_over.append)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        prepare.main(["run", "mobile"])
+        assert handed_over == [["run", "mobile"]]
+        for error, code, words in [
+            (HarnessError("It broke."), 4, "streamgauge: It broke."),
+            (KeyboardInterrupt(), 130, "streamgauge: Interrupted while preparing."),
+            (PermissionError(13, "Permission denied", "x"), 4, "Preparing failed: [Errno 13] Permission denied: 'x'."),
+        ]:
+
+            def fail(*_: object, error: BaseException = error) -> None:
+                raise error
+
+            monkeypatch.setattr(prepare, "read_stamp", fail)
+            capsys.readouterr()
+            assert prepare.main(["run"]) == code
+            assert words in capsys.readouterr().err
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+# ---------------------------------------------------------------- One step
+
+
+def test_a_step_that_fails_ends_in_a_sentence_with_its_log(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(prepare, "LOG", tmp_path / "log")
+    with (tmp_path / "lock").open("w") as lock:
+        prepare.run_step("seeing", ["sh", "-c", "echo earlier: dns error"], lock)
+        with pytest.raises(HarnessError) as caught:
+            prepare.run_step("listening", ["sh", "-c", "echo all is quiet; exit 3"], lock)
+    assert "Preparing failed while listening: it ended with exit code 3, last words: all is quiet." in str(caught.value)
+    assert str(tmp_path / "log") in str(caught.value)
+    assert (tmp_path / "log").read_text().startswith("$ sh -c 'echo earlier: dns error'\nearlier: dns error\n$ sh")
+    assert capsys.readouterr().err == "streamgauge: seeing ...\nstreamgauge: listening ...\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("error: failed to write: No space left on device (os error 28)", "the disk is full"),
+        ("Caused by: dns error\nCaused by: failed to lookup address", "the package index was not reached"),
+        (
+            "ERROR: Could not find a version that satisfies uv (from versions: none)",
+            "the package index was not reached",
+        ),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES", "a package that came is not the pinned one"),
+        ("error: Hash mismatch for `rich==15.0.0`", "a package that came is not the pinned one"),
+        ("\n  something else  \n\n", "it ended with exit code 2, last words: something else"),
+        ("", "it ended with exit code 2, last words: none"),
+    ],
+)
+def test_why_a_step_failed(said, cause):
+    assert prepare.explain("installing", 2, said).startswith(f"Preparing failed while installing: {cause}. To go on, ")
+
+
+def test_a_sentence_of_our_own_is_passed_on():
+    assert prepare.explain("fetching", 4, "Fetching ...\nstreamgauge: The disk is full.\n") == "The disk is full."
+
+
+def test_pips_mirror_is_handed_to_the_installer_unless_the_user_told_it_another():
+    listed = ":env:.index-url='mirror-a'\nglobal.cert='certificates.pem'\nglobal.timeout='60'\n"
+    assert prepare.translate_pip_settings(listed, {}) == {
+        "UV_DEFAULT_INDEX": "mirror-a",
+        "SSL_CERT_FILE": "certificates.pem",
+    }
+    assert "UV_DEFAULT_INDEX" not in prepare.translate_pip_settings(listed, {"UV_DEFAULT_INDEX": "mirror-b"})
+
+
+def test_what_would_confuse_the_installers_is_left_out():
+    kept = prepare.clean_environment({"PYTHONPATH": "x", "PYSPARK_HADOOP_VERSION": "2", "PIP_USER": "1", "LANG": "C"})
+    assert kept == {
+        "LANG": "C",
+        "PIP_USER": "0",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "UV_PYTHON_DOWNLOADS": "never",
+    }
+
+
+def test_the_stamp_depends_on_every_lock_and_on_the_place(tmp_path, monkeypatch):
+    before = prepare.wanted({"test": ""}, "run")
+    for name, part in (("BOOTSTRAP", "packages"), ("RUN", "packages"), ("TEST", "test")):
+        with monkeypatch.context() as patch:
+            changed = tmp_path / name
+            changed.write_bytes(getattr(prepare, name).read_bytes() + b"#")
+            patch.setattr(prepare, name, changed)
+            after = prepare.wanted({"test": ""}, "run")
+            assert {key for key in after if after[key] != before[key]} == {part}
+    monkeypatch.setattr(prepare, "ROOT", tmp_path)
+    assert prepare.wanted({}, "run")["packages"] != before["packages"]
+
+
+# ---------------------------------------------------------------- The lock files
+
+
+@pytest.mark.parametrize("lock", sorted((ROOT / "requirements").glob("*.lock")), ids=lambda path: path.name)
+def test_locks_pin_every_package_with_hashes_and_name_no_place(lock):
+    text = lock.read_text()
+    assert not re.search(r"://|--index|--find-links|--extra|(?<![\w.])/\w|@ ", text)
+    entries = re.split(r"\n(?=\S)", text.strip())
+    for entry in entries:
+        assert re.match(r"[a-z0-9][\w.-]*==[\w.!+]+ ", entry), entry
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), entry
+
+
+def test_a_stamp_without_an_environment_is_none(checkout):
+    prepare.STAMP.parent.mkdir()
+    prepare.STAMP.write_text(json.dumps(prepare.wanted({}, "run")))
+    assert prepare.read_stamp() == {}
