@@ -165,7 +165,7 @@ class _Run:
         self.screen.phase("drain", "until all of the log is done and the results stand still")
         self._drained()
         self._finish_fault()
-        newest = self.tape.event_time_bounds_rel_ms[1] + self.epoch_ms
+        newest = self.tape.event_time_bounds_rel_ms()[1] + self.epoch_ms
         window = self.spec.window_ms
         closing_ms = (newest + self.spec.watermark_ms) // window * window + 2 * window
         self._send(self._marks("closing", closing_ms, self.spec.tape.partitions))

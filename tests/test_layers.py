@@ -47,11 +47,11 @@ FORBIDDEN = {
 PROGRAMS = {"generators.adservers", "workloads.ad_impressions.jobs"}
 
 
-def modules() -> Iterator[tuple[str, Path]]:
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            yield name.removesuffix(".__init__"), path
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {_module(path): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -62,9 +62,8 @@ def imports(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} imports by dots; write the whole name"
             assert node.module is not None
-            names = {name for name, _ in modules()}
             whole = [f"{node.module}.{alias.name}" for alias in node.names]
-            yield from (name if name in names else node.module for name in whole)
+            yield from (name if name in MODULES else node.module for name in whole)
 
 
 def within(module: str, prefix: str) -> bool:
@@ -85,7 +84,7 @@ def is_program(module: str) -> bool:
 def test_imports_go_one_way():
     wrong = [
         f"{module} imports {imported}"
-        for module, path in modules()
+        for module, path in MODULES.items()
         if not is_program(module)
         for imported in imports(path)
         if imported.split(".")[0] in FOLDERS and layer(imported) > layer(module)
@@ -97,7 +96,7 @@ def test_imports_go_one_way():
 def test_nobody_imports_what_is_not_theirs():
     wrong = [
         f"{module} imports {imported}"
-        for module, path in modules()
+        for module, path in MODULES.items()
         if not is_program(module)
         for imported in imports(path)
         for prefix, forbidden in FORBIDDEN.items()
@@ -112,7 +111,7 @@ def test_jobs_know_nothing_of_the_harness_but_the_schema():
     allowed = {"workloads.ad_impressions.schema", "workloads.ad_impressions.jobs"}
     wrong = [
         f"{module} imports {imported}"
-        for module, path in modules()
+        for module, path in MODULES.items()
         if within(module, "workloads.ad_impressions.jobs")
         for imported in imports(path)
         if imported.split(".")[0] in FOLDERS and not any(within(imported, each) for each in allowed)

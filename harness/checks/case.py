@@ -82,6 +82,11 @@ class Case:
     certificate: Certificate
 
     @property
+    def cut_short(self) -> bool:
+        """The load was ended early because the engine was gone for good; what is missing was never sent."""
+        return self.engine.state != "drained" and self.certificate.sent < self.certificate.intended
+
+    @property
     def differences(self) -> list[Difference]:
         return self.expectation.differences(self.observed.counts)
 

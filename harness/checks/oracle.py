@@ -16,6 +16,8 @@ def check(case: Case) -> CheckResult:
         return CheckResult(
             "oracle", Outcome.PASS, "the fold of the tape and the recount of the log agree in every cell"
         )
+    if case.cut_short:
+        return CheckResult("oracle", Outcome.UNKNOWN, "the load was cut short, so the tape's fold is not in the log")
     worst = sorted(difference.items(), key=lambda item: -abs(item[1]))[:5]
     return CheckResult(
         "oracle",

@@ -44,6 +44,7 @@ class FakeWorld:
         self._engine_log: fake.Log = [[] for _ in range(spec.tape.partitions)]
         self._sends: list[tuple[int, ...]] = []
         self._next_slice = 0
+        self._sent = 0
         self._epoch_ms: int | None = None
         self.engine = FakeEngine(
             self._engine_log,
@@ -65,6 +66,8 @@ class FakeWorld:
         while self._clock.now_ms < end_ms:
             self._clock.now_ms += CRANK_MS
             self._send_due()
+            if self._clock.now_ms % fake.BATCH_MS == 0:
+                self._hand_over()
             self.engine.crank()
         if (reached := self.engine.reached()) and reached.point == "c4":
             time.sleep(0.002)  # the fault's hunter is a real thread: give it a moment
@@ -100,23 +103,26 @@ class FakeWorld:
         events = self._tape.events(server, np.arange(low, high, dtype=np.int64))
         self._append(self._tape.slice_partition(server, number), self._encoder.batch(events))
         count = high - low
+        self._sent += count
         self._sends.append((server, number, low, high, due_us, due_us, due_us, count, count))
 
     def _append(self, partition: int, messages: Sequence[Mapping[str, bytes | None]]) -> None:
-        records = [_Record(message["key"] or b"", message["value"]) for message in messages]
-        self._records[partition] += records
-        columns = recount.parse_records([r.value for r in records], [r.key for r in records], self._population)
-        rows = zip(
-            columns["kind"].tolist(), columns["campaign"].tolist(), columns["event_time_ms"].tolist(), strict=True
-        )
+        self._records[partition] += [_Record(message["key"] or b"", message["value"]) for message in messages]
+
+    def _hand_over(self) -> None:
+        """Let the engine see what was sent since, parsed from its bytes."""
         names = self._population.campaign_ids
-        self._engine_log[partition] += [
-            fake.Event(names[campaign], time_ms) if kind == recount.VIEW else None for kind, campaign, time_ms in rows
-        ]
+        for seen, records in zip(self._engine_log, self._records, strict=True):
+            new = records[len(seen) :]
+            columns = recount.parse_records([r.value for r in new], [r.key for r in new], self._population)
+            rows = zip(*(columns[name].tolist() for name in ("kind", "campaign", "event_time_ms")), strict=True)
+            seen += [
+                fake.Event(names[campaign], time_ms) if kind == recount.VIEW else None
+                for kind, campaign, time_ms in rows
+            ]
 
     def load_status(self) -> LoadStatus:
-        sent = sum(row[7] for row in self._sends)
-        return LoadStatus(sent, sent, sent, self._next_slice >= self._tape.slice_count)
+        return LoadStatus(self._sent, self._sent, self._sent, self._next_slice >= self._tape.slice_count)
 
     def certify(self) -> Certificate:
         names = list(SENDS)

@@ -1,0 +1,134 @@
+"""Whole runs in the fake world: all nine steps, every sink and crash point, every planted bug, in a moment each."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from generators.disorder import PRESETS
+from harness import plan
+from harness.engines import fake
+from harness.judge import judge
+from harness.model import Outcome, UsageError
+from harness.run import run
+from harness.store import Store
+from harness.worlds.fake import FakeWorld
+
+SMALL = {"engine": "fake", "rate": 200, "duration": "15s", "window": "5s", "campaigns": 5, "servers": 2, "disorder": "none"}
+
+
+class Silent:
+    """A screen that nobody looks at; it keeps the phases."""
+
+    def __init__(self):
+        self.phases = []
+
+    def phase(self, name, detail=""):
+        self.phases.append(name)
+
+    def update(self, facts):
+        assert facts["done"] >= 0
+
+
+def fake_run(folder, **changes):
+    spec, manifest = plan.resolve("test", SMALL | changes, {}, lambda _: fake.MANIFEST)
+    store = Store.create(folder, "test-fake")
+    screen = Silent()
+    verdict = run(spec, manifest, environment={}, world=FakeWorld(spec, store), store=store, screen=screen)
+    return verdict, store, screen
+
+
+def test_the_nine_steps_come_in_their_order(tmp_path):
+    verdict, store, screen = fake_run(tmp_path)
+
+    assert screen.phases == ["seal", "services", "engine", "fleet", "load", "drain", "read", "stop", "judge"]
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert verdict.slack == 0
+    for name in ("spec.json", "plan.json", "environment.json", "verdict.json", "batches.json"):
+        assert store.has(name)
+
+
+def test_a_stored_run_is_judged_again_alike(tmp_path):
+    verdict, store, _ = fake_run(tmp_path, sink="increment")
+
+    assert judge(Store.open(store.path)) == verdict
+
+
+@pytest.mark.parametrize("point", ["c1", "c2", "c3", "c4"])
+@pytest.mark.parametrize("sink", ["absolute", "fenced", "increment"])
+def test_each_sink_at_each_crash_point_is_of_its_known_class(tmp_path, sink, point):
+    verdict, _, _ = fake_run(tmp_path, sink=sink, fault=f"kill@{point}:batch=3", disorder="mobile")
+
+    wrong = sink == "increment" and point in ("c2", "c3")
+    assert verdict.outcome is (Outcome.FAIL if wrong else Outcome.PASS), verdict.sentence
+    assert verdict.words == (("duplicated",) if wrong else ())
+    fault = next(check for check in verdict.checks if check.name == "fault")
+    assert "landed" in fault.sentence
+
+
+def test_a_replay_counted_twice_names_batch_and_windows(tmp_path):
+    verdict, _, _ = fake_run(tmp_path, sink="increment", fault="kill@c3:batch=5")
+
+    check = next(check for check in verdict.checks if check.name == "duplicated")
+    assert "exactly batch 5 once more, which was replayed after kill@c3:batch=5, windows" in check.sentence
+
+
+@pytest.mark.parametrize(
+    ("bug", "words"),
+    [
+        ("drop:100", ("lost",)),
+        ("double:100", ("duplicated",)),
+        ("future-window:100", ("lost", "phantom")),
+        ("stranger:100", ("lost", "phantom")),
+        ("garble:50", ("lost", "unreadable")),
+        ("stall", ("stuck",)),
+        ("mute", ("stuck",)),
+        ("die", ("crashed",)),
+    ],
+)
+def test_each_planted_bug_fails_under_its_right_name(tmp_path, bug, words):
+    verdict, _, _ = fake_run(tmp_path, fault="none", conf={"misbehave": bug})
+
+    assert verdict.outcome is Outcome.FAIL
+    assert verdict.words == words, verdict.sentence
+
+
+def test_a_fault_that_never_comes_makes_the_run_unknown(tmp_path):
+    verdict, _, _ = fake_run(tmp_path, fault="kill@c3:batch=100000")
+
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert verdict.words == ("not landed",)
+
+
+def test_late_events_are_counted_exactly_and_bounded_when_told(tmp_path):
+    allowed, store, _ = fake_run(tmp_path, disorder="late", fault="none")
+    refused, _, _ = fake_run(tmp_path, disorder="late", fault="none", late_dropped_max=0)
+    kept, _, _ = fake_run(tmp_path, disorder="late", fault="none", sink="fenced")
+
+    assert allowed.outcome is Outcome.PASS, allowed.sentence
+    assert allowed.totals["late_dropped"] > 0
+    assert refused.words == ("late-dropped",)
+    assert kept.outcome is Outcome.PASS
+    assert kept.totals["late_dropped"] == 0
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+@pytest.mark.parametrize("sink", ["absolute", "fenced"])
+def test_every_preset_passes(tmp_path, preset, sink):
+    verdict, _, _ = fake_run(tmp_path, disorder=preset, sink=sink)
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+
+
+@given(seed=st.integers(0, 10_000), preset=st.sampled_from(sorted(PRESETS)), rate=st.integers(50, 400))
+@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
+def test_honest_runs_pass_whatever_the_seed(tmp_path_factory, seed, preset, rate):
+    verdict, _, _ = fake_run(tmp_path_factory.mktemp("run"), seed=seed, disorder=preset, rate=rate)
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+
+
+def test_an_unknown_misbehaviour_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="nearest: 'drop'"):
+        fake_run(tmp_path, conf={"misbehave": "drp"})
