@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,8 +89,12 @@ class Tape(LoadTestShape):
 
 
 @events.init.add_listener  # type: ignore[untyped-decorator]
-def begin(**_: Any) -> None:
-    """From here on nothing is collected: a pause of the collector would be lag, and the books hold no cycles."""
+def begin(environment: Environment, **_: Any) -> None:
+    """From here on nothing is collected: a pause of the collector would be lag, and the books hold no cycles.
+
+    Locust listens to SIGTERM only after a headless shape has come to its end; we must be able to stop it before.
+    """
+    gevent.signal_handler(signal.SIGTERM, _quit, environment)
     gevent.spawn(_keep_status)
     gc.collect()
     gc.freeze()
@@ -101,15 +106,18 @@ def give_up(user_instance: User, exception: BaseException, **_: Any) -> None:
     """A mistake in an ad server ends the process: half a fleet would be another load than the one that was planned."""
     FLEET.fail(f"an ad server failed: {type(exception).__name__}: {exception}")
     print(f"An ad server failed, so the load is broken off: {exception!r}", file=sys.stderr, flush=True)
-    runner = user_instance.environment.runner
-    if runner is not None:
-        gevent.spawn(runner.quit)
+    gevent.spawn(_quit, user_instance.environment)
 
 
 @events.quitting.add_listener  # type: ignore[untyped-decorator]
 def end(environment: Environment, **_: Any) -> None:
     well = FLEET.close()
     environment.process_exit_code = 0 if well and FLEET.ended else FAILED
+
+
+def _quit(environment: Environment) -> None:
+    if environment.runner is not None:
+        environment.runner.quit()
 
 
 def _keep_status() -> None:

@@ -42,7 +42,7 @@ class LoadConfig:
     topic: str
     settings: Mapping[str, Any]
     folder: str
-    metadata_deadline_s: float = 30.0
+    metadata_deadline_s: float = 10.0
     flush_deadline_s: float = 30.0
 
     @staticmethod

@@ -119,8 +119,13 @@ class Load:
         if child.alive():
             return False
         if code := child.returncode():
-            raise HarnessError(f"The ad servers broke off (exit {code}), so there is no load. {child.last_words()}")
+            why = f" {'; '.join(errors)}." if (errors := self._errors()) else ""
+            raise HarnessError(f"The ad servers broke off (exit {code}), so there is no load.{why} {child.last_words()}")
         return True
+
+    def _errors(self) -> list[str]:
+        done = self._folder / DONE
+        return list(json.loads(done.read_bytes())["errors"]) if done.exists() else []
 
     def _last_status(self) -> dict[str, int]:
         """The last whole line; only the end of the file is read."""
