@@ -18,9 +18,9 @@ import msgspec
 import typer
 
 from generators import preview
-from harness import console, doctor, jvm, plan, store
+from harness import __version__, console, doctor, jvm, plan, store
 from harness.engines import fake, manifest
-from harness.experiments import bench as benches
+benches = None
 from harness.judge import judge
 from harness.measure import measure
 from harness.model import EngineManifest, Exit, HarnessError, RunSpec, UsageError, Verdict
@@ -47,6 +47,21 @@ Scenario = Annotated[str, typer.Argument(help="A shipped scenario (see --list) o
 def option(key: str) -> Any:
     """A flag of `run` whose help stands beside the key of the same name; without a value it is not given."""
     return typer.Option(help=plan.KEYS[key].help, show_default=False)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"streamgauge {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    _version_asked: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Are a stream processor's counts right, and how fast were they right?"""
 
 
 @app.command("run")
@@ -252,7 +267,7 @@ def environment() -> dict[str, Any]:
     """Of which machine and versions a run's figures are."""
     packages = ("pyspark", "confluent-kafka", "kafka-python", "redis", "locust", "numpy", "pyarrow")
     return {
-        "streamgauge": version_of("streamgauge"),
+        "streamgauge": __version__,
         "python": platform.python_version(),
         "java": jvm.java_version(jvm.find_java()),
         "machine": doctor.machine(),
