@@ -18,7 +18,7 @@ from typing import Any
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
-from kafka.errors import KafkaError, UnknownTopicOrPartitionError, for_code
+from kafka.errors import KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionError, for_code
 
 from harness.model import HarnessError, KafkaAddress
 from harness.services.addresses import LOOPBACK, PortTaken, on_free_ports
@@ -30,6 +30,7 @@ FORMAT_DEADLINE_S = 60.0
 READY_DEADLINE_S = 60.0
 STOP_DEADLINE_S = 10.0
 REQUEST_TIMEOUT_MS = 15_000
+CONNECT_TIMEOUT_S = 5.0
 LEADER_DEADLINE_S = 30.0
 # A run is judged from its log: nothing may leave it by age or size, and times are those that the sender gave.
 TOPIC_CONFIG = {
@@ -107,6 +108,7 @@ class EmbeddedKafka:
 
     def _start_at(self, ports: list[int]) -> KafkaAddress:
         self.stop()
+        self.log.unlink(missing_ok=True)  # it must tell of this start only
         cluster = _new_cluster_id()
         lease_folder(self._data)
         (self._data / "tmp").mkdir()
@@ -152,11 +154,8 @@ class EmbeddedKafka:
 def _answers(broker: Child, address: KafkaAddress, cluster: str) -> bool:
     """Ready by protocol. The cluster's id tells that it is our broker which answers, not one of a sibling."""
     if not broker.alive():
-        words = broker.last_words()
-        kind = PortTaken if "Address already in use" in words else HarnessError
-        raise kind(f"The embedded Kafka ended while starting (exit {broker.returncode()}). {words}")
-    if not _listens(address.bootstrap):
-        return False
+        kind = PortTaken if any("Address already in use" in line for line in broker.tail(500)) else HarnessError
+        raise kind(f"The embedded Kafka ended while starting (exit {broker.returncode()}). {broker.last_words()}")
     with suppress(HarnessError), _admin(address, "metadata") as admin:
         description = admin.describe_cluster()
         return bool(description["cluster_id"] == cluster and description["brokers"])
@@ -222,22 +221,43 @@ def _led_partitions(admin: Any, topic: str) -> list[int]:
     return sorted(part["partition_index"] for part in description["partitions"] if part["leader_id"] >= 0)
 
 
+class _Admin(KafkaAdminClient):  # type: ignore[misc]
+    """Closes itself when it cannot be opened; the original leaves a thread and a socket behind."""
+
+    _closed = False
+
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except KafkaTimeoutError:
+            self.close()
+            raise
+
+
+class _Complaints(logging.Handler):
+    """Why each attempt to connect failed: the error that comes in the end says only that time is up."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        attempt, _, why = record.getMessage().partition(" failed: ")
+        if "onnection to " in attempt:
+            self.said.append(why.rpartition(" (backoff")[0] or why)
+
+    def __enter__(self) -> _Complaints:
+        logging.getLogger("kafka.net.manager").addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("kafka.net.manager").removeHandler(self)
+
+
 @contextmanager
 def _admin(address: KafkaAddress, subject: str) -> Iterator[Any]:
     """A client of the control plane, whose errors say which Kafka was meant; the settings are never part of them."""
-    try:
-        admin = KafkaAdminClient(
-            bootstrap_servers=address.bootstrap.split(","),
-            bootstrap_timeout_ms=REQUEST_TIMEOUT_MS,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
-            **address.kafka_python,
-        )
-    except (KafkaError, OSError) as error:
-        raise HarnessError(
-            f"Kafka at {address.bootstrap} could not be reached ({_reason(error)}). Look whether it runs, whether that "
-            "address is right, and whether its security settings are in the file of --kafka-config."
-        ) from error
-    with admin:
+    with _open(address) as admin:
         try:
             yield admin
         except KafkaError as error:
@@ -246,14 +266,35 @@ def _admin(address: KafkaAddress, subject: str) -> Iterator[Any]:
             ) from error
 
 
+def _open(address: KafkaAddress) -> _Admin:
+    servers = address.bootstrap.split(",")
+    with _Complaints() as complaints:
+        try:
+            if not any(_listens(server) for server in servers):  # the client itself would try for long
+                raise ConnectionRefusedError("nobody listens there")
+            return _Admin(
+                bootstrap_servers=servers,
+                bootstrap_timeout_ms=REQUEST_TIMEOUT_MS,
+                request_timeout_ms=REQUEST_TIMEOUT_MS,
+                **address.kafka_python,
+            )
+        except (KafkaError, OSError) as error:
+            why = "; ".join(dict.fromkeys(complaints.said)) or _reason(error)
+            raise HarnessError(
+                f"Kafka at {address.bootstrap} could not be reached ({why}). Look whether it runs, whether that "
+                "address is right, and whether its security settings are in the file of --kafka-config: a server that "
+                "hangs up at once wants other ones."
+            ) from error
+
+
 def _reason(error: Exception) -> str:
     """Some errors quote the whole request and its answer: the beginning says it all."""
     return f"{type(error).__name__}: {error}"[:200]
 
 
-def _listens(bootstrap: str) -> bool:
-    host, _, port = bootstrap.rpartition(":")
-    with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
+def _listens(server: str) -> bool:
+    host, _, port = server.rpartition(":")
+    with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S):
         return True
     return False
 

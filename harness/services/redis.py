@@ -98,6 +98,7 @@ class EmbeddedRedis:
 
     def _start_at(self, ports: list[int]) -> RedisAddress:
         self.stop()
+        self.log.unlink(missing_ok=True)  # it must tell of this start only
         (port,) = ports
         self._child = server = spawn(self.arguments(port), name="redis", log=self.log)
         wait_until(

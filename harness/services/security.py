@@ -7,6 +7,7 @@ control plane and the engine cannot be told different things. A key that could n
 
 from __future__ import annotations
 
+import base64
 import difflib
 import os
 import re
@@ -54,6 +55,8 @@ TO_PEM = (
     "convert it: keytool -importkeystore -srckeystore {file} -destkeystore store.p12 -deststoretype PKCS12, then "
     "openssl pkcs12 -in store.p12 -out store.pem, and name store.pem with the type PEM"
 )
+_SERVER = re.compile(r"([^\s:/\[\]@]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
+_PBES2 = bytes.fromhex("2a864886f70d01050d")  # its object identifier, 1.2.840.113549.1.5.13
 _VARIABLE = re.compile(r"\$\{env:([^}]*)\}")
 
 
@@ -136,6 +139,9 @@ def external(bootstrap: str, file: Path | None) -> KafkaAddress:
     if not servers:
         raise UsageError(f"{file} names no servers: add bootstrap.servers=HOST:PORT to it, or give --kafka HOST:PORT.")
     said.pop("bootstrap", "")
+    wrong = [server for server in servers.split(",") if not _SERVER.fullmatch(server)]
+    if wrong:
+        raise UsageError(f"The Kafka server {wrong[0]!r} is not HOST:PORT. Several are HOST:PORT,HOST:PORT, no blanks.")
     if file is None:
         return KafkaAddress(servers, external=True)
     security = _understand(said, file)
@@ -163,12 +169,27 @@ def expand(text: str, where: str, encode: Callable[[str], str] = str) -> str:
 
 def parse_properties(text: str) -> Iterator[tuple[str, str]]:
     """Keys and values of a Java properties file: comments, continued lines, escapes, `=`, `:` or a blank between."""
-    joined = re.sub(r"(?<!\\)((?:\\\\)*)\\\n[ \t\f]*", r"\1", text)
-    for line in (line.lstrip() for line in joined.split("\n")):
-        if line and line[0] not in "#!":
-            match = re.match(r"((?:\\.|[^\\\s=:])*)\s*[=:]?\s*(.*)", line)
-            assert match
-            yield _unescape(match[1]), _unescape(match[2])
+    for line in _logical_lines(text):
+        match = re.match(r"((?:\\.|[^\\\s=:])*)\s*[=:]?\s*(.*)", line)
+        assert match
+        yield _unescape(match[1]), _unescape(match[2])
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines without comments, a line that ends in a backslash (which no other escapes) joined with the next one."""
+    begun = ""
+    for line in text.split("\n"):
+        stripped = line.lstrip(" \t\f")
+        if not begun and (not stripped or stripped[0] in "#!"):
+            continue
+        begun += stripped
+        if (len(begun) - len(begun.rstrip("\\"))) % 2:
+            begun = begun[:-1]
+        else:
+            yield begun
+            begun = ""
+    if begun:
+        yield begun
 
 
 def _read(file: Path) -> dict[str, str]:
@@ -261,7 +282,24 @@ def _identity(said: Mapping[str, str], file: Path) -> tuple[str, str]:
     key = _pem(said.get("key", "") or both, "PEM", "ssl.key", file)
     if bool(certificate) != bool(key):
         raise UsageError(f"{file}: a client certificate needs both ssl.certificate.location and ssl.key.location.")
+    if key:
+        _refuse_key_that_java_cannot_read(key, file)
     return certificate, key
+
+
+def _refuse_key_that_java_cannot_read(key: str, file: Path) -> None:
+    """It reads PKCS#8 only, and of the locked ones none that was locked with PBES2, which openssl does by default."""
+    text = Path(key).read_text(errors="replace")
+    match = re.search(r"-----BEGIN (ENCRYPTED )?PRIVATE KEY-----\s*([^-]*)-----END", text)
+    if not match:
+        raise UsageError(
+            f"{file}: {key} holds no private key as PKCS#8: openssl pkcs8 -topk8 -nodes -in {key} makes one."
+        )
+    if match[1] and _PBES2 in base64.b64decode(match[2]):
+        raise UsageError(
+            f"{file}: {key} is locked in a way (PBES2) that Kafka's Java client does not open: "
+            f"openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES -in {key} locks it in one that it does."
+        )
 
 
 def _pem(location: str, kind: str, prefix: str, file: Path) -> str:

