@@ -92,12 +92,11 @@ def python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
     return Finding("Python", State.WRONG, seen, "Python 3.11 to 3.13 is needed; put one of them on PATH.")
 
 
-def packages(listed: Path = _ROOT / "requirements" / "run.in") -> Finding:
+def packages(requirements: str | None = None) -> Finding:
     """The packages that are asked for by exact version; what they need in turn came with them."""
-    try:
-        asked = exact_versions(listed.read_text(encoding="utf-8"))
-    except OSError as error:
-        return Finding("packages", State.WRONG, f"{listed} cannot be read: {error.strerror}", "Use a whole checkout.")
+    asked = exact_versions(_own_requirements() if requirements is None else requirements)
+    if not asked:
+        return Finding("packages", State.WRONG, f"no list of them in {_ROOT}", "Use a whole checkout.")
     wrong = [
         f"{name} {version} is {installed or 'not installed'}"
         for name, version in asked.items()
@@ -112,6 +111,17 @@ def packages(listed: Path = _ROOT / "requirements" / "run.in") -> Finding:
 def exact_versions(requirements: str) -> dict[str, str]:
     """Name -> version of the lines that ask for one exact version on every machine."""
     return dict(re.findall(r"^([\w-]+)==([\w.]+)$", requirements, re.MULTILINE))
+
+
+def _own_requirements() -> str:
+    """The checkout's list, or what an installed distribution says of itself; empty where there is neither."""
+    listed = _ROOT / "requirements" / "run.in"
+    if listed.is_file():
+        return listed.read_text(encoding="utf-8")
+    try:
+        return "\n".join(importlib.metadata.requires("streamgauge") or [])
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def _installed_version(name: str) -> str | None:

@@ -84,14 +84,14 @@ def test_redis_server(tmp_path):
     assert "install redis-server" in doctor.as_line(doctor.redis_server(no_redis))
 
 
-def test_packages_are_compared_with_what_is_asked_for(tmp_path):
-    listed = tmp_path / "run.in"
-    listed.write_text("pytest==1.0.1\nno-such-package==2.0\nnumpy\nrich==15.*\nredislite==6; sys_platform == 'linux'\n")
-    assert doctor.exact_versions(listed.read_text()) == {"pytest": "1.0.1", "no-such-package": "2.0"}
-    finding = doctor.packages(listed)
+def test_packages_are_compared_with_what_is_asked_for(tmp_path, monkeypatch):
+    asked = "pytest==1.0.1\nno-such-package==2.0\nnumpy\nrich==15.*\nredislite==6; sys_platform == 'linux'\n"
+    assert doctor.exact_versions(asked) == {"pytest": "1.0.1", "no-such-package": "2.0"}
+    finding = doctor.packages(asked)
     assert finding.state is State.WRONG
     assert finding.seen == f"pytest 1.0.1 is {pytest.__version__}; no-such-package 2.0 is not installed"
-    assert doctor.packages(tmp_path / "nothing").state is State.WRONG
+    monkeypatch.setattr(doctor, "_ROOT", tmp_path)
+    assert doctor.packages().seen == f"no list of them in {tmp_path}"
 
 
 def test_artifacts_are_missing_damaged_or_there(tmp_path, monkeypatch):
