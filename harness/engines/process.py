@@ -22,9 +22,11 @@ from harness.engines.progress import ProgressFile
 from harness.engines.spark import checkpoint as spark_checkpoint
 from harness.model import BatchLog, EngineManifest, HarnessError, Progress
 from harness.services.children import Child, spawn
+from harness.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 STOP_DEADLINE_S = 30.0
+KILL_DEADLINE_S = 30.0
 
 
 class ProcessEngine:
@@ -110,6 +112,8 @@ class ProcessEngine:
     def kill(self) -> str:
         child = self._started()
         child.kill_group()
+        # A process of many threads looks dead some moments before its parent is told so, and before it is.
+        wait_until(lambda: not child.alive(), deadline_s=KILL_DEADLINE_S, what=f"the end of process {child.pid}")
         return f"SIGKILL to process group {child.pid} (exit code {child.returncode()}), and nothing of it is left"
 
     def restart(self) -> None:

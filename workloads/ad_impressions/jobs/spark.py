@@ -10,10 +10,12 @@ event is ever too late. The sink implies the shape. Started again with the same 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -38,6 +40,8 @@ from workloads.ad_impressions.jobs.spark_sinks import SINKS, write_batch
 
 EVENT = "ad_id string, event_type string, event_time string"
 YEAR_10000_MS = 253_402_300_800_000
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+STOP_PATIENCE_S = 5.0
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 Config = dict[str, Any]
@@ -50,16 +54,17 @@ def make_session(config: Config) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={tempfile.gettempdir()}",
         "spark.local.dir": tempfile.gettempdir(),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     }
     if config["master"].startswith("local"):
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(config["master"]).appName(f"streamgauge-{config['run']}")
-    for key, value in {**settings, **config["options"]}.items():
+    settings |= config["options"]
+    settings[JAVA_OPTIONS] = f"-Djava.io.tmpdir={tempfile.gettempdir()} {settings.get(JAVA_OPTIONS, '')}"
+    for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
@@ -155,6 +160,14 @@ def epoch_ms(timestamp: str) -> int:
     return round(datetime.fromisoformat(timestamp).timestamp() * 1000) if timestamp else 0
 
 
+def stop_between_batches(query: StreamingQuery) -> None:
+    """A batch that is stopped in the middle ends in a thousand lines of stack: let it finish, if it takes not long."""
+    deadline_s = time.monotonic() + STOP_PATIENCE_S
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+    query.stop()
+
+
 def main(config_path: str) -> int:
     """Run until SIGTERM. Python alone takes the signal: the JVM has to live until the query is stopped."""
     ended = threading.Event()
@@ -166,10 +179,11 @@ def main(config_path: str) -> int:
     while query.isActive and not ended.wait(0.5):
         pass
     failure = query.exception()
-    query.stop()
+    stop_between_batches(query)
     session.stop()
     if failure:
-        print(f"The query failed: {failure}", file=sys.stderr)
+        reason, _, _ = str(failure).partition("\n=== Streaming Query ===")  # then comes the plan, pages of it
+        print(f"The query failed: {reason}", file=sys.stderr)
     return 1 if failure else 0
 
 
