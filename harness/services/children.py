@@ -124,7 +124,7 @@ class Child:
         return f"The last lines of {self.log}:" + "".join(f"\n  {line}" for line in self.tail(12))
 
     def _is_member(self, process: psutil.Process) -> bool:
-        with suppress(ProcessLookupError):
+        with suppress(OSError):  # gone, or (on macOS) not ours to ask about
             if os.getpgid(process.pid) == self.pid:
                 return True
         return environment_of(process).get(CHILD_VARIABLE) == self._token

@@ -26,8 +26,8 @@ from harness.services.children import Child, spawn
 from harness.services.owners import lease_folder, release_folder
 from harness.wait import wait_until
 
-FORMAT_DEADLINE_S = 60.0
-READY_DEADLINE_S = 60.0
+FORMAT_DEADLINE_S = 120.0  # long, for busy machines: a death is noticed at once
+READY_DEADLINE_S = 120.0
 STOP_DEADLINE_S = 10.0
 REQUEST_TIMEOUT_MS = 15_000
 CONNECT_TIMEOUT_S = 5.0

@@ -24,7 +24,7 @@ from harness.services.owners import is_alive, locked, owner_mark, start_of, stat
 from harness.services.redis import EmbeddedRedis
 from harness.wait import DeadlinePassed, wait_until
 
-UP_DEADLINE_S = 120.0
+UP_DEADLINE_S = 300.0
 DOWN_DEADLINE_S = 30.0
 
 
