@@ -97,7 +97,7 @@ def test_a_group_outlives_its_leader_and_still_dies(tmp_path):
 
 
 def test_killing_one_child_leaves_another(tmp_path):
-    one, other = shell("setsid sleep 600", tmp_path), shell("setsid sleep 600", tmp_path)
+    one, other = (shell("setsid sleep 600 & wait", tmp_path) for _ in range(2))
     one.kill_group()
     assert other.alive()
     other.kill_group()
