@@ -100,6 +100,7 @@ class Child:
             state=lambda: f"still there: {[process.pid for process in self.members()]}. The log is {self.log}.",
             every_s=0.01,
         )
+        self._process.wait(KILL_DEADLINE_S)  # it is dead, but its exit code may not have been collected yet
         self._buried = True
         self._entry.unlink(missing_ok=True)
         _living.discard(self)
