@@ -20,7 +20,9 @@ import typer
 from generators import preview
 from harness import __version__, console, doctor, jvm, plan, store
 from harness.engines import fake, manifest
+
 benches = None
+from harness.faults import registry
 from harness.judge import judge
 from harness.measure import measure
 from harness.model import EngineManifest, Exit, HarnessError, RunSpec, UsageError, Verdict
@@ -100,12 +102,22 @@ def run_command(
     flags = {key: value for key, value in given.items() if key in plan.KEYS and value not in (None, [])}
     name, keys = plan.read_scenario(scenario)
     spec, engine_manifest = plan.resolve(name, keys, flags, find_manifest)
+    _refuse_the_impossible(spec, engine_manifest)
     result = _one_run(spec, engine_manifest, out)
     _answer("run", result, as_json)
 
 
 def find_manifest(engine: str) -> EngineManifest:
     return fake.MANIFEST if engine == fake.MANIFEST.id else manifest.load(engine)
+
+
+def _refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> None:
+    """What can be known before anything is started or written."""
+    if spec.engine == fake.MANIFEST.id:
+        fake.check_conf(spec.conf)
+    needs = registry.create(spec.fault, engine_manifest, engine_manifest.sink(spec.sink)).needs
+    if needs:
+        raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. Choose another --fault, or none.")
 
 
 def _one_run(spec: RunSpec, engine_manifest: EngineManifest, out: Path) -> reports_load.Result:

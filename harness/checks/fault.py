@@ -22,7 +22,9 @@ def check(case: Case) -> CheckResult:
 
 
 def _landed(report: FaultReport) -> str:
-    return f"{report.spec.text} landed: {report.proof}"
+    where = "" if report.batch is None else f" in batch {report.batch}"
+    again = {None: "", True: ", which was replayed", False: ", and nothing was replayed"}[report.replayed]
+    return f"{report.spec.text} landed{where}{again}: {report.proof}"
 
 
 def _unknown(sentence: str) -> CheckResult:

@@ -37,6 +37,14 @@ MANIFEST = EngineManifest(
 )
 
 
+def check_conf(conf: Mapping[str, str]) -> None:
+    """Refuse what the fake engine would not know what to do with."""
+    for key, value in conf.items():
+        if key != "misbehave":
+            raise UsageError(f"conf {key} = {value!r}: the fake engine knows one key only, misbehave.")
+        _Misbehaviour.parse(value)
+
+
 @dataclass(frozen=True)
 class Event:
     """What an engine can know of a record that is a view of a known ad."""

@@ -96,6 +96,23 @@ def test_a_group_outlives_its_leader_and_still_dies(tmp_path):
     assert child.returncode() == 3
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere such a process is not called a zombie")
+def test_a_process_whose_first_thread_ended_is_not_dead(tmp_path):
+    """It looks like a zombie, and still writes: a killed JVM does so for a moment."""
+    script = (
+        "import ctypes, threading, time; "
+        "threading.Thread(target=lambda: (time.sleep(0.3), print('still here', flush=True), time.sleep(600))).start(); "
+        "ctypes.CDLL(None).pthread_exit(None)"
+    )
+    child = spawn([sys.executable, "-c", script], name="headless", log=tmp_path / "log")
+    says(child, "still here")
+    (member,) = child.members()
+    assert member.status() == psutil.STATUS_ZOMBIE
+    child.kill_group()
+    assert child.returncode() == -signal.SIGKILL
+    assert child.members() == []
+
+
 def test_killing_one_child_leaves_another(tmp_path):
     one, other = (shell("setsid sleep 600 & wait", tmp_path) for _ in range(2))
     one.kill_group()

@@ -1,0 +1,174 @@
+"""The command line on the fake engine: exit codes, --json, lists, and a clear sentence for bad input."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+from typer.testing import CliRunner
+
+from harness import cli
+from harness.model import Exit, UsageError
+from harness.store import Store
+from reports import load, screen
+
+FAST = ["--engine", "fake", "--rate", "200", "--duration", "15s", "--window", "5s", "--campaigns", "5"]
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        return CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)
+
+    return run
+
+
+def only_run(tmp_path):
+    (path,) = (tmp_path / "runs").iterdir()
+    return path
+
+
+def test_a_good_run_passes_and_leaves_its_reports(call, tmp_path):
+    done = call("run", *FAST)
+
+    assert done.exit_code == Exit.PASS
+    assert done.stdout.startswith("PASS  ")
+    assert "slack    0" in done.stdout
+    path = only_run(tmp_path)
+    suite = ET.parse(path / "junit.xml").getroot()[0]
+    assert (suite.get("failures"), suite.get("errors"), suite.get("skipped")) == ("0", "0", "0")
+    assert "## streamgauge: PASS" in (path / "summary.md").read_text()
+
+
+def test_the_last_screen_fits_a_terminal(call, tmp_path):
+    for bug in ("drop:50", "stall", "stranger:50"):
+        call("run", *FAST, "--fault", "none", "--conf", f"misbehave={bug}", "--out", bug.split(":")[0])
+    call("run", *FAST, "--sink", "increment")
+
+    for path in tmp_path.glob("*/*"):
+        lines = screen.lines(load.load(path))
+        assert len(lines) <= 23
+        assert max(map(len, lines)) <= 79
+
+
+def test_json_is_one_object_with_what_machines_need(call):
+    done = call("run", *FAST, "--sink", "increment", "--json")
+
+    told = json.loads(done.stdout)
+    assert done.exit_code == told["exit"] == Exit.FAIL
+    assert (told["command"], told["verdict"], told["slack"]) == ("run", "FAIL", 0)
+    assert told["words"] == ["duplicated"]
+    assert told["measurement"] is None
+    assert told["withheld"] == "no speed for a run that is FAIL"
+    assert told["certificate"]["valid"] is True
+    assert {check["name"] for check in told["checks"]} >= {"lost", "duplicated", "phantom", "late", "fault"}
+
+
+def test_unknown_is_an_error_in_junit_never_skipped(call, tmp_path):
+    done = call("run", *FAST, "--fault", "kill@c3:batch=99999")
+
+    assert done.exit_code == Exit.UNKNOWN
+    suite = ET.parse(only_run(tmp_path) / "junit.xml").getroot()[0]
+    assert (suite.get("errors"), suite.get("skipped")) == ("1", "0")
+    assert suite.find("testcase[@name='fault']/error") is not None
+
+
+def test_recheck_says_the_same_and_ls_lists_it(call, tmp_path):
+    first = call("run", *FAST, "--sink", "increment")
+    again = call("recheck", only_run(tmp_path))
+    listed = call("ls")
+
+    assert again.exit_code == first.exit_code == Exit.FAIL
+    assert again.stdout == first.stdout
+    assert "FAIL" in listed.stdout
+    assert json.loads(call("ls", "--json").stdout)["runs"][0]["state"] == "FAIL"
+
+
+def test_a_run_that_was_broken_off_is_unknown_and_says_what_is_missing(call, tmp_path, monkeypatch):
+    call("run", *FAST)
+    path = only_run(tmp_path)
+    (path / "verdict.json").unlink()
+    monkeypatch.setattr(Store, "alive", lambda _: False)
+
+    assert "broken off" in call("ls").stdout
+    for name in ("observed.parquet", "log.parquet", "history.jsonl", "plan.json"):
+        content = (path / name).read_bytes()
+        (path / name).unlink()
+        done = call("recheck", path)
+        assert done.exit_code == Exit.UNKNOWN
+        assert name in done.stdout.replace("\n", "") or "broken off" in done.stdout
+        (path / name).write_bytes(content[: len(content) // 2])
+        assert call("recheck", path).exit_code == Exit.UNKNOWN
+        (path / name).write_bytes(content)
+    assert call("recheck", path).exit_code == Exit.PASS
+
+
+def test_a_run_that_still_goes_on_is_not_judged(call, tmp_path):
+    call("run", *FAST)
+    (only_run(tmp_path) / "verdict.json").unlink()
+
+    with pytest.raises(UsageError, match="still going on"):
+        call("recheck", only_run(tmp_path))
+
+
+def test_a_schema_from_the_future_is_refused_by_name(call, tmp_path):
+    call("run", *FAST)
+    owner = only_run(tmp_path) / "owner.json"
+    owner.write_text(owner.read_text().replace('"schema": 1', '"schema": 99'))
+
+    with pytest.raises(UsageError, match="schema 99"):
+        call("recheck", only_run(tmp_path))
+
+
+def test_a_folder_that_is_no_run_is_refused(call, tmp_path):
+    with pytest.raises(UsageError, match="not a run"):
+        call("recheck", tmp_path)
+
+
+def test_lists(call):
+    assert "storm" in call("run", "--list").stdout
+    assert {"name", "what"} == set(json.loads(call("run", "--list", "--json").stdout)["scenarios"][0])
+    assert call("ls").stdout == "no runs here\n"
+
+
+@pytest.mark.parametrize("preset", ["none", "yahoo", "mobile", "late", "storm"])
+def test_the_tape_can_be_looked_at(call, preset):
+    shown = call("tape", "--rate", "1000", "--disorder", preset).stdout.splitlines()
+    told = json.loads(call("tape", "--rate", "1000", "--disorder", preset, "--json").stdout)
+
+    assert shown[0].startswith("30,000 records")
+    assert len(shown) <= 24
+    assert max(map(len, shown)) <= 79
+    assert told["events"] == 30_000
+    assert sum(bar["events"] for bar in told["lateness"]) == 30_000
+    assert (told["poison"] > 0) == (preset == "storm")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["run", "--rate", "-5"], Exit.USAGE, "rate = '-5'"),
+        (["run", "nothing"], Exit.USAGE, "no scenario 'nothing'"),
+        (["run", "--engine", "fake", "--conf", "misbehave=drp"], Exit.USAGE, "nearest: 'drop'"),
+    ],
+)
+def test_mistakes_end_in_a_sentence_and_start_nothing(arguments, code, sentence, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["streamgauge", *arguments])
+
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+
+    assert ended.value.code == code
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_every_command_has_help(call):
+    assert cli.app.registered_commands
+    for command in cli.app.registered_commands:
+        assert command.callback is not None
+        assert command.callback.__doc__
