@@ -94,9 +94,9 @@ def environment_of(process: psutil.Process) -> dict[str, str]:
 
 
 def is_running(process: psutil.Process) -> bool:
-    """Alive and not a zombie (which is dead and only waits to be counted)."""
+    """Alive: not a zombie, which is dead and only waits to be counted, unless some of its threads are not dead yet."""
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return process.is_running() and (process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
     except psutil.NoSuchProcess:
         return False
 
