@@ -41,8 +41,8 @@ class AdServer(User):
         self.server = FLEET.join()
         while not FLEET.started():
             gevent.sleep(POLL_S)
-        self.plan: Iterator[tuple[int, int, int]] = FLEET.tape.slices(self.server)
-        self.next = self._prepare()
+        self.plan: Iterator[Slice] = FLEET.slices(self.server)
+        self.next = next(self.plan, None)
         gevent.sleep(self.wait_time())
 
     def wait_time(self) -> float:
@@ -62,12 +62,7 @@ class AdServer(User):
         finished_us = FLEET.now_us()
         FLEET.book(part, sent_us, finished_us, part.hi - part.lo)
         self._report(part, finished_us, FLEET.producer.failures.count - refused)
-        self.next = self._prepare()
-
-    def _prepare(self) -> Slice | None:
-        """The next slice that holds anything, written while there is time."""
-        number_and_slots = next(self.plan, None)
-        return FLEET.prepare(self.server, *number_and_slots) if number_and_slots else None
+        self.next = next(self.plan, None)
 
     def _report(self, part: Slice, finished_us: int, failed: int) -> None:
         self.environment.events.request.fire(

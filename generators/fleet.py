@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import time
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
 from workloads.ad_impressions.schema import Population
 
 CONFIG_VARIABLE = "STREAMGAUGE_LOAD"
+# What numpy costs is per call for small slices: so many are made together, as long as they hold few events.
+WRITTEN_AT_ONCE = 64
+EVENTS_AT_ONCE = 1000
 READY, GO, STATUS, SENDS_FILE, DONE = "ready.json", "go.json", "status.jsonl", "sends.parquet", "done.json"
 
 
@@ -124,13 +128,23 @@ class Fleet:
 
     # Slices.
 
-    def prepare(self, server: int, number: int, lo: int, hi: int) -> Slice:
-        """Make the bytes of a slice, before it is due."""
+    def slices(self, server: int) -> Iterator[Slice]:
+        """All slices of a server, written before they are due, and many at once where they are small."""
+        planned = self.tape.slices(server)
+        while group := list(islice(planned, WRITTEN_AT_ONCE)):
+            while group:
+                size = _as_many_as(group, EVENTS_AT_ONCE)
+                yield from self._written(server, group[:size])
+                group = group[size:]
+
+    def _written(self, server: int, group: list[tuple[int, int, int]]) -> Iterator[Slice]:
         if self._encoder is None:
             raise RuntimeError("A slice can't be written before the epoch is known.")
-        messages = self._encoder.batch(self.tape.events(server, np.arange(lo, hi, dtype=np.int64)))
-        partition, due_us = self.tape.slice_partition(server, number), self.tape.slice_due_us(number)
-        return Slice(server, number, lo, hi, partition, due_us, messages)
+        first, last = group[0][1], group[-1][2]  # slices that hold anything follow each other without a gap
+        messages = self._encoder.batch(self.tape.events(server, np.arange(first, last, dtype=np.int64)))
+        for number, lo, hi in group:
+            partition, due_us = self.tape.slice_partition(server, number), self.tape.slice_due_us(number)
+            yield Slice(server, number, lo, hi, partition, due_us, messages[lo - first : hi - first])
 
     def book(self, part: Slice, sent_us: int, finished_us: int, sent: int) -> None:
         """Keep one row: when the slice was due, begun and handed over, and how many of its records were taken."""
@@ -185,6 +199,12 @@ class Fleet:
 
     def _write_json(self, name: str, value: Mapping[str, Any]) -> None:
         _rename_into(self.folder / name, lambda part: part.write_text(json.dumps(value)))
+
+
+def _as_many_as(group: list[tuple[int, int, int]], events: int) -> int:
+    """How many slices hold no more than so many events; at least one."""
+    limit = group[0][1] + events
+    return max(1, sum(hi <= limit for _, _, hi in group))
 
 
 def _rename_into(path: Path, write: Callable[[Path], object]) -> None:

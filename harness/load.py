@@ -120,7 +120,8 @@ class Load:
             return False
         if code := child.returncode():
             why = f" {'; '.join(errors)}." if (errors := self._errors()) else ""
-            raise HarnessError(f"The ad servers broke off (exit {code}), so there is no load.{why} {child.last_words()}")
+            words = f"The ad servers broke off (exit {code}), so there is no load.{why}"
+            raise HarnessError(f"{words} {child.last_words()}")
         return True
 
     def _errors(self) -> list[str]:
