@@ -1,0 +1,220 @@
+"""The fold, the reading of records, the comparison of tape and log, and the certificate: the judge's own tools."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generators.disorder import PRESETS
+from generators.encode import Encoder
+from generators.profiles import steady
+from generators.sends import SENDS
+from generators.tape import Tape
+from harness import recount
+from harness.certificate import certify
+from harness.model import INDEX_BITS, MARK_SERVER, Mark, TapeSpec
+from tests.quick.tapes import specs
+from workloads.ad_impressions import oracle, records
+from workloads.ad_impressions.schema import Population
+
+EPOCH_MS = 1_763_700_000_000
+SPEC = TapeSpec(11, steady(1000, 2000), 3, 20, 3, 10, 10, PRESETS["storm"])
+MARKS = tuple(Mark(MARK_SERVER << INDEX_BITS | p, 0, p, EPOCH_MS + 90_000, "closing") for p in range(3))
+
+
+# Partition, value, key.
+Sent = tuple[int, bytes | None, bytes]
+
+
+def population_of(spec: TapeSpec) -> Population:
+    return Population(spec.seed, spec.campaigns, spec.ads_per_campaign)
+
+
+def messages_of(spec: TapeSpec) -> list[Sent]:
+    """Everything that a tape sends: partition, value, key."""
+    encoder = Encoder(population_of(spec), EPOCH_MS)
+    return [
+        (int(partition), message["value"], message["key"] or b"")
+        for block in Tape(spec).blocks()
+        for partition, message in zip(block.partition, encoder.batch(block), strict=True)
+    ]
+
+
+def log_of(spec: TapeSpec, messages: Sequence[Sent]) -> pa.Table:
+    parts = []
+    for partition in range(spec.partitions):
+        mine = [message for message in messages if message[0] == partition]
+        parts.append((partition, [value for _, value, _ in mine], [key for _, _, key in mine]))
+    return pa.table(recount.columns_of(parts, population_of(spec)))
+
+
+def counted_slowly(spec: TapeSpec, window_ms: int) -> Counter[tuple[int, int]]:
+    population = population_of(spec)
+    numbers = {name: number for number, name in enumerate(population.campaign_ids)}
+    cells: Counter[tuple[int, int]] = Counter()
+    for _, value, _ in messages_of(spec):
+        try:
+            event = json.loads((value or b"").decode())
+            campaign, time_ms = population.ad_to_campaign[event["ad_id"]], int(event["event_time"])
+        except (ValueError, KeyError):
+            continue
+        if event["event_type"] == "view":
+            cells[numbers[campaign], (time_ms - EPOCH_MS) // window_ms * window_ms] += 1
+    return cells
+
+
+@given(specs(), st.sampled_from([1, 50, 333, 10_000]))
+@settings(max_examples=40, deadline=None)
+def test_the_fold_is_what_one_gets_by_counting_json(spec, window_ms):
+    assert oracle.fold(Tape(spec).blocks(77), population_of(spec), window_ms) == counted_slowly(spec, window_ms)
+
+
+MUTATIONS = (
+    lambda value, at, byte: value[:at] + bytes([byte]) + value[at + 1 :],
+    lambda value, at, byte: value[:at] + value[at + 1 :],
+    lambda value, at, byte: value[:at] + bytes([byte]) + value[at:],
+    lambda value, at, byte: value[:at],
+    lambda value, at, byte: value + b"\0" * (at % 3),
+    lambda value, at, byte: value.replace(b'": "', b'":"'),
+    lambda value, at, byte: value.replace(b'"view"', b'"click"'),
+    lambda value, at, byte: value.replace(b'": "17', b'": 17').replace(b'", "ip', b', "ip'),
+    lambda value, at, byte: b"[" + value + b"]",
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1999), st.sampled_from(MUTATIONS), st.integers(0, 263), st.integers(0, 255))))
+@settings(max_examples=60, deadline=None)
+def test_reading_fast_is_reading_slowly(changes):
+    values = list(VALUES)
+    for place, mutate, at, byte in changes:
+        if (value := values[place]) is not None:
+            values[place] = mutate(value, min(at, max(0, len(value) - 1)), byte)
+    reader = records.reader(population_of(SPEC))
+    fast, slow = reader.read(values, KEYS).columns(), reader.read_slowly(values, KEYS).columns()
+
+    for name, column in fast.items():
+        assert column.dtype == slow[name].dtype
+        assert column.tolist() == slow[name].tolist(), name
+
+
+MESSAGES = messages_of(SPEC)
+VALUES = [value for _, value, _ in MESSAGES]
+KEYS = [key for _, _, key in MESSAGES]
+
+
+def test_records_say_what_the_tape_had_planned():
+    read = records.reader(population_of(SPEC)).read(VALUES, KEYS)
+    blocks = list(Tape(SPEC).blocks())
+    poison = np.concatenate([block.poison for block in blocks])
+    time_ms = np.concatenate([block.event_time_rel_ms for block in blocks])
+
+    assert ((read.kind == records.NO_EVENT) == (poison > 0)).all()
+    assert (read.event_time_ms[poison == 0] == time_ms[poison == 0] + EPOCH_MS).all()
+
+
+def test_an_empty_log_has_its_columns():
+    table = log_of(SPEC, [])
+
+    assert table.num_rows == 0
+    assert {"partition", "offset", "event_id", "campaign", "event_time_ms", "kind"} <= set(table.column_names)
+    assert recount.compare(Tape(SPEC), EPOCH_MS, table, []).missing.count == Tape(SPEC).total
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_true_log_has_nothing_wrong(preset):
+    spec = replace(SPEC, disorder=PRESETS[preset])
+    encoder = Encoder(population_of(spec), EPOCH_MS)
+    marks = [(mark.partition, (sent := encoder.mark(mark))["value"], sent["key"] or b"") for mark in MARKS]
+    audit = recount.compare(Tape(spec), EPOCH_MS, log_of(spec, [*messages_of(spec), *marks]), MARKS)
+
+    assert audit.planned == audit.found == Tape(spec).total + 3
+    assert [named.count for named in (audit.missing, audit.doubled, audit.foreign, audit.altered)] == [0, 0, 0, 0]
+
+
+@given(st.randoms(use_true_random=False), *(st.integers(0, 4) for _ in range(4)))
+@settings(max_examples=40, deadline=None)
+def test_the_comparison_names_exactly_what_was_done_to_the_log(chance, lost, twice, strange, changed):
+    spec = replace(SPEC, disorder=PRESETS["mobile"])
+    messages = messages_of(spec)
+    chosen = iter(random.Random(chance.random()).sample(range(len(messages)), lost + twice + changed))
+    gone, again, other = ([next(chosen) for _ in range(count)] for count in (lost, twice, changed))
+    log = [message for place, message in enumerate(messages) if place not in gone]
+    log += [messages[place] for place in again]
+    for place in other:
+        partition, value, key = messages[place]
+        assert value is not None
+        time_ms = json.loads(value)["event_time"].encode()
+        log[log.index(messages[place])] = (partition, value.replace(time_ms, b"1763700000001"), key)
+    log += [(0, messages[0][1], b"not a key")] * strange
+    audit = recount.compare(Tape(spec), EPOCH_MS, log_of(spec, log), ())
+
+    def keys(places):
+        return sorted(messages[place][2].decode() for place in places)
+
+    assert (audit.missing.count, sorted(audit.missing.examples)) == (lost, keys(gone))
+    assert (audit.doubled.count, sorted(audit.doubled.examples)) == (twice, keys(again))
+    assert (audit.altered.count, sorted(name[:12] for name in audit.altered.examples)) == (changed, keys(other))
+    assert audit.foreign.count == strange
+
+
+def test_the_id_of_a_slot_that_sent_a_copy_is_foreign():
+    tape = Tape(SPEC)
+    events = next(block for block in tape.blocks() if block.duplicate.any())
+    never_sent = (events.server << INDEX_BITS) | int(events.slot[events.duplicate][0])
+    audit = recount.compare(tape, EPOCH_MS, log_of(SPEC, [*MESSAGES, (0, VALUES[0], b"%012x" % never_sent)]), ())
+
+    assert (audit.foreign.count, audit.missing.count, audit.doubled.count) == (1, 0, 0)
+
+
+def test_a_mark_that_is_missing_or_doubled_or_changed_is_named():
+    encoder = Encoder(population_of(SPEC), EPOCH_MS)
+    first, second = (encoder.mark(mark) for mark in MARKS[:2])
+    changed = (first["value"] or b"").replace(b"view", b"click")
+    log = [(0, first["value"], first["key"] or b"")] * 2 + [(1, changed, second["key"] or b"")]
+    audit = recount.compare(Tape(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, *log]), MARKS)
+
+    assert audit.doubled.examples == ("fff000000000",)
+    assert audit.missing.examples == ("fff000000002",)
+    assert [name[:12] for name in audit.altered.examples] == ["fff000000001"]
+
+
+def books(*rows: tuple[int, int, int]) -> pa.Table:
+    """Lag in us, sent, acknowledged, per slice."""
+    columns = {name: [0] * len(rows) for name in SENDS}
+    columns["finished_us"] = [lag for lag, _, _ in rows]
+    columns["sent"] = [sent for _, sent, _ in rows]
+    columns["acked"] = [acked for _, _, acked in rows]
+    return pa.table({name: pa.array(columns[name], kind) for name, kind in SENDS.items()})
+
+
+def test_a_kept_schedule_is_certified():
+    certificate = certify(books((1000, 999, 999), (250_000, 1, 1)), 1000, 100.0)
+
+    assert certificate.valid
+    assert certificate.lag_ms == {"p50": 1.0, "p99": 1.0, "p99.9": 1.0, "max": 250.0}
+
+
+@pytest.mark.parametrize(
+    ("rows", "intended", "reason"),
+    [
+        ([(0, 900, 900)], 1000, "100 of 1,000 planned records were not sent"),
+        ([(0, 1000, 998)], 1000, "2 of 1,000 sent records were not acknowledged"),
+        ([(0, 998, 998), (101_000, 2, 2)], 1000, "101.0 ms or more after it was due"),
+        ([], 1000, "1,000 of 1,000 planned records were not sent"),
+        ([], 0, "no events"),
+    ],
+)
+def test_a_void_certificate_says_why(rows, intended, reason):
+    certificate = certify(books(*rows), intended, 100.0)
+
+    assert not certificate.valid
+    assert reason in " ".join(certificate.reasons)

@@ -1,0 +1,72 @@
+"""Laws of the cumulative rate and its inverse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generators.profiles import PROFILES, Profile, pause_and_drain, steady
+from harness.model import Segment
+from tests.quick.tapes import named_profile, segments
+
+
+@given(segments())
+def test_every_event_is_due_where_the_cumulative_rate_says(chain):
+    profile = Profile(chain)
+    n = np.arange(profile.total)
+    due_us = profile.inverse(n)
+    fastest = max(max(s.start_per_s, s.end_per_s) for s in chain)
+
+    assert (np.diff(due_us) >= 0).all()
+    assert due_us[0] >= 0
+    assert due_us[-1] < profile.duration_ms * 1000
+    # Due times are whole microseconds, so the count may be off by what comes in one, and never beyond.
+    assert (np.abs(profile.cumulative(due_us) - n) <= fastest / 1e6 + 1e-6).all()
+
+
+@given(segments(), st.lists(st.integers(0, 3_000_000), min_size=1, max_size=20))
+def test_the_first_event_at_a_moment_is_found_exactly(chain, moments):
+    profile = Profile(chain)
+    due_us = profile.inverse(np.arange(profile.total))
+
+    assert profile.first_due_at(np.array(moments)).tolist() == np.searchsorted(due_us, moments, side="left").tolist()
+
+
+@given(segments())
+def test_the_total_is_the_area(chain):
+    area = sum(s.duration_ms * (s.start_per_s + s.end_per_s) / 2000 for s in chain)
+
+    assert Profile(chain).total == int(np.ceil(area - 1e-6))
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_named_profiles_last_as_long_as_they_were_told(name):
+    profile = Profile(named_profile(name, duration_ms=12_345))
+
+    assert profile.duration_ms == 12_345
+    assert profile.total > 0
+    assert len(np.unique(profile.inverse(np.arange(profile.total)))) == profile.total
+
+
+def test_a_steady_rate_is_a_metronome():
+    profile = Profile(steady(10_000, 30_000))
+
+    assert profile.total == 300_000
+    assert profile.inverse(np.array([0, 1, 2, 299_999])).tolist() == [0, 100, 200, 29_999_900]
+
+
+def test_nothing_is_due_in_a_pause():
+    due_us = (profile := Profile(pause_and_drain(1000, 9000))).inverse(np.arange(profile.total))
+
+    assert profile.total == 6000
+    assert not ((due_us >= 3_000_000) & (due_us < 6_000_000)).any()
+    assert due_us[3000] == 6_000_000
+
+
+def test_a_ramp_down_to_nothing_ends_in_time():
+    profile = Profile((Segment(1000, 1000.0, 0.0),))
+
+    assert profile.total == 500
+    assert profile.inverse(np.array([499])) < 1_000_000
