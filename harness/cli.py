@@ -29,6 +29,7 @@ from harness.model import EngineManifest, Exit, HarnessError, RunSpec, UsageErro
 from harness.run import run as run_nine_steps
 from harness.services import children, keeper, owners
 from harness.services.redis import find_server
+from harness.settings import KEYS
 from harness.store import MissingEvidence, Store
 from harness.worlds.base import World
 from harness.worlds.fake import FakeWorld
@@ -48,7 +49,7 @@ Scenario = Annotated[str, typer.Argument(help="A shipped scenario (see --list) o
 
 def option(key: str) -> Any:
     """A flag of `run` whose help stands beside the key of the same name; without a value it is not given."""
-    return typer.Option(help=plan.KEYS[key].help, show_default=False)
+    return typer.Option(help=KEYS[key].help, show_default=False)
 
 
 def _version(wanted: bool) -> None:
@@ -99,7 +100,7 @@ def run_command(
     if listing:
         _list_scenarios(as_json)
         return
-    flags = {key: value for key, value in given.items() if key in plan.KEYS and value not in (None, [])}
+    flags = {key: value for key, value in given.items() if key in KEYS and value not in (None, [])}
     name, keys = plan.read_scenario(scenario)
     spec, engine_manifest = plan.resolve(name, keys, flags, find_manifest)
     _refuse_the_impossible(spec, engine_manifest)
@@ -189,7 +190,7 @@ def _row(place: Store) -> dict[str, str]:
     """A folder that can't be read is listed too, under that name."""
     try:
         if place.has("verdict.json"):
-            verdict = place.read_as("verdict.json", Verdict)
+            verdict: Verdict = place.read_as("verdict.json", Verdict)
             state, sentence = verdict.outcome.value, verdict.sentence
         elif place.alive():
             state, sentence = "running", ""
@@ -216,7 +217,7 @@ def tape(
 ) -> None:
     """Show what a seed and a preset will send."""
     given = dict(locals())
-    flags = {key: value for key, value in given.items() if key in plan.KEYS and value is not None}
+    flags = {key: value for key, value in given.items() if key in KEYS and value is not None}
     name, keys = plan.read_scenario(scenario)
     # A tape is only looked at here: whether its late events would be allowed is a question of the run.
     spec, _ = plan.resolve(name, {"late_dropped_max": "any", **keys}, flags, find_manifest)

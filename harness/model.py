@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 SCHEMA_VERSION = 1
@@ -36,7 +36,7 @@ class Exit:
     PASS, FAIL, USAGE, UNKNOWN, BROKEN = 0, 1, 2, 3, 4
 
 
-class Outcome(str, Enum):
+class Outcome(StrEnum):
     """The three answers a check or a run can give. One order of severity everywhere: FAIL > UNKNOWN > PASS."""
 
     PASS = "PASS"

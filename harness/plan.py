@@ -135,7 +135,8 @@ def disorder_of(value: str | Mapping[str, Any]) -> tuple[str, Disorder]:
         raise UsageError(
             wrong("disorder", preset, f"one of {', '.join(PRESETS)}, or dial=value,", nearest(str(preset), PRESETS))
         )
-    changed = replace(PRESETS[preset], **{dial: _dial(dial, given) for dial, given in dials.items()})
+    settings: dict[str, Any] = {dial: _dial(dial, given) for dial, given in dials.items()}
+    changed = replace(PRESETS[preset], **settings)
     _sound_disorder(changed)
     return preset if not dials else f"{preset}+", changed
 

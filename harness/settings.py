@@ -99,7 +99,7 @@ def _conf(value: Any) -> dict[str, str]:
     if isinstance(value, Mapping):
         pairs = [(str(key), each) for key, each in value.items()]
     else:
-        pairs = [tuple(text.partition("=")[::2]) for text in value]  # type: ignore[misc]
+        pairs = [tuple(text.partition("=")[::2]) for text in value]
     if any(not key or not isinstance(each, str | int | float) or each == "" for key, each in pairs):
         raise Wrong("k=v with a key and a value")
     return {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in pairs}

@@ -83,7 +83,7 @@ class Store:
     def alive(self) -> bool:
         """Whether the process that makes this run still lives."""
         owner = self.read_json("owner.json")
-        return abs(_started(owner["pid"]) - owner["started"]) < 1.0
+        return bool(abs(_started(owner["pid"]) - owner["started"]) < 1.0)
 
     def has(self, name: str) -> bool:
         return (self.path / name).is_file()
@@ -102,7 +102,7 @@ class Store:
     def read_as(self, name: str, kind: type[T] | Any) -> T:
         """A JSON file as the value it was written from."""
         try:
-            return msgspec.json.decode((self.path / name).read_bytes(), type=kind)  # type: ignore[no-any-return]
+            return msgspec.json.decode((self.path / name).read_bytes(), type=kind)
         except OSError:
             raise MissingEvidence(f"{self.path / name} is missing") from None
         except msgspec.DecodeError as error:

@@ -94,7 +94,8 @@ class FakeEngine:
         self._log, self._store, self._clock = log, store, clock
         self._sink, self._window_ms, self._watermark_ms = sink, window_ms, watermark_ms
         self._bad = _Misbehaviour.parse(misbehave)
-        self._running, self._frozen, self._exit_code = False, False, None
+        self._running, self._frozen = False, False
+        self._exit_code: int | None = None
         self._busy_until_ms = 0
         # What survives a crash: planned batches, the state at each commit, and the log of both.
         self._planned: dict[int, dict[int, int]] = {}

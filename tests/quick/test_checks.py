@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,7 +114,8 @@ def test_a_count_that_is_no_number_is_named():
 
 @pytest.mark.parametrize("kind", ["missing", "doubled", "foreign", "altered"])
 def test_a_log_that_differs_from_the_tape_makes_the_run_unknown_never_the_engine_guilty(kind):
-    changed = case(audit=replace(HONEST.audit, **{kind: Named(2, ("00000000002a",))}))
+    wrong: dict[str, Any] = {kind: Named(2, ("00000000002a",))}
+    changed = case(audit=replace(HONEST.audit, **wrong))
 
     found = result("log", changed)
 
