@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,7 +15,7 @@ from generators.profiles import steady
 from generators.tape import Tape
 from harness import recount
 from harness.load import Load, send_marks
-from harness.model import FaultSpec, HarnessError, KafkaAddress, Mark, RunSpec, TapeSpec
+from harness.model import INDEX_BITS, MARK_SERVER, FaultSpec, HarnessError, KafkaAddress, Mark, RunSpec, TapeSpec
 from harness.services.kafka import end_offsets
 from harness.wait import wait_until
 from workloads.ad_impressions.schema import Population
@@ -73,7 +74,7 @@ def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, 
     spec = replace(SPEC, client=client)
     load = Load(spec, kafka_address, topic, run, tmp_path)
     epoch_ms = sent(load)
-    mark = Mark(recount.INDEX_MASK | 4095 << 36, 3, 2, epoch_ms + 5, "closing")
+    mark = Mark(MARK_SERVER << INDEX_BITS | 7, 3, 2, epoch_ms + 5, "closing")
     send_marks(kafka_address, topic, [mark], POPULATION)
     certificate = load.certify()
     books = pq.read_table(run / "sends.parquet")
@@ -85,7 +86,7 @@ def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, 
         "nothing is sent early"
     )
     log = recount.read(kafka_address, topic, end_offsets(kafka_address, topic), POPULATION)
-    audit = recount.compare(Tape(TAPE), epoch_ms, recount.pa.table(log), [mark])
+    audit = recount.compare(Tape(TAPE), epoch_ms, pa.table(log), [mark])
     assert (audit.planned, audit.found) == (total + 1, total + 1)
     assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
 

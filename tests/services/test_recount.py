@@ -1,0 +1,69 @@
+"""Reading a real topic back: every record, in order, with the offset that it really has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from generators.disorder import PRESETS
+from generators.encode import Encoder
+from generators.producers import ConfluentProducer
+from generators.profiles import steady
+from generators.tape import Tape
+from harness import recount
+from harness.model import HarnessError, KafkaAddress, TapeSpec
+from harness.services.kafka import delete_records, end_offsets
+from workloads.ad_impressions.schema import Population
+
+SPEC = TapeSpec(3, steady(10_000, 3000), 3, 50, 4, 10, 10, PRESETS["storm"])
+POPULATION = Population(3, 10, 10)
+EPOCH_MS = 1_763_700_000_000
+
+
+@pytest.fixture
+def filled(kafka_address: KafkaAddress, topic: str) -> str:
+    """A topic with the whole tape in it."""
+    tape, encoder = Tape(SPEC), Encoder(POPULATION, EPOCH_MS)
+    producer = ConfluentProducer(kafka_address.bootstrap, topic, {})
+    for server in range(SPEC.servers):
+        for number, lo, hi in tape.slices(server):
+            messages = encoder.batch(tape.events(server, np.arange(lo, hi)))
+            assert producer.offer(tape.slice_partition(server, number), messages) == []
+    assert producer.finish(30) == 0
+    assert not producer.failures.count
+    return topic
+
+
+def test_the_whole_topic_comes_back_as_it_was_sent(kafka_address, filled):
+    ends = end_offsets(kafka_address, filled)
+    log = recount.read(kafka_address, filled, ends, POPULATION)
+    audit = recount.compare(Tape(SPEC), EPOCH_MS, pa.table(log), ())
+
+    assert audit.found == audit.planned == sum(ends.values()) == 30_000
+    assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
+    for partition, end in ends.items():
+        assert log["offset"][log["partition"] == partition].tolist() == list(range(end))
+
+
+def test_only_what_lies_before_the_ends_is_read(kafka_address, filled):
+    log = recount.read(kafka_address, filled, {0: 10, 2: 0}, POPULATION)
+
+    assert (log["partition"].tolist(), log["offset"].tolist()) == ([0] * 10, list(range(10)))
+
+
+def test_deleted_records_are_missing_and_the_others_keep_their_offsets(kafka_address, filled):
+    ends = end_offsets(kafka_address, filled)
+    delete_records(kafka_address, filled, {1: 7})
+    log = recount.read(kafka_address, filled, ends, POPULATION)
+
+    assert log["offset"][log["partition"] == 1].tolist() == list(range(7, ends[1]))
+    assert recount.compare(Tape(SPEC), EPOCH_MS, pa.table(log), ()).missing.count == 7
+
+
+def test_a_log_that_ends_too_early_is_named(kafka_address, filled, monkeypatch):
+    monkeypatch.setattr(recount, "STALL_S", 1.0)
+    ends = end_offsets(kafka_address, filled)
+
+    with pytest.raises(HarnessError, match=rf"partition 0 .* stalled .* at offset {ends[0]:,} of {ends[0] + 1:,}"):
+        recount.read(kafka_address, filled, {0: ends[0] + 1}, POPULATION)
