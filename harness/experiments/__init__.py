@@ -1,0 +1,1 @@
+"""Many runs or measurements with one question."""

@@ -1,0 +1,233 @@
+"""The parts of `bench`, each of which runs in a process of its own, so that CPU time and memory are its own.
+
+python -m harness.experiments.bench_parts PART ARGUMENTS.json RESULT.json
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import confluent_kafka
+import numpy as np
+
+from generators.disorder import PRESETS
+from generators.encode import Encoder
+from generators.producers import CONFLUENT_SETTINGS, ConfluentProducer, Message, Producer, PythonProducer
+from generators.profiles import steady
+from generators.tape import Tape
+from harness import recount
+from harness.model import KafkaAddress, TapeSpec
+from workloads.ad_impressions import oracle
+from workloads.ad_impressions.schema import Population
+
+PARTITIONS = 4
+SERVERS = 10
+RATE_PER_S = 1_000_000  # of the tape's own time; here it is sent as fast as it goes, 1,000 events a slice
+POPULATION = Population(1, 100, 10)
+EPOCH_MS = 1_763_700_000_000
+WINDOW_MS = 10_000
+# A paced load has little in flight; a queue of millions would measure the memory of the machine instead.
+IN_FLIGHT = 100_000
+DEADLINE_S = 120.0
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What a part is told; not every part needs all of it."""
+
+    events: int
+    bootstrap: str = ""
+    topic: str = ""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a part took."""
+
+    events: int
+    wall_s: float
+    cpu_s: float
+    peak_mib: float
+    detail: dict[str, float]
+
+    @property
+    def per_s(self) -> float:
+        return self.events / self.wall_s
+
+    @property
+    def per_cpu_s(self) -> float:
+        return self.events / self.cpu_s
+
+
+class Meter:
+    """Wall and CPU time, of this process with all its threads."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self.parts: dict[str, float] = {}
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """CPU time of this thread only, by purpose."""
+        begin = time.thread_time()
+        yield
+        self.parts[name] = self.parts.get(name, 0.0) + time.thread_time() - begin
+
+    def cost(self, events: int) -> Cost:
+        wall_s, cpu_s = time.perf_counter() - self._wall, time.process_time() - self._cpu
+        # Linux counts kibibytes, macOS bytes.
+        unit = 1024.0 if sys.platform == "darwin" else 1.0
+        peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit / 1024.0
+        return Cost(events, wall_s, cpu_s, peak_mib, {name: s * 1e6 / events for name, s in self.parts.items()})
+
+
+def tape_of(events: int) -> Tape:
+    profile = steady(RATE_PER_S, events * 1000 // RATE_PER_S)
+    return Tape(TapeSpec(1, profile, SERVERS, 10, PARTITIONS, 100, 10, PRESETS["mobile"]))
+
+
+def produce_batches(arguments: Arguments) -> Cost:
+    """Tape, bytes, slices, broker: all that a sender does but waiting for its time."""
+    return _produce(arguments, ConfluentProducer(arguments.bootstrap, arguments.topic, {}))
+
+
+def produce_with_kafka_python(arguments: Arguments) -> Cost:
+    return _produce(arguments, PythonProducer(arguments.bootstrap, arguments.topic, {}))
+
+
+def produce_one_by_one(arguments: Arguments) -> Cost:
+    """The same tape and client as in `produce_batches`, with the call that everybody knows."""
+    return _produce(arguments, OneByOne(arguments.bootstrap, arguments.topic))
+
+
+class OneByOne(ConfluentProducer):
+    """produce() for each record."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        super().__init__(bootstrap, topic, {})
+        self._single = confluent_kafka.Producer({**CONFLUENT_SETTINGS, "bootstrap.servers": bootstrap})
+
+    def offer(self, partition: int, messages: list[Message]) -> list[Message]:
+        produce, topic = self._single.produce, self._topic
+        for message in messages:
+            produce(topic, message["value"], message["key"], partition)
+        self._single.poll(0)
+        return []
+
+    def waiting(self) -> int:
+        return len(self._single)
+
+    def poll(self) -> None:
+        self._single.poll(0)
+
+    def finish(self, deadline_s: float) -> int:
+        return self._single.flush(deadline_s)
+
+
+def _produce(arguments: Arguments, producer: Producer) -> Cost:
+    tape, encoder = tape_of(arguments.events), Encoder(POPULATION, EPOCH_MS)
+    producer.await_topic(DEADLINE_S)
+    producer.offer(0, encoder.batch(tape.events(0, np.arange(100))))
+    _await_room(producer, 0)  # connected, and with an identity for its idempotence: once, however long the load is
+    meter = Meter()
+    for server, (number, lo, hi) in _slices(tape):
+        with meter.part("tape_us"):
+            events = tape.events(server, np.arange(lo, hi))
+        with meter.part("bytes_us"):
+            messages = encoder.batch(events)
+        with meter.part("client_us"):
+            rest = producer.offer(tape.slice_partition(server, number), messages)
+            _await_room(producer, IN_FLIGHT)
+        if rest:
+            raise RuntimeError(f"{len(rest)} records did not fit into the client's queue of {IN_FLIGHT:,} and more.")
+    unresolved = producer.finish(DEADLINE_S)
+    if unresolved or producer.failures.count:
+        raise RuntimeError(f"Kafka did not confirm everything: {unresolved} open, {producer.failures.sentences()}")
+    return meter.cost(tape.total)
+
+
+def _slices(tape: Tape) -> Iterator[tuple[int, tuple[int, int, int]]]:
+    """Slice by slice, all servers in turn, as the fleet sends them."""
+    for turn in zip(*(tape.slices(server) for server in range(SERVERS)), strict=True):
+        yield from enumerate(turn)
+
+
+def _await_room(producer: Producer, in_flight: int) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while producer.waiting() > in_flight:
+        producer.poll()
+        time.sleep(0.001)
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"Kafka took no record for {DEADLINE_S:g} s; {producer.waiting():,} are in flight.")
+
+
+def fold_only(arguments: Arguments) -> Cost:
+    """The fold of blocks that are there already."""
+    blocks = list(tape_of(arguments.events).blocks())
+    meter = Meter()
+    oracle.fold(blocks, POPULATION, WINDOW_MS)
+    return meter.cost(sum(map(len, blocks)))
+
+
+def fold_with_tape(arguments: Arguments) -> Cost:
+    """The tape is made while it is folded: what a run does, and what must not grow with the number of events."""
+    tape = tape_of(arguments.events)
+    meter = Meter()
+    oracle.fold(tape.blocks(), POPULATION, WINDOW_MS)
+    return meter.cost(tape.total)
+
+
+def consume_bare(arguments: Arguments) -> Cost:
+    """Reading the topic with the recount's own settings, and looking at nothing."""
+    consumer = confluent_kafka.Consumer({**recount.CONSUMER_SETTINGS, "bootstrap.servers": arguments.bootstrap})
+    meter, count = Meter(), 0
+    for partition, end in _ends(consumer, arguments.topic).items():
+        consumer.assign([confluent_kafka.TopicPartition(arguments.topic, partition, 0)])
+        read, deadline = 0, time.monotonic() + DEADLINE_S
+        while read < end and time.monotonic() < deadline:
+            read += len(consumer.consume(min(recount.CHUNK, end - read), 0.5))
+        count += read
+    cost = meter.cost(count)
+    consumer.close()
+    return cost
+
+
+def recount_log(arguments: Arguments) -> Cost:
+    consumer = confluent_kafka.Consumer({**recount.CONSUMER_SETTINGS, "bootstrap.servers": arguments.bootstrap})
+    ends = _ends(consumer, arguments.topic)
+    consumer.close()
+    meter = Meter()
+    log = recount.read(KafkaAddress(arguments.bootstrap), arguments.topic, ends, POPULATION)
+    return meter.cost(len(log["offset"]))
+
+
+def _ends(consumer: confluent_kafka.Consumer, topic: str) -> dict[int, int]:
+    places = {number: confluent_kafka.TopicPartition(topic, number) for number in range(PARTITIONS)}
+    return {number: consumer.get_watermark_offsets(place, timeout=10)[1] for number, place in places.items()}
+
+
+PARTS: dict[str, Callable[[Arguments], Cost]] = {
+    part.__name__: part
+    for part in (
+        produce_batches,
+        produce_one_by_one,
+        produce_with_kafka_python,
+        fold_only,
+        fold_with_tape,
+        consume_bare,
+        recount_log,
+    )
+}
+
+
+if __name__ == "__main__":
+    name, told, result = sys.argv[1:]
+    cost = PARTS[name](Arguments(**json.loads(Path(told).read_text())))
+    Path(result).write_text(json.dumps(asdict(cost)))
