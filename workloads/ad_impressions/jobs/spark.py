@@ -183,7 +183,7 @@ def main(config_path: str) -> int:
     session.stop()
     if failure:
         reason, _, _ = str(failure).partition("\n=== Streaming Query ===")  # then comes the plan, pages of it
-        print(f"The query failed: {reason}", file=sys.stderr)
+        print(f"The query failed: {reason.strip()}", file=sys.stderr)
     return 1 if failure else 0
 
 
