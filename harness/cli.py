@@ -20,8 +20,7 @@ import typer
 from generators import preview
 from harness import __version__, console, doctor, jvm, plan, store
 from harness.engines import fake, manifest
-
-benches = None
+from harness.experiments import bench as benches
 from harness.faults import registry
 from harness.judge import judge
 from harness.measure import measure

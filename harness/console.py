@@ -60,10 +60,10 @@ class _State:
             return f"{head} {self.detail}"
         sent, planned, done = (int(self.facts[key]) for key in ("sent", "planned", "done"))
         offered, processed = self._rates
-        return (
-            f"{head} {_bar(sent / max(1, planned))} sent {sent:,} ({offered:,.0f}/s), "
-            f"done {done:,} ({processed:,.0f}/s), backlog {max(0, sent - done):,}"
-        )
+        line = f"{head} {_bar(sent / max(1, planned))} sent {sent:,} ({offered:,.0f}/s)"
+        if done < 0:  # the engine tells no progress
+            return line
+        return f"{line}, done {done:,} ({processed:,.0f}/s), backlog {max(0, sent - done):,}"
 
     def fault(self) -> str:
         return str(self.facts.get("fault", ""))

@@ -187,11 +187,10 @@ class RunSpec:
 
     def public(self) -> dict[str, Any]:
         """The spec as saved: nothing secret in it."""
-        data = asdict(self)
-        if "@" in self.redis:
-            scheme, _, rest = self.redis.partition("://")
-            data["redis"] = f"{scheme}://***@{rest.rpartition('@')[2]}"
-        return data
+        scheme, _, rest = self.redis.partition("://")
+        login, at, place = rest.partition("?")[0].rpartition("@")
+        address = f"{scheme}://{'***' if login else ''}{at}{place}"
+        return {**asdict(self), "redis": address if self.redis else ""}
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,8 @@ class _Run:
     # 6. Heal (see _healing), close every window, and drain.
     def drain(self) -> EngineReport:
         self.screen.phase("drain", "until all of the log is done and the results stand still")
-        self._drained()
+        if self.manifest.progress or self.manifest.sink(self.spec.sink).late == "drop":
+            self._drained()  # the closing events must not make anything late
         self._finish_fault()
         newest = self.tape.event_time_bounds_rel_ms()[1] + self.epoch_ms
         window = self.spec.window_ms
@@ -299,7 +300,7 @@ class _Run:
             self.collected_ms = now_ms
 
     def _facts(self) -> dict[str, str | float | int]:
-        load, done = self.world.load_status(), self._done()
+        load, done = self.world.load_status(), self._done() if self.manifest.progress else -1
         fault = self.world.fault.report() if self.spec.fault.planned else None
         return {
             "now_ms": self.world.now_ms(),

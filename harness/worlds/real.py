@@ -21,7 +21,7 @@ from harness.model import Certificate, EngineManifest, HarnessError, KafkaAddres
 from harness.observe import Row
 from harness.services import kafka, owners, security
 from harness.services.kafka import EmbeddedKafka
-from harness.services.redis import EmbeddedRedis, claim, connect
+from harness.services.redis import EmbeddedRedis, claim, connect, external
 from harness.store import Store
 from harness.worlds.base import LoadStatus
 from workloads.ad_impressions.schema import Population
@@ -74,7 +74,7 @@ class RealWorld:
 
     def _open_redis(self) -> tuple[RedisAddress, redis.Redis]:
         if self._spec.redis:
-            address = RedisAddress(self._spec.redis, external=True)
+            address = external(self._spec.redis)
         else:
             self._embedded_redis = EmbeddedRedis(self._store.logs)
             address = self._embedded_redis.start()

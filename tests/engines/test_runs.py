@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -27,19 +28,19 @@ def start(folder, *arguments) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def told(process: subprocess.Popen[str]) -> dict:
+def told(process: subprocess.Popen[str]) -> dict[str, Any]:
     out, err = process.communicate(timeout=380)
     assert out, f"no answer, exit {process.returncode}; stderr:\n{err[-3000:]}"
-    answer = json.loads(out)
+    answer: dict[str, Any] = json.loads(out)
     assert answer["exit"] == process.returncode
     return answer
 
 
-def run(folder, *arguments) -> dict:
+def run(folder, *arguments) -> dict[str, Any]:
     return told(start(folder, *arguments))
 
 
-def check(answer, name) -> dict:
+def check(answer, name) -> Any:
     return next(each for each in answer["checks"] if each["name"] == name)
 
 

@@ -44,7 +44,7 @@ class Invents(reference.Counts):
 def main(kind: str, config: str) -> None:
     if kind == "mute":
         signal.pause()
-    reference.Counts = {"drops": Drops, "invents": Invents}[kind]
+    setattr(reference, "Counts", {"drops": Drops, "invents": Invents}[kind])  # noqa: B010  (the planted bug)
     reference.main(config)
 
 
