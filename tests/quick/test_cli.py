@@ -13,12 +13,13 @@ from harness.model import Exit, UsageError
 from harness.store import Store
 from reports import load, screen
 
-FAST = ["--engine", "fake", "--rate", "200", "--duration", "15s", "--window", "5s", "--campaigns", "5"]
+FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
 
 
 @pytest.fixture
 def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "environment", dict)  # the real one asks Java for its version
 
     def run(*arguments):
         return CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)
