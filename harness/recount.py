@@ -6,8 +6,10 @@ says only which event a record claims to be. `compare` is pure and holds the log
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,8 @@ CONSUMER_SETTINGS: Mapping[str, Any] = {
     "fetch.queue.backoff.ms": 10,
     "fetch.message.max.bytes": 4_000_000,
     "queued.max.messages.kbytes": 262_144,
+    # A fetch at the end of one partition would keep the first fetch of the next one waiting for half a second.
+    "fetch.wait.max.ms": 10,
     "group.id": "streamgauge-recount",
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
@@ -61,20 +65,31 @@ def columns_of(
 def read(address: KafkaAddress, topic: str, ends: Mapping[int, int], population: Population) -> Columns:
     """The whole topic up to the ends, as the columns of log.parquet, ordered by partition and offset."""
     consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
-    try:
+    with closing(consumer), uncollected():
         parts = [
-            (partition, *chunk)
+            (partition, offsets, parse_records(values, keys, population))
             for partition, end in sorted(ends.items())
-            for chunk in _read_partition(consumer, topic, partition, end, population)
+            for offsets, values, keys in _read_partition(consumer, topic, partition, end)
         ]
-    finally:
-        consumer.close()
     return _joined(parts, population)
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the cycle collector, which would walk over all messages again and again, and never find a cycle."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def _read_partition(
-    consumer: Consumer, topic: str, partition: int, end: int, population: Population
-) -> Iterable[tuple[NDArray[np.int64], Columns]]:
+    consumer: Consumer, topic: str, partition: int, end: int
+) -> Iterator[tuple[NDArray[np.int64], list[bytes | None], list[bytes | None]]]:
+    """Chunks of records as offsets, values and keys."""
     place = TopicPartition(topic, partition)
     first, _ = consumer.get_watermark_offsets(place, timeout=STALL_S)
     at = first
@@ -85,8 +100,7 @@ def _read_partition(
         if messages:
             at = _offset(messages[-1]) + 1
             deadline = time.monotonic() + STALL_S
-            values, keys = [m.value() for m in messages], [m.key() for m in messages]
-            yield _offsets(messages), parse_records(values, keys, population)
+            yield _offsets(messages), [m.value() for m in messages], [m.key() for m in messages]
         elif time.monotonic() > deadline:
             raise HarnessError(
                 f"Reading partition {partition} of topic {topic} back stalled for {STALL_S:.0f} s at offset {at:,} of "

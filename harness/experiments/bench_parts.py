@@ -187,16 +187,21 @@ def fold_with_tape(arguments: Arguments) -> Cost:
 def consume_bare(arguments: Arguments) -> Cost:
     """Reading the topic with the recount's own settings, and looking at nothing."""
     consumer = confluent_kafka.Consumer({**recount.CONSUMER_SETTINGS, "bootstrap.servers": arguments.bootstrap})
-    meter, count = Meter(), 0
-    for partition, end in _ends(consumer, arguments.topic).items():
-        consumer.assign([confluent_kafka.TopicPartition(arguments.topic, partition, 0)])
-        read, deadline = 0, time.monotonic() + DEADLINE_S
-        while read < end and time.monotonic() < deadline:
-            read += len(consumer.consume(min(recount.CHUNK, end - read), 0.5))
-        count += read
+    ends = _ends(consumer, arguments.topic)
+    meter = Meter()
+    with recount.uncollected():
+        count = sum(_consume(consumer, arguments.topic, partition, end) for partition, end in ends.items())
     cost = meter.cost(count)
     consumer.close()
     return cost
+
+
+def _consume(consumer: confluent_kafka.Consumer, topic: str, partition: int, end: int) -> int:
+    consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0)])
+    read, deadline = 0, time.monotonic() + DEADLINE_S
+    while read < end and time.monotonic() < deadline:
+        read += len(consumer.consume(min(recount.CHUNK, end - read), 0.5))
+    return read
 
 
 def recount_log(arguments: Arguments) -> Cost:

@@ -72,12 +72,13 @@ class RecordReader:
 
     def __init__(self, population: Population) -> None:
         self._population = population
-        names = {"user": population.user_ids, "page": population.page_ids, "ad": population.ad_ids}
-        self._ids = {part: _Ids(some) for part, some in names.items()}
         self._shape = _Shape(population)
+        names = {"user": population.user_ids, "page": population.page_ids, "ad": population.ad_ids}
+        places = self._shape.places
+        self._ids = {part: _Ids(some, places[part], self._shape.row.itemsize) for part, some in names.items()}
 
     def read(self, values: Sequence[bytes | None], keys: Sequence[bytes | None]) -> Records:
-        records = self._read_shaped([value or b"" for value in values])
+        records = self._read_shaped(values if None not in values else [value or b"" for value in values])
         records.event_id[:] = read_keys(keys)
         for row in np.flatnonzero(records.kind == NO_EVENT).tolist():
             self._read_slowly(values[row], row, records)
@@ -91,29 +92,28 @@ class RecordReader:
             self._read_slowly(value, row, records)
         return records
 
-    def _read_shaped(self, values: list[bytes]) -> Records:
+    def _read_shaped(self, values: Sequence[bytes | None]) -> Records:
         shape = self._shape
         rows = np.array(values, dtype=shape.row)
-        lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
-        parts = rows.view(shape.parts)
-        user, page, ad = (ids.look_up(parts[part]) for part, ids in self._ids.items())
+        lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))  # type: ignore[arg-type]
+        user, page, ad = (ids.look_up(rows) for ids in self._ids.values())
         kind = shape.kinds(rows)
         time_ms = shape.times(rows, kind)
         right = _same(shape.write(rows, kind, {"user": user, "page": page, "ad": ad}), rows)
         right &= (lengths == shape.lengths[kind]) & (time_ms != _NOTHING)
         event_type, ad_type = kind // len(AD_TYPES), kind % len(AD_TYPES)
-        what = np.where(event_type == VIEW, VIEW_EVENT, OTHER_EVENT)
-        return Records(
-            event_id=np.empty(len(values), dtype=np.int64),
-            campaign=_where(right, ad // self._population.ads_per_campaign, np.int32),
-            event_time_ms=_where(right, time_ms, np.int64),
-            kind=np.where(right, what, NO_EVENT).astype(np.int8),
-            ad=_where(right, ad, np.int32),
-            ad_type=_where(right, ad_type, np.int8),
-            event_type=_where(right, event_type, np.int8),
-            user=_where(right, user, np.int8),
-            page=_where(right, page, np.int8),
-        )
+        found = {
+            "event_id": np.zeros(len(values)),
+            "campaign": ad // self._population.ads_per_campaign,
+            "event_time_ms": time_ms,
+            "kind": np.where(event_type == VIEW, VIEW_EVENT, OTHER_EVENT),
+            "ad": ad,
+            "ad_type": ad_type,
+            "event_type": event_type,
+            "user": user,
+            "page": page,
+        }
+        return _where(right, found)
 
     def _read_slowly(self, value: bytes | None, row: int, into: Records) -> None:
         """An event is a JSON object that names a known ad, a known event type and a time in digits."""
@@ -157,27 +157,25 @@ def _fields(at: dict[str, int], kind: str, size: int) -> np.dtype[np.void]:
     return np.dtype({"names": list(at), "formats": [kind] * len(at), "offsets": list(at.values()), "itemsize": size})
 
 
-# The first eight characters of a uuid, and the last eight.
-_PIECES = _fields({"first": 0, "last": UUID_LENGTH - _WORD}, "<u8", UUID_LENGTH)
-
-
 class _Ids:
-    """Finds the number of a uuid by two pieces of it; whoever asks must verify the rest."""
+    """Finds the number of a uuid by its first and last eight characters; whoever asks must verify the rest."""
 
-    def __init__(self, ids: tuple[str, ...]) -> None:
+    def __init__(self, ids: tuple[str, ...], at: int, row_size: int) -> None:
         self.index = {name: number for number, name in enumerate(ids)}
-        hashes = self._hash(_names(ids))
+        self._pieces = _fields({"first": at, "last": at + UUID_LENGTH - _WORD}, "<u8", row_size)
+        rows = np.array([b" " * at + name.encode() for name in ids], dtype=f"S{row_size}")
+        hashes = self._hash(rows)
         self._order = np.argsort(hashes)
         self._hashes = hashes[self._order]
 
-    def look_up(self, names: NDArray[np.void]) -> NDArray[np.int64]:
-        """The number of each name if it is in the population at all, else any number."""
-        place = np.searchsorted(self._hashes, self._hash(names))
+    def look_up(self, rows: NDArray[np.bytes_]) -> NDArray[np.int64]:
+        """The number of each row's uuid if it is in the population at all, else any number."""
+        place = np.searchsorted(self._hashes, self._hash(rows))
         return self._order[np.minimum(place, len(self._order) - 1)]
 
-    def _hash(self, names: NDArray[np.void]) -> NDArray[np.uint64]:
-        pieces = np.ascontiguousarray(names).view(_PIECES)
-        return (pieces["first"] * np.uint64(0x9E3779B97F4A7C15)) ^ pieces["last"]  # type: ignore[no-any-return]
+    def _hash(self, rows: NDArray[np.bytes_]) -> NDArray[np.uint64]:
+        pieces = rows.view(self._pieces)
+        return np.asarray((pieces["first"] * np.uint64(0x9E3779B97F4A7C15)) ^ pieces["last"])
 
 
 class _Shape:
@@ -186,15 +184,14 @@ class _Shape:
     def __init__(self, population: Population) -> None:
         ids = {"user": population.user_ids, "page": population.page_ids, "ad": population.ad_ids}
         examples = [_example(population, ad_type, kind) for kind in EVENT_TYPES for ad_type in AD_TYPES]
-        at = [examples[0].index(some[0].encode()) for some in ids.values()]
+        self.places = {part: examples[0].index(some[0].encode()) for part, some in ids.items()}
         self.lengths = np.array([len(example) for example in examples])
         self.time_at = np.array([example.index(b"0" * _TIME_DIGITS) for example in examples])
         self.row = np.dtype(f"S{-(-int(self.lengths.max()) // _WORD) * _WORD}")
-        uuid = f"V{UUID_LENGTH}"
-        self.parts = _fields(dict(zip(ids, at, strict=True)), uuid, self.row.itemsize)
+        self._parts = _fields(self.places, f"V{UUID_LENGTH}", self.row.itemsize)
         self._examples = np.array(examples, dtype=self.row)
         self._names = {part: _names(some) for part, some in ids.items()}
-        self._discern(examples, at[-1] + UUID_LENGTH)
+        self._discern(examples, self.places["ad"] + UUID_LENGTH)
 
     def _discern(self, examples: list[bytes], after_ad: int) -> None:
         """The third letter of an ad type and the first one of an event type tell which they are."""
@@ -230,7 +227,7 @@ class _Shape:
     ) -> NDArray[np.bytes_]:
         """The records that these numbers make, with the digits of `rows`."""
         written = self._examples[kind]
-        parts = written.view(self.parts)
+        parts = written.view(self._parts)
         for part, numbers in names.items():
             parts[part] = self._names[part][numbers]
         at = _begins(rows) + self.time_at[kind]
@@ -270,8 +267,13 @@ def _decimal(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     return ((fours * np.uint64(10_000) + (fours >> np.uint64(32))) & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
-def _where(right: NDArray[np.bool_], numbers: NDArray[np.int64], kind: type[np.signedinteger[Any]]) -> NDArray[Any]:
-    return np.where(right, numbers, _NOTHING).astype(kind)
+def _where(right: NDArray[np.bool_], found: dict[str, NDArray[Any]]) -> Records:
+    """What was found, in its final types, and nothing of the records that are not of the shape."""
+    columns = {name: found[name].astype(kind) for name, kind in _DTYPES.items()}
+    wrong = np.flatnonzero(~right)
+    for name, column in columns.items():
+        column[wrong] = NO_EVENT if name == "kind" else _NOTHING
+    return Records(**columns)
 
 
 def _empty(count: int) -> Records:
