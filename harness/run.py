@@ -149,12 +149,13 @@ class _Run:
     # 5. Load, at intended times. Faults fire on predicates of progress.
     def load(self) -> None:
         self.screen.phase("fleet", f"{self.spec.tape.servers} ad servers")
-        self.world.await_fleet()
+        page = self.world.await_fleet()
         window = self.spec.window_ms
         self.epoch_ms = -(-(self.world.now_ms() + EPOCH_LEAD_MS) // window) * window
         self.store.tell("epoch", epoch_ms=self.epoch_ms)
         self.world.start_load(self.epoch_ms)
-        self.screen.phase("load", f"{self.tape.total:,} events in {self.tape.duration_ms / 1000:.0f} s")
+        watch = f", to be watched at {page}" if page else ""
+        self.screen.phase("load", f"{self.tape.total:,} events in {self.tape.duration_ms / 1000:.0f} s{watch}")
         while not self.world.load_status().finished:
             self._tick()
         self.store.tell("loaded", certificate=(certificate := self.world.certify()))

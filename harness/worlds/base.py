@@ -35,8 +35,8 @@ class World(Protocol):
     def open(self) -> None:
         """Services, topic and ad table, and a fleet on its way up."""
 
-    def await_fleet(self) -> None:
-        """Return when all ad servers are up and wait for the epoch."""
+    def await_fleet(self) -> str:
+        """Return when all ad servers are up and wait for the epoch: the address of their page, empty without one."""
 
     def send_marks(self, marks: Sequence[Mark]) -> None: ...
     def start_load(self, epoch_ms: int) -> None: ...

@@ -122,8 +122,9 @@ class RealWorld:
             raise HarnessError("Kafka was asked for before it was open.")
         return self._kafka
 
-    def await_fleet(self) -> None:
+    def await_fleet(self) -> str:
         self._running_load.wait_ready()
+        return self._running_load.web_url
 
     def send_marks(self, marks: Sequence[Mark]) -> None:
         send_marks(self._address, self._topic, marks, self._population)
