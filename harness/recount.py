@@ -26,7 +26,7 @@ from workloads.ad_impressions.schema import Population
 
 VIEW, OTHER, POISON = records.VIEW_EVENT, records.OTHER_EVENT, records.NO_EVENT
 
-CHUNK = 10_000
+CHUNK = 4000
 STALL_S = 60.0
 EXAMPLES = 20
 
@@ -96,11 +96,14 @@ def _read_partition(
     consumer.assign([TopicPartition(topic, partition, first)])
     deadline = time.monotonic() + STALL_S
     while at < end:
-        messages = _sound(consumer.consume(min(CHUNK, end - at), 0.5), topic, partition)
+        messages = consumer.consume(min(CHUNK, end - at), 0.5)
         if messages:
+            values, keys = list(map(Message.value, messages)), list(map(Message.key, messages))
+            if None in keys:  # what we send has a key, what is no record but an error has none
+                _refuse_errors(messages, topic, partition)
             at = _offset(messages[-1]) + 1
             deadline = time.monotonic() + STALL_S
-            yield _offsets(messages), [m.value() for m in messages], [m.key() for m in messages]
+            yield _offsets(messages), values, keys
         elif time.monotonic() > deadline:
             raise HarnessError(
                 f"Reading partition {partition} of topic {topic} back stalled for {STALL_S:.0f} s at offset {at:,} of "
@@ -109,11 +112,10 @@ def _read_partition(
     consumer.unassign()
 
 
-def _sound(messages: list[Message], topic: str, partition: int) -> list[Message]:
+def _refuse_errors(messages: list[Message], topic: str, partition: int) -> None:
     for message in messages:
         if error := message.error():
             raise HarnessError(f"Partition {partition} of topic {topic} can't be read back: {error.str()}.")
-    return messages
 
 
 def _offsets(messages: list[Message]) -> NDArray[np.int64]:
