@@ -32,7 +32,7 @@ from harness.settings import KEYS
 from harness.store import MissingEvidence, Store
 from harness.worlds.base import World
 from harness.worlds.fake import FakeWorld
-from harness.worlds.real import RealWorld
+from harness.worlds.real import RealWorld, claim_external
 from reports import load as reports_load
 from reports import screen
 from reports.exports import junit, machine, markdown
@@ -118,6 +118,7 @@ def _refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> No
     needs = registry.create(spec.fault, engine_manifest, engine_manifest.sink(spec.sink)).needs
     if needs:
         raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. Choose another --fault, or none.")
+    claim_external(spec)
 
 
 def _one_run(spec: RunSpec, engine_manifest: EngineManifest, out: Path) -> reports_load.Result:

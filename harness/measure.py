@@ -39,11 +39,10 @@ def measure(store: Store, verdict: Verdict) -> Measurement | None:
     certificate = certificate_of(store)
     if withheld(verdict, certificate) or certificate is None:
         return None
-    begin, ready, epoch = (next(store.history(kind), None) for kind in ("begin", "ready", "epoch"))
-    loaded, drained = (next(store.history(kind), None) for kind in ("loaded", "engine"))
-    if not (begin and ready and epoch and loaded and drained):
+    ready, loaded, drained = (next(store.history(kind), None) for kind in ("ready", "loaded", "engine"))
+    if not (ready and loaded and drained):
         return None
-    load_s = (loaded["at_ms"] - epoch["epoch_ms"]) / 1000
+    load_s = max(store.read_table("sends.parquet").column("finished_us").to_pylist()) / 1e6
     return Measurement(
         events=certificate.sent,
         offered_per_s=certificate.sent / load_s if load_s > 0 else 0.0,

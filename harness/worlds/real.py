@@ -78,9 +78,7 @@ class RealWorld:
         else:
             self._embedded_redis = EmbeddedRedis(self._store.logs)
             address = self._embedded_redis.start()
-        client = connect(address)
-        claim(client, self._spec.reset)
-        return address, client
+        return address, connect(address)
 
     def _make_engine(self, kafka_address: KafkaAddress, redis_address: RedisAddress) -> ProcessEngine:
         spec, name = self._spec, self._store.path.name
@@ -163,6 +161,15 @@ class RealWorld:
             if service:
                 service.stop()
         owners.release_folder(self._private)
+
+
+def claim_external(spec: RunSpec) -> None:
+    """Before anything is started or written: an existing database must be empty, or ours and to be emptied."""
+    if spec.redis:
+        with connect(external(spec.redis)) as client:
+            claim(client, spec.reset)
+    if spec.kafka:
+        security.external(spec.kafka, Path(spec.kafka_config) if spec.kafka_config else None)
 
 
 def _jars(ivy: str) -> tuple[str, ...]:

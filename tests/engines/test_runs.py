@@ -15,6 +15,8 @@ import pytest
 
 from harness.model import Exit
 from harness.services import owners
+from harness.services.kafka import topic_exists
+from harness.services.redis import connect
 from harness.wait import wait_until
 
 WRONG = Path(__file__).parent / "wrong"
@@ -106,6 +108,27 @@ def test_a_strangers_engine_with_a_bug_fails_under_its_right_name(tmp_path, bug,
         witness = check(answer, name)["witnesses"][0]
         assert witness["cell"].startswith("campaign ")
         assert "window" in witness["cell"]
+
+
+def test_existing_servers_are_used_and_what_is_foreign_is_left_alone(tmp_path, kafka_address, redis_address):
+    place = ["--engine", "reference", "--kafka", kafka_address.bootstrap, "--redis", redis_address.url]
+
+    answer = run(tmp_path, *SHORT, *place)
+    again = start(tmp_path, *SHORT, *place)
+    _, sentence = again.communicate(timeout=60)
+    with connect(redis_address) as client:
+        client.flushall()
+        client.set("precious", "1")
+    foreign = start(tmp_path, *SHORT, *place, "--reset")
+    _, refusal = foreign.communicate(timeout=60)
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert not topic_exists(kafka_address, f"streamgauge-{Path(answer['run']).name}")
+    assert (again.returncode, foreign.returncode) == (Exit.USAGE, Exit.USAGE)
+    assert "--reset" in sentence
+    assert "precious" in refusal
+    with connect(redis_address) as client:
+        assert client.keys() == ["precious"]
 
 
 def test_a_run_killed_in_the_middle_leaves_nothing_after_the_next_command(tmp_path):
