@@ -1,6 +1,6 @@
 """Strangers' jobs with a bug: the reference job, but ...
 
-    python wrong.py drops|invents|mute CONFIG.json
+python wrong.py drops|invents|mute CONFIG.json
 """
 
 from __future__ import annotations
