@@ -37,6 +37,15 @@ def test_no_event_lies_further_behind_than_the_reach(spec):
     assert (newest - time_ms[order]).max() <= spec.disorder.reach_ms + spec.slice_ms
 
 
+def test_two_clocks_can_be_wrong_in_opposite_ways():
+    tape = Tape(replace(SPEC, servers=60, disorder=Disorder(clock_offset_ms=1000)))
+    intended, time_ms = columns(tape, "intended_us", "event_time_rel_ms")
+    order = np.argsort(intended, kind="stable")
+    furthest = (np.maximum.accumulate(time_ms[order]) - time_ms[order]).max()
+
+    assert 1800 < furthest <= tape.spec.disorder.reach_ms
+
+
 @given(specs())
 @settings(max_examples=80, deadline=None)
 def test_event_times_keep_their_bounds(spec):

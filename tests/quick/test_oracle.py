@@ -121,6 +121,28 @@ def test_records_say_what_the_tape_had_planned():
     assert (read.event_time_ms[poison == 0] == time_ms[poison == 0] + EPOCH_MS).all()
 
 
+@pytest.mark.parametrize("byte", [b"/", b":", b"a", b" ", b"-", b"\xb0", b"\0"])
+def test_a_time_with_anything_but_digits_is_no_event(byte):
+    place = next(i for i, value in enumerate(VALUES) if value and value.count(b'": "17') == 1)
+    value = VALUES[place] or b""
+    start = value.index(b'": "17') + 4
+    spoilt = [value[: start + i] + byte + value[start + i + 1 :] for i in range(13)]
+    read = records.reader(population_of(SPEC)).read(spoilt, [KEYS[place]] * 13)
+
+    assert read.kind.tolist() == [records.NO_EVENT] * 13
+    assert read.event_time_ms.tolist() == [-1] * 13
+
+
+def test_an_event_in_the_place_of_poison_is_altered():
+    events = next(block for block in Tape(SPEC).blocks() if block.poison.any())
+    poison = b"%012x" % int(events.id[events.poison > 0][0])
+    log = [(partition, VALUES[0] if key == poison else value, key) for partition, value, key in MESSAGES]
+    audit = recount.compare(Tape(SPEC), EPOCH_MS, log_of(SPEC, log), ())
+
+    assert {name[:12] for name in audit.altered.examples} == {poison.decode()}
+    assert (audit.missing.count, audit.doubled.count, audit.foreign.count) == (0, 0, 0)
+
+
 def test_an_empty_log_has_its_columns():
     table = log_of(SPEC, [])
 

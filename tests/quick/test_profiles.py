@@ -34,6 +34,16 @@ def test_the_first_event_at_a_moment_is_found_exactly(chain, moments):
     assert profile.first_due_at(np.array(moments)).tolist() == np.searchsorted(due_us, moments, side="left").tolist()
 
 
+@pytest.mark.parametrize("rate", [3.0, 7.0, 30.0, 300.0, 700.0, 3000.0, 7000.0, 33_333.0])
+def test_rounding_never_moves_an_event_over_the_edge_of_a_slice(rate):
+    """Where an event is due on the microsecond, a float may fall on either side: both ways must agree."""
+    profile = Profile((*steady(rate, 3000), Segment(3000, rate, rate / 3), *steady(rate / 3, 3000)))
+    due_us = profile.inverse(np.arange(profile.total))
+    moments = np.unique(np.concatenate([due_us, due_us + 1, np.arange(0, 9_000_001, 1000)]))
+
+    assert (profile.first_due_at(moments) == np.searchsorted(due_us, moments, side="left")).all()
+
+
 @given(segments())
 def test_the_total_is_the_area(chain):
     area = sum(s.duration_ms * (s.start_per_s + s.end_per_s) / 2000 for s in chain)
