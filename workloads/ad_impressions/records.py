@@ -21,6 +21,9 @@ from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, UUID_LENGTH, 
 # What a record is.
 VIEW_EVENT, OTHER_EVENT, NO_EVENT = 0, 1, 2
 
+# Later than this is no time to any engine.
+YEAR_10000_MS = 253_402_300_800_000
+
 _KEY_LENGTH = 12
 _TIME_DIGITS = 13
 _WORD = 8
@@ -121,7 +124,7 @@ class RecordReader:
         ad = self._ids["ad"].index.get(_text(fields, "ad_id"), _NOTHING)
         event_type = _index(EVENT_TYPES, _text(fields, "event_type"))
         time = _text(fields, "event_time")
-        if _NOTHING in (ad, event_type) or not (time.isascii() and time.isdigit() and len(time) < 19):
+        if _NOTHING in (ad, event_type) or not (time.isascii() and time.isdigit() and int(time) < YEAR_10000_MS):
             return
         into.kind[row] = VIEW_EVENT if event_type == VIEW else OTHER_EVENT
         into.campaign[row] = ad // self._population.ads_per_campaign
@@ -297,7 +300,7 @@ def _empty(count: int) -> Records:
 
 def _json_object(value: bytes | None) -> dict[str, Any]:
     try:
-        parsed = json.loads((value or b"").decode("utf-8"))
+        parsed = json.loads((value or b"").decode("utf-8", "replace"))  # engines mend broken UTF-8 alike
     except (ValueError, RecursionError):
         return {}
     return parsed if isinstance(parsed, dict) else {}
