@@ -24,11 +24,10 @@ from generators.producers import ConfluentProducer, send_all
 from generators.sends import SENDS
 from generators.tape import Tape
 from harness.certificate import certify
-from harness.model import Certificate, HarnessError, KafkaAddress, Mark, RunSpec
+from harness.model import Certificate, HarnessError, KafkaAddress, LoadStatus, Mark, RunSpec
 from harness.services.addresses import LOOPBACK, free_ports
 from harness.services.children import Child, spawn
 from harness.wait import wait_until
-from harness.worlds.base import LoadStatus
 from workloads.ad_impressions.schema import Population
 
 ROOT = Path(__file__).resolve().parent.parent

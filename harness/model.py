@@ -214,6 +214,16 @@ class RedisAddress:
 
 
 @dataclass(frozen=True)
+class LoadStatus:
+    """How far the fleet is, in records."""
+
+    intended: int
+    sent: int
+    acknowledged: int
+    finished: bool
+
+
+@dataclass(frozen=True)
 class Progress:
     """One line of an engine's progress: all of the log below `offsets` is done and committed."""
 

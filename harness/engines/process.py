@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -78,7 +79,15 @@ class ProcessEngine:
         return self._child.returncode() if self._child else None
 
     def progress(self) -> Progress | None:
-        return self._progress.newest() if self._manifest.progress else None
+        """What the engine tells, or what its checkpoint proves: a crash loses the last lines, and without new events
+        nothing would ever replace them."""
+        if not self._manifest.progress:
+            return None
+        told = self._progress.newest()
+        proved = spark_checkpoint.newest_committed(self._checkpoint) if self._checkpoint else None
+        if proved is None or (told is not None and told.batch >= proved[0]):
+            return told
+        return Progress(time.time_ns() // 1_000_000, proved[0], 0, proved[1])
 
     def collect(self) -> None:
         if self._checkpoint:

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from harness.engines.base import Engine
 from harness.faults.base import Fault
-from harness.model import Certificate, Mark
+from harness.model import Certificate, LoadStatus, Mark
 from harness.observe import Row
-
-
-@dataclass(frozen=True)
-class LoadStatus:
-    """How far the fleet is, in records."""
-
-    intended: int
-    sent: int
-    acknowledged: int
-    finished: bool
 
 
 class World(Protocol):

@@ -16,10 +16,9 @@ from harness.certificate import SENDS, certify
 from harness.engines import fake
 from harness.engines.fake import FakeClock, FakeEngine, FakeStore
 from harness.faults import registry
-from harness.model import Certificate, Mark, RunSpec
+from harness.model import Certificate, LoadStatus, Mark, RunSpec
 from harness.observe import Row
 from harness.store import Store
-from harness.worlds.base import LoadStatus
 from workloads.ad_impressions.schema import Population
 
 CRANK_MS = 50

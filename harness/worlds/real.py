@@ -17,13 +17,21 @@ from harness.engines.config import EngineConfig
 from harness.engines.process import ProcessEngine
 from harness.faults import registry
 from harness.load import Load, send_marks
-from harness.model import Certificate, EngineManifest, HarnessError, KafkaAddress, Mark, RedisAddress, RunSpec
+from harness.model import (
+    Certificate,
+    EngineManifest,
+    HarnessError,
+    KafkaAddress,
+    LoadStatus,
+    Mark,
+    RedisAddress,
+    RunSpec,
+)
 from harness.observe import Row
 from harness.services import kafka, owners, security
 from harness.services.kafka import EmbeddedKafka
 from harness.services.redis import EmbeddedRedis, claim, connect, external
 from harness.store import Store
-from harness.worlds.base import LoadStatus
 from workloads.ad_impressions.schema import Population
 
 PAGE = 5000

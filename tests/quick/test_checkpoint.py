@@ -137,3 +137,13 @@ def test_a_batch_that_was_planned_anew_is_copied_anew(tmp_path):
     checkpoint.collect(live, copy)
 
     assert checkpoint.planned(copy, 1) == checkpoint.planned(live, 1)
+
+
+def test_the_newest_commit_proves_progress_that_no_line_tells(tmp_path):
+    assert checkpoint.newest_committed(tmp_path) is None
+
+    folder = make(tmp_path, [0, 0, 0], commits=2)
+    assert checkpoint.newest_committed(folder) == (1, {0: 20})
+
+    (folder / "offsets" / "1").write_text("v1\n{")
+    assert checkpoint.newest_committed(folder) is None

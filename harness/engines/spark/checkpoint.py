@@ -54,6 +54,15 @@ def committed(checkpoint: Path, batch: int) -> bool:
     return (checkpoint / "commits" / str(batch)).exists()
 
 
+def newest_committed(checkpoint: Path) -> tuple[int, dict[int, int]] | None:
+    """The last batch that is durably done, and up to where it went; None while there is none or it can't be read."""
+    commits = _numbers(checkpoint / "commits")
+    try:
+        return (commits[-1], _parse(checkpoint / "offsets" / str(commits[-1])).ends) if commits else None
+    except (OSError, ValueError):
+        return None
+
+
 def open_batches(checkpoint: Path) -> set[int]:
     """Planned and not committed: what a restart has to replay. At most one, by Spark's order of doing things."""
     offsets = _numbers(checkpoint / "offsets")
