@@ -53,24 +53,26 @@ class _State:
             self._before = (now_s, sent, done)
         self.facts = facts
 
-    def line(self) -> str:
-        elapsed = time.monotonic() - self.began_s
-        head = f"{elapsed:5.0f} s  {self.name:<9}"
+    def head(self) -> str:
+        return f"{time.monotonic() - self.began_s:5.0f} s  {self.name:<9}"
+
+    def counts(self) -> list[str]:
+        """How far the load and the engine are; nothing outside of these phases."""
         if self.name not in ("load", "drain") or not self.facts:
-            return f"{head} {self.detail}"
+            return []
         sent, planned, done = (int(self.facts[key]) for key in ("sent", "planned", "done"))
         offered, processed = self._rates
-        line = f"{head} {_bar(sent / max(1, planned))} sent {sent:,} ({offered:,.0f}/s)"
-        if done < 0:  # the engine tells no progress
-            return line
-        return f"{line}, done {done:,} ({processed:,.0f}/s), backlog {max(0, sent - done):,}"
+        told = [f"{_bar(sent / max(1, planned))} sent {sent:,} ({offered:,.0f}/s)"]
+        if done >= 0:  # below zero: the engine tells no progress
+            told.append(f"done {done:,} ({processed:,.0f}/s), backlog {max(0, sent - done):,}")
+        return told
 
     def fault(self) -> str:
         return str(self.facts.get("fault", ""))
 
 
 class LiveProgress:
-    """Two lines that stay in place on a terminal."""
+    """A few lines that stay in place on a terminal."""
 
     def __init__(self) -> None:
         self._state = _State()
@@ -87,9 +89,12 @@ class LiveProgress:
         self._live.stop()
 
     def _draw(self) -> Text:
-        text = Text(self._state.line(), no_wrap=True, overflow="ellipsis")
-        if self._state.fault():
-            text.append(f"\n         fault     {self._state.fault()}", style="magenta")
+        state, indent = self._state, " " * 19
+        text = Text(f"{state.head()} {state.detail}", no_wrap=True, overflow="ellipsis")
+        for line in state.counts():
+            text.append(f"\n{indent}{line}")
+        if state.fault():
+            text.append(f"\n{indent}{state.fault()}", style="magenta")
         return text
 
 
@@ -114,8 +119,9 @@ class PlainProgress:
 
     def _print(self) -> None:
         self._printed_s = time.monotonic()
-        fault = f", fault {self._state.fault()}" if self._state.fault() else ""
-        print(self._state.line().rstrip() + fault, file=sys.stderr, flush=True)
+        fault = f"fault {self._state.fault()}" if self._state.fault() else ""
+        words = self._state.counts() or [self._state.detail]
+        print(self._state.head(), ", ".join([*words, fault]).strip(", "), file=sys.stderr, flush=True)
 
 
 def show_result(lines: Sequence[str], outcome: Outcome) -> None:
