@@ -154,7 +154,7 @@ class _Run:
         self.epoch_ms = -(-(self.world.now_ms() + EPOCH_LEAD_MS) // window) * window
         self.store.tell("epoch", epoch_ms=self.epoch_ms)
         self.world.start_load(self.epoch_ms)
-        watch = f", to be watched at {page}" if page else ""
+        watch = f", page {page}" if page else ""
         self.screen.phase("load", f"{self.tape.total:,} events in {self.tape.duration_ms / 1000:.0f} s{watch}")
         while not self.world.load_status().finished:
             self._tick()
