@@ -90,6 +90,7 @@ def run_command(
     master: Annotated[str | None, option("master")] = None,
     checkpoint: Annotated[str | None, option("checkpoint")] = None,
     conf: Annotated[list[str] | None, option("conf")] = None,
+    objective_p99_ms: Annotated[str | None, option("objective_p99_ms")] = None,
     web: Annotated[bool | None, option("web")] = None,
     out: Annotated[Path, typer.Option(help="Folder in which run directories are made.")] = RUNS,
     as_json: Json = False,

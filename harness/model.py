@@ -15,11 +15,12 @@ from typing import Any
 SCHEMA_VERSION = 1
 
 # An event's id is 48 bits: 12 of the server that sends it, 36 of its index in that server's tape. The last server
-# number is kept for the harness' own marks (the opening and the closing events of a run).
+# number is kept for the harness' own marks (the opening and the closing events of a run), and the one after the
+# ordinary servers for the probes.
 INDEX_BITS = 36
 INDEX_MASK = (1 << INDEX_BITS) - 1
 MARK_SERVER = 4095
-MAX_SERVERS = 4095
+MAX_SERVERS = 4094
 
 
 class UsageError(Exception):
@@ -110,6 +111,18 @@ class TapeSpec:
     campaigns: int
     ads_per_campaign: int
     disorder: Disorder
+    probes: int = 0  # so many further campaigns get one view each ...
+    probe_every_ms: int = 10_000  # ... in this length of time, from one further server
+
+    @property
+    def all_campaigns(self) -> int:
+        """To an engine a probe campaign is one like any other: the last ones of the population."""
+        return self.campaigns + self.probes
+
+    @property
+    def senders(self) -> int:
+        """All servers; the last one sends the probes, where there are any."""
+        return self.servers + (1 if self.probes else 0)
 
 
 @dataclass(frozen=True)
@@ -174,6 +187,7 @@ class RunSpec:
     fault: FaultSpec
     client: str = "confluent"
     lag_budget_ms: float = 100.0
+    objective_p99_ms: float | None = None  # None: no speed was asked for
     trigger: str = "0 seconds"
     master: str = "local[*]"
     checkpoint: str = ""  # "": a folder of the run

@@ -86,12 +86,15 @@ def resolve(
             campaigns=values["campaigns"],
             ads_per_campaign=ADS_PER_CAMPAIGN,
             disorder=dials,
+            probes=values["probes"],
+            probe_every_ms=values["window"],
         ),
         window_ms=values["window"],
         watermark_ms=values["watermark"],
         disorder_name=preset,
         late_dropped_max=given.get("late_dropped_max", None if preset in LATE_PRESETS else 0),
         fault=fault,
+        objective_p99_ms=values.get("objective_p99_ms"),
         **{key: values[key] for key in ("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf")},
         **{key: values[key] for key in ("kafka", "kafka_config", "redis", "reset", "web")},
     )
@@ -211,7 +214,7 @@ def _sound(spec: RunSpec, claim: SinkClaim, explicit_limit: bool) -> None:
             f"leaves {max(0, room)} ms (2 s are for the road) and none may be dropped as late. "
             f"Raise --watermark to {reach + ROAD_MS}ms, turn the disorder down, or set late_dropped_max in a scenario."
         )
-    cells = spec.tape.campaigns * (sum(s.duration_ms for s in spec.tape.profile) + reach) // spec.window_ms
+    cells = spec.tape.all_campaigns * (sum(s.duration_ms for s in spec.tape.profile) + reach) // spec.window_ms
     if cells > MAX_CELLS:
         raise UsageError(
             f"campaigns = {spec.tape.campaigns:,} over windows of {spec.window_ms} ms makes about {cells:,} cells; "

@@ -136,6 +136,7 @@ KEYS: dict[str, Key] = {
     "seed": Key(_whole(0, 2**63 - 1), 1, "decides all randomness"),
     "servers": Key(_whole(1, MAX_SERVERS), 10, "ad servers that send"),
     "campaigns": Key(_whole(1, 100_000), 100, "campaigns, each with 10 ads"),
+    "probes": Key(_whole(0, 100_000), 300, "further campaigns with one view per window, for latency"),
     "partitions": Key(_whole(1, 1000), 4, "partitions of the topic"),
     "window": Key(_duration_ms, "10s", "length of a tumbling window"),
     "watermark": Key(_duration_ms, "10s", "declared lateness"),
@@ -146,6 +147,7 @@ KEYS: dict[str, Key] = {
     "lag_budget_ms": Key(
         _above_zero("a number of ms", 3_600_000), 100.0, "p99.9 of sending late that voids the certificate"
     ),
+    "objective_p99_ms": Key(_above_zero("a number of ms", 86_400_000), None, "p99 of latency that the run has to keep"),
     "trigger": Key(_text, "0 seconds", "trigger interval of the engine"),
     "master": Key(_text, "local[*]", "Spark master"),
     "checkpoint": Key(_text, "", "where the engine keeps its state"),

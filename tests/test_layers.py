@@ -21,6 +21,8 @@ LAYERS = [
         "harness.certificate",
         "harness.measure",
         "harness.measurement",
+        "harness.objective",
+        "harness.usage",
         "harness.sampler",
         "harness.latency",
         "harness.accounting",

@@ -15,6 +15,7 @@ from statistics import median
 
 from harness.measurement import Measurement
 from harness.model import Certificate, Outcome, RunSpec, Segment
+from harness.objective import headline_p99_ms
 
 
 class Held(StrEnum):
@@ -104,15 +105,9 @@ def judge_trial(
     """Held: certificate valid, counts right, steady, p99 within the objective. The first that is not is the reason."""
     if outcome is Outcome.PASS and not certificate.valid:
         return Held.LIMITED, "; ".join(certificate.reasons)
-    p99_ms = p99_of(measurement)
+    p99_ms = headline_p99_ms(measurement)
     reason = _why_not(outcome, measurement, p99_ms, objective_p99_ms)
     return (Held.NO, reason) if reason else (Held.YES, f"p99 {p99_ms:,.0f} ms")
-
-
-def p99_of(measurement: Measurement | None) -> float | None:
-    """The headline: by probes, which are exact whatever the disorder, else rank-matched."""
-    ways = [measurement.latency_by(way) for way in ("probes", "rank-matched")] if measurement else []
-    return next((each.corrected.p99 for each in ways if each and each.corrected.p99 is not None), None)
 
 
 def _why_not(outcome: Outcome, measurement: Measurement | None, p99_ms: float | None, objective_ms: float) -> str:

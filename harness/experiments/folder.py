@@ -1,0 +1,70 @@
+"""The directory of an experiment: many runs with one question. It holds what was asked, what is known so far, and the
+runs themselves, so that an experiment that was broken off goes on where it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from harness.model import SCHEMA_VERSION, UsageError
+
+T = TypeVar("T")
+FILE = "experiment.json"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """One experiment."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, base: Path, name: str) -> Folder:
+        stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+        for number in range(1, 100):
+            path = base / (f"{stamp}-{name}" + (f"-{number}" if number > 1 else ""))
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise UsageError(
+                    f"The folder {path} can't be made: {error.strerror}. Name another with --out."
+                ) from None
+            return cls(path)
+        raise UsageError(f"{base} holds a hundred experiments of this second; name another folder with --out.")
+
+    @classmethod
+    def open(cls, path: Path, kind: str) -> Folder:
+        """An experiment to go on with, refused when it is of another kind or of a newer program."""
+        folder = cls(path)
+        try:
+            head = msgspec.json.decode((path / FILE).read_bytes())
+        except FileNotFoundError:
+            raise UsageError(f"{path} is not an experiment: it has no {FILE}.") from None
+        except msgspec.DecodeError as error:
+            raise UsageError(f"{path / FILE} is torn ({error}); what it held can't be resumed.") from None
+        if head.get("schema") != SCHEMA_VERSION:
+            raise UsageError(f"{path} was written in schema {head.get('schema')}, this program reads {SCHEMA_VERSION}.")
+        if head.get("kind") != kind:
+            raise UsageError(f"{path} is a {head.get('kind')}, and a {kind} was asked for.")
+        return folder
+
+    @property
+    def runs(self) -> Path:
+        return self.path / "runs"
+
+    def save(self, kind: str, **content: Any) -> None:
+        """All that is known, whole: a kill leaves the old file or the new one."""
+        part = self.path / f".{FILE}.part"
+        value = {"schema": SCHEMA_VERSION, "kind": kind, **content}
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+        part.replace(self.path / FILE)
+
+    def load(self, key: str, kind: type[T] | Any) -> T:
+        value: T = msgspec.convert(msgspec.json.decode((self.path / FILE).read_bytes())[key], kind)
+        return value

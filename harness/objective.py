@@ -1,0 +1,37 @@
+"""Was the run as fast as it was asked to be? A question of its own, answered after the figures are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.measurement import Measurement
+from harness.model import CheckResult, Outcome, Verdict
+
+
+def with_objective(verdict: Verdict, measurement: Measurement | None, objective_p99_ms: float | None) -> Verdict:
+    """The verdict with the check `objective` at its end, if an objective was stated."""
+    if objective_p99_ms is None:
+        return verdict
+    result = check(measurement, objective_p99_ms)
+    outcome = Outcome.worst([verdict.outcome, result.outcome])
+    sentence = verdict.sentence if outcome is verdict.outcome else f"{result.word}: {result.sentence}"
+    return replace(verdict, outcome=outcome, sentence=sentence, checks=(*verdict.checks, result))
+
+
+def check(measurement: Measurement | None, objective_p99_ms: float) -> CheckResult:
+    """Where the figure had to be withheld, nobody knows: UNKNOWN."""
+    p99_ms = headline_p99_ms(measurement)
+    if p99_ms is None:
+        sentence = f"nothing says whether p99 keeps to {objective_p99_ms:,.0f} ms: there is no such figure"
+        return CheckResult("objective", Outcome.UNKNOWN, sentence, word="no speed", blame="evidence")
+    kept = p99_ms <= objective_p99_ms
+    sentence = f"p99 of latency is {p99_ms:,.0f} ms, {objective_p99_ms:,.0f} ms are allowed"
+    if kept:
+        return CheckResult("objective", Outcome.PASS, sentence)
+    return CheckResult("objective", Outcome.FAIL, sentence, word="slow", blame="engine")
+
+
+def headline_p99_ms(measurement: Measurement | None) -> float | None:
+    """By probes, which are exact whatever the disorder, else rank-matched."""
+    ways = [measurement.latency_by(way) for way in ("probes", "rank-matched")] if measurement else []
+    return next((each.corrected.p99 for each in ways if each and each.corrected.p99 is not None), None)
