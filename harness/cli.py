@@ -10,6 +10,8 @@ import json
 import platform
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,10 +23,13 @@ from generators import preview
 from harness import __version__, console, doctor, jvm, plan, store
 from harness.engines import fake, manifest
 from harness.experiments import bench as benches
+from harness.experiments import search
+from harness.experiments.folder import Folder
 from harness.faults import registry
 from harness.judge import judge
 from harness.measure import measure
-from harness.model import EngineManifest, Exit, HarnessError, RunSpec, UsageError, Verdict
+from harness.model import Certificate, EngineManifest, Exit, HarnessError, RunSpec, UsageError, Verdict
+from harness.objective import headline_p99_ms, with_objective
 from harness.run import run as run_nine_steps
 from harness.services import children, keeper, owners
 from harness.services.redis import find_server
@@ -39,6 +44,8 @@ from reports.exports import junit, machine, markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = Path("runs")
+EXPERIMENTS = Path("experiments")
+NO_CERTIFICATE = Certificate(False, ("there is no certificate",), 0, 0, 0, 0, {}, 0.0)
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -138,7 +145,10 @@ def _one_run(spec: RunSpec, engine_manifest: EngineManifest, out: Path) -> repor
 
 def _report(place: Store, verdict: Verdict) -> reports_load.Result:
     """Step nine: everything that is made from the files."""
-    place.write_json("measurement.json", measure(place, verdict))
+    measurement = measure(place, verdict)
+    place.write_json("measurement.json", measurement)
+    spec: RunSpec = place.read_as("spec.json", RunSpec)
+    place.write_json("verdict.json", with_objective(verdict, measurement, spec.objective_p99_ms))
     result = reports_load.load(place.path)
     place.write_bytes("junit.xml", junit.as_xml(result))
     place.write_bytes("summary.md", markdown.as_text(result).encode())
@@ -237,6 +247,126 @@ def bench(
         print(json.dumps({"command": "bench", "environment": environment(), "bench": msgspec.to_builtins(found)}))
     else:
         print("\n".join(benches.lines(found)))
+
+
+@app.command("search")
+def search_command(
+    scenario: Scenario = "calm",
+    *,
+    engine: Annotated[str | None, option("engine")] = None,
+    sink: Annotated[str | None, option("sink")] = None,
+    seed: Annotated[str | None, option("seed")] = None,
+    campaigns: Annotated[str | None, option("campaigns")] = None,
+    partitions: Annotated[str | None, option("partitions")] = None,
+    window: Annotated[str | None, option("window")] = None,
+    watermark: Annotated[str | None, option("watermark")] = None,
+    disorder: Annotated[str | None, option("disorder")] = None,
+    client: Annotated[str | None, option("client")] = None,
+    kafka: Annotated[str | None, option("kafka")] = None,
+    kafka_config: Annotated[str | None, option("kafka_config")] = None,
+    redis: Annotated[str | None, option("redis")] = None,
+    reset: Annotated[bool | None, option("reset")] = None,
+    master: Annotated[str | None, option("master")] = None,
+    checkpoint: Annotated[str | None, option("checkpoint")] = None,
+    conf: Annotated[list[str] | None, option("conf")] = None,
+    objective_p99_ms: Annotated[str | None, option("objective_p99_ms")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="At most 15 minutes on 2 cores; a wider interval.")] = False,
+    resume: Annotated[Path | None, typer.Option(help="The directory of a search that was broken off.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder in which experiment directories are made.")] = EXPERIMENTS,
+    as_json: Json = False,
+) -> None:
+    """The highest sustainable rate, as an interval, and latency against throughput."""
+    given = dict(locals())
+    flags = {key: value for key, value in given.items() if key in KEYS and value not in (None, [])}
+    name, keys = plan.read_scenario(scenario)
+    spec, engine_manifest = plan.resolve(name, {**keys, "fault": "none"}, flags, find_manifest)
+    _refuse_the_impossible(spec, engine_manifest)
+    settings = search.QUICK if quick else search.Settings()
+    settings = replace(settings, objective_p99_ms=spec.objective_p99_ms or settings.objective_p99_ms)
+    spec = replace(spec, objective_p99_ms=None)  # a rate that misses it has failed; the run itself has not
+    if resume:
+        place = Folder.open(resume.absolute(), "search")
+        spec, settings, trials = _stored_search(place)
+        engine_manifest = find_manifest(spec.engine)
+    else:
+        place, trials = Folder.create(out.absolute(), f"search-{spec.engine}"), []
+
+    def keep(done: list[search.Trial]) -> None:
+        place.save("search", spec=spec, settings=settings, environment=environment(), trials=done)
+
+    keep(trials)
+    console.say(f"search on {spec.engine}/{spec.sink}: objective p99 <= {settings.objective_p99_ms:,.0f} ms")
+
+    def run_trial(step: search.Step) -> search.Trial:
+        left = search.remaining_s(trials_so_far(place), settings)
+        console.say(f"{step.stage} at {step.rate_per_s:,.0f}/s; about {left / 60:.0f} minutes left")
+        began_s = time.monotonic()
+        result = _one_run(search.spec_of(spec, step, settings), engine_manifest, place.runs)
+        trial = _trial(step, result, settings, time.monotonic() - began_s)
+        console.say(f"  {trial.held}: {trial.reason}")
+        return trial
+
+    done = search.search(trials, settings, run_trial, keep)
+    found = search.answer(done)
+    if as_json:
+        print(json.dumps(_search_object(place, done, found)))
+    else:
+        print(f"{spec.engine}/{spec.sink}: {found.sentence}, objective p99 <= {settings.objective_p99_ms:,.0f} ms")
+        print(console.table([_trial_row(trial) for trial in done], TRIAL_COLUMNS))
+        print(place.path)
+    raise typer.Exit(found.outcome.exit_code)
+
+
+def trials_so_far(place: Folder) -> list[search.Trial]:
+    trials: list[search.Trial] = place.load("trials", list[search.Trial])
+    return trials
+
+
+def _stored_search(place: Folder) -> tuple[RunSpec, search.Settings, list[search.Trial]]:
+    return place.load("spec", RunSpec), place.load("settings", search.Settings), trials_so_far(place)
+
+
+def _trial(step: search.Step, result: reports_load.Result, settings: search.Settings, seconds: float) -> search.Trial:
+    certificate = result.certificate or NO_CERTIFICATE
+    measured = result.measurement
+    held, reason = search.judge_trial(result.verdict.outcome, certificate, measured, settings.objective_p99_ms)
+    latency = (measured.latency_by("probes") or measured.latency_by("rank-matched")) if measured else None
+    engine_cost = next((c for c in measured.cost if c.part == "engine"), None) if measured else None
+    return search.Trial(
+        stage=step.stage,
+        rate_per_s=step.rate_per_s,
+        held=held,
+        reason=reason,
+        run=str(result.path),
+        p50_ms=latency.corrected.p50 if latency else None,
+        p99_ms=headline_p99_ms(measured),
+        processed_per_s=measured.processed_per_s if measured else None,
+        cpu_s_per_million=engine_cost.cpu_s_per_million if engine_cost else None,
+        seconds=seconds,
+    )
+
+
+TRIAL_COLUMNS = ("stage", "events/s", "", "p50 ms", "p99 ms", "CPU-s/M")
+
+
+def _trial_row(trial: search.Trial) -> list[str]:
+    figures = (trial.p50_ms, trial.p99_ms, trial.cpu_s_per_million)
+    told = ["-" if figure is None else f"{figure:,.1f}" for figure in figures]
+    return [trial.stage.value, f"{trial.rate_per_s:,.0f}", trial.held.value, *told]
+
+
+def _search_object(place: Folder, trials: list[search.Trial], found: search.Answer) -> dict[str, Any]:
+    return {
+        "command": "search",
+        "verdict": found.outcome.value,
+        "exit": found.outcome.exit_code,
+        "sentence": found.sentence,
+        "experiment": str(place.path),
+        "held_per_s": found.held_per_s,
+        "failed_per_s": found.failed_per_s,
+        "limited": found.limited,
+        "trials": msgspec.to_builtins(trials),
+    }
 
 
 @app.command()

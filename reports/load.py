@@ -25,7 +25,7 @@ class Result:
 
     @property
     def withheld(self) -> str:
-        return withheld(self.verdict, self.certificate)
+        return "" if self.measurement else withheld(self.verdict, self.certificate)
 
 
 def load(path: Path) -> Result:
