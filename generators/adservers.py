@@ -79,7 +79,7 @@ class Tape(LoadTestShape):
     """Holds the whole fleet, and ends it with the tape."""
 
     def tick(self) -> tuple[int, float] | None:
-        servers = FLEET.config.tape.servers
+        servers = FLEET.config.tape.senders
         return None if FLEET.ended else (servers, servers)
 
 

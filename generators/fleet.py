@@ -88,7 +88,7 @@ class Fleet:
         self.clock: Clock | None = None
         self.sent = 0
         self._encoder: Encoder | None = None
-        self._population = Population(config.tape.seed, config.tape.campaigns, config.tape.ads_per_campaign)
+        self._population = Population(config.tape.seed, config.tape.all_campaigns, config.tape.ads_per_campaign)
         self._joined = self._left = 0
         self._books = {name: array("q") for name in SENDS if name != "acked"}
         self._errors: list[str] = []
@@ -99,7 +99,7 @@ class Fleet:
         """A new server gets its number. The last one makes the fleet ready."""
         number = self._joined
         self._joined += 1
-        if self._joined == self.config.tape.servers:
+        if self._joined == self.config.tape.senders:
             self.producer.await_topic(self.config.metadata_deadline_s)
             self._write_json(READY, {"servers": self._joined, "at_ms": time.time_ns() // 1_000_000})
         return number
@@ -124,7 +124,7 @@ class Fleet:
     @property
     def ended(self) -> bool:
         """Every server has sent its last slice."""
-        return self._left == self.config.tape.servers
+        return self._left == self.config.tape.senders
 
     # Slices.
 

@@ -47,7 +47,7 @@ class Preview:
 def preview(spec: TapeSpec, window_ms: int, watermark_ms: int) -> Preview:
     """One pass over the tape."""
     tape = Tape(spec)
-    population = Population(spec.seed, spec.campaigns, spec.ads_per_campaign)
+    population = Population(spec.seed, spec.all_campaigns, spec.ads_per_campaign)
     histogram = np.zeros(len(BARS_MS) + 1, dtype=np.int64)
     duplicates = poison = behind = 0
     for block in tape.blocks():
@@ -75,7 +75,7 @@ def preview(spec: TapeSpec, window_ms: int, watermark_ms: int) -> Preview:
 
 def _first(tape: Tape) -> Iterator[str]:
     """One event each of the first servers; times count from the epoch."""
-    for server in range(min(FIRST, tape.spec.servers, tape.total)):
+    for server in range(min(FIRST, tape.spec.servers, tape.profile.total)):
         events = tape.events(server, np.zeros(1, dtype=np.int64))
         due = f"due {int(events.intended_us[0]) / 1000:8.3f} ms"
         time = f"event time {int(events.event_time_rel_ms[0]):+6d} ms"

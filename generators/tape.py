@@ -1,8 +1,9 @@
 """The sealed plan of all events: a pure function of (spec, server, slot). Never stored: any part is made when needed.
 
-Server s sends the events s, s + servers, s + 2 * servers, ... of the profile, each in its own slot. Slots are sent in
-slices: all slots of a server whose intended time lies in one stretch of `slice_ms`, into one partition, when the
-stretch is over, so that no event is ever sent before its intended time.
+Server s sends the events s, s + servers, s + 2 * servers, ... of the profile, each in its own slot; one further server
+sends the probes (generators/probes.py), where there are any. Slots are sent in slices: all slots of a server whose
+intended time lies in one stretch of `slice_ms`, into one partition, when the stretch is over, so that no event is ever
+sent before its intended time.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from generators.disorder import ServerDisorder
-from generators.draws import Ints, Lane
+from generators.draws import Draws, Ints, Lane, below
+from generators.probes import ProbeSchedule
 from generators.profiles import Profile
-from harness.model import INDEX_BITS, TapeSpec
-from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, PAGES, USERS
+from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
+from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, PAGES, USERS, VIEW
 
 # Small enough for a block's columns to stay in the cache, large enough for numpy's overhead to vanish.
 BLOCK = 1 << 15
@@ -73,13 +75,16 @@ class Tape:
     def __init__(self, spec: TapeSpec) -> None:
         self.spec = spec
         self.profile = Profile(spec.profile)
-        self.total = self.profile.total
+        self.probes = ProbeSchedule(spec.seed, spec.probes, spec.probe_every_ms, self.profile.duration_ms)
+        self.total = self.profile.total + self.probes.total
         self._slice_us = spec.slice_ms * 1000
         self._ads = spec.campaigns * spec.ads_per_campaign
         self._servers: dict[int, tuple[ServerDisorder, Lane]] = {}
 
     def server_total(self, server: int) -> int:
-        return max(0, -(-(self.total - server) // self.spec.servers))
+        if self._probing(server):
+            return self.probes.total
+        return max(0, -(-(self.profile.total - server) // self.spec.servers))
 
     def events(self, server: int, slots: Ints) -> Events:
         disorder, content = self._server(server)
@@ -88,9 +93,12 @@ class Tape:
         intended_us = _after_silence(due_us, disorder.silence_us)
         origin_due_us = self._due_us(server, origin) if copy.any() else due_us
         draws = content.at(origin)
-        ad = ((draws >> np.uint64(32)) * np.uint64(self._ads)) >> np.uint64(32)
         rest = ((draws & np.uint64(0xFFFFFFFF)) * np.uint64(_AUDIENCE * len(EVENT_TYPES))) >> np.uint64(32)
         event_type, rest = _take(rest.astype(np.uint32), _AUDIENCE)
+        if self._probing(server):
+            ad, event_type = self._ads_of_probes(slots, draws), np.full_like(event_type, VIEW)
+        else:
+            ad = below(draws, self._ads)
         ad_type, rest = _take(rest, USERS * PAGES)
         user, page = _take(rest, PAGES)
         return Events(
@@ -111,7 +119,7 @@ class Tape:
 
     @cached_property
     def slice_count(self) -> int:
-        last = [self._last_intended_us(server) for server in range(min(self.spec.servers, self.total))]
+        last = [self._last_intended_us(server) for server in range(self.spec.senders) if self.server_total(server)]
         return max(last, default=-1) // self._slice_us + 1
 
     @cached_property
@@ -141,10 +149,22 @@ class Tape:
 
     def blocks(self, size: int = BLOCK) -> Iterator[Events]:
         """All slots, server by server. Memory stays that of one block."""
-        for server in range(self.spec.servers):
+        for server in range(self.spec.senders):
             total = self.server_total(server)
             for lo in range(0, total, size):
                 yield self.events(server, np.arange(lo, min(lo + size, total), dtype=np.int64))
+
+    def places(self, ids: Ints) -> Ints:
+        """Where events stand in the whole tape: those of the profile in its order, then the probes."""
+        server, index = ids >> INDEX_BITS, ids & INDEX_MASK
+        probing = server == self.spec.servers
+        return np.where(probing, self.profile.total + index, index * self.spec.servers + server)
+
+    def id_at(self, place: int) -> int:
+        """The id of the event at one place."""
+        if place >= self.profile.total:
+            return self.spec.servers << INDEX_BITS | place - self.profile.total
+        return place % self.spec.servers << INDEX_BITS | place // self.spec.servers
 
     def event_time_bounds_rel_ms(self) -> tuple[int, int]:
         """No event's time lies outside [first, last]."""
@@ -156,20 +176,38 @@ class Tape:
 
     def digest(self) -> str:
         """Names the tape: equal digests, equal tapes, whatever made them."""
-        seal = hashlib.blake2b(json.dumps(asdict(self.spec), sort_keys=True).encode(), digest_size=16)
+        seal = hashlib.blake2b(json.dumps(self._sealed_spec(), sort_keys=True).encode(), digest_size=16)
         for block in self.blocks(BLOCK):
             for column in block.columns():
                 seal.update(column.astype(column.dtype.newbyteorder("<"), copy=False).tobytes())
         return seal.hexdigest()
 
+    def _sealed_spec(self) -> dict[str, object]:
+        """A tape without probes has the digest that it had before there were any."""
+        spec = asdict(self.spec)
+        return spec if self.spec.probes else {k: v for k, v in spec.items() if not k.startswith("probe")}
+
+    def _probing(self, server: int) -> bool:
+        return server == self.spec.servers
+
     def _server(self, server: int) -> tuple[ServerDisorder, Lane]:
         if server not in self._servers:
             spec = self.spec
-            disorder = ServerDisorder(spec.disorder, spec.seed, server, spec.servers)
+            dials = spec.disorder
+            if self._probing(server):  # one event a cell and the same load throughout: that is what makes a probe
+                dials = replace(dials, duplicate_share=0.0, poison_share=0.0, silent_servers=0)
+            disorder = ServerDisorder(dials, spec.seed, server, spec.servers)
             self._servers[server] = disorder, Lane.of(spec.seed, server, "content")
         return self._servers[server]
 
+    def _ads_of_probes(self, slots: Ints, draws: Draws) -> Ints:
+        """Any ad of the probe's own campaign."""
+        ads = self.spec.ads_per_campaign
+        return self._ads + self.probes.campaign(slots) * ads + below(draws, ads)
+
     def _due_us(self, server: int, slots: Ints) -> Ints:
+        if self._probing(server):
+            return self.probes.due_us(slots)
         return self.profile.inverse(slots * self.spec.servers + server)
 
     def _last_intended_us(self, server: int) -> int:
@@ -179,6 +217,8 @@ class Tape:
     def _first_slots(self, server: int, slices: Ints) -> Ints:
         """The first slot of a server that is intended at or after the beginning of each slice."""
         begin_us = _before_silence(slices * self._slice_us, self._server(server)[0].silence_us)
+        if self._probing(server):
+            return self.probes.first_due_at(begin_us)
         slots = -(-(self.profile.first_due_at(begin_us) - server) // self.spec.servers)
         return np.clip(slots, 0, self.server_total(server))
 

@@ -83,7 +83,7 @@ def assemble(store: Store) -> Case:
     marks = tuple(msgspec.convert(m, Mark) for entry in store.history("marks") for m in entry["marks"])
     log = store.read_table("log.parquet")
     tape = Tape(spec.tape)
-    population = Population(spec.tape.seed, spec.tape.campaigns, spec.tape.ads_per_campaign)
+    population = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign)
     real = _real_events(log)
     counted = _column(log, "kind")[_is_real(log)] == recount.VIEW
     permitted = lateness.permitted(real, spec.window_ms, spec.watermark_ms)[counted]

@@ -67,7 +67,7 @@ class Load:
         wait_until(
             lambda: self._is_there(READY),
             deadline_s=READY_DEADLINE_S,
-            what=f"{self._spec.tape.servers} ad servers to be up and to know topic {self._topic}",
+            what=f"{self._spec.tape.senders} ad servers to be up and to know topic {self._topic}",
             state=self._running.last_words,
             every_s=0.02,
         )
@@ -90,6 +90,11 @@ class Load:
         table = pq.read_table(books) if books.exists() else pa.schema(list(SENDS.items())).empty_table()
         pq.write_table(table, self._run / SENDS_FILE, compression="zstd")
         return certify(table, Tape(self._spec.tape).total, self._spec.lag_budget_ms)
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process to which all of its cost belongs; None before the start."""
+        return self._child.pid if self._child else None
 
     def stop(self) -> None:
         """SIGTERM lets Locust flush and close its books."""

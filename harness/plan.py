@@ -35,6 +35,8 @@ SLICE_MS = 20
 ROAD_MS = 2000
 # More cells than this, and the ledger is no longer something one process should hold.
 MAX_CELLS = 20_000_000
+# More probes than this, and they are no probes but a load.
+MAX_PROBES_PER_S = 10_000
 REMOTE_MASTERS = ("spark://", "yarn", "k8s://")
 
 
@@ -217,8 +219,14 @@ def _sound(spec: RunSpec, claim: SinkClaim, explicit_limit: bool) -> None:
     cells = spec.tape.all_campaigns * (sum(s.duration_ms for s in spec.tape.profile) + reach) // spec.window_ms
     if cells > MAX_CELLS:
         raise UsageError(
-            f"campaigns = {spec.tape.campaigns:,} over windows of {spec.window_ms} ms makes about {cells:,} cells; "
-            f"up to {MAX_CELLS:,} can be judged. Lower campaigns or duration, or lengthen the window."
+            f"campaigns = {spec.tape.campaigns:,} and probes = {spec.tape.probes:,} over windows of "
+            f"{spec.window_ms} ms make about {cells:,} cells; up to {MAX_CELLS:,} can be judged. "
+            "Lower campaigns or duration, or lengthen the window."
+        )
+    if (probes_per_s := spec.tape.probes * 1000 / spec.window_ms) > MAX_PROBES_PER_S:
+        raise UsageError(
+            f"probes = {spec.tape.probes:,} in each window of {spec.window_ms} ms are {probes_per_s:,.0f} records a "
+            f"second; up to {MAX_PROBES_PER_S:,} are no load of their own. Lower probes or lengthen the window."
         )
     if spec.kafka_config and not spec.kafka:
         raise UsageError(

@@ -159,13 +159,13 @@ class _Audit:
         self._altered = np.zeros(len(self._ids), dtype=np.bool_)
 
     def result(self) -> LogAudit:
-        # Records seen less records planned, for each event of the tape in the order of the profile.
+        # Records seen less records planned, for each event of the tape in its own order.
         balance = np.zeros(self._tape.total, dtype=np.int16)
         missing_marks, doubled_marks = self._audit_marks()
         for server in self._servers_seen():
             self._audit_server(server, balance)
         for block in self._tape.blocks():
-            np.subtract.at(balance, _places(block.id.astype(np.int64), self._tape), 1)
+            np.subtract.at(balance, self._tape.places(block.id.astype(np.int64)), 1)
         lost, twice = np.flatnonzero(balance < 0), np.flatnonzero(balance > 0)
         missing = [*missing_marks, *map(self._id_at, lost[:EXAMPLES])]
         doubled = [*doubled_marks, *map(self._id_at, twice[:EXAMPLES])]
@@ -180,7 +180,7 @@ class _Audit:
 
     def _servers_seen(self) -> list[int]:
         servers = np.unique(self._ids[self._ids >= 0] >> INDEX_BITS)
-        return [int(server) for server in servers if server < self._tape.spec.servers]
+        return [int(server) for server in servers if server < self._tape.spec.senders]
 
     def _audit_server(self, server: int, balance: NDArray[np.int16]) -> None:
         """Draw the server's events anew by the indices that the log names, and look whether they are the same."""
@@ -196,7 +196,7 @@ class _Audit:
         planned = self._tape.events(server, index)
         own = ~planned.duplicate  # a slot that sends a copy has no event of its own: nobody sent that id
         self._ours[rows] = own
-        np.add.at(balance, _places(self._ids[rows[own]], self._tape), 1)
+        np.add.at(balance, self._tape.places(self._ids[rows[own]]), 1)
         real = planned.poison == 0
         time_ms = planned.event_time_rel_ms + self._epoch_ms
         expected = {"event_time_ms": time_ms, **{name: getattr(planned, name) for name in _CONTENT}}
@@ -222,8 +222,7 @@ class _Audit:
         return np.asarray(np.logical_and.reduce([self._log[name][rows] == value for name, value in expected.items()]))
 
     def _id_at(self, place: np.intp) -> str:
-        server, index = int(place) % self._tape.spec.servers, int(place) // self._tape.spec.servers
-        return _text(server << INDEX_BITS | index)
+        return _text(self._tape.id_at(int(place)))
 
     def _places_of(self, wrong: NDArray[np.bool_]) -> Named:
         rows = np.flatnonzero(wrong)
@@ -236,11 +235,6 @@ class _Audit:
 
 # Columns of the log that must be as planned, beside the time.
 _CONTENT = ("ad", "ad_type", "event_type", "user", "page")
-
-
-def _places(ids: NDArray[np.int64], tape: Tape) -> NDArray[np.int64]:
-    """Where events stand in the order of the profile."""
-    return (ids & INDEX_MASK) * tape.spec.servers + (ids >> INDEX_BITS)
 
 
 def _text(event_id: int) -> str:

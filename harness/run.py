@@ -72,7 +72,7 @@ class _Run:
     def __init__(self, spec: RunSpec, manifest: EngineManifest, world: World, store: Store, screen: Screen) -> None:
         self.spec, self.manifest, self.world, self.store, self.screen = spec, manifest, world, store, screen
         self.tape = Tape(spec.tape)
-        self.population = Population(spec.tape.seed, spec.tape.campaigns, spec.tape.ads_per_campaign)
+        self.population = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign)
         self.epoch_ms = 0
         self.collected_ms = 0
         self.restarts = 0
@@ -94,7 +94,7 @@ class _Run:
     def resolve(self, environment: Mapping[str, Any]) -> None:
         self.store.write_json("spec.json", self.spec.public())
         self.store.write_json("environment.json", environment)
-        self.store.tell("begin", scenario=self.spec.scenario, engine=self.spec.engine, seed=self.spec.tape.seed)
+        self._tell("begin", scenario=self.spec.scenario, engine=self.spec.engine, seed=self.spec.tape.seed)
 
     # 2. Seal the tape and the plan: all randomness is spent here.
     def seal(self) -> None:
@@ -123,10 +123,11 @@ class _Run:
         self.world.open()
         try:
             self.start_engine()
-            self.load()
-            return self.drain()
+            with self._accounting():
+                self.load()
+                return self.drain()
         except EngineGone as gone:
-            self.store.tell("gone", state=gone.report.state, detail=gone.report.detail)
+            self._tell("gone", state=gone.report.state, detail=gone.report.detail)
             self._abandon()
             return gone.report
 
@@ -144,22 +145,22 @@ class _Run:
             self.manifest.ready_s,
             lambda: f"{self._count_of(cell)} of {len(opening)} opening events are counted in window {cell.window_ms}",
         )
-        self.store.tell("ready", after_ms=self.world.now_ms() - started_ms)
+        self._tell("ready", after_ms=self.world.now_ms() - started_ms)
 
     # 5. Load, at intended times. Faults fire on predicates of progress.
     def load(self) -> None:
-        self.screen.phase("fleet", f"{self.spec.tape.servers} ad servers")
+        self.screen.phase("fleet", f"{self.spec.tape.senders} ad servers")
         page = self.world.await_fleet()
         window = self.spec.window_ms
         self.epoch_ms = -(-(self.world.now_ms() + EPOCH_LEAD_MS) // window) * window
-        self.store.tell("epoch", epoch_ms=self.epoch_ms)
+        self._tell("epoch", epoch_ms=self.epoch_ms)
         self.world.start_load(self.epoch_ms)
         watch = f", page {page}" if page else ""
         self.screen.phase("load", f"{self.tape.total:,} events in {self.tape.duration_ms / 1000:.0f} s{watch}")
         while not self.world.load_status().finished:
             self._tick()
-        self.store.tell("loaded", certificate=(certificate := self.world.certify()))
-        self.store.tell("certificate", certificate=certificate)
+        self._tell("loaded", certificate=(certificate := self.world.certify()))
+        self._tell("certificate", certificate=certificate)
 
     # 6. Heal (see _healing), close every window, and drain.
     def drain(self) -> EngineReport:
@@ -180,7 +181,7 @@ class _Run:
     def read(self, report: EngineReport) -> None:
         self.screen.phase("read", "all results and the whole log")
         self._collect(force=True)
-        self.store.tell("engine", report=report, notes=self.world.engine.notes())
+        self._tell("engine", report=report, notes=self.world.engine.notes())
         rows = self.world.results()
         names = ("key", "field", "value", "kind")
         self.store.write_table("observed.parquet", {n: [r[i] for r in rows] for i, n in enumerate(names)})
@@ -193,10 +194,23 @@ class _Run:
         self.screen.phase("judge")
         verdict = judge(self.store)
         self.store.write_json("verdict.json", verdict)
-        self.store.tell("verdict", outcome=verdict.outcome.value)
+        self._tell("verdict", outcome=verdict.outcome.value)
         return verdict
 
     # Helpers of the steps.
+
+    def _tell(self, kind: str, **facts: object) -> None:
+        """By the clock of the world, so that all times of a run can be compared."""
+        self.store.tell(kind, at_ms=self.world.now_ms(), **facts)
+
+    @contextmanager
+    def _accounting(self) -> Iterator[None]:
+        """What the load and the drain cost, however they end."""
+        self.world.start_accounting()
+        try:
+            yield
+        finally:
+            self.world.stop_accounting()
 
     @contextmanager
     def _healing(self) -> Iterator[None]:
@@ -205,15 +219,15 @@ class _Run:
             yield
         finally:
             self.world.fault.heal()
-            self.store.tell("fault", report=self.world.fault.report())
+            self._tell("fault", report=self.world.fault.report())
 
     def _abandon(self) -> None:
         """The engine is gone for good: stop loading and keep what there is to judge."""
         if not list(self.store.history("epoch")):
             window = self.spec.window_ms
-            self.store.tell("epoch", epoch_ms=self.world.now_ms() // window * window)
+            self._tell("epoch", epoch_ms=self.world.now_ms() // window * window)
         if not list(self.store.history("certificate")):
-            self.store.tell("certificate", certificate=self.world.certify())
+            self._tell("certificate", certificate=self.world.certify())
 
     def _marks(self, kind: str, time_ms: int, first: int) -> tuple[Mark, ...]:
         """One event of ours per partition, all into the same cell."""
@@ -221,7 +235,7 @@ class _Run:
         return tuple(Mark(server | (first + p), 0, p, time_ms, kind) for p in range(self.spec.tape.partitions))
 
     def _send(self, marks: Sequence[Mark]) -> None:
-        self.store.tell("marks", marks=marks)
+        self._tell("marks", marks=marks)
         self.world.send_marks(marks)
 
     def _count_of(self, cell: Cell) -> int:

@@ -36,7 +36,7 @@ class FakeWorld:
     def __init__(self, spec: RunSpec, store: Store) -> None:
         self._spec, self._store = spec, store
         self._tape = Tape(spec.tape)
-        self._population = Population(spec.tape.seed, spec.tape.campaigns, spec.tape.ads_per_campaign)
+        self._population = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign)
         self._clock = FakeClock()
         self._redis = FakeStore()
         self._records: list[list[_Record]] = [[] for _ in range(spec.tape.partitions)]
@@ -91,7 +91,7 @@ class FakeWorld:
             due_us = self._tape.slice_due_us(self._next_slice)
             if self._epoch_ms + due_us // 1000 > self._clock.now_ms:
                 return
-            for server in range(self._spec.tape.servers):
+            for server in range(self._spec.tape.senders):
                 self._send_slice(server, self._next_slice, due_us)
             self._next_slice += 1
 
@@ -128,6 +128,11 @@ class FakeWorld:
         table = {name: [row[i] for row in self._sends] for i, name in enumerate(names)}
         self._store.write_table("sends.parquet", table)
         return certify(self._store.read_table("sends.parquet"), self._tape.total, self._spec.lag_budget_ms)
+
+    def start_accounting(self) -> None:
+        """There is no process that could use anything."""
+
+    def stop_accounting(self) -> None: ...
 
     def end_offsets(self) -> Mapping[int, int]:
         return {partition: len(records) for partition, records in enumerate(self._records)}

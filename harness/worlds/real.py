@@ -13,6 +13,7 @@ from typing import Any
 import redis
 
 from harness import jvm, observe, recount
+from harness.accounting import Accounting
 from harness.engines.config import EngineConfig
 from harness.engines.process import ProcessEngine
 from harness.faults import registry
@@ -42,7 +43,7 @@ class RealWorld:
 
     def __init__(self, spec: RunSpec, manifest: EngineManifest, store: Store) -> None:
         self._spec, self._manifest, self._store = spec, manifest, store
-        self._population = Population(spec.tape.seed, spec.tape.campaigns, spec.tape.ads_per_campaign)
+        self._population = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign)
         self._topic = f"streamgauge-{store.path.name}"
         self._private = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-")))
         self._embedded_kafka: EmbeddedKafka | None = None
@@ -50,6 +51,7 @@ class RealWorld:
         self._kafka: KafkaAddress | None = None
         self._load: Load | None = None
         self._engine: ProcessEngine | None = None
+        self._accounting: Accounting | None = None
         self.fault = registry.create(spec.fault, manifest, manifest.sink(spec.sink))
 
     @property
@@ -143,6 +145,22 @@ class RealWorld:
 
     def certify(self) -> Certificate:
         return self._running_load.certify()
+
+    def start_accounting(self) -> None:
+        self._accounting = Accounting(self._roots, self.engine.checkpoint, self._store)
+        self._accounting.start()
+
+    def stop_accounting(self) -> None:
+        if self._accounting:
+            self._accounting.stop()
+            self._accounting = None
+
+    def _roots(self) -> Mapping[str, int]:
+        """The parts that are processes of ours, each with the child from which it all comes."""
+        services = {"kafka": self._embedded_kafka, "redis": self._embedded_redis}
+        pids = {part: service.child.pid for part, service in services.items() if service}
+        children = {"engine": self.engine.pid, "generator": self._running_load.pid}
+        return pids | {part: pid for part, pid in children.items() if pid}
 
     def end_offsets(self) -> Mapping[int, int]:
         return kafka.end_offsets(self._address, self._topic)

@@ -56,6 +56,8 @@ def specs(disorder: st.SearchStrategy[Disorder] | None = None) -> st.SearchStrat
         campaigns=st.integers(1, 12),
         ads_per_campaign=st.integers(1, 5),
         disorder=disorder or disorders(),
+        probes=st.sampled_from([0, 1, 7]),
+        probe_every_ms=st.integers(1, 400),
     )
 
 

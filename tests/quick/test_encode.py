@@ -40,7 +40,7 @@ def slowly(events: Events, population: Population) -> list[dict[str, bytes | Non
 @given(specs())
 @settings(max_examples=40, deadline=None)
 def test_whole_blocks_are_written_as_the_reference_writes_each_event(spec):
-    population = Population(spec.seed, spec.campaigns, spec.ads_per_campaign)
+    population = Population(spec.seed, spec.all_campaigns, spec.ads_per_campaign)
     encoder = Encoder(population, EPOCH_MS)
     for block in Tape(spec).blocks(200):
         assert encoder.batch(block) == slowly(block, population)

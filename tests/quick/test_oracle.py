@@ -27,7 +27,7 @@ from workloads.ad_impressions import oracle, records
 from workloads.ad_impressions.schema import Population
 
 EPOCH_MS = 1_763_700_000_000
-SPEC = TapeSpec(11, steady(1000, 2000), 3, 20, 3, 10, 10, PRESETS["storm"])
+SPEC = TapeSpec(11, steady(1000, 2000), 3, 20, 3, 10, 10, PRESETS["storm"], probes=4, probe_every_ms=200)
 MARKS = tuple(Mark(MARK_SERVER << INDEX_BITS | p, 0, p, EPOCH_MS + 90_000, "closing") for p in range(3))
 
 
@@ -36,7 +36,7 @@ Sent = tuple[int, bytes | None, bytes]
 
 
 def population_of(spec: TapeSpec) -> Population:
-    return Population(spec.seed, spec.campaigns, spec.ads_per_campaign)
+    return Population(spec.seed, spec.all_campaigns, spec.ads_per_campaign)
 
 
 def messages_of(spec: TapeSpec) -> list[Sent]:

@@ -30,6 +30,7 @@ def test_the_defaults_are_the_run_that_the_readme_promises():
     assert sum(s.duration_ms for s in spec.tape.profile) == 30_000
     assert spec.tape.profile[0].start_per_s == 10_000
     assert (spec.disorder_name, spec.late_dropped_max) == ("mobile", 0)
+    assert (spec.tape.probes, spec.tape.probe_every_ms) == (300, 10_000)
 
 
 def test_a_flag_wins_over_the_scenario_and_reads_the_same_texts():
@@ -75,6 +76,8 @@ def test_engines_without_crash_points_are_killed_at_half_of_the_events():
         ({"master": "mesos://x"}, ["master = 'mesos://x'", "spark://"]),
         ({"master": "yarn"}, ["--kafka, --redis, --checkpoint"]),
         ({"campaigns": 100_000, "window": "1ms"}, ["cells"]),
+        ({"probes": -1}, ["probes = -1", "from 0"]),
+        ({"window": "10ms"}, ["probes = 300", "30,000 records a second", "Lower probes"]),
     ],
 )
 def test_mistakes_name_key_value_what_is_allowed_and_the_nearest(given, parts):

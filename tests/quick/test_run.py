@@ -21,6 +21,7 @@ SMALL = {
     "duration": "15s",
     "window": "5s",
     "campaigns": 5,
+    "probes": 10,
     "servers": 2,
     "disorder": "none",
 }

@@ -14,6 +14,7 @@ from generators.profiles import steady
 from generators.tape import Events, Tape
 from harness.model import INDEX_BITS, TapeSpec
 from tests.quick.tapes import specs
+from workloads.ad_impressions.schema import VIEW
 
 SPEC = TapeSpec(42, steady(2000, 3000), 4, 20, 4, 10, 10, PRESETS["storm"])
 
@@ -27,7 +28,7 @@ def whole(tape: Tape, server: int) -> Events:
 def test_events_are_the_same_whatever_way_they_are_asked_for(spec, size, random):
     tape = Tape(spec)
     blocks = list(tape.blocks(size))
-    server = random.randrange(spec.servers)
+    server = random.randrange(spec.senders)
     slots = [random.randrange(total) for _ in range(9)] if (total := tape.server_total(server)) else []
     asked = Tape(spec).events(server, np.array(slots, dtype=np.int64))
     mine = [block for block in blocks if block.server == server]
@@ -42,7 +43,7 @@ def test_events_are_the_same_whatever_way_they_are_asked_for(spec, size, random)
 @settings(max_examples=60, deadline=None)
 def test_slices_hold_every_slot_once_and_none_before_it_is_intended(spec):
     tape = Tape(spec)
-    for server in range(spec.servers):
+    for server in range(spec.senders):
         events = whole(tape, server)
         number = events.intended_us // (spec.slice_ms * 1000)
         planned = list(tape.slices(server))
@@ -64,7 +65,60 @@ def test_servers_share_the_profile_without_a_rest(spec):
     tape = Tape(replace(spec, disorder=PRESETS["none"]))
     due = np.concatenate([whole(tape, server).intended_us for server in range(spec.servers)])
 
-    assert np.sort(due).tolist() == tape.profile.inverse(np.arange(tape.total)).tolist()
+    assert np.sort(due).tolist() == tape.profile.inverse(np.arange(tape.profile.total)).tolist()
+
+
+@given(specs())
+@settings(max_examples=60, deadline=None)
+def test_every_event_has_a_place_of_its_own(spec):
+    tape = Tape(spec)
+    slots = [np.arange(tape.server_total(server)) | server << INDEX_BITS for server in range(spec.senders)]
+    ids = np.concatenate(slots)
+    places = tape.places(ids)
+
+    assert sorted(places.tolist()) == list(range(tape.total))
+    assert [tape.id_at(place) for place in places.tolist()] == ids.tolist()
+
+
+@given(specs())
+@settings(max_examples=60, deadline=None)
+def test_each_probe_campaign_is_due_once_in_each_length_and_no_other_server_draws_it(spec):
+    tape = Tape(replace(spec, probes=5))
+    probes = whole(tape, spec.servers)
+    due_us = tape.probes.due_us(probes.slot)
+    campaign = probes.ad // spec.ads_per_campaign
+    length, every_us = due_us // (spec.probe_every_ms * 1000), spec.probe_every_ms * 1000
+
+    assert len(probes) == tape.total - tape.profile.total == tape.profile.duration_ms * 5 // spec.probe_every_ms
+    assert (due_us * 5 // every_us == probes.slot).all(), "one in each equal stretch"
+    assert (due_us < tape.profile.duration_ms * 1000).all()
+    assert len({*zip(length.tolist(), campaign.tolist(), strict=True)}) == len(probes)
+    assert set(campaign.tolist()) <= set(range(spec.campaigns, spec.campaigns + 5))
+    assert (probes.event_type == VIEW).all()
+    assert not probes.duplicate.any()
+    assert not probes.poison.any()
+    for server in range(spec.servers):
+        assert (whole(tape, server).ad // spec.ads_per_campaign < spec.campaigns).all()
+
+
+def test_probes_meet_every_moment_and_partition():
+    tape = Tape(replace(SPEC, profile=steady(10, 60_000), probes=300, disorder=PRESETS["mobile"]))
+    probes = whole(tape, SPEC.servers)
+    within_us = tape.probes.due_us(probes.slot) % 33_333
+
+    assert len(probes) == 6 * 300
+    assert (np.abs(np.bincount(probes.partition) - 450) < 120).all()
+    assert (np.abs(np.histogram(within_us, bins=4)[0] - 450) < 120).all()
+    assert probes.event_time_rel_ms.tolist() != (probes.intended_us // 1000).tolist(), "disorder applies to them too"
+
+
+def test_probes_change_nothing_of_what_the_other_servers_send():
+    names = ("id", "intended_us", "event_time_rel_ms", "ad", "event_type", "partition", "poison")
+    with_probes, without = Tape(replace(SPEC, probes=50)), Tape(SPEC)
+
+    for server in range(SPEC.servers):
+        one, other = whole(with_probes, server), whole(without, server)
+        assert all((getattr(one, name) == getattr(other, name)).all() for name in names)
 
 
 def test_the_digest_names_the_tape_and_never_changes():
@@ -81,6 +135,7 @@ def test_the_digest_names_the_tape_and_never_changes():
         {"slice_ms": 30},
         {"partitions": 3},
         {"campaigns": 11},
+        {"probes": 1},
         {"disorder": PRESETS["late"]},
     ],
 )
