@@ -154,6 +154,7 @@ class _Run:
         window = self.spec.window_ms
         self.epoch_ms = -(-(self.world.now_ms() + EPOCH_LEAD_MS) // window) * window
         self._tell("epoch", epoch_ms=self.epoch_ms)
+        self.world.start_observing()
         self.world.start_load(self.epoch_ms)
         watch = f", page {page}" if page else ""
         self.screen.phase("load", f"{self.tape.total:,} events in {self.tape.duration_ms / 1000:.0f} s{watch}")
@@ -180,6 +181,9 @@ class _Run:
     # 7. Read all results, orphans included, and the whole log. Save before judging.
     def read(self, report: EngineReport) -> None:
         self.screen.phase("read", "all results and the whole log")
+        if (sampled := self.world.stop_observing()) is not None:
+            self.store.write_table("samples.parquet", sampled.columns)
+            self.store.tell("observer", report=sampled.looks)
         self._collect(force=True)
         self._tell("engine", report=report, notes=self.world.engine.notes())
         rows = self.world.results()

@@ -65,9 +65,11 @@ class FakeStore:
     """Redis as far as a sink sees it: hashes of texts."""
 
     hashes: dict[str, dict[str, str]] = field(default_factory=dict)
+    writes: int = 0  # says whether there is anything new to look at
 
     def set(self, key: str, name: str, value: str) -> None:
         self.hashes.setdefault(key, {})[name] = value
+        self.writes += 1
 
     def get(self, key: str, name: str) -> str | None:
         return self.hashes.get(key, {}).get(name)

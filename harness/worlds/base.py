@@ -9,6 +9,7 @@ from harness.engines.base import Engine
 from harness.faults.base import Fault
 from harness.model import Certificate, LoadStatus, Mark
 from harness.observe import Row
+from harness.sampler import Sampled
 
 
 class World(Protocol):
@@ -32,6 +33,12 @@ class World(Protocol):
     def load_status(self) -> LoadStatus: ...
     def certify(self) -> Certificate:
         """Write sends.parquet, and say whether the fleet kept its schedule."""
+
+    def start_observing(self) -> None:
+        """From now on look at the results, again and again."""
+
+    def stop_observing(self) -> Sampled | None:
+        """After one last look: what was seen. None: nobody looked."""
 
     def end_offsets(self) -> Mapping[int, int]: ...
     def snapshot(self) -> object:

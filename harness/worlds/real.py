@@ -29,6 +29,7 @@ from harness.model import (
     RunSpec,
 )
 from harness.observe import Row
+from harness.sampler import RedisObserver, Sampled
 from harness.services import kafka, owners, security
 from harness.services.kafka import EmbeddedKafka
 from harness.services.redis import EmbeddedRedis, claim, connect, external
@@ -51,6 +52,7 @@ class RealWorld:
         self._kafka: KafkaAddress | None = None
         self._load: Load | None = None
         self._engine: ProcessEngine | None = None
+        self._observer: RedisObserver | None = None
         self._accounting: Accounting | None = None
         self.fault = registry.create(spec.fault, manifest, manifest.sink(spec.sink))
 
@@ -162,6 +164,14 @@ class RealWorld:
         children = {"engine": self.engine.pid, "generator": self._running_load.pid}
         return pids | {part: pid for part, pid in children.items() if pid}
 
+    def start_observing(self) -> None:
+        self._observer = RedisObserver(self._redis, self._population.campaign_ids, self._spec.tape)
+        self._observer.start()
+
+    def stop_observing(self) -> Sampled | None:
+        observer, self._observer = self._observer, None
+        return observer.stop() if observer else None
+
     def end_offsets(self) -> Mapping[int, int]:
         return kafka.end_offsets(self._address, self._topic)
 
@@ -176,6 +186,7 @@ class RealWorld:
 
     def close(self) -> None:
         """Each part by itself: one that can't be stopped in order must not keep the others alive."""
+        self.stop_observing()
         if self._load:
             self._load.stop()
         if self._engine:

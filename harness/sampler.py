@@ -1,0 +1,260 @@
+"""Looks at the results while a run goes on, where any reader would see them, and keeps what changed and when.
+
+The core is pure: successive looks in, rows of changes out. The thread around it asks Redis with one prepared request
+for all campaigns and compares the answer as bytes, so that a look at results that stand still costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from array import array
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import hiredis
+import numpy as np
+import redis
+from numpy.typing import NDArray
+
+from generators.draws import Lane
+from harness.model import TapeSpec
+
+LOOK_EVERY_S = 0.05
+# A look may take this share of its period; slower ones come less often, and leave Redis to the engine.
+BUSY_SHARE = 1 / 3
+MOST_CAMPAIGNS = 500
+REPLY_TIMEOUT_S = 5.0
+_RECENT_LOOKS = 20
+_RECEIVE_BYTES = 1 << 18
+_INT64_END = 1 << 63
+
+
+@dataclass(frozen=True)
+class Looks:
+    """How the results were looked at."""
+
+    scans: int
+    period_ms: float  # the median
+    period_p99_ms: float
+    period_max_ms: float
+    campaigns: int
+    cells_sampled_share: float
+    garbage: int  # values that were no count
+    errors: int
+    first_error: str
+    cpu_s: float
+    wall_s: float
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What changed, as the columns of samples.parquet, and how it was looked at."""
+
+    columns: Mapping[str, NDArray[Any]]
+    looks: Looks
+
+
+def sampled_campaigns(tape: TapeSpec) -> tuple[int, ...]:
+    """All campaigns where they are few; else the probes, and a seeded sample of the others."""
+    if tape.all_campaigns <= MOST_CAMPAIGNS:
+        return tuple(range(tape.all_campaigns))
+    probes = range(tape.campaigns, tape.all_campaigns)[:MOST_CAMPAIGNS]
+    order = np.argsort(Lane.of(tape.seed, "sampled campaigns").at(np.arange(tape.campaigns)), kind="stable")
+    return tuple(sorted([*order[: MOST_CAMPAIGNS - len(probes)].tolist(), *probes]))
+
+
+class Recorder:
+    """Turns looks into changes. A count that vanished has become 0; a value that is no number changes nothing."""
+
+    def __init__(self, campaigns: Sequence[int]) -> None:
+        self._campaigns = campaigns
+        self._replies: list[object] = [[] for _ in campaigns]
+        self._texts: list[dict[Any, Any]] = [{} for _ in campaigns]
+        self._counts: list[dict[int, int]] = [{} for _ in campaigns]
+        self._looks_us = array("q")
+        self._rows = {name: array("q") for name in ("at_us", "campaign", "window_ms", "count")}
+        self._garbage = 0
+        self._errors: list[str] = []
+
+    def look(self, at_us: int, replies: Sequence[object]) -> None:
+        """One look: for each campaign its hash as Redis gives it, [field, value, ...]; anything else is no hash."""
+        self._looks_us.append(at_us)
+        for place, reply in enumerate(replies):
+            if reply == self._replies[place]:
+                continue
+            if isinstance(reply, list):
+                self._replies[place] = reply
+                self._changed(at_us, place, dict(zip(reply[::2], reply[1::2], strict=True)))
+            else:
+                self._garbage += 1
+
+    def unchanged(self, at_us: int) -> None:
+        """One look that saw just what the one before had seen."""
+        self._looks_us.append(at_us)
+
+    def failed(self, error: Exception) -> None:
+        """A look that saw nothing."""
+        self._errors.append(f"{type(error).__name__}: {error}")
+
+    def sampled(self, all_campaigns: int, cpu_s: float) -> Sampled:
+        looks_us = np.array(self._looks_us, dtype=np.int64)
+        periods_ms = np.diff(looks_us) / 1000 if len(looks_us) > 1 else np.zeros(1)
+        middle_ms, high_ms, most_ms = np.quantile(periods_ms, [0.5, 0.99, 1.0])
+        looks = Looks(
+            scans=len(looks_us),
+            period_ms=float(middle_ms),
+            period_p99_ms=float(high_ms),
+            period_max_ms=float(most_ms),
+            campaigns=len(self._campaigns),
+            cells_sampled_share=len(self._campaigns) / all_campaigns,
+            garbage=self._garbage,
+            errors=len(self._errors),
+            first_error=self._errors[0] if self._errors else "",
+            cpu_s=cpu_s,
+            wall_s=float(periods_ms.sum()) / 1000,
+        )
+        columns = {name: np.array(column, dtype=np.int64) for name, column in self._rows.items()}
+        return Sampled({**columns, "campaign": columns["campaign"].astype(np.int32)}, looks)
+
+    def _changed(self, at_us: int, place: int, new: dict[Any, Any]) -> None:
+        old, self._texts[place] = self._texts[place], new
+        for field in old.keys() - new.keys():
+            if (window_ms := _whole(field)) is not None and window_ms in self._counts[place]:
+                self._keep(at_us, place, window_ms, 0)
+        for field, text in new.items():
+            if old.get(field) == text:
+                continue
+            window_ms, count = _whole(field), _whole(text)
+            if window_ms is None or count is None:
+                self._garbage += 1
+            else:
+                self._keep(at_us, place, window_ms, count)
+
+    def _keep(self, at_us: int, place: int, window_ms: int, count: int) -> None:
+        if self._counts[place].get(window_ms) == count:
+            return
+        self._counts[place][window_ms] = count
+        row = (at_us, self._campaigns[place], window_ms, count)
+        for column, value in zip(self._rows.values(), row, strict=True):
+            column.append(value)
+
+
+def _whole(text: bytes | str) -> int | None:
+    try:
+        number = int(text)
+    except ValueError:
+        return None
+    return number if -_INT64_END <= number < _INT64_END else None
+
+
+class Pace:
+    """The time from one look to the next: the wished one, or longer while looks take too much of it."""
+
+    def __init__(self) -> None:
+        self._took_s: deque[float] = deque(maxlen=_RECENT_LOOKS)
+
+    def period_s(self, took_s: float) -> float:
+        """The middle of the last looks decides: a single slow one is a hiccup of the machine."""
+        self._took_s.append(took_s)
+        return max(LOOK_EVERY_S, median(self._took_s) / BUSY_SHARE)
+
+
+class RedisObserver:
+    """A thread that looks at the sampled campaigns from `start` until `stop`. What fails is noted, and tried again."""
+
+    def __init__(self, client: redis.Redis, names: Sequence[str], tape: TapeSpec) -> None:
+        self._client, self._all_campaigns = client, tape.all_campaigns
+        campaigns = sampled_campaigns(tape)
+        self._recorder, self._pace = Recorder(campaigns), Pace()
+        token = uuid.uuid4().hex
+        commands = [*(("HGETALL", names[campaign]) for campaign in campaigns), ("PING", token)]
+        self._request = b"".join(_packed(command) for command in commands)
+        # The last reply is known in advance: when the answer ends with it, the answer is whole.
+        self._end = f"${len(token)}\r\n{token}\r\n".encode()
+        self._expected = len(campaigns)
+        self._answer = b""
+        self._connection: redis.Connection | None = None
+        self._stopped = threading.Event()
+        self._cpu_s = 0.0
+        self._thread = threading.Thread(target=self._work, name="observer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> Sampled:
+        """After one last look."""
+        self._stopped.set()
+        self._thread.join(3 * REPLY_TIMEOUT_S)
+        return self._recorder.sampled(self._all_campaigns, self._cpu_s)
+
+    def _work(self) -> None:
+        begun_cpu_s, due_s = time.thread_time(), time.monotonic()
+        while True:
+            last, began_s = self._stopped.is_set(), time.monotonic()
+            try:
+                self._look()
+            except (redis.RedisError, OSError, hiredis.HiredisError) as error:
+                self._recorder.failed(error)
+                self._disconnect()
+            self._cpu_s = time.thread_time() - begun_cpu_s
+            if last:
+                break
+            now_s = time.monotonic()
+            due_s = max(due_s + self._pace.period_s(now_s - began_s), now_s)
+            self._stopped.wait(due_s - now_s)
+        self._disconnect()
+
+    def _look(self) -> None:
+        answer = self._ask()
+        at_us = time.time_ns() // 1000
+        if answer == self._answer:
+            self._recorder.unchanged(at_us)
+            return
+        reader = hiredis.Reader()
+        reader.feed(answer)
+        self._recorder.look(at_us, [reader.gets() for _ in range(self._expected)])
+        self._answer = answer
+
+    def _ask(self) -> bytes:
+        if self._connection is None:
+            self._connection = _connected(self._client)
+        connection = self._connection
+        connection.send_packed_command([self._request], check_health=False)  # type: ignore[no-untyped-call]
+        # The answer is read past redis-py, which would make a call of its own for each of hundreds of replies.
+        plug = connection._get_socket()
+        parts: list[bytes] = []
+        tail = b""
+        while not tail.endswith(self._end):
+            part = plug.recv(_RECEIVE_BYTES) if plug else b""
+            if not part:
+                raise ConnectionError("Redis closed the observer's connection")
+            parts.append(part)
+            tail = tail[-len(self._end) :] + part if len(part) < len(self._end) else part
+        return b"".join(parts)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.disconnect()  # type: ignore[no-untyped-call]
+            self._connection = None
+
+
+def _connected(client: redis.Redis) -> redis.Connection:
+    """A connection like those of the client, TLS and password included, in the older protocol with its flat hashes."""
+    pool = client.connection_pool
+    settings = {**pool.connection_kwargs, "protocol": 2, "socket_timeout": REPLY_TIMEOUT_S}
+    connection: redis.Connection = pool.connection_class(**settings)
+    connection.connect()  # type: ignore[no-untyped-call]
+    return connection
+
+
+def _packed(command: Sequence[str]) -> bytes:
+    parts = [f"*{len(command)}\r\n".encode()]
+    for word in command:
+        octets = word.encode()
+        parts.append(b"$%d\r\n%b\r\n" % (len(octets), octets))
+    return b"".join(parts)

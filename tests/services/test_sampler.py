@@ -1,0 +1,99 @@
+"""The observer on a real Redis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness.model import Disorder, Segment, TapeSpec
+from harness.sampler import RedisObserver
+from harness.services.redis import EmbeddedRedis, connect
+from harness.wait import wait_until
+
+TAPE = TapeSpec(1, (Segment(1000, 10.0, 10.0),), 1, 20, 2, campaigns=3, ads_per_campaign=1, disorder=Disorder())
+NAMES = ["first", "second", "third"]
+
+
+def looks(observer: RedisObserver) -> int:
+    return len(observer._recorder._looks_us)
+
+
+def some_looks(observer: RedisObserver, more: int = 2) -> None:
+    wanted = looks(observer) + more
+    wait_until(lambda: looks(observer) >= wanted, deadline_s=20, what=f"{more} more looks", every_s=0.01)
+
+
+@pytest.fixture
+def client(redis_address):
+    with connect(redis_address) as client:
+        yield client
+
+
+def test_changes_are_seen_in_their_order_whatever_stands_beside_them(client):
+    observer = RedisObserver(client, NAMES, TAPE)
+    client.hset("first", "0", "1")
+    client.set("third", "no hash at all")
+    observer.start()
+    some_looks(observer)
+    client.hset("first", mapping={"0": "2", "10000": "7", "word": "1"})
+    client.hset("second", "0", "\u20ac")
+    some_looks(observer)
+    client.delete("first")
+    sampled = observer.stop()
+
+    seen = [(int(c), int(w), int(n)) for _, c, w, n in zip(*sampled.columns.values(), strict=True)]
+    assert seen[:1] == [(0, 0, 1)]
+    assert sorted(seen[1:3]) == [(0, 0, 2), (0, 10_000, 7)]
+    assert sorted(seen[3:]) == [(0, 0, 0), (0, 10_000, 0)], "the last look comes after stop"
+    assert sampled.looks.garbage >= 3
+    assert sampled.looks.errors == 0
+    assert (sampled.columns["at_us"][1:] >= sampled.columns["at_us"][:-1]).all()
+
+
+def test_an_answer_of_many_parts_is_one_look(client):
+    tape = replace(TAPE, campaigns=400)
+    names = [f"campaign-{number}" for number in range(400)]
+    for name in names:
+        client.hset(name, mapping={str(window * 10_000): window + 1 for window in range(60)})
+    observer = RedisObserver(client, names, tape)
+    observer.start()
+    some_looks(observer)
+    sampled = observer.stop()
+
+    assert len(sampled.columns["count"]) == 400 * 60
+    assert sampled.looks.errors == 0
+
+
+def test_redis_may_be_gone_for_a_moment(tmp_path):
+    server = EmbeddedRedis(tmp_path)
+    client = connect(server.start())
+    try:
+        client.hset("first", "0", "1")
+        observer = RedisObserver(client, NAMES, TAPE)
+        observer.start()
+        some_looks(observer)
+        client.client_kill_filter(_type="normal", skipme=True)
+        some_looks(observer)
+        client.hset("first", "0", "2")
+        sampled = observer.stop()
+    finally:
+        client.close()
+        server.stop()
+
+    assert sampled.columns["count"].tolist() == [1, 2]
+    assert sampled.looks.errors >= 1
+    assert sampled.looks.first_error
+
+
+def test_without_redis_there_is_nothing_to_see_and_a_reason(tmp_path):
+    server = EmbeddedRedis(tmp_path)
+    client = connect(server.start())
+    observer = RedisObserver(client, NAMES, TAPE)
+    server.stop()
+    observer.start()
+    sampled = observer.stop()
+    client.close()
+
+    assert sampled.looks.scans == 0
+    assert "ConnectionError" in sampled.looks.first_error
