@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.measure import Measurement, certificate_of, withheld
+from harness.measure import certificate_of, withheld
+from harness.measurement import Measurement
 from harness.model import Certificate, RunSpec, Verdict
 from harness.store import Store
 

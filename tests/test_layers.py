@@ -26,6 +26,8 @@ LAYERS = [
         "harness.sampler",
         "harness.latency",
         "harness.accounting",
+        "harness.hotspot",
+        "harness.processed",
         "harness.cost",
         "harness.stats",
         "harness.steady",

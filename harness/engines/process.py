@@ -65,6 +65,16 @@ class ProcessEngine:
     def manifest(self) -> EngineManifest:
         return self._manifest
 
+    @property
+    def pid(self) -> int | None:
+        """Of the newest start; None before the first."""
+        return self._child.pid if self._child else None
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """Where the engine keeps its state, if that is on this machine."""
+        return _local_folder(self._config.checkpoint)
+
     def start(self) -> None:
         self._starts += 1
         name = f"engine-{self._starts}"

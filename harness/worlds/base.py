@@ -9,7 +9,6 @@ from harness.engines.base import Engine
 from harness.faults.base import Fault
 from harness.model import Certificate, LoadStatus, Mark
 from harness.observe import Row
-from harness.sampler import Sampled
 
 
 class World(Protocol):
@@ -34,12 +33,10 @@ class World(Protocol):
     def certify(self) -> Certificate:
         """Write sends.parquet, and say whether the fleet kept its schedule."""
 
-    def start_observing(self) -> None:
-        """From now on look at the results, again and again."""
+    def start_accounting(self) -> None:
+        """From now on until `stop_accounting` count what each part uses: resources.parquet and state.parquet."""
 
-    def stop_observing(self) -> Sampled | None:
-        """After one last look: what was seen. None: nobody looked."""
-
+    def stop_accounting(self) -> None: ...
     def end_offsets(self) -> Mapping[int, int]: ...
     def snapshot(self) -> object:
         """The results as something that can be compared."""

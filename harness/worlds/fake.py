@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from generators.encode import Encoder
@@ -19,7 +19,6 @@ from harness.engines.fake import FakeClock, FakeEngine, FakeStore
 from harness.faults import registry
 from harness.model import Certificate, LoadStatus, Mark, RunSpec
 from harness.observe import Row
-from harness.sampler import Recorder, Sampled, sampled_campaigns
 from harness.store import Store
 from workloads.ad_impressions.schema import Population
 
@@ -47,8 +46,7 @@ class FakeWorld:
         self._next_slice = 0
         self._sent = 0
         self._epoch_ms: int | None = None
-        self._recorder: Recorder | None = None
-        self._writes_seen = -1
+        self._newest_batch = -1
         self.engine = FakeEngine(
             self._engine_log,
             self._redis,
@@ -72,9 +70,19 @@ class FakeWorld:
             if self._clock.now_ms % fake.BATCH_MS == 0:
                 self._hand_over()
             self.engine.crank()
-            self._look()
+            self._write_progress()
         if (reached := self.engine.reached()) and reached.point == "c4":
             time.sleep(0.002)  # the fault's hunter is a real thread: give it a moment
+
+    def _write_progress(self) -> None:
+        """As a real engine does: a line for each committed batch."""
+        newest = self.engine.progress()
+        if newest is None or newest.batch == self._newest_batch:
+            return
+        self._newest_batch = newest.batch
+        line = {"at": newest.at_ms, "batch": newest.batch, "rows": newest.rows, "offsets": newest.offsets}
+        with (self._store.path / "progress.jsonl").open("ab") as file:
+            file.write(msgspec.json.encode({**line, "watermark_ms": newest.watermark_ms}) + b"\n")
 
     def open(self) -> None:
         self._encoder = Encoder(self._population, 0)
@@ -108,8 +116,7 @@ class FakeWorld:
         self._append(self._tape.slice_partition(server, number), self._encoder.batch(events))
         count = high - low
         self._sent += count
-        sent_us = (self._clock.now_ms - (self._epoch_ms or 0)) * 1000
-        self._sends.append((server, number, low, high, due_us, sent_us, sent_us, count, count))
+        self._sends.append((server, number, low, high, due_us, due_us, due_us, count, count))
 
     def _append(self, partition: int, messages: Sequence[Mapping[str, bytes | None]]) -> None:
         self._records[partition] += [_Record(message["key"] or b"", message["value"]) for message in messages]
@@ -139,27 +146,6 @@ class FakeWorld:
         """There is no process that could use anything."""
 
     def stop_accounting(self) -> None: ...
-
-    def start_observing(self) -> None:
-        self._recorder = Recorder(sampled_campaigns(self._spec.tape))
-        self._look()
-
-    def stop_observing(self) -> Sampled | None:
-        recorder, self._recorder = self._recorder, None
-        return recorder.sampled(self._spec.tape.all_campaigns, 0.0) if recorder else None
-
-    def _look(self) -> None:
-        """What the observer's thread does in the real world."""
-        at_us = self._clock.now_ms * 1000
-        if self._recorder is None:
-            return
-        if self._redis.writes == self._writes_seen:
-            self._recorder.unchanged(at_us)
-            return
-        self._writes_seen = self._redis.writes
-        names, hashes = self._population.campaign_ids, self._redis.hashes
-        campaigns = sampled_campaigns(self._spec.tape)
-        self._recorder.look(at_us, [[*chain(*hashes.get(names[c], {}).items())] for c in campaigns])
 
     def end_offsets(self) -> Mapping[int, int]:
         return {partition: len(records) for partition, records in enumerate(self._records)}

@@ -1,0 +1,105 @@
+"""How much was done by when: cumulative curves of a stored run, and what can be read off them. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from harness.stats import Floats
+from harness.store import Store
+
+# An engine that does not say how long a batch took is believed to have worked on it for so long at most.
+LONGEST_BATCH_S = 2.0
+# A rate has to be held for so long to be called sustained.
+SUSTAINED_S = 2.0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A count that only grows, told at some moments (seconds since the epoch); `took_s` lie behind each step."""
+
+    at_s: Floats
+    total: Floats
+    took_s: Floats
+
+    def known(self, at_s: Floats) -> Floats:
+        """What was surely done at each moment: the last that was told."""
+        return last_known(self.at_s, self.total, at_s, before=0.0)
+
+    def spread(self, at_s: Floats) -> Floats:
+        """The same with each step spread over the time that it took, which is what makes a rate readable."""
+        before_s, before = np.append(-np.inf, self.at_s)[:-1], np.append(0.0, self.total)[:-1]
+        begin_s = np.maximum(self.at_s - self.took_s, before_s)
+        moments, totals = np.column_stack((begin_s, self.at_s)).ravel(), np.column_stack((before, self.total)).ravel()
+        return np.asarray(np.interp(at_s, moments, totals))
+
+
+def sent(sends: pa.Table) -> Curve:
+    """Records by the moment at which the client had them."""
+    order = np.argsort(sends.column("finished_us").to_numpy(), kind="stable")
+    at_s = np.asarray(sends.column("finished_us").to_numpy(), dtype=np.float64)[order] / 1e6
+    total = np.cumsum(np.asarray(sends.column("sent").to_numpy(), dtype=np.float64)[order])
+    return Curve(at_s, total, np.zeros(len(at_s)))
+
+
+def by_progress(lines: list[Mapping[str, Any]], epoch_ms: int, opening: int) -> Curve | None:
+    """By the engine's own offsets, less the opening events; None for an engine that told none."""
+    if not lines:
+        return None
+    at_s = (np.array([line["at"] for line in lines], dtype=np.float64) - epoch_ms) / 1000
+    done = np.array([sum(line["offsets"].values()) - opening for line in lines], dtype=np.float64)
+    took_s = np.array([line.get("took_ms", LONGEST_BATCH_S * 1000) for line in lines], dtype=np.float64) / 1000
+    order = np.argsort(at_s, kind="stable")
+    return Curve(at_s[order], np.maximum.accumulate(np.maximum(done[order], 0.0)), took_s[order])
+
+
+def by_results(samples: pa.Table, epoch_ms: int, records: float) -> Curve | None:
+    """By what came to be seen in the results, as a share of what was seen in the end; that was all of the records."""
+    cells = samples.sort_by([(name, "ascending") for name in ("campaign", "window_ms", "at_us")])
+    campaign, window, count = (cells.column(name).to_numpy() for name in ("campaign", "window_ms", "count"))
+    same = (campaign[1:] == campaign[:-1]) & (window[1:] == window[:-1])
+    grown = np.diff(count, prepend=0)
+    grown[1:][~same] = count[1:][~same]
+    at_s = (np.asarray(cells.column("at_us").to_numpy(), dtype=np.float64) / 1000 - epoch_ms) / 1000
+    order = np.argsort(at_s, kind="stable")
+    seen = np.maximum.accumulate(np.cumsum(grown[order].astype(np.float64))) if len(order) else np.empty(0)
+    if not len(seen) or seen[-1] <= 0:
+        return None
+    return Curve(at_s[order], seen / seen[-1] * records, np.zeros(len(order)))
+
+
+def catch_up_per_s(processed: Curve, offered: Curve) -> float | None:
+    """The highest sustained rate over stretches in which at least half of what was done had been waiting at the start;
+    None when there was no such stretch, for then the offer was the limit and not the engine."""
+    ends = np.searchsorted(processed.at_s, processed.at_s + SUSTAINED_S)
+    begins = np.flatnonzero(ends < len(processed.at_s))
+    ends = ends[begins]
+    done = processed.total[ends] - processed.total[begins]
+    waiting = offered.known(processed.at_s[begins]) - processed.total[begins]
+    limited = (done > 0) & (waiting >= done / 2)
+    rates = done[limited] / (processed.at_s[ends] - processed.at_s[begins])[limited]
+    return float(rates.max()) if len(rates) else None
+
+
+def progress_lines(store: Store) -> list[Mapping[str, Any]]:
+    """What the engine told, without what it did not manage to write whole."""
+    path = store.path / "progress.jsonl"
+    found: list[Mapping[str, Any]] = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
+        try:
+            value = json.loads(line)
+            found.append({**value, "at": float(value["at"]), "offsets": dict(value["offsets"])})
+        except (ValueError, TypeError, KeyError):
+            continue
+    return found
+
+
+def last_known(at_s: Floats, values: Floats, moments_s: Floats, before: float = np.nan) -> Floats:
+    """The newest value at each moment."""
+    place = np.searchsorted(at_s, moments_s, side="right") - 1
+    return np.where(place >= 0, np.append(values, before)[place], before)

@@ -1,0 +1,100 @@
+"""Statistics of a few kinds of figures. Pure: arrays in, values out; each bootstrap takes its seed.
+
+Percentiles come from raw samples and are never averaged. What is judged over repeats is judged on rounds, because
+samples within a round hang together and are no evidence of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from harness.measurement import Quantiles
+
+Floats = NDArray[np.float64]
+
+DRAWS = 2000
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate and where the truth lies with 95 %; one round alone has no interval."""
+
+    median: float
+    low: float | None
+    high: float | None
+    rounds: int
+
+
+def quantiles(samples: ArrayLike, censored: int = 0) -> Quantiles:
+    """Of raw samples. What was never seen lies beyond all of them: a quantile that falls there is None, as the mean."""
+    values = np.sort(np.asarray(samples, dtype=np.float64))
+    count = len(values) + censored
+
+    def at(share: float) -> float | None:
+        rank = max(1, int(np.ceil(share * count - 1e-9)))
+        return float(values[rank - 1]) if rank <= len(values) else None
+
+    mean = float(values.mean()) if len(values) and not censored else None
+    return Quantiles(count, censored, mean, at(0.5), at(0.9), at(0.99), at(0.999), at(1.0))
+
+
+def merged(rounds: Sequence[ArrayLike], censored: int = 0) -> Quantiles:
+    """Of the raw samples of all rounds as one heap."""
+    arrays = [np.asarray(each, dtype=np.float64) for each in rounds]
+    return quantiles(np.concatenate([np.empty(0), *arrays]), censored)
+
+
+def median_interval(values: Sequence[float], seed: int, draws: int = 10 * DRAWS) -> Interval:
+    """The median over rounds, and its bootstrap interval."""
+    rounds = np.asarray(values, dtype=np.float64)
+    if len(rounds) < 2:
+        return Interval(float(np.median(rounds)), None, None, len(rounds))
+    picks = np.random.default_rng(seed).integers(0, len(rounds), size=(draws, len(rounds)))
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(np.median(rounds[picks], axis=1), (tail, 1 - tail))
+    return Interval(float(np.median(rounds)), float(low), float(high), len(rounds))
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A straight line's slope, per unit of x, and its one-sided upper 95 % bound."""
+
+    estimate: float
+    upper: float
+
+
+def slope(x: ArrayLike, y: ArrayLike, seed: int, draws: int = DRAWS) -> Slope:
+    """Least squares, and the bound from a moving-block bootstrap of the residuals.
+
+    Neighbouring seconds of a backlog resemble each other; blocks keep that, so the bound is not too sure of itself.
+    """
+    xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if len(xs) < 3:
+        raise ValueError(f"a slope needs at least 3 points, not {len(xs)}")
+    centred = xs - xs.mean()
+    weights = centred / np.sum(centred**2)
+    estimate = float(weights @ ys)
+    residuals = (ys - ys.mean() - estimate * centred) * np.sqrt(len(xs) / (len(xs) - 2))
+    errors = _resampled(residuals, seed, draws) @ weights
+    return Slope(estimate, estimate + float(np.quantile(errors, LEVEL)))
+
+
+def _resampled(residuals: Floats, seed: int, draws: int) -> Floats:
+    """`draws` series as long as the first, each put together from blocks of it."""
+    count, length = len(residuals), _block_length(residuals)
+    starts = np.random.default_rng(seed).integers(0, count - length + 1, size=(draws, -(-count // length)))
+    index = starts[:, :, None] + np.arange(length)
+    return np.asarray(residuals[index.reshape(draws, -1)[:, :count]])
+
+
+def _block_length(residuals: Floats) -> int:
+    """The usual count^(1/3), longer the longer the series remembers itself, and never more than a quarter of it."""
+    spread = float(residuals @ residuals)
+    memory = float(residuals[1:] @ residuals[:-1]) / spread if spread > 0 else 0.0
+    stretch = ((1 + memory) / (1 - memory)) ** (2 / 3) if 0 < memory < 1 else 1.0
+    return int(np.clip(np.ceil(len(residuals) ** (1 / 3) * stretch), 1, max(1, len(residuals) // 4)))

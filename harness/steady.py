@@ -1,0 +1,121 @@
+"""Did the run get steady, and from when on? Pure: a timeline in, a Steady out.
+
+The warm-up is found, not assumed: MSER, which cuts off the beginning that costs the mean of the rest more certainty
+than its length is worth. What is left is steady when three slopes are shown to be small: not "no growth was seen", but
+"growth above the limit is excluded at 95 %". So a run too short or too noisy to tell is not steady, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from harness.measurement import Steady
+from harness.stats import Floats, slope
+
+LIMIT = 0.01
+# Fewer seconds than this, or than this many windows, and a slope says nothing.
+SHORTEST_S = 20
+SHORTEST_WINDOWS = 2
+SEED = 20_000
+_COLUMNS = {"backlog": "backlog", "latency": "latency_p50_ms", "state": "state_bytes"}
+_WORDS = {"backlog": "the backlog", "latency": "the median latency", "state": "the state"}
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """One slope as a share of what it is held against."""
+
+    name: str
+    estimate: float
+    upper: float
+
+
+def find(timeline: pa.Table, load_s: float, window_s: float) -> Steady:
+    """Only whole seconds of the load count: before it nothing is offered, and after it everything falls."""
+    seconds = _column(timeline, "second")
+    within = (seconds >= 0) & (seconds < np.floor(load_s))
+    series = {name: _column(timeline, column)[within] for name, column in _COLUMNS.items()}
+    known = {name: _filled(values) for name, values in series.items() if np.isfinite(values).any()}
+    if "backlog" not in known:
+        return _no(None, None, "not steady: the backlog is not known, because the engine told no progress")
+    first = max(warm_up(values) for values in known.values())
+    seconds, offered = seconds[within][first:], _column(timeline, "offered_per_s")[within][first:]
+    needed_s = max(SHORTEST_S, SHORTEST_WINDOWS * window_s)
+    if len(seconds) < needed_s:
+        return _too_short(first, len(seconds), needed_s)
+    rest = {name: values[first:] for name, values in known.items()}
+    return _judged(seconds, list(_bounds(seconds, rest, float(offered.mean()), window_s)), first)
+
+
+def warm_up(values: Floats) -> int:
+    """How many seconds of a series belong to its warm-up; at most half of it (MSER)."""
+    count = len(values)
+    if not count:
+        return 0
+    values = values - values.mean()  # large numbers would drown the small differences
+    left = np.arange(count, 0, -1)
+    sums, squares = np.cumsum(values[::-1])[::-1], np.cumsum(values[::-1] ** 2)[::-1]
+    errors = (squares - sums**2 / left) / left.astype(np.float64) ** 2
+    return int(np.argmin(errors[: count // 2 + 1]))
+
+
+def _bounds(seconds: Floats, series: Mapping[str, Floats], offered: float, window_s: float) -> Iterator[_Bound]:
+    """The backlog's slope against the offered rate; the others', per window, against their own median."""
+    for name, values in series.items():
+        against = offered if name == "backlog" else float(np.median(values)) / window_s
+        found = slope(seconds, values, SEED)
+        yield _Bound(name, _share(found.estimate, against), _share(found.upper, against))
+
+
+def _share(value: float, against: float) -> float:
+    if against > 0:
+        return value / against
+    return 0.0 if value <= 0 else float("inf")
+
+
+def _judged(seconds: Floats, bounds: list[_Bound], first: int) -> Steady:
+    start_s, end_s = float(seconds[0]), float(seconds[-1]) + 1
+    over = [each for each in bounds if not each.upper < LIMIT]
+    where = f"from {start_s:.0f} s to {end_s:.0f} s of the load"
+    if over:
+        sentence = f"not steady {where}: " + "; ".join(_complaint(each) for each in over)
+    else:
+        warm = f" after {first} s of warm-up" if first else ""
+        sentence = f"steady {where}{warm}: growth of {LIMIT:.0%} or more is excluded at 95 % for " + " and ".join(
+            _WORDS[each.name] for each in bounds
+        )
+    missing = [_WORDS[name] for name in _COLUMNS if name not in {each.name for each in bounds}]
+    if missing:
+        sentence += f" ({' and '.join(missing)} could not be judged)"
+    values = {each.name: each.upper for each in bounds}
+    return Steady(not over, start_s, end_s, sentence, values, dict.fromkeys(values, LIMIT))
+
+
+def _complaint(bound: _Bound) -> str:
+    per = "of the offered rate" if bound.name == "backlog" else "of its median per window"
+    return f"{_WORDS[bound.name]} grew by {bound.estimate:.1%} {per}, and {bound.upper:.1%} can't be excluded"
+
+
+def _too_short(first: int, left: int, needed_s: float) -> Steady:
+    warm = f"after {first} s of warm-up " if first else ""
+    return _no(None, None, f"not steady: {warm}only {left} s of load are left, and {needed_s:.0f} s are needed to tell")
+
+
+def _no(start_s: float | None, end_s: float | None, sentence: str) -> Steady:
+    return Steady(False, start_s, end_s, sentence, {}, {})
+
+
+def _column(timeline: pa.Table, name: str) -> Floats:
+    return np.asarray(timeline.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
+
+
+def _filled(values: Floats) -> Floats:
+    """Seconds of which nothing is known take the value between their neighbours."""
+    known: NDArray[np.bool_] = np.isfinite(values)
+    places = np.arange(len(values))
+    return np.interp(places, places[known], values[known])

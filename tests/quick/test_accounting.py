@@ -1,0 +1,119 @@
+"""Accounting of real processes of ours, and what a JVM publishes of its garbage collection."""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+
+import pytest
+
+from harness import hotspot
+from harness.accounting import HARNESS, Accounting, Processes, folder_bytes
+from harness.cost import costs
+from harness.services.children import spawn
+from harness.store import Store
+from harness.wait import wait_until
+
+# Told to go, it burns 0.3 s of CPU in a grandchild that leaves the session, and says so.
+BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
+FAMILY = f"""
+import pathlib, subprocess, sys, time
+while not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.01)
+subprocess.run([sys.executable, "-c", {BURN!r}], start_new_session=True)
+print("done", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def family(tmp_path):
+    child = spawn([sys.executable, "-c", FAMILY, str(tmp_path / "go")], name="family", log=tmp_path / "family.log")
+    yield child
+    child.kill_group()
+
+
+def test_a_child_its_descendants_and_the_harness_are_found_and_nobody_else(family, tmp_path):
+    (tmp_path / "go").touch()
+    processes = Processes(lambda: {"engine": family.pid})
+    found = {}
+
+    def two_of_it():
+        found.update({each.pid: each for each in processes.look()})
+        return sum(each.part == "engine" for each in found.values()) >= 2
+
+    wait_until(two_of_it, deadline_s=20, what="the family to be two")
+
+    assert found[family.pid].part == "engine"
+    assert found[os.getpid()].part == HARNESS
+    assert os.getppid() not in found
+    assert {each.part for each in found.values()} == {"engine", HARNESS}
+
+
+def test_what_a_short_lived_grandchild_used_is_in_the_run(family, tmp_path):
+    store = Store.create(tmp_path, "run")
+    accounting = Accounting(lambda: {"engine": family.pid}, tmp_path, store)
+    accounting.start()
+    (tmp_path / "go").touch()
+    wait_until(lambda: "done" in family.tail(1), deadline_s=60, what="the grandchild's end")
+    accounting.stop()
+
+    resources, state = store.read_table("resources.parquet"), store.read_table("state.parquet")
+    (engine, harness) = costs(resources, 1_000_000)
+
+    assert (engine.part, harness.part) == ("engine", HARNESS)
+    assert engine.cpu_user_s + engine.cpu_system_s >= 0.25
+    assert engine.peak_rss_mib > 1
+    assert min(state.column("checkpoint_bytes").to_pylist()) > 0
+    assert set(state.column("gc_s").to_pylist()) == {None}
+
+
+def test_a_part_that_is_gone_is_no_trouble(tmp_path):
+    child = spawn([sys.executable, "-c", ""], name="short", log=tmp_path / "short.log")
+    child.kill_group()
+
+    assert {each.part for each in Processes(lambda: {"engine": child.pid}).look()} == {HARNESS}
+
+
+def test_the_bytes_of_a_folder(tmp_path):
+    (tmp_path / "state" / "0").mkdir(parents=True)
+    (tmp_path / "state" / "0" / "1.delta").write_bytes(b"12345")
+    (tmp_path / "metadata").write_bytes(b"123")
+
+    assert folder_bytes(tmp_path) == 8
+    assert folder_bytes(tmp_path / "nothing") is None
+    assert folder_bytes(None) is None
+
+
+def counters(values, magic=hotspot.MAGIC):
+    """A file as a JVM makes it."""
+    entries = b""
+    for name, value in values.items():
+        text = name.encode() + b"\0"
+        value_at = -(-(20 + len(text)) // 8) * 8
+        length = value_at + 8
+        entry = struct.pack("<" + hotspot.ENTRY, length, 20, 0, ord("J"), 0, 2, 3, value_at) + text
+        entries += entry.ljust(value_at, b"\0") + struct.pack("<q", value)
+    return struct.pack("<" + hotspot.HEADER, magic, 1, 2, 0, 1, len(entries), 0, 0, 32, len(values)) + entries
+
+
+def test_garbage_collection_is_read_from_the_jvms_own_counters(tmp_path):
+    file = tmp_path / "hsperfdata_somebody" / "42"
+    file.parent.mkdir()
+    times = {"sun.gc.collector.0.time": 1_500_000_000, "sun.gc.collector.1.time": 500_000_000}
+    file.write_bytes(counters({**times, "sun.gc.collector.0.invocations": 7, "sun.os.hrt.frequency": 1_000_000_000}))
+
+    assert hotspot.gc_s(42, tmp_path) == 2.0
+    assert hotspot.gc_s(43, tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\0" * 64, counters({"sun.gc.collector.0.time": 1})[:50], counters({}), counters({"a": 1}, b"oops")],
+)
+def test_a_file_that_is_none_or_not_ready_tells_nothing(tmp_path, content):
+    file = tmp_path / "hsperfdata_somebody" / "42"
+    file.parent.mkdir()
+    file.write_bytes(content)
+
+    assert hotspot.gc_s(42, tmp_path) is None

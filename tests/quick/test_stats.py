@@ -1,0 +1,92 @@
+"""Quantiles, intervals and slopes against what is known of the samples they are given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.stats import median_interval, merged, quantiles, slope
+
+SAMPLES = st.lists(st.floats(0, 1e6), min_size=1, max_size=200)
+
+
+@given(SAMPLES)
+def test_every_quantile_is_a_sample_with_its_share_at_or_below_it(samples):
+    found = quantiles(samples)
+
+    for share, value in ((0.5, found.p50), (0.9, found.p90), (0.99, found.p99), (0.999, found.p999), (1.0, found.max)):
+        assert value in samples
+        assert sum(each <= value for each in samples) >= share * len(samples) - 1e-6
+        assert sum(each < value for each in samples) < share * len(samples)
+
+
+@given(SAMPLES, st.integers(1, 300))
+def test_what_was_never_seen_lies_beyond_every_sample(samples, censored):
+    found = quantiles(samples, censored)
+    finite = quantiles([*samples, *[2e6] * censored])
+
+    assert (found.mean, found.max, found.count) == (None, None, len(samples) + censored)
+    for name in ("p50", "p90", "p99", "p999"):
+        expected = getattr(finite, name)
+        assert getattr(found, name) == (None if expected == 2e6 else expected)
+
+
+def test_no_samples_have_no_quantiles():
+    assert quantiles([]).p50 is None
+    assert quantiles([]).mean is None
+
+
+@given(st.lists(SAMPLES, min_size=1, max_size=4))
+def test_rounds_are_merged_by_their_samples_not_by_their_quantiles(rounds):
+    assert merged(rounds) == quantiles([each for part in rounds for each in part])
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=9))
+def test_the_interval_holds_the_median_and_stays_within_the_rounds(rounds):
+    found = median_interval(rounds, seed=1)
+
+    assert min(rounds) <= found.low <= found.median <= found.high <= max(rounds)
+    assert found == median_interval(rounds, seed=1)
+
+
+def test_one_round_has_no_interval():
+    assert (median_interval([3.0], 1).low, median_interval([3.0], 1).high) == (None, None)
+
+
+def test_the_interval_holds_the_truth_about_as_often_as_it_says():
+    rounds = np.random.default_rng(7).normal(100, 10, size=(200, 9))
+
+    held = sum((found := median_interval(each, 3, draws=500)).low <= 100 <= found.high for each in rounds)
+
+    assert held >= 0.88 * 200
+
+
+@given(st.floats(-100, 100), st.floats(-1e4, 1e4))
+def test_a_straight_line_has_its_slope_and_no_doubt(rise, start):
+    x = np.arange(40)
+
+    found = slope(x, start + rise * x, seed=1)
+
+    assert found.estimate == pytest.approx(rise, abs=1e-6)
+    assert found.upper == pytest.approx(rise, abs=1e-6)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.7])
+def test_the_bound_lies_above_the_true_slope_nineteen_times_in_twenty(memory):
+    """Also where neighbouring seconds resemble each other; a bootstrap of single points fails there."""
+    draw = np.random.default_rng(11)
+    x, held = np.arange(120), 0
+    for _ in range(150):
+        noise = draw.normal(size=len(x))
+        for i in range(1, len(x)):
+            noise[i] += memory * noise[i - 1]
+        held += slope(x, 0.5 * x + noise, seed=5, draws=300).upper >= 0.5
+
+    assert held >= 0.88 * 150
+
+
+def test_two_points_are_no_line():
+    with pytest.raises(ValueError, match="at least 3 points"):
+        slope([0, 1], [0, 1], seed=1)

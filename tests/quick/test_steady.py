@@ -1,0 +1,127 @@
+"""Steady, not steady, or too short to tell: series whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.steady import find, warm_up
+
+WINDOW_S = 10.0
+OFFERED = 10_000.0
+
+
+def noise(seed, count, spread):
+    return np.random.default_rng(seed).normal(0, spread, count)
+
+
+def timeline(backlog=None, latency=None, state=None, count=None):
+    count = count or len(next(each for each in (backlog, latency, state) if each is not None))
+
+    def column(values):
+        return pa.array([None] * count if values is None else values, pa.float64())
+
+    return pa.table(
+        {
+            "second": pa.array(np.arange(count)),
+            "offered_per_s": pa.array(np.full(count, OFFERED)),
+            "backlog": column(backlog),
+            "latency_p50_ms": column(latency),
+            "state_bytes": column(state),
+        }
+    )
+
+
+def judge(**series):
+    table = timeline(**series)
+    return find(table, float(table.num_rows), WINDOW_S)
+
+
+def test_noise_around_constants_is_steady_and_false_alarms_are_rare():
+    steady = sum(
+        judge(
+            backlog=5000 + noise(seed, 180, 2000),
+            latency=500 + noise(1000 + seed, 180, 50),
+            state=1e6 + noise(2000 + seed, 180, 1e4),
+        ).steady
+        for seed in range(40)
+    )
+
+    assert steady >= 38
+
+
+@pytest.mark.parametrize(
+    ("grows", "series"),
+    [
+        ("the backlog", {"backlog": np.arange(180) * 0.03 * OFFERED}),
+        ("the median latency", {"latency": 500 * (1 + 0.003 * np.arange(180))}),
+        ("the state", {"state": 1e6 * (1 + 0.003 * np.arange(180))}),
+    ],
+)
+def test_a_ramp_is_never_steady_and_is_named(grows, series):
+    flat = {"backlog": np.zeros(180), "latency": np.full(180, 500.0), "state": np.full(180, 1e6)}
+    for seed in range(20):
+        noisy = {name: values + noise(seed, 180, 1.0) for name, values in (flat | series).items()}
+
+        found = judge(**noisy)
+
+        assert not found.steady
+        assert f"{grows} grew by" in found.sentence
+        assert len(found.bounds) == 3
+
+
+@given(st.integers(0, 10_000), st.integers(5, 60))
+def test_a_warm_up_is_cut_off_where_it_ends(seed, length):
+    values = 1000 + noise(seed, 180, 20)
+    values[:length] += np.linspace(20_000, 2000, length)
+
+    assert length - 2 <= warm_up(values) <= length + 30
+
+
+def test_a_run_with_a_warm_up_is_steady_after_it():
+    backlog = 1000 + noise(1, 180, 20)
+    backlog[:30] += 50_000
+
+    found = judge(backlog=backlog)
+
+    assert found.steady
+    assert 30 <= found.from_s <= 35
+    assert f"after {found.from_s:.0f} s of warm-up" in found.sentence
+    assert "the median latency and the state could not be judged" in found.sentence
+
+
+def test_too_short_a_load_says_so():
+    found = judge(backlog=noise(1, 15, 1))
+
+    assert not found.steady
+    assert "20 s are needed to tell" in found.sentence
+
+
+def test_a_few_noisy_seconds_prove_nothing():
+    found = judge(backlog=noise(3, 60, 400_000))
+
+    assert not found.steady
+    assert "can't be excluded" in found.sentence
+
+
+def test_without_a_backlog_nothing_can_be_said():
+    assert "the backlog is not known" in judge(latency=np.full(60, 5.0)).sentence
+
+
+def test_the_drain_does_not_count():
+    table = timeline(backlog=np.concatenate([np.full(60, 100.0), np.arange(60) * 1000.0]))
+
+    assert find(table, 60.0, WINDOW_S).steady
+
+
+def test_an_empty_backlog_is_a_steady_one():
+    assert judge(backlog=np.zeros(60), latency=np.full(60, 3.0)).steady
+
+
+def test_seconds_without_a_value_are_bridged():
+    latency = [None if i % 7 == 0 else 500.0 for i in range(60)]
+
+    assert judge(backlog=np.zeros(60), latency=latency).steady

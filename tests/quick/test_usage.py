@@ -1,0 +1,104 @@
+"""What a part used, over invented snapshots: deaths, reused pids, restarts, and children that nobody ever saw."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.usage import Books, Cpu, Seen
+
+
+def seen(pid, user_s, *, part="engine", start="a", parent=1, ended_s=0.0, rss=10):
+    return Seen(pid, start, parent, part, Cpu(user_s, user_s / 10), Cpu(ended_s, ended_s / 10), rss)
+
+
+def used(books, *snapshot, part="engine"):
+    return books.take(snapshot)[part].cpu.user_s
+
+
+def test_the_living_are_summed_up():
+    books = Books()
+
+    assert used(books, seen(10, 1.0), seen(11, 2.0), seen(20, 5.0, part="kafka")) == 3.0
+    assert used(books, seen(10, 1.5), seen(11, 2.0), seen(20, 5.0, part="kafka")) == 3.5
+
+
+def test_what_a_dead_process_had_used_is_not_lost_but_its_memory_is_free():
+    books = Books()
+    books.take([seen(10, 4.0), seen(11, 2.0)])
+
+    usage = books.take([seen(10, 4.0)])["engine"]
+
+    assert usage.cpu.user_s == 6.0
+    assert usage.rss_bytes == 10
+
+
+def test_a_part_survives_a_kill_and_a_restart_of_all_of_it():
+    books = Books()
+    books.take([seen(10, 4.0), seen(11, 2.0, parent=10)])
+    books.take([])
+
+    assert used(books, seen(30, 1.0), seen(31, 0.5, parent=30)) == 7.5
+
+
+def test_a_reused_pid_is_another_process():
+    books = Books()
+    books.take([seen(10, 4.0, start="a")])
+
+    assert used(books, seen(10, 0.5, start="b")) == 4.5
+
+
+def test_a_child_in_its_parents_account_is_not_counted_twice():
+    books = Books()
+    books.take([seen(10, 1.0), seen(11, 2.0, parent=10)])
+
+    assert used(books, seen(10, 1.0, ended_s=2.0)) == 3.0
+
+
+def test_its_last_moments_are_its_own_parts():
+    """A parent of another part: the harness gets the account of the engine that it has buried."""
+    books = Books()
+    books.take([seen(1, 1.0, part="harness", parent=0), seen(10, 2.0, parent=1)])
+
+    usage = books.take([seen(1, 1.0, part="harness", parent=0, ended_s=2.75)])
+
+    assert usage["engine"].cpu.user_s == 2.75
+    assert usage["harness"].cpu.user_s == 1.0
+
+
+def test_children_that_nobody_saw_are_their_parents():
+    books = Books()
+    books.take([seen(10, 1.0)])
+
+    assert used(books, seen(10, 1.0, ended_s=0.5)) == 1.5
+    assert used(books, seen(10, 1.0, ended_s=0.75)) == 1.75
+
+
+def test_a_dead_family_is_in_the_account_once():
+    """Grandchild died and was buried by the child, the child by the parent: the kernel hands the whole sum up."""
+    books = Books()
+    books.take([seen(10, 1.0), seen(11, 2.0, parent=10), seen(12, 4.0, parent=11)])
+    books.take([seen(10, 1.0), seen(11, 2.0, parent=10, ended_s=4.0)])
+
+    assert used(books, seen(10, 1.0, ended_s=6.0)) == 7.0
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 4), st.floats(0.0, 3.0)), max_size=5), min_size=1, max_size=12))
+def test_whatever_lives_and_dies_the_sum_is_that_of_all_last_sights_and_never_falls(script):
+    books, clock, life, before = Books(), dict.fromkeys(range(5), 0.0), dict.fromkeys(range(5), 0), 0.0
+    total = 0.0
+    alive: set[int] = set()
+    for look in script:
+        now = {pid for pid, _ in look}
+        for pid in now - alive:  # born, perhaps with the pid of a dead one
+            clock[pid], life[pid] = 0.0, life[pid] + 1
+        for pid, more in look:
+            clock[pid] += more
+            total += more
+        alive = now
+        sums = books.take([seen(pid, clock[pid], start=str(life[pid])) for pid in sorted(now)])
+        whole = sum(usage.cpu.user_s for usage in sums.values())
+        assert whole == pytest.approx(total)
+        assert whole >= before - 1e-9
+        before = whole
