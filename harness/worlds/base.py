@@ -9,6 +9,7 @@ from harness.engines.base import Engine
 from harness.faults.base import Fault
 from harness.model import Certificate, LoadStatus, Mark
 from harness.observe import Row
+from harness.sampler import Sampled
 
 
 class World(Protocol):
@@ -37,6 +38,12 @@ class World(Protocol):
         """From now on until `stop_accounting` count what each part uses: resources.parquet and state.parquet."""
 
     def stop_accounting(self) -> None: ...
+    def start_observing(self) -> None:
+        """From now on look at the results, again and again."""
+
+    def stop_observing(self) -> Sampled | None:
+        """After one last look: what was seen. None: nobody looked."""
+
     def end_offsets(self) -> Mapping[int, int]: ...
     def snapshot(self) -> object:
         """The results as something that can be compared."""

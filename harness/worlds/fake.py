@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from harness.engines.fake import FakeClock, FakeEngine, FakeStore
 from harness.faults import registry
 from harness.model import Certificate, LoadStatus, Mark, RunSpec
 from harness.observe import Row
+from harness.sampler import Recorder, Sampled, sampled_campaigns
 from harness.store import Store
 from workloads.ad_impressions.schema import Population
 
@@ -46,6 +48,8 @@ class FakeWorld:
         self._next_slice = 0
         self._sent = 0
         self._epoch_ms: int | None = None
+        self._recorder: Recorder | None = None
+        self._writes_seen = -1
         self._newest_batch = -1
         self.engine = FakeEngine(
             self._engine_log,
@@ -70,6 +74,7 @@ class FakeWorld:
             if self._clock.now_ms % fake.BATCH_MS == 0:
                 self._hand_over()
             self.engine.crank()
+            self._look()
             self._write_progress()
         if (reached := self.engine.reached()) and reached.point == "c4":
             time.sleep(0.002)  # the fault's hunter is a real thread: give it a moment
@@ -116,7 +121,8 @@ class FakeWorld:
         self._append(self._tape.slice_partition(server, number), self._encoder.batch(events))
         count = high - low
         self._sent += count
-        self._sends.append((server, number, low, high, due_us, due_us, due_us, count, count))
+        sent_us = (self._clock.now_ms - (self._epoch_ms or 0)) * 1000
+        self._sends.append((server, number, low, high, due_us, sent_us, sent_us, count, count))
 
     def _append(self, partition: int, messages: Sequence[Mapping[str, bytes | None]]) -> None:
         self._records[partition] += [_Record(message["key"] or b"", message["value"]) for message in messages]
@@ -146,6 +152,27 @@ class FakeWorld:
         """There is no process that could use anything."""
 
     def stop_accounting(self) -> None: ...
+
+    def start_observing(self) -> None:
+        self._recorder = Recorder(sampled_campaigns(self._spec.tape))
+        self._look()
+
+    def stop_observing(self) -> Sampled | None:
+        recorder, self._recorder = self._recorder, None
+        return recorder.sampled(self._spec.tape.all_campaigns, 0.0) if recorder else None
+
+    def _look(self) -> None:
+        """What the observer's thread does in the real world."""
+        at_us = self._clock.now_ms * 1000
+        if self._recorder is None:
+            return
+        if self._redis.writes == self._writes_seen:
+            self._recorder.unchanged(at_us)
+            return
+        self._writes_seen = self._redis.writes
+        names, hashes = self._population.campaign_ids, self._redis.hashes
+        campaigns = sampled_campaigns(self._spec.tape)
+        self._recorder.look(at_us, [[*chain(*hashes.get(names[c], {}).items())] for c in campaigns])
 
     def end_offsets(self) -> Mapping[int, int]:
         return {partition: len(records) for partition, records in enumerate(self._records)}
