@@ -93,13 +93,8 @@ def _observer(store: Store, resources: pa.Table | None) -> Observer | None:
     share = cost.cpu_share(resources, "harness") if resources is not None else None
     if told is None or share is None:
         return None
-    return Observer(
-        period_ms=told["period_ms"],
-        period_p99_ms=told["period_p99_ms"],
-        scans=told["scans"],
-        cells_sampled_share=told["cells_sampled_share"],
-        cpu_share=share,
-    )
+    names = ("period_ms", "period_p99_ms", "scans", "cells_sampled_share")
+    return Observer(**{name: told["report"][name] for name in names}, cpu_share=share)
 
 
 def _table(store: Store, name: str) -> pa.Table | None:
