@@ -94,7 +94,8 @@ def _observer(store: Store, resources: pa.Table | None) -> Observer | None:
     if told is None or share is None:
         return None
     names = ("period_ms", "period_p99_ms", "scans", "cells_sampled_share")
-    return Observer(**{name: told["report"][name] for name in names}, cpu_share=share)
+    facts = told.get("report", told)
+    return Observer(**{name: facts[name] for name in names}, cpu_share=share)
 
 
 def _table(store: Store, name: str) -> pa.Table | None:

@@ -35,6 +35,7 @@ class Curve:
         """The same with each step spread over the time that it took, which is what makes a rate readable."""
         before_s, before = np.append(-np.inf, self.at_s)[:-1], np.append(0.0, self.total)[:-1]
         begin_s = np.maximum(self.at_s - self.took_s, before_s)
+        begin_s = np.minimum(np.maximum(begin_s, 0.0), self.at_s)  # nothing of the load was there before the epoch
         moments, totals = np.column_stack((begin_s, self.at_s)).ravel(), np.column_stack((before, self.total)).ravel()
         return np.asarray(np.interp(at_s, moments, totals))
 

@@ -33,14 +33,13 @@ class Interval:
 def quantiles(samples: ArrayLike, censored: int = 0) -> Quantiles:
     """Of raw samples. What was never seen lies beyond all of them: a quantile that falls there is None, as the mean."""
     values = np.sort(np.asarray(samples, dtype=np.float64))
-    count = len(values) + censored
 
     def at(share: float) -> float | None:
-        rank = max(1, int(np.ceil(share * count - 1e-9)))
+        rank = max(1, int(np.ceil(share * (len(values) + censored) - 1e-9)))
         return float(values[rank - 1]) if rank <= len(values) else None
 
     mean = float(values.mean()) if len(values) and not censored else None
-    return Quantiles(count, censored, mean, at(0.5), at(0.9), at(0.99), at(0.999), at(1.0))
+    return Quantiles(len(values), censored, mean, at(0.5), at(0.9), at(0.99), at(0.999), at(1.0))
 
 
 def merged(rounds: Sequence[ArrayLike], censored: int = 0) -> Quantiles:
@@ -68,20 +67,22 @@ class Slope:
     upper: float
 
 
-def slope(x: ArrayLike, y: ArrayLike, seed: int, draws: int = DRAWS) -> Slope:
+def slope(x: ArrayLike, y: ArrayLike, seed: int, draws: int = DRAWS, period: int = 1) -> Slope:
     """Least squares, and the bound from a moving-block bootstrap of the residuals.
 
     Neighbouring seconds of a backlog resemble each other; blocks keep that, so the bound is not too sure of itself.
+    With a `period` (in points), what repeats itself with it is taken out first: a saw's teeth are no growth.
     """
     xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if len(xs) < 3:
         raise ValueError(f"a slope needs at least 3 points, not {len(xs)}")
-    centred = xs - xs.mean()
-    weights = centred / np.sum(centred**2)
-    estimate = float(weights @ ys)
-    residuals = (ys - ys.mean() - estimate * centred) * np.sqrt(len(xs) / (len(xs) - 2))
-    errors = _resampled(residuals, seed, draws) @ weights
-    return Slope(estimate, estimate + float(np.quantile(errors, LEVEL)))
+    phases = period if len(xs) >= 3 * period else 1
+    design = np.column_stack([xs - xs.mean(), np.eye(phases)[np.arange(len(xs)) % phases]])
+    solve = np.linalg.pinv(design)
+    fitted = solve @ ys
+    residuals = (ys - design @ fitted) * np.sqrt(len(xs) / (len(xs) - 1 - phases))
+    errors = _resampled(residuals, seed, draws) @ solve[0]
+    return Slope(float(fitted[0]), float(fitted[0] + np.quantile(errors, LEVEL)))
 
 
 def _resampled(residuals: Floats, seed: int, draws: int) -> Floats:

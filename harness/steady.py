@@ -68,7 +68,7 @@ def _bounds(seconds: Floats, series: Mapping[str, Floats], offered: float, windo
     """The backlog's slope against the offered rate; the others', per window, against their own median."""
     for name, values in series.items():
         against = offered if name == "backlog" else float(np.median(values)) / window_s
-        found = slope(seconds, values, SEED)
+        found = slope(seconds, values, SEED, period=round(window_s))
         yield _Bound(name, _share(found.estimate, against), _share(found.upper, against))
 
 

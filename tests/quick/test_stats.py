@@ -27,7 +27,7 @@ def test_what_was_never_seen_lies_beyond_every_sample(samples, censored):
     found = quantiles(samples, censored)
     finite = quantiles([*samples, *[2e6] * censored])
 
-    assert (found.mean, found.max, found.count) == (None, None, len(samples) + censored)
+    assert (found.mean, found.max, found.count) == (None, None, len(samples))
     for name in ("p50", "p90", "p99", "p999"):
         expected = getattr(finite, name)
         assert getattr(found, name) == (None if expected == 2e6 else expected)
@@ -85,6 +85,14 @@ def test_the_bound_lies_above_the_true_slope_nineteen_times_in_twenty(memory):
         held += slope(x, 0.5 * x + noise, seed=5, draws=300).upper >= 0.5
 
     assert held >= 0.88 * 150
+
+
+def test_a_saw_of_the_given_period_is_no_growth_and_no_noise():
+    x = np.arange(60)
+    saw = 400.0 * (x % 10)
+
+    assert slope(x, saw + 0.5 * x, seed=1, period=10).upper == pytest.approx(0.5)
+    assert slope(x, saw + 0.5 * x, seed=1).upper > 2
 
 
 def test_two_points_are_no_line():
