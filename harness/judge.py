@@ -7,12 +7,10 @@ results (did the engine?). This module puts the Case together; harness/checks de
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from generators.tape import Tape
@@ -23,7 +21,6 @@ from harness.ledger import Cell, Expectation, Ledger
 from harness.model import (
     INDEX_BITS,
     INDEX_MASK,
-    BatchLog,
     Certificate,
     CheckResult,
     EngineManifest,
@@ -84,15 +81,9 @@ def assemble(store: Store) -> Case:
     log = store.read_table("log.parquet")
     tape = Tape(spec.tape)
     population = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign)
-    real = _real_events(log)
-    counted = _column(log, "kind")[_is_real(log)] == recount.VIEW
-    permitted = lateness.permitted(real, spec.window_ms, spec.watermark_ms)[counted]
-    events = _rows(real, counted)
-    batch_log = _batch_log(store, drops_late=claim.late == "drop")
-    exact = batch_log is not None and batch_log.complete
-    dropped = np.zeros(len(events), dtype=np.bool_)
-    if batch_log is not None and exact:
-        dropped = lateness.dropped(events, batch_log, spec.window_ms) & permitted
+    batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
+    counted = lateness.countable(log, batch_log, spec)
+    events, dropped, permitted = counted.events, counted.dropped, counted.permitted
     tape_ledger = _expected(store).shifted(epoch_ms) + _ledger_of_marks(marks, spec.window_ms)
     certificate = msgspec.convert(_last(store, "certificate")["certificate"], Certificate)
     return Case(
@@ -104,15 +95,15 @@ def assemble(store: Store) -> Case:
         tape_ledger=tape_ledger,
         log_ledger=_ledger(events, spec.window_ms),
         events=events,
-        batch=lateness.batch_of(events, batch_log) if batch_log else np.full(len(events), lateness.NO_BATCH),
+        batch=counted.batch,
         dropped=dropped,
         permitted=permitted,
         sent_late=_sent_late(store, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
-        expectation=_expectation(events, dropped, permitted, spec, exact or claim.late == "keep"),
+        expectation=_expectation(events, dropped, permitted, spec, counted.exact or claim.late == "keep"),
         observed=_observed(store, population, claim.bookkeeping),
         drops_late=claim.late == "drop",
         batch_log=batch_log,
-        exact=exact,
+        exact=counted.exact,
         faults=tuple(msgspec.convert(entry["report"], FaultReport) for entry in store.history("fault")),
         engine=msgspec.convert(_last(store, "engine")["report"], EngineReport),
         certificate=certificate,
@@ -124,9 +115,9 @@ def _expectation(
 ) -> Expectation:
     """Known: exactly what was not dropped. Else every event that may be late is allowed to be missing."""
     if known:
-        exact = _ledger(_rows(events, ~dropped), spec.window_ms)
+        exact = _ledger(events.only(~dropped), spec.window_ms)
         return Expectation(exact, exact)
-    return Expectation(_ledger(_rows(events, ~permitted), spec.window_ms), _ledger(events, spec.window_ms))
+    return Expectation(_ledger(events.only(~permitted), spec.window_ms), _ledger(events, spec.window_ms))
 
 
 def _ledger(events: LogEvents, window_ms: int) -> Ledger:
@@ -151,41 +142,11 @@ def _observed(store: Store, population: Population, bookkeeping: Sequence[str]) 
     return interpret(rows, {name: index for index, name in enumerate(population.campaign_ids)}, bookkeeping)
 
 
-def _batch_log(store: Store, drops_late: bool) -> BatchLog | None:
-    if not store.has("batches.json"):
-        return None
-    log: BatchLog = store.read_as("batches.json", BatchLog)
-    return replace(log, drops_late=drops_late)
-
-
 def _last(store: Store, kind: str) -> dict[str, Any]:
     entries = list(store.history(kind))
     if not entries:
         raise MissingEvidence(f"the history has no entry {kind!r}: the run was broken off before it got there")
     return entries[-1]
-
-
-def _column(log: pa.Table, name: str) -> NDArray[Any]:
-    return np.asarray(log.column(name).to_numpy())
-
-
-def _is_real(log: pa.Table) -> NDArray[np.bool_]:
-    kind = _column(log, "kind")
-    return np.asarray((kind == recount.VIEW) | (kind == recount.OTHER))
-
-
-def _real_events(log: pa.Table) -> LogEvents:
-    """All well-formed events, views or not: an engine may take its watermark from any of them."""
-    rows = _is_real(log)
-    names = ("partition", "offset", "event_id", "campaign", "event_time_ms")
-    partition, offset, event_id, campaign, time_ms = (_column(log, name)[rows] for name in names)
-    return LogEvents(partition, offset, event_id, campaign.astype(np.int64), time_ms)
-
-
-def _rows(events: LogEvents, mask: NDArray[np.bool_]) -> LogEvents:
-    return LogEvents(
-        events.partition[mask], events.offset[mask], events.id[mask], events.campaign[mask], events.time_ms[mask]
-    )
 
 
 def _sent_late(store: Store, events: LogEvents) -> NDArray[np.bool_]:

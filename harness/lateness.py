@@ -1,4 +1,4 @@
-"""Which events may be late, and which exactly were dropped. Pure: columns of the log in, boolean masks out.
+"""Which events count, which may be late, and which exactly were dropped. Columns of the log in, boolean masks out.
 
 Two sources, in this order: the log and the declared lateness say which events *could* be dropped by an honest engine
 (`permitted`); the engine's own durable batch log says which ones *were* (`dropped`). The second may narrow the first,
@@ -7,12 +7,15 @@ never widen it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.model import INDEX_BITS, MARK_SERVER, BatchLog
+from harness.model import INDEX_BITS, MARK_SERVER, BatchLog, RunSpec
+from harness.store import Store
+from workloads.ad_impressions.records import OTHER_EVENT, VIEW_EVENT
 
 NO_BATCH = -1
 
@@ -32,6 +35,51 @@ class LogEvents:
 
     def window_end_ms(self, window_ms: int) -> NDArray[np.int64]:
         return (np.floor_divide(self.time_ms, window_ms) + 1) * window_ms
+
+    def only(self, mask: NDArray[np.bool_]) -> LogEvents:
+        partition, offset, event_id = self.partition[mask], self.offset[mask], self.id[mask]
+        return LogEvents(partition, offset, event_id, self.campaign[mask], self.time_ms[mask])
+
+
+@dataclass(frozen=True)
+class Countable:
+    """The events of a log that an engine has to count, and what is known of each one's fate."""
+
+    events: LogEvents
+    permitted: NDArray[np.bool_]
+    dropped: NDArray[np.bool_]
+    batch: NDArray[np.int64]
+    exact: bool  # the batch log says of every event whether it was dropped
+
+    def only(self, mask: NDArray[np.bool_]) -> Countable:
+        rows = (self.permitted[mask], self.dropped[mask], self.batch[mask])
+        return Countable(self.events.only(mask), *rows, self.exact)
+
+
+def stored_batch_log(store: Store, drops_late: bool) -> BatchLog | None:
+    """The engine's own log of its batches, with what its manifest claims; None if it keeps none."""
+    if not store.has("batches.json"):
+        return None
+    log: BatchLog = store.read_as("batches.json", BatchLog)
+    return replace(log, drops_late=drops_late)
+
+
+def countable(log: pa.Table, batch_log: BatchLog | None, spec: RunSpec) -> Countable:
+    """All views, and which of them were dropped as late, as far as that is known."""
+    kind = np.asarray(log.column("kind").to_numpy())
+    # All well-formed events, views or not: an engine may take its watermark from any of them.
+    well_formed = (kind == VIEW_EVENT) | (kind == OTHER_EVENT)
+    names = ("partition", "offset", "event_id", "campaign", "event_time_ms")
+    partition, offset, event_id, campaign, time_ms = (np.asarray(log.column(n).to_numpy())[well_formed] for n in names)
+    real = LogEvents(partition, offset, event_id, campaign.astype(np.int64), time_ms)
+    counted = kind[well_formed] == VIEW_EVENT
+    late, events = permitted(real, spec.window_ms, spec.watermark_ms)[counted], real.only(counted)
+    gone = np.zeros(len(events), dtype=np.bool_)
+    exact = batch_log is not None and batch_log.complete
+    if batch_log is not None and exact:
+        gone = dropped(events, batch_log, spec.window_ms) & late
+    batch = batch_of(events, batch_log) if batch_log else np.full(len(events), NO_BATCH)
+    return Countable(events, late, gone, batch, exact)
 
 
 def permitted(events: LogEvents, window_ms: int, watermark_ms: int) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any, Protocol
 
 from generators.tape import Tape
@@ -183,7 +184,7 @@ class _Run:
         self.screen.phase("read", "all results and the whole log")
         if (sampled := self.world.stop_observing()) is not None:
             self.store.write_table("samples.parquet", sampled.columns)
-            self.store.tell("observer", report=sampled.looks)
+            self.store.tell("observer", **asdict(sampled.looks))
         self._collect(force=True)
         self._tell("engine", report=report, notes=self.world.engine.notes())
         rows = self.world.results()

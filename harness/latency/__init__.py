@@ -1,0 +1,156 @@
+"""Latency where a reader of the results sees it, from the files of a run: five ways, each with how exact it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from harness.latency.evidence import Evidence, Looked, collect
+from harness.latency.visibility import Floats, Visibility
+from harness.latency.ways import FINAL, FIRST, PROBES, RANK_MATCHED, YAHOO, Raw, Ways
+from harness.measurement import Latency, Quantiles
+from harness.store import Store
+
+_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max": 1.0}
+
+
+@dataclass(frozen=True)
+class LatencyResult:
+    """All that is known of the latency of a run."""
+
+    latency: tuple[Latency, ...]
+    never_final_share: float  # of cells
+    dipped_share: float  # of cells
+    by_second: pa.Table  # second since the epoch in which events were due, events, p50_ms, p99_ms
+    raw: pa.Table  # way, corrected_ms, uncorrected_ms; null: never seen
+
+
+def latencies(store: Store) -> LatencyResult:
+    """Raises MissingEvidence with the name of what is missing."""
+    return measured(collect(store))
+
+
+def measured(evidence: Evidence) -> LatencyResult:
+    """The same from values."""
+    cells = evidence.cells
+    ways = Ways(evidence.events, cells, Visibility(evidence.samples, len(cells.events)), evidence.probes_from)
+    raws = {PROBES: ways.probes(), RANK_MATCHED: ways.rank_matched()}
+    raws |= {FINAL: ways.final_value(), FIRST: ways.first_seen()}
+    raws |= {YAHOO: Raw(evidence.yahoo_ms, evidence.yahoo_ms.astype(np.float64), None)}
+    raws = {way: raw for way, raw in raws.items() if len(raw.corrected_ms)}
+    overtaken_ms = ways.overtaken_ms()
+    return LatencyResult(
+        latency=tuple(_latency(way, raw, evidence.looked, overtaken_ms) for way, raw in raws.items()),
+        never_final_share=_share(ways.never_final()),
+        dipped_share=_share(ways.dipped()),
+        by_second=_by_second(_headline(raws, overtaken_ms, evidence.looked), evidence.epoch_ms),
+        raw=_raw_table(raws),
+    )
+
+
+def quantiles(values_ms: Floats) -> Quantiles:
+    """By nearest rank over all, the never seen included; what falls among those is None, and so is the mean then."""
+    ordered = np.sort(values_ms)
+    seen = int(np.isfinite(ordered).sum())
+    named = {name: _at(ordered, share) for name, share in _QUANTILES.items()}
+    mean = float(ordered.mean()) if seen and seen == len(ordered) else None
+    return Quantiles(count=seen, censored=len(ordered) - seen, mean=mean, **named)
+
+
+def _at(ordered: Floats, share: float) -> float | None:
+    if not len(ordered):
+        return None
+    value = float(ordered[max(0, int(np.ceil(share * len(ordered) - 1e-9)) - 1)])
+    return value if np.isfinite(value) else None
+
+
+def _latency(way: str, raw: Raw, looked: Looked, overtaken_ms: float | None) -> Latency:
+    return Latency(
+        way=way,
+        corrected=quantiles(raw.corrected_ms),
+        uncorrected=None if raw.uncorrected_ms is None else quantiles(raw.uncorrected_ms),
+        exactness=" ".join(_exactness(way, raw, looked, overtaken_ms)),
+        tail_is_lower_bound=way == RANK_MATCHED and not _ranks_are_exact(looked, overtaken_ms),
+    )
+
+
+def _ranks_are_exact(looked: Looked, overtaken_ms: float | None) -> bool:
+    """Overtaking by up to x moves no figure by more than x; below one period nobody could tell."""
+    return overtaken_ms is not None and overtaken_ms <= looked.period_ms
+
+
+def _exactness(way: str, raw: Raw, looked: Looked, overtaken_ms: float | None) -> Iterator[str]:
+    count = f"{len(raw.corrected_ms):,}"
+    if way == YAHOO:
+        negative = int((raw.corrected_ms < 0).sum())
+        yield f"time_updated less the window's end in {count} cells, as the engine writes it, to its millisecond;"
+        yield f"{negative:,} of them are negative and count as they are."
+        return
+    if way == PROBES:
+        yield f"{count} cells of one event each, whatever the disorder."
+    if way == RANK_MATCHED:
+        yield f"{count} events of cells with right counts, the k-th visible against the k-th due."
+        yield _on_ranks(looked, overtaken_ms)
+    if way in (FINAL, FIRST):
+        begin, end = ("last", "its right final count") if way == FINAL else ("first", "anything of it")
+        yield f"{count} cells, from the {begin} event of each to the look that showed {end}."
+    yield (
+        f"Each figure is late by at most the time since the look before: {looked.period_ms:.0f} ms, "
+        f"{looked.period_p99_ms:.0f} ms at p99, {looked.period_max_ms:.0f} ms at most."
+    )
+
+
+def _on_ranks(looked: Looked, overtaken_ms: float | None) -> str:
+    if _ranks_are_exact(looked, overtaken_ms):
+        return f"None overtook another of its cell by more than {overtaken_ms:.0f} ms, so every percentile is exact."
+    how = "may overtake each other" if overtaken_ms is None else f"overtook each other by up to {overtaken_ms:,.0f} ms"
+    return f"Events of a cell {how} on their way, so the mean is exact, and the tail's means are lower bounds."
+
+
+def _headline(raws: Mapping[str, Raw], overtaken_ms: float | None, looked: Looked) -> Raw:
+    """Probes where events may overtake each other; else all events say more."""
+    order = (RANK_MATCHED, PROBES) if _ranks_are_exact(looked, overtaken_ms) else (PROBES, RANK_MATCHED)
+    nothing = Raw(np.zeros(0, dtype=np.int64), np.zeros(0), None)
+    return next((raws[way] for way in order if way in raws), nothing)
+
+
+def _by_second(raw: Raw, epoch_ms: int) -> pa.Table:
+    second = (raw.due_us - epoch_ms * 1000) // 1_000_000
+    order = np.lexsort((raw.corrected_ms, second))
+    second, values_ms = second[order], raw.corrected_ms[order]
+    seconds, begins = np.unique(second, return_index=True)
+    parts = [part for part in np.split(values_ms, begins[1:]) if len(part)]
+    return pa.table(
+        {
+            "second": pa.array(seconds, pa.int64()),
+            "events": pa.array([len(part) for part in parts], pa.int64()),
+            "p50_ms": pa.array([_at(part, 0.5) for part in parts], pa.float64()),
+            "p99_ms": pa.array([_at(part, 0.99) for part in parts], pa.float64()),
+        }
+    )
+
+
+def _raw_table(raws: Mapping[str, Raw]) -> pa.Table:
+    schema = pa.schema([("way", pa.string()), ("corrected_ms", pa.float64()), ("uncorrected_ms", pa.float64())])
+    tables = [
+        pa.table([pa.repeat(way, len(raw.corrected_ms)), _column(raw.corrected_ms), _uncorrected(raw)], schema=schema)
+        for way, raw in raws.items()
+    ]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def _uncorrected(raw: Raw) -> pa.Array:
+    if raw.uncorrected_ms is None:
+        return pa.nulls(len(raw.corrected_ms), pa.float64())
+    return _column(raw.uncorrected_ms)
+
+
+def _column(values_ms: Floats) -> pa.Array:
+    return pa.array(values_ms, pa.float64(), mask=~np.isfinite(values_ms))
+
+
+def _share(mask: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:
+    return float(mask.mean()) if len(mask) else 0.0

@@ -1,0 +1,166 @@
+"""From the files of a run to what latency is read off: which events count, when each was due and sent, and the looks.
+
+The log says which events count; the tape says when each was due, the books of the load when it was sent (see
+harness/latency/sending.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from generators.tape import Tape
+from harness import lateness
+from harness.latency.sending import Sending
+from harness.latency.visibility import Ints, Mask, Samples
+from harness.lateness import NO_BATCH, Countable
+from harness.ledger import Cell, Ledger
+from harness.model import INDEX_BITS, MARK_SERVER, EngineManifest, RunSpec
+from harness.observe import Row, interpret
+from harness.sampler import sampled_campaigns
+from harness.store import MissingEvidence, Store
+from workloads.ad_impressions.schema import Population
+
+UPDATED = "updated:"
+WRONG = -1
+# A cell as one number: its campaign above, the start of its window below.
+_WINDOW_BITS = 43
+
+
+@dataclass(frozen=True)
+class Events:
+    """The events that count, in cells that were looked at. Marks of the harness are rows too, for their rank."""
+
+    cell: Ints
+    due_us: Ints
+    sent_us: Ints
+    turn: Ints | None  # which came to the engine before which; None: nobody knows
+    mark: Mask
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What is known of each cell."""
+
+    campaign: Ints
+    events: Ints  # how many count, as far as that is known
+    final: Ints  # the right final count, or WRONG where the results hold another one
+    marked: Mask  # holds an event of the harness itself, which is never measured
+
+
+@dataclass(frozen=True)
+class Looked:
+    """How often somebody looked."""
+
+    period_ms: float
+    period_p99_ms: float
+    period_max_ms: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that is needed, of one run."""
+
+    probes_from: int  # the first probe campaign
+    epoch_ms: int
+    events: Events
+    cells: Cells
+    samples: Samples
+    looked: Looked
+    yahoo_ms: Ints  # time_updated - end of the window
+
+
+def collect(store: Store) -> Evidence:
+    """Raises MissingEvidence with the name of what is missing."""
+    spec: RunSpec = store.read_as("spec.json", RunSpec)
+    epoch_ms = int(_last(store, "epoch")["epoch_ms"])
+    manifest = msgspec.convert(store.read_json("plan.json")["manifest"], EngineManifest)
+    claim = manifest.sink(spec.sink)
+    batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
+    log = lateness.countable(store.read_table("log.parquet"), batch_log, spec)
+    marks = set(_codes(log.only(_is_mark(log)), spec.window_ms).tolist())
+    log = log.only(np.isin(log.events.campaign, sampled_campaigns(spec.tape)))
+    known, due_us, sent_us = Sending(Tape(spec.tape), epoch_ms, store.read_table("sends.parquet")).of(log.events)
+    counts = known & ~log.dropped
+    log = log.only(counts)
+    codes, cell = np.unique(_codes(log, spec.window_ms), return_inverse=True)
+    events = Events(cell, due_us[counts], sent_us[counts], _turn(log, spec), _is_mark(log))
+    rows = [Row(*row.values()) for row in store.read_table("observed.parquet").to_pylist()]
+    names = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign).campaign_ids
+    index = {name: number for number, name in enumerate(names)}
+    unsure = log.permitted & (not (log.exact or claim.late == "keep"))
+    cells = _cells(codes, events, unsure, interpret(rows, index, claim.bookkeeping).counts)
+    return Evidence(
+        probes_from=spec.tape.campaigns,
+        epoch_ms=epoch_ms,
+        events=events,
+        cells=cells,
+        samples=_samples(store.read_table("samples.parquet"), codes),
+        looked=msgspec.convert(_last(store, "observer"), Looked),
+        yahoo_ms=_yahoo_ms(rows, index, marks, spec.window_ms),
+    )
+
+
+def _turn(log: Countable, spec: RunSpec) -> Ints | None:
+    """Events of one batch come to the engine together, and those of one partition in its order."""
+    if (log.batch != NO_BATCH).all():
+        return log.batch
+    return log.events.offset if spec.tape.partitions == 1 else None
+
+
+def _is_mark(log: Countable) -> Mask:
+    return np.asarray(log.events.id >> INDEX_BITS == MARK_SERVER)
+
+
+def _codes(log: Countable, window_ms: int) -> Ints:
+    return _code(log.events.campaign, log.events.time_ms // window_ms * window_ms)
+
+
+def _code(campaign: Ints, window_ms: Ints) -> Ints:
+    return campaign << _WINDOW_BITS | window_ms
+
+
+def _cells(codes: Ints, events: Events, unsure: Mask, observed: Ledger) -> Cells:
+    """A cell is right when it holds all its events, or as many as may be left where some may have been dropped."""
+    campaign, window_ms = codes >> _WINDOW_BITS, codes & ((1 << _WINDOW_BITS) - 1)
+    count = np.bincount(events.cell, minlength=len(codes))
+    least = count - np.bincount(events.cell[unsure], minlength=len(codes))
+    pairs = zip(campaign.tolist(), window_ms.tolist(), strict=True)
+    seen = np.array([observed.count(Cell(*pair)) for pair in pairs], dtype=np.int64)
+    marked = np.zeros(len(codes), dtype=np.bool_)
+    marked[events.cell[events.mark]] = True
+    return Cells(campaign, count, np.where((least <= seen) & (seen <= count), seen, WRONG), marked)
+
+
+def _samples(table: pa.Table, codes: Ints) -> Samples:
+    """Only those of cells in which an event counts: others are wrong, which the verdict says."""
+    columns = {name: np.asarray(table.column(name).to_numpy(), dtype=np.int64) for name in table.column_names}
+    code = _code(columns["campaign"], columns["window_ms"])
+    inside = (columns["window_ms"] >= 0) & (columns["window_ms"] < 1 << _WINDOW_BITS) & np.isin(code, codes)
+    cell = np.searchsorted(codes, code[inside])
+    return Samples(cell, columns["at_us"][inside], columns["count"][inside])
+
+
+def _yahoo_ms(rows: Sequence[Row], index: Mapping[str, int], marks: set[int], window_ms: int) -> Ints:
+    """The original's own figure, as far as the engine keeps it."""
+    found = []
+    for row in rows:
+        campaign = index.get(row.key.removeprefix(UPDATED)) if row.key.startswith(UPDATED) else None
+        if campaign is None or not (row.field.isdecimal() and row.value.isdecimal()):
+            continue
+        window = int(row.field)
+        if campaign << _WINDOW_BITS | window not in marks:
+            found.append(int(row.value) - window - window_ms)
+    return np.array(found, dtype=np.int64)
+
+
+def _last(store: Store, kind: str) -> dict[str, Any]:
+    entries = list(store.history(kind))
+    if not entries:
+        raise MissingEvidence(f"the history of {store.path} has no entry {kind!r}, so nobody looked at the results")
+    return entries[-1]

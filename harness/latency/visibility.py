@@ -1,0 +1,87 @@
+"""From when on a reader saw how much: the samples of many cells, asked all at once. Pure arrays.
+
+Cells are numbered from 0. Times are microseconds; infinite means: as far as anybody looked, never.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Changes of counts as they were seen: one row each, in any order."""
+
+    cell: Ints
+    at_us: Ints
+    count: Ints
+
+
+class Visibility:
+    """What the samples say of each cell."""
+
+    def __init__(self, samples: Samples, cells: int) -> None:
+        order = np.lexsort((samples.at_us, samples.cell))
+        self._cell, self._at_us = samples.cell[order], samples.at_us[order].astype(np.float64)
+        self._count = np.maximum(samples.count[order], 0)
+        bounds = np.searchsorted(self._cell, np.arange(cells + 1))
+        self._begin, self._end = bounds[:-1], bounds[1:]
+        self._width = int(self._count.max(initial=0)) + 2
+        # The smallest count from each sample on. A later cell's keys are all larger, so one pass serves every cell.
+        keys = self._cell * self._width + self._count
+        self._lasting = np.minimum.accumulate(keys[::-1])[::-1]
+
+    def since_us(self, cell: Ints, count: Ints) -> Floats:
+        """The first sample after which a cell never again falls below a count."""
+        wanted = cell * self._width + np.minimum(count, self._width - 1)
+        return self._moment(np.searchsorted(self._lasting, wanted, side="left"), self._end[cell])
+
+    def first_us(self, cell: Ints) -> Floats:
+        """The first sample that shows anything of a cell."""
+        nonzero = np.flatnonzero(self._count > 0)
+        place = np.searchsorted(nonzero, self._begin[cell])
+        return self._moment(np.append(nonzero, len(self._count))[place], self._end[cell])
+
+    def final_us(self, cell: Ints, value: Ints) -> Floats:
+        """The sample from which on a cell holds its final value: the last change, if it is a change to that value."""
+        last = self._end[cell] - 1
+        held = (self._end[cell] > self._begin[cell]) & (np.append(self._count, 0)[last] == value)
+        return np.where(held, np.append(self._at_us, np.inf)[last], np.inf)
+
+    def dipped(self) -> Mask:
+        """For each cell, whether its count went back at some moment."""
+        result = np.zeros(len(self._begin), dtype=np.bool_)
+        back = (np.diff(self._count) < 0) & (np.diff(self._cell) == 0)
+        result[self._cell[1:][back]] = True
+        return result
+
+    def _moment(self, place: NDArray[np.intp], end: NDArray[np.intp]) -> Floats:
+        return np.where(place < end, np.append(self._at_us, np.inf)[place], np.inf)
+
+
+def ranks(cell: Ints, time_us: Ints) -> tuple[NDArray[np.intp], Ints]:
+    """The rows ordered by cell and time, and for each of them which one of its cell it is, from 1."""
+    order = np.lexsort((time_us, cell))
+    ordered = cell[order]
+    return order, np.arange(len(cell)) - np.searchsorted(ordered, ordered, side="left") + 1
+
+
+def overtaken_us(cell: Ints, time_us: Ints, turn: Ints) -> Ints:
+    """By how much each event was overtaken: how much later the latest event of its cell was due that had its turn
+    before. Zero for all of them: they became visible in the order in which they were sent.
+    """
+    order = np.lexsort((time_us, turn, cell))
+    since_us = time_us - time_us.min(initial=0)
+    width = int(since_us.max(initial=0)) + 1
+    rank = np.unique(cell, return_inverse=True)[1]
+    keys = (rank * width + since_us)[order]
+    result = np.empty(len(cell), dtype=np.int64)
+    result[order] = np.maximum.accumulate(keys) - keys
+    return result
