@@ -14,7 +14,7 @@ import time
 from dataclasses import replace
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -27,7 +27,6 @@ from harness.experiments import search
 from harness.experiments.folder import Folder
 from harness.faults import registry
 from harness.judge import judge
-from harness.measure import measure
 from harness.model import Certificate, EngineManifest, Exit, HarnessError, RunSpec, UsageError, Verdict
 from harness.objective import headline_p99_ms, with_objective
 from harness.run import run as run_nine_steps
@@ -41,6 +40,9 @@ from harness.worlds.real import RealWorld, claim_external
 from reports import load as reports_load
 from reports import screen
 from reports.exports import junit, machine, markdown
+
+if TYPE_CHECKING:
+    from reports.page import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = Path("runs")
@@ -145,14 +147,21 @@ def _one_run(spec: RunSpec, engine_manifest: EngineManifest, out: Path) -> repor
 
 def _report(place: Store, verdict: Verdict) -> reports_load.Result:
     """Step nine: everything that is made from the files."""
-    measurement = measure(place, verdict)
-    place.write_json("measurement.json", measurement)
+    measurement = measure.save(place, verdict)
     spec: RunSpec = place.read_as("spec.json", RunSpec)
     place.write_json("verdict.json", with_objective(verdict, measurement, spec.objective_p99_ms))
     result = reports_load.load(place.path)
     place.write_bytes("junit.xml", junit.as_xml(result))
     place.write_bytes("summary.md", markdown.as_text(result).encode())
+    _page(place)
     return result
+
+
+def _page(place: Store) -> Page:
+    """Drawing is slow to import, and most commands draw nothing."""
+    from reports import run_page
+
+    return run_page.write(place)
 
 
 def _answer(command: str, result: reports_load.Result, as_json: bool) -> None:
@@ -180,12 +189,30 @@ def _print_list(noun: str, rows: list[dict[str, str]], columns: tuple[str, ...],
 @app.command()
 def recheck(run: Annotated[Path, typer.Argument(help="A run directory.")], as_json: Json = False) -> None:
     """Judge a stored run again, with no engine."""
-    place = Store.open(run.absolute())
-    if not place.has("verdict.json") and place.alive():
-        raise UsageError(f"{run} is still going on; wait until its process has ended.")
+    place = _ended(run)
     verdict = judge(place)
     place.write_json("verdict.json", verdict)
     _answer("recheck", _report(place, verdict), as_json)
+
+
+@app.command()
+def report(run: Annotated[Path, typer.Argument(help="A run directory.")], as_json: Json = False) -> None:
+    """Make the page of a stored run again, whatever is left of it."""
+    place = _ended(run)
+    made, shown = _page(place), str(place.path / "report.html")
+    missing = [sentence for section in made.sections for sentence in section.missing]
+    if as_json:
+        print(json.dumps({"command": "report", "run": str(place.path), "page": shown, "missing": missing}))
+    else:
+        print("\n".join([shown, *(f"missing: {sentence}" for sentence in missing)]))
+
+
+def _ended(run: Path) -> Store:
+    """A run that nobody works on any more."""
+    place = Store.open(run.absolute())
+    if not place.has("verdict.json") and place.alive():
+        raise UsageError(f"{run} is still going on; wait until its process has ended.")
+    return place
 
 
 @app.command()

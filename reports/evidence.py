@@ -1,0 +1,86 @@
+"""What a page rests on: each file of a run, read when it is asked for, and named when it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from harness import judge
+from harness.checks.case import Case
+from harness.measure import certificate_of, withheld
+from harness.measurement import Measurement
+from harness.model import Certificate, EngineManifest, FaultReport, Outcome, RunSpec, Verdict
+from harness.store import MissingEvidence, Store
+
+
+class Evidence:
+    """One run directory. Every property raises MissingEvidence when its file is not there or torn."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    @cached_property
+    def spec(self) -> RunSpec:
+        return self.store.read_as("spec.json", RunSpec)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        return self.store.read_as("verdict.json", Verdict)
+
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        return certificate_of(self.store)
+
+    @cached_property
+    def environment(self) -> Mapping[str, Any]:
+        return dict(self.store.read_as("environment.json", dict[str, Any]))
+
+    @cached_property
+    def plan(self) -> Mapping[str, Any]:
+        return dict(self.store.read_as("plan.json", dict[str, Any]))
+
+    @cached_property
+    def manifest(self) -> EngineManifest:
+        return msgspec.convert(self.plan["manifest"], EngineManifest)
+
+    @cached_property
+    def withheld(self) -> str:
+        """Why no speed may stand anywhere on the page; empty when it may. A missed objective hides nothing."""
+        try:
+            counts = [check.outcome for check in self.verdict.checks if check.name != "objective"]
+        except MissingEvidence as error:
+            return f"nobody knows whether the answers are right, because {error}"
+        return withheld(replace(self.verdict, outcome=Outcome.worst(counts)), self.certificate)
+
+    @cached_property
+    def measurement(self) -> Measurement:
+        """Never asked for where it is withheld, whatever a file may say."""
+        if self.withheld:
+            raise MissingEvidence(f"no measurement: {self.withheld}")
+        found: Measurement | None = self.store.read_as("measurement.json", Measurement | None)
+        if found is None:
+            raise MissingEvidence(f"{self.store.path / 'measurement.json'} holds no measurement")
+        return found
+
+    @cached_property
+    def timeline(self) -> pa.Table:
+        return self.store.read_table("timeline.parquet")
+
+    @cached_property
+    def case(self) -> Case:
+        return judge.assemble(self.store)
+
+    @cached_property
+    def epoch_ms(self) -> int:
+        for entry in self.store.history("epoch"):
+            return int(entry["epoch_ms"])
+        raise MissingEvidence("the history does not say when the load began")
+
+    @cached_property
+    def faults(self) -> tuple[FaultReport, ...]:
+        return tuple(msgspec.convert(entry["report"], FaultReport) for entry in self.store.history("fault"))

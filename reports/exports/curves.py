@@ -1,0 +1,64 @@
+"""The numbers behind the curves of a page as CSV, for whoever wants to draw them in another way."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+
+from harness.store import MissingEvidence
+from reports.evidence import Evidence
+from reports.figures import percentiles
+from reports.sections import latency, timeline
+
+Rows = Iterable[Sequence[object]]
+
+
+def texts(evidence: Evidence) -> dict[str, str]:
+    """Name -> CSV. What is withheld or missing is in none of them."""
+    found = {}
+    for name, rows in _tables(evidence).items():
+        try:
+            found[name] = _csv(rows())
+        except MissingEvidence:
+            continue
+    return found
+
+
+def _tables(evidence: Evidence) -> dict[str, Callable[[], Rows]]:
+    if evidence.withheld:
+        return {"timeline": lambda: _timeline(evidence)}
+    return {
+        "timeline": lambda: _timeline(evidence),
+        "latency": lambda: _latency(evidence),
+        "cost": lambda: _cost(evidence),
+    }
+
+
+def _timeline(evidence: Evidence) -> Rows:
+    """The columns of the drawing when speed is withheld, else all."""
+    table = evidence.timeline
+    wanted = (
+        [name for _, _, columns in timeline.LOAD for name in columns] if evidence.withheld else table.column_names[1:]
+    )
+    names = ["second", *wanted]
+    return [names, *zip(*(table.column(name).to_pylist() for name in names), strict=True)]
+
+
+def _latency(evidence: Evidence) -> Rows:
+    rows: list[Sequence[object]] = [("way", "share_of_events", "latency_ms")]
+    for curve in latency.curves_of(evidence.store.read_table("latency.parquet")):
+        shares, values = percentiles.points(curve)
+        rows += [(curve.label, f"{share:.6f}", f"{ms:.3f}") for share, ms in zip(shares, values, strict=True)]
+    return rows
+
+
+def _cost(evidence: Evidence) -> Rows:
+    head = ("part", "cpu_user_s", "cpu_system_s", "cpu_s_per_million", "peak_rss_mib")
+    return [head, *([getattr(each, name) for name in head] for each in evidence.measurement.cost)]
+
+
+def _csv(rows: Rows) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()

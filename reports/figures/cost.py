@@ -1,0 +1,48 @@
+"""CPU seconds per million events, a bar for each part of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reports.figures.style import BLUE, MUTED, SHORT, SKY, Sheet
+
+BAR_PX = 26
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One part; the engine's own parts are what a user pays for, the others are ours."""
+
+    part: str
+    user_s: float  # per million events
+    system_s: float
+    peak_rss_mib: float
+    engine: bool
+
+
+def draw(bars: Sequence[Bar], sheet: Sheet) -> None:
+    (axes,) = sheet.rows([float(len(bars) * BAR_PX + 14)])
+    places = range(len(bars))
+    longest = max(bar.user_s + bar.system_s for bar in bars) or 1.0
+    for place, bar in zip(places, bars, strict=True):
+        colour = BLUE if bar.engine else MUTED
+        axes.barh(place, bar.user_s, color=colour, height=0.66)
+        axes.barh(place, bar.system_s, left=bar.user_s, color=SKY if bar.engine else MUTED, alpha=0.6, height=0.66)
+        memory = f", {bar.peak_rss_mib:,.0f} MiB" if bar.peak_rss_mib else ""
+        axes.annotate(
+            f"{bar.user_s + bar.system_s:.3g} s{memory}",
+            (bar.user_s + bar.system_s, place),
+            (5, 0),
+            textcoords="offset points",
+            va="center",
+        )
+    axes.set_yticks(list(places), [bar.part for bar in bars])
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    axes.grid(axis="x")
+    axes.set_xlim(0, longest * (1.75 if sheet.narrow else 1.3))
+    axes.xaxis.set_major_formatter(SHORT)
+    axes.locator_params(axis="x", nbins=5)
+    axes.set_xlabel("CPU seconds per million events" + ("" if sheet.narrow else " (dark: user, light: system)"))

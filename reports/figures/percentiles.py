@@ -1,0 +1,88 @@
+"""Latency by percentile on an axis of 1/(1-p), where each further nine is as wide as the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator
+from numpy.typing import NDArray
+
+from reports.figures.style import DURATION, INK, PAPER, Sheet, duration, log_ticks
+
+# A percentile with fewer samples beyond it is the luck of a few events.
+SAMPLES_BEYOND = 10
+TICKS = (0.0, 0.9, 0.99, 0.999, 0.9999)
+LABELLED = (0.5, 0.9, 0.99, 0.999, 0.9999)
+POINTS = 240
+LOG_RATIO = 100.0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Sorted samples in ms of one way of measuring; censored ones lie beyond all of them."""
+
+    label: str
+    samples_ms: NDArray[np.float64]
+    censored: int
+    colour: str
+    dashed: bool = False
+    labelled: bool = False  # write its values beside it
+
+    @property
+    def count(self) -> int:
+        return len(self.samples_ms) + self.censored
+
+    def at(self, share: float) -> float:
+        """The smallest sample that at least this share of all, censored ones too, does not exceed."""
+        return float(self.samples_ms[max(0, int(np.ceil(share * self.count - 1e-9)) - 1)])
+
+    @property
+    def last_share(self) -> float:
+        """The highest percentile that enough samples lie beyond; 0 where there is none."""
+        return max(0.0, 1.0 - max(SAMPLES_BEYOND, self.censored + 1) / self.count) if self.count else 0.0
+
+
+def points(curve: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Shares, evenly spaced on the axis, and the latency at each."""
+    end = -np.log10(1.0 - curve.last_share)
+    shares = 1.0 - 10.0 ** -np.linspace(0.0, end, POINTS)
+    return shares, np.array([curve.at(float(share)) for share in shares])
+
+
+def draw(curves: Sequence[Curve], sheet: Sheet) -> None:
+    (axes,) = sheet.rows([280.0])
+    for curve in curves:
+        shares, latency_ms = points(curve)
+        style = (0, (4, 2)) if curve.dashed else "-"
+        axes.plot(_place(shares), latency_ms, color=curve.colour, linestyle=style, label=curve.label)
+        if curve.labelled:
+            _name(axes, curve)
+    lowest = min(float(curve.samples_ms[0]) for curve in curves)
+    highest = max(curve.at(curve.last_share) for curve in curves)
+    if lowest > 0 and highest > LOG_RATIO * lowest:
+        log_ticks(axes)
+    else:
+        axes.set_ylim(bottom=min(0.0, lowest))
+    axes.yaxis.set_major_formatter(DURATION)
+    shown = [tick for tick in TICKS if tick <= max(curve.last_share for curve in curves)]
+    axes.xaxis.set_major_locator(FixedLocator([float(_place(np.array(tick))) for tick in shown]))
+    axes.set_xticklabels([f"{tick * 100:g} %" for tick in shown])
+    axes.grid(axis="x")
+    axes.set_xlabel("share of events that were visible within")
+    axes.figure.legend(loc="outside upper left", ncols=1 if sheet.narrow else 2)
+
+
+def _place(share: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(-np.log10(1.0 - share))
+
+
+def _name(axes: Axes, curve: Curve) -> None:
+    for share in (each for each in LABELLED if each <= curve.last_share):
+        place, latency_ms = float(_place(np.array(share))), curve.at(share)
+        axes.plot(place, latency_ms, "o", color=curve.colour, markersize=5, markeredgecolor=PAPER)
+        axes.annotate(
+            duration(latency_ms), (place, latency_ms), (-4, 5), textcoords="offset points", ha="right", color=INK
+        )

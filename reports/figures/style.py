@@ -1,0 +1,194 @@
+"""What all drawings share: sizes, colours for two themes, and how a figure becomes the same pictures each time.
+
+A drawing is made twice, wide for a desktop and narrow for a phone, because text that is scaled down can't be read. In
+the page its colours are CSS variables, so that the page's theme decides; the PNG is wide and on white.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+WIDE_PX, NARROW_PX = 760, 336
+POINTS_PER_INCH = 72  # one point is one pixel of the page
+PNG_DPI = 144
+FOOT_PX = 38.0  # ticks and name of the x axis
+
+# Okabe and Ito's colours, without the yellow that can't be seen on white.
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9"
+INK, MUTED, GRID, PAPER = "#1c1e21", "#6b7076", "#d5d8db", "#fffffe"
+VARIABLES = {
+    BLUE: "--blue",
+    ORANGE: "--orange",
+    GREEN: "--green",
+    RED: "--red",
+    PURPLE: "--purple",
+    SKY: "--sky",
+    INK: "--ink",
+    MUTED: "--muted",
+    GRID: "--grid",
+    PAPER: "--paper",
+}
+SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same everywhere
+    "font.size": 11,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 6,
+    "axes.labelsize": 11,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 10,
+    "ytick.labelsize": 10,
+    "legend.frameon": False,
+    "legend.fontsize": 10,
+    "legend.handlelength": 1.4,
+    "legend.borderaxespad": 0.0,
+    "lines.linewidth": 1.6,
+    "lines.solid_joinstyle": "round",
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+}
+
+
+@dataclass
+class Sheet:
+    """An empty figure of a given width, and the tooltips that its marks shall have."""
+
+    figure: Figure
+    width_px: int
+    tooltips: dict[str, str] = field(default_factory=dict)  # gid of an artist -> text
+
+    @property
+    def narrow(self) -> bool:
+        return self.width_px < WIDE_PX
+
+    def rows(self, heights_px: Sequence[float], *, above_px: float = 0.0) -> list[Axes]:
+        """Axes below each other over one x axis; the figure is as high as they need, with room `above_px` for more."""
+        self.figure.set_size_inches(
+            self.width_px / POINTS_PER_INCH, (sum(heights_px) + above_px + FOOT_PX) / POINTS_PER_INCH
+        )
+        made = self.figure.subplots(len(heights_px), 1, sharex=True, squeeze=False, height_ratios=heights_px)
+        return [row[0] for row in made]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One drawing, ready for a page: two SVGs, and a PNG to go beside it."""
+
+    name: str
+    alt: str
+    wide: str
+    narrow: str
+    png: bytes
+
+
+def picture(name: str, alt: str, draw: Callable[[Sheet], None]) -> Picture:
+    """Draw twice. The same numbers give the same bytes: no dates, and names that depend on nothing but the figure's."""
+    with mpl.rc_context({**SETTINGS, "svg.hashsalt": name}):
+        wide, narrow = _sheet(draw, WIDE_PX), _sheet(draw, NARROW_PX)
+        return Picture(name, alt, _svg(wide, f"{name}-w"), _svg(narrow, f"{name}-n"), _png(wide))
+
+
+def _sheet(draw: Callable[[Sheet], None], width_px: int) -> Sheet:
+    layout = ConstrainedLayoutEngine(w_pad=2 / POINTS_PER_INCH, h_pad=3 / POINTS_PER_INCH)
+    figure = Figure(dpi=POINTS_PER_INCH, layout=layout)
+    FigureCanvasAgg(figure)
+    sheet = Sheet(figure, width_px)
+    draw(sheet)
+    _settle(figure)
+    return sheet
+
+
+def _settle(figure: Figure) -> None:
+    """The layout once and for all, in round numbers: its solver's last digits are not the same each time."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        axes.set_position([round(side, 4) for side in axes.get_position().bounds])
+
+
+def _png(sheet: Sheet) -> bytes:
+    file = io.BytesIO()
+    sheet.figure.savefig(file, format="png", dpi=PNG_DPI, facecolor="white", metadata={"Software": None})
+    return file.getvalue()
+
+
+def _svg(sheet: Sheet, prefix: str) -> str:
+    file = io.StringIO()
+    sheet.figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return _for_page(file.getvalue(), prefix, sheet.tooltips)
+
+
+def _for_page(text: str, prefix: str, tooltips: Mapping[str, str]) -> str:
+    """matplotlib's file as an element of a page: no prolog, no style for all, ids of its own, colours by name."""
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>\s*|<style .*?</style>\s*|<!--.*?-->\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
+    text = re.sub(r"#[0-9a-f]{6}\b", lambda m: _variable(m[0]), text)
+    for gid, tooltip in tooltips.items():
+        head = f'<g id="{prefix}-{gid}">'
+        text = text.replace(head, f"{head}<title>{escape(tooltip)}</title>", 1)
+    head = re.sub(r' (?:width|height|version|xmlns(?::xlink)?)="[^"]*"', "", text[: text.index(">")])
+    return f'{head} xmlns:xlink="http://www.w3.org/1999/xlink" aria-hidden="true"{text[text.index(">") :]}'.strip()
+
+
+def _variable(colour: str) -> str:
+    return f"var({VARIABLES[colour]})" if colour in VARIABLES else colour
+
+
+def short(value: float) -> str:
+    """123 or 12k or 1.5M: as few characters as an axis needs."""
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{value / unit:.3g}{name}"
+    return f"{value:.3g}"
+
+
+def log_ticks(axes: Axes, *, few: bool = False) -> None:
+    """A log axis of times whose ticks are numbers that people use."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0), numticks=4 if few else 7))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def duration(ms: float) -> str:
+    """A time as a person would say it."""
+    if ms == 0:
+        return "0"
+    if abs(ms) >= 10_000:
+        return f"{ms / 1000:,.0f} s"
+    if abs(ms) >= 1000:
+        return f"{ms / 1000:.3g} s"
+    return f"{ms:.3g} ms"
+
+
+SHORT = FuncFormatter(lambda value, _: short(value))
+DURATION = FuncFormatter(lambda ms, _: duration(ms))

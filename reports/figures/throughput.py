@@ -1,0 +1,135 @@
+"""Latency against throughput: where an engine stops keeping up, as an interval, and how late it is on the way there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from reports.figures.style import (
+    BLUE,
+    DURATION,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    RED,
+    SHORT,
+    Sheet,
+    duration,
+    log_ticks,
+    short,
+)
+
+LOG_RATIO = 20.0
+
+
+@dataclass(frozen=True)
+class Range:
+    """A median over repeats with the lowest and highest one; of a single run all three are equal."""
+
+    low: float
+    mid: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Rung:
+    """What was seen at one offered rate. None: not measured there."""
+
+    offered_per_s: float
+    achieved_per_s: Range | None
+    p50_ms: Range | None
+    p99_ms: Range | None
+    held: bool
+
+
+@dataclass(frozen=True)
+class Knee:
+    """The sustainable rate lies in [held, failed]; `failed` is None when the load generator was the limit."""
+
+    held_per_s: float
+    failed_per_s: float | None
+
+
+def draw(rungs: Sequence[Rung], knee: Knee | None, objective_p99_ms: float | None, sheet: Sheet) -> None:
+    rungs = sorted(rungs, key=lambda rung: rung.offered_per_s)
+    upper, lower = sheet.rows([240.0, 160.0])
+    _bands(upper, rungs, lambda rung: rung.p50_ms, BLUE, "p50")
+    _bands(upper, rungs, lambda rung: rung.p99_ms, ORANGE, "p99")
+    if objective_p99_ms is not None:
+        upper.axhline(objective_p99_ms, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0)
+        upper.annotate(
+            f"objective for p99: {duration(objective_p99_ms)}",
+            (0, objective_p99_ms),
+            (3, 3),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            color=MUTED,
+        )
+    _latency_axis(upper, rungs)
+    _bands(lower, rungs, lambda rung: rung.achieved_per_s, GREEN, "processed")
+    top = max(rung.offered_per_s for rung in rungs) * 1.05
+    lower.plot([0, top], [0, top], color=MUTED, linewidth=1.0, linestyle=(0, (1, 2)), label="offered")
+    for axes in (upper, lower):
+        axes.set_xlim(0, top)
+        _zone(axes, knee, top)
+    _name_zone(upper, knee, sheet.narrow)
+    lower.set_ylim(bottom=0)
+    lower.yaxis.set_major_formatter(SHORT)
+    lower.xaxis.set_major_formatter(SHORT)
+    lower.set_title("processed, events per second", fontweight="bold")
+    lower.set_xlabel("offered, events per second")
+    upper.set_title("latency", fontweight="bold")
+    upper.legend(loc="lower right", bbox_to_anchor=(1.0, 1.02), ncols=2)
+    lower.legend(loc="upper left")
+
+
+def _bands(axes: Axes, rungs: Sequence[Rung], of: Callable[[Rung], Range | None], colour: str, label: str) -> None:
+    """Filled where repeats differ; a rate that did not hold has an open mark."""
+    seen = [(rung, value) for rung in rungs if (value := of(rung)) is not None]
+    rates = [rung.offered_per_s for rung, _ in seen]
+    axes.fill_between(rates, [v.low for _, v in seen], [v.high for _, v in seen], color=colour, alpha=0.2, linewidth=0)
+    axes.plot(rates, [value.mid for _, value in seen], color=colour, label=label)
+    for rung, value in seen:
+        inside = colour if rung.held else "none"
+        axes.plot(rung.offered_per_s, value.mid, "o", markersize=5, color=colour, markerfacecolor=inside)
+
+
+def _latency_axis(axes: Axes, rungs: Sequence[Rung]) -> None:
+    values = [r.mid for rung in rungs for r in (rung.p50_ms, rung.p99_ms) if r is not None and r.mid > 0]
+    if values and max(values) > LOG_RATIO * min(values):
+        log_ticks(axes)
+    else:
+        axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(DURATION)
+
+
+def _zone(axes: Axes, knee: Knee | None, top: float) -> None:
+    if knee is None:
+        return
+    axes.axvline(knee.held_per_s, color=RED, linewidth=1.0)
+    if knee.failed_per_s is not None:
+        axes.axvspan(knee.held_per_s, knee.failed_per_s, color=RED, alpha=0.3, linewidth=0)
+        axes.axvspan(knee.failed_per_s, top, color=RED, alpha=0.1, linewidth=0)
+
+
+def _name_zone(axes: Axes, knee: Knee | None, narrow: bool) -> None:
+    if knee is None:
+        return
+    text = f"at least {short(knee.held_per_s)}/s, generator-limited"
+    if knee.failed_per_s is not None:
+        text = f"{short(knee.held_per_s)} to {short(knee.failed_per_s)}/s" + (
+            "" if narrow else ": the highest that holds"
+        )
+    axes.annotate(
+        text,
+        (knee.held_per_s, 1),
+        (-4, -4),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        color=INK,
+    )

@@ -1,0 +1,130 @@
+"""Small multiples over one time axis, with bands for what was done to the engine and marks for what it did again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+from numpy.typing import NDArray
+
+from reports.figures.style import DURATION, INK, MUTED, PAPER, RED, SHORT, Sheet, log_ticks
+
+PANEL_PX = 104
+LEGEND_PX = 14  # a narrow panel has its legend on lines of its own
+LEGEND_COLUMNS = 3
+NAME_PX = 17
+# Above this ratio between the largest and the smallest value a linear axis shows only the largest.
+LOG_RATIO = 100.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """One measured quantity over time; NaN where it is not known."""
+
+    label: str
+    values: NDArray[np.float64]
+    colour: str
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines that share a unit. `unit` decides how the axis is written: "ms" as times, all else as numbers."""
+
+    title: str
+    unit: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Band:
+    """Something that lasted, such as a fault until the engine was back, or a moment when both times are equal."""
+
+    from_s: float
+    to_s: float
+    label: str
+    fault: bool = False
+
+
+def draw(seconds: NDArray[np.float64], panels: Sequence[Panel], bands: Sequence[Band], sheet: Sheet) -> None:
+    """Bands are named in a strip of their own above the panels, a line each."""
+    bands = sorted(bands, key=lambda band: band.from_s)
+    heights = [NAME_PX * len(bands) + 6.0] * bool(bands) + [_height_px(panel, sheet.narrow) for panel in panels]
+    axes = sheet.rows(heights)
+    axes[-1].set_xlim(float(seconds.min()) - 0.5, float(seconds.max()) + 0.5)
+    for each, panel in zip(axes[-len(panels) :], panels, strict=True):
+        _panel(each, seconds, panel, sheet.narrow)
+    for each in axes:
+        _mark(each, bands)
+    if bands:
+        _name(axes[0], bands)
+    axes[-1].xaxis.set_major_formatter(FuncFormatter(lambda second, _: f"{second:,.0f}"))
+    axes[-1].set_xlabel("seconds since the first event was due")
+
+
+def _panel(axes: Axes, seconds: NDArray[np.float64], panel: Panel, narrow: bool) -> None:
+    for line in panel.lines:
+        style = (0, (4, 2)) if line.dashed else "-"
+        axes.plot(seconds, line.values, color=line.colour, label=line.label, linestyle=style)
+    _scale(axes, panel)
+    axes.set_title(panel.title + "\n" * _legend_lines(panel, narrow), pad=4, fontweight="bold")
+    if len(panel.lines) > 1:
+        axes.legend(
+            loc="lower left" if narrow else "lower right",
+            bbox_to_anchor=(0.0, 1.0) if narrow else (1.0, 1.02),
+            ncols=LEGEND_COLUMNS if narrow else len(panel.lines),
+            columnspacing=1.0,
+            handletextpad=0.4,
+        )
+
+
+def _height_px(panel: Panel, narrow: bool) -> float:
+    return float(PANEL_PX + LEGEND_PX * _legend_lines(panel, narrow))
+
+
+def _legend_lines(panel: Panel, narrow: bool) -> int:
+    """Beside the title on a wide sheet, below it on a narrow one."""
+    return -(-len(panel.lines) // LEGEND_COLUMNS) if narrow and len(panel.lines) > 1 else 0
+
+
+def _scale(axes: Axes, panel: Panel) -> None:
+    values = np.concatenate([line.values[np.isfinite(line.values)] for line in panel.lines])
+    positive = values[values > 0]
+    if panel.unit == "ms" and len(positive) and positive.max() > LOG_RATIO * positive.min():
+        log_ticks(axes, few=True)
+    else:
+        axes.set_ylim(bottom=min(0.0, float(values.min())) if len(values) else 0.0)
+        axes.locator_params(axis="y", nbins=4)
+    axes.yaxis.set_major_formatter(DURATION if panel.unit == "ms" else SHORT)
+
+
+def _mark(axes: Axes, bands: Sequence[Band]) -> None:
+    for band in bands:
+        colour = RED if band.fault else MUTED
+        if band.to_s > band.from_s:
+            axes.axvspan(band.from_s, band.to_s, color=colour, alpha=0.16, linewidth=0)
+        axes.axvline(band.from_s, color=colour, linewidth=1.0, linestyle="-" if band.fault else (0, (1, 2)))
+
+
+def _name(axes: Axes, bands: Sequence[Band]) -> None:
+    axes.set_ylim(len(bands), 0)
+    axes.set_yticks([])
+    axes.tick_params(bottom=False)
+    axes.spines[:].set_visible(False)
+    low, high = axes.get_xlim()
+    for row, band in enumerate(bands):
+        left = band.from_s < low + 0.5 * (high - low)
+        axes.annotate(
+            band.label,
+            (band.from_s, row + 0.5),
+            (5 if left else -5, 0),
+            textcoords="offset points",
+            ha="left" if left else "right",
+            va="center",
+            color=INK,
+            fontsize=10,
+            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.0},
+        )

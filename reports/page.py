@@ -1,0 +1,83 @@
+"""A report page as values, and how they become one self-contained HTML file. Knows no run: any experiment may fill one.
+
+Nothing is fetched and no script is needed: styles and drawings are in the page, tooltips and foldings are HTML's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from harness.model import Outcome
+from reports.figures.style import VARIABLES, Picture
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class Number:
+    """One of the few figures that stand first. An empty value was not measured, and the note says why."""
+
+    label: str
+    value: str
+    unit: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Texts in rows. With `folded` a reader opens it by its caption."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what is below it, in this order: what is missing, the drawing, text, tables, code to copy."""
+
+    id: str
+    title: str
+    missing: tuple[str, ...] = ()
+    picture: Picture | None = None
+    text: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    code: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """The verdict and the numbers first, then sections."""
+
+    title: str
+    subtitle: str
+    outcome: Outcome
+    sentence: str
+    facts: tuple[str, ...]  # short sentences below the verdict
+    numbers: tuple[Number, ...]
+    withheld: str  # why there are no numbers; empty when there are
+    sections: tuple[Section, ...]
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        return tuple(section.picture for section in self.sections if section.picture)
+
+
+def render(page: Page) -> str:
+    """The whole page. Equal values give equal bytes."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["drawing"] = Markup  # our own SVG, whose texts are escaped where it is made
+    return environment.get_template("page.html.j2").render(
+        page=page, theme={name.removeprefix("--"): colour for colour, name in VARIABLES.items()}
+    )

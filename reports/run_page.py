@@ -1,0 +1,113 @@
+"""The page of one run, from its directory alone. It is made whatever is missing, and says so in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from harness.measurement import Measurement
+from harness.model import Certificate, Outcome
+from harness.objective import headline_p99_ms
+from harness.store import MissingEvidence, Store
+from reports.evidence import Evidence
+from reports.exports import curves
+from reports.figures.style import duration
+from reports.page import Number, Page, render
+from reports.sections import sections
+from reports.sections.cost import ENGINE_PARTS, engine_s_per_million
+
+
+def write(store: Store) -> Page:
+    """`report.html`, and in `figures/` each drawing as PNG with its numbers as CSV. Older ones are taken away."""
+    evidence = Evidence(store)
+    page = page_of(evidence)
+    folder = store.path / "figures"
+    folder.mkdir(exist_ok=True)
+    for old in (*folder.glob("*.png"), *folder.glob("*.csv")):
+        old.unlink()
+    for picture in page.pictures:
+        (folder / f"{picture.name}.png").write_bytes(picture.png)
+    for name, text in curves.texts(evidence).items():
+        (folder / f"{name}.csv").write_text(text, encoding="utf-8")
+    store.write_bytes("report.html", render(page).encode())
+    return page
+
+
+def page_of(evidence: Evidence) -> Page:
+    outcome, sentence, facts = _verdict(evidence)
+    withheld = evidence.withheld
+    numbers: tuple[Number, ...] = ()
+    if not withheld:
+        try:
+            numbers = tuple(_numbers(evidence.measurement))
+        except MissingEvidence as error:
+            withheld = str(error)
+    title, subtitle = _title(evidence)
+    return Page(title, subtitle, outcome, sentence, facts, numbers, withheld, sections(evidence))
+
+
+def _verdict(evidence: Evidence) -> tuple[Outcome, str, tuple[str, ...]]:
+    try:
+        verdict = evidence.verdict
+    except MissingEvidence as error:
+        return Outcome.UNKNOWN, f"This run is not judged: {error}", ()
+    slack = "to the single event" if verdict.slack == 0 else f"{verdict.slack:,} events could be missing unnoticed"
+    return verdict.outcome, f"{verdict.sentence}.", (f"Slack {verdict.slack:,}: {slack}.", *_load(evidence.certificate))
+
+
+def _load(certificate: Certificate | None) -> Iterator[str]:
+    if certificate is None:
+        yield "There is no load certificate."
+    elif certificate.valid:
+        yield (
+            f"{certificate.sent:,} records were sent on schedule: p99.9 of sending late is "
+            f"{certificate.lag_ms.get('p99.9', 0.0):.1f} ms, {certificate.budget_ms:g} ms are allowed."
+        )
+    else:
+        yield f"The load certificate is void: {'; '.join(certificate.reasons)}."
+
+
+def _title(evidence: Evidence) -> tuple[str, str]:
+    try:
+        spec = evidence.spec
+    except MissingEvidence:
+        return evidence.store.path.name, ""
+    begun = next((entry["at_ms"] for entry in evidence.store.history("begin")), None)
+    when = "" if begun is None else f", {datetime.fromtimestamp(begun / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    about = f"seed {spec.tape.seed}, disorder {spec.disorder_name}, fault {spec.fault.text}{when}"
+    return f"{spec.scenario} on {spec.engine}/{spec.sink}", about
+
+
+def _numbers(measurement: Measurement) -> Iterator[Number]:
+    yield _latency(measurement)
+    yield _cost(measurement)
+    yield _rate(measurement)
+
+
+def _latency(measurement: Measurement) -> Number:
+    p99_ms = headline_p99_ms(measurement)
+    if p99_ms is None:
+        return Number("latency p99", "", note="the results were not looked at, or too few events were seen")
+    way = next(each for each in measurement.latency if each.corrected.p99 == p99_ms)
+    p50 = "" if way.corrected.p50 is None else f"p50 {duration(way.corrected.p50)}, "
+    least = "at least " if way.tail_is_lower_bound else ""
+    return Number("latency p99", least + duration(p99_ms), note=f"{p50}{way.corrected.count:,} events, by {way.way}")
+
+
+def _cost(measurement: Measurement) -> Number:
+    label, used_s = "CPU per million events", engine_s_per_million(measurement)
+    if used_s is None:
+        return Number(label, "", note="what the engine's processes used is not known")
+    others = sum(each.cpu_s_per_million for each in measurement.cost if each.part not in ENGINE_PARTS)
+    return Number(label, f"{used_s:.3g}", "s", f"the engine with its workers; all else took {others:.3g} s")
+
+
+def _rate(measurement: Measurement) -> Number:
+    offered = f"{measurement.offered_per_s:,.0f}/s were offered"
+    if measurement.catch_up_per_s is not None:
+        note = f"the highest sustained rate while it worked off a backlog; {offered}"
+        return Number("catch-up rate", f"{measurement.catch_up_per_s:,.0f}", "events/s", note)
+    if measurement.processed_per_s is not None:
+        note = f"as long as events came; {offered}"
+        return Number("processed", f"{measurement.processed_per_s:,.0f}", "events/s", note)
+    return Number("processed", "", note=f"nothing says how far the engine was; {offered}")

@@ -1,0 +1,53 @@
+"""The sections of a run's page, one per file: from the files of a run to a `Section`. To add one: a file and a line.
+
+A section never ends a page: what is missing under it, or breaks in it, is said in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.store import MissingEvidence
+from reports.evidence import Evidence
+from reports.page import Section
+from reports.sections import cells, checks, cost, fairness, latency, lateness, reproduce, timeline, wrong
+
+
+@dataclass(frozen=True)
+class Maker:
+    """How one section is made, and whether it shows how fast or how dear the answers were."""
+
+    id: str
+    title: str
+    make: Callable[[Evidence], Section | None]
+    speed: bool = False
+
+
+SECTIONS: tuple[Maker, ...] = (
+    Maker("wrong", "What is wrong", wrong.section),
+    Maker("cells", "Every cell", cells.section),
+    Maker("timeline", "The run over time", timeline.section),
+    Maker("latency", "Latency by percentile", latency.section, speed=True),
+    Maker("cost", "Cost", cost.section, speed=True),
+    Maker("lateness", "Disorder that was sent", lateness.section),
+    Maker("checks", "Checks", checks.section),
+    Maker("fairness", "Fairness card", fairness.section),
+    Maker("reproduce", "Do it again", reproduce.section),
+)
+
+
+def sections(evidence: Evidence) -> tuple[Section, ...]:
+    """All that this run may show, in the order of the page."""
+    made = (_made(maker, evidence) for maker in SECTIONS if not (maker.speed and evidence.withheld))
+    return tuple(section for section in made if section is not None)
+
+
+def _made(maker: Maker, evidence: Evidence) -> Section | None:
+    try:
+        return maker.make(evidence)
+    except MissingEvidence as error:
+        return Section(maker.id, maker.title, missing=(f"{error}.",))
+    except Exception as error:  # noqa: BLE001 - whatever a damaged run holds, the rest of its page is still made
+        what = f"this section can't be made from the files of this run ({type(error).__name__}: {error})."
+        return Section(maker.id, maker.title, missing=(what,))

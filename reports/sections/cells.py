@@ -1,0 +1,88 @@
+"""From the judged case to the strip of all cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from harness.checks.case import Case
+from harness.ledger import Cell, Difference
+from reports.evidence import Evidence
+from reports.figures import cells
+from reports.figures.style import picture
+from reports.page import Section
+
+
+def section(evidence: Evidence) -> Section:
+    case = evidence.case
+    grid = grid_of(case)
+    counted = {kind: sum(mark.kind == kind for mark in grid.marks) for kind in cells.KINDS}
+    told = ", ".join(f"{count:,} {kind}" for kind, count in counted.items() if count) or "all of them right"
+    alt = f"{int(grid.present.sum()):,} cells of campaign and window: {told}"
+    strays = [stray for stray in case.observed.strays if stray.kind == "campaign"]
+    text = [
+        "A cell is one campaign in one window; the engine's count of it is held against the events in the Kafka log. "
+        "The single cells of campaign 0 apart from the rest hold the harness's own opening and closing events."
+    ]
+    if strays:
+        text.append(f"Not in the strip: {len(strays):,} counts of campaigns that do not exist.")
+    return Section(
+        "cells", "Every cell", picture=picture("cells", alt, lambda sheet: cells.draw(grid, sheet)), text=tuple(text)
+    )
+
+
+def grid_of(case: Case) -> cells.Grid:
+    """Rows are the windows in which anything is expected or seen; columns are all campaigns."""
+    cells_of_run = set(case.expectation.may) | set(case.observed.counts)
+    windows = sorted({cell.window_ms for cell in cells_of_run.union(_dropped(case))})
+    row = {window: number for number, window in enumerate(windows)}
+    present = np.zeros((len(windows), len(case.campaign_names)), dtype=np.bool_)
+    for cell in cells_of_run:
+        present[row[cell.window_ms], cell.campaign] = True
+    return cells.Grid(
+        present=present,
+        windows_s=[(window - case.epoch_ms) / 1000 for window in windows],
+        marks=tuple(_marks(case, row)),
+        probes_from=case.spec.tape.campaigns,
+    )
+
+
+def kind_of(difference: Difference, drained: bool) -> str:
+    """In the words of the checks."""
+    if difference.may == 0:
+        return "phantom"
+    if difference.surplus > 0:
+        return "duplicated"
+    return "lost" if drained else "unseen"
+
+
+def _marks(case: Case, row: Mapping[int, int]) -> Iterator[cells.Mark]:
+    wrong = {difference.cell: difference for difference in case.differences}
+    for cell, difference in wrong.items():
+        expected = (
+            f"{difference.must:,}"
+            if difference.must == difference.may
+            else f"{difference.must:,} to {difference.may:,}"
+        )
+        yield cells.Mark(
+            cell.campaign,
+            row[cell.window_ms],
+            kind_of(difference, case.engine.state == "drained"),
+            f"{difference.surplus:+,} in campaign {cell.campaign}",
+            f"{case.cell_name(cell)}: expected {expected}, seen {difference.seen:,}",
+        )
+    for cell, count in _dropped(case).items():
+        if cell not in wrong:
+            text = f"{case.cell_name(cell)}: {count:,} events dropped as late, each explained"
+            yield cells.Mark(cell.campaign, row[cell.window_ms], "late-dropped", f"{count:,} late", text)
+
+
+def _dropped(case: Case) -> Mapping[Cell, int]:
+    counts: dict[Cell, int] = {}
+    rows = case.dropped.nonzero()[0]
+    starts = case.events.window_end_ms(case.spec.window_ms)[rows] - case.spec.window_ms
+    for campaign, window_ms in zip(case.events.campaign[rows].tolist(), starts.tolist(), strict=True):
+        cell = Cell(campaign, window_ms)
+        counts[cell] = counts.get(cell, 0) + 1
+    return counts

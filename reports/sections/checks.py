@@ -1,0 +1,11 @@
+"""All checks with what they saw."""
+
+from __future__ import annotations
+
+from reports.evidence import Evidence
+from reports.page import Section, Table
+
+
+def section(evidence: Evidence) -> Section:
+    rows = tuple((check.outcome.value, check.name, check.sentence) for check in evidence.verdict.checks)
+    return Section("checks", "Checks", tables=(Table(("outcome", "check", "what was seen"), rows),))

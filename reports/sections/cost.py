@@ -1,0 +1,64 @@
+"""From the costs of a run to bars, the engine's first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.measurement import Cost, Measurement
+from harness.store import MissingEvidence
+from reports.evidence import Evidence
+from reports.figures import cost
+from reports.figures.style import picture
+from reports.page import Section
+
+ENGINE_PARTS = ("engine", "python workers")
+
+
+def section(evidence: Evidence) -> Section:
+    measurement = evidence.measurement
+    if not measurement.cost:
+        raise MissingEvidence("what the processes of this run used was not recorded, so its cost is not known")
+    bars = bars_of(measurement)
+    told = ", ".join(f"{bar.part} {bar.user_s + bar.system_s:.3g}" for bar in bars)
+    return Section(
+        "cost",
+        "Cost",
+        picture=picture("cost", f"CPU seconds per million events: {told}", lambda sheet: cost.draw(bars, sheet)),
+        text=tuple(_text(measurement)),
+    )
+
+
+def bars_of(measurement: Measurement) -> tuple[cost.Bar, ...]:
+    return tuple(_bar(each) for each in sorted(measurement.cost, key=lambda each: each.part not in ENGINE_PARTS))
+
+
+def engine_s_per_million(measurement: Measurement) -> float | None:
+    """What a user pays for: the engine with its Python workers."""
+    parts = [each.cpu_s_per_million for each in measurement.cost if each.part in ENGINE_PARTS]
+    return sum(parts) if parts else None
+
+
+def _bar(each: Cost) -> cost.Bar:
+    used_s = each.cpu_user_s + each.cpu_system_s
+    user = each.cpu_user_s / used_s if used_s else 0.0
+    return cost.Bar(
+        each.part,
+        each.cpu_s_per_million * user,
+        each.cpu_s_per_million * (1 - user),
+        each.peak_rss_mib,
+        each.part in ENGINE_PARTS,
+    )
+
+
+def _text(measurement: Measurement) -> Iterator[str]:
+    yield "Whole process trees from the first event until all was drained, dead children too, and the peak memory."
+    if measurement.checkpoint_bytes is not None:
+        yield f"The checkpoint grew to {measurement.checkpoint_bytes / 2**20:,.1f} MiB."
+    if measurement.gc_s is not None:
+        yield f"The engine's JVM spent {measurement.gc_s:.2f} s on garbage collection."
+    if (observer := measurement.observer) is not None:
+        yield (
+            f"Observer and harness took {observer.cpu_share:.1%} of one core: {observer.scans:,} looks at "
+            f"{observer.cells_sampled_share:.0%} of the cells, one each {observer.period_ms:.0f} ms "
+            f"(p99 {observer.period_p99_ms:.0f} ms)."
+        )

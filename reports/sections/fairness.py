@@ -1,0 +1,85 @@
+"""The fairness card: everything that somebody would have to set alike to compare with this run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from harness import plan
+from harness.model import RunSpec, Segment
+from reports.evidence import Evidence
+from reports.page import Section, Table
+
+
+def section(evidence: Evidence) -> Section:
+    spec, manifest = evidence.spec, evidence.manifest
+    claim = manifest.sink(spec.sink)
+    default, _ = plan.resolve(spec.scenario, {}, {"engine": spec.engine, "sink": spec.sink}, lambda _: manifest)
+    changed = tuple(_changed(settings(spec), settings(default)))
+    late = "drops late events" if claim.late == "drop" else "keeps late events"
+    return Section(
+        "fairness",
+        "Fairness card",
+        text=(
+            f"{spec.engine} with sink {spec.sink} claims {claim.guarantee} and {late}.",
+            *(() if changed else ("Every setting has its default.",)),
+        ),
+        tables=(
+            *(
+                (Table(("setting", "here", "default"), changed, "Settings that differ from the defaults"),)
+                if changed
+                else ()
+            ),
+            Table(("", ""), tuple(_flat(evidence.environment)), "Machine and versions"),
+            Table(("setting", "value"), tuple(settings(spec).items()), "All settings of this run", folded=True),
+        ),
+    )
+
+
+def settings(spec: RunSpec) -> dict[str, str]:
+    """Each setting by the name that a user knows it by, as text."""
+    flat = dict(_flat({**spec.public(), "tape": None, "fault": spec.fault.text}))
+    tape = asdict(spec.tape)
+    flat["profile"] = profile(spec.tape.profile)
+    flat |= _flat({name: value for name, value in tape.items() if name != "profile"})
+    return {name: value for name, value in flat.items() if name not in ("scenario", "tape")}
+
+
+def profile(segments: tuple[Segment, ...]) -> str:
+    """`10,000/s for 30 s`, and what follows."""
+    return ", then ".join(
+        f"{_rate(s.start_per_s)}/s{'' if s.start_per_s == s.end_per_s else f' to {_rate(s.end_per_s)}/s'}"
+        f" for {s.duration_ms / 1000:g} s"
+        for s in segments
+    )
+
+
+def _rate(per_s: float) -> str:
+    return f"{per_s:,.10g}"
+
+
+def _changed(here: Mapping[str, str], default: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    for name in {**default, **here}:
+        if here.get(name, "") != default.get(name, ""):
+            yield name, here.get(name, "not set"), default.get(name, "not set")
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested mappings as rows; `packages.numpy` is said as `numpy`, dials of disorder keep their family."""
+    for name, value in values.items():
+        full = f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, "" if name == "packages" else f"{full}.")
+        else:
+            yield full, _text(value)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "any number" if not isinstance(value, str) else ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}" if value < 10**12 else str(value)
+    return f"{value:,g}" if isinstance(value, float) else str(value) or "not set"

@@ -1,0 +1,88 @@
+"""From the raw latencies to curves by percentile, and beside them every way of measuring as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from harness.measurement import Latency, Measurement, Quantiles
+from harness.store import MissingEvidence
+from reports.evidence import Evidence
+from reports.figures import percentiles
+from reports.figures.style import BLUE, ORANGE, duration, picture
+from reports.page import Section, Table
+
+DRAWN = {"probes": BLUE, "rank-matched": ORANGE}
+COLUMNS = ("way", "events", "p50", "p90", "p99", "p99.9", "max", "mean", "never seen")
+
+
+def section(evidence: Evidence) -> Section:
+    measurement = evidence.measurement
+    if not measurement.latency:
+        raise MissingEvidence("the results of this run were not looked at while it went on, so no latency is known")
+    curves: tuple[percentiles.Curve, ...] = ()
+    missing: tuple[str, ...] = ()
+    try:
+        curves = curves_of(evidence.store.read_table("latency.parquet"))
+    except MissingEvidence as error:
+        missing = (f"{error}, so there are no curves.",)
+    alt = "latency by percentile: " + "; ".join(f"{curve.label} up to {curve.last_share:.2%}" for curve in curves)
+    return Section(
+        "latency",
+        "Latency by percentile",
+        missing=missing,
+        picture=picture("latency", alt, lambda sheet: percentiles.draw(curves, sheet)) if curves else None,
+        text=tuple(_text(measurement)),
+        tables=(Table(COLUMNS, tuple(_rows(measurement))),),
+    )
+
+
+def curves_of(raw: pa.Table) -> tuple[percentiles.Curve, ...]:
+    """From intended times solid, from the moment of sending dashed; too few samples give no curve."""
+    found: list[percentiles.Curve] = []
+    for way, colour in DRAWN.items():
+        rows = raw.filter(pc.equal(raw.column("way"), way))
+        for name, label, dashed in (("corrected_ms", way, False), ("uncorrected_ms", f"{way}, from sending", True)):
+            samples, censored = _samples(rows, name)
+            labelled = not dashed and not any(curve.labelled for curve in found)
+            curve = percentiles.Curve(label, samples, censored, colour, dashed, labelled)
+            if curve.last_share > 0:
+                found.append(curve)
+    return tuple(found)
+
+
+def _samples(rows: pa.Table, name: str) -> tuple[NDArray[np.float64], int]:
+    """Null is an event that nobody ever saw."""
+    column = rows.column(name)
+    known = np.asarray(column.drop_null().cast(pa.float64()).to_numpy(), dtype=np.float64)
+    return np.sort(known), column.null_count
+
+
+def _rows(measurement: Measurement) -> Iterator[tuple[str, ...]]:
+    for each in measurement.latency:
+        yield _row(f"{each.way}{', tail at least' if each.tail_is_lower_bound else ''}", each.corrected)
+        if each.uncorrected is not None:
+            yield _row(f"{each.way}, from sending", each.uncorrected)
+
+
+def _row(name: str, q: Quantiles) -> tuple[str, ...]:
+    values = ("-" if ms is None else duration(ms) for ms in (q.p50, q.p90, q.p99, q.p999, q.max, q.mean))
+    return (name, f"{q.count:,}", *values, f"{q.censored:,}")
+
+
+def _text(measurement: Measurement) -> Iterator[str]:
+    yield "From the moment an event was due until a reader of the results could see it; dashed: from its sending."
+    for each in measurement.latency:
+        yield f"{each.way.capitalize()}: {_sentence(each)}"
+    yield (
+        f"{measurement.never_final_share:.2%} of the cells never got their final value, "
+        f"{measurement.dipped_share:.2%} went back at some moment."
+    )
+
+
+def _sentence(each: Latency) -> str:
+    return each.exactness if each.exactness.endswith(".") else f"{each.exactness}."

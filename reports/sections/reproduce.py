@@ -1,0 +1,172 @@
+"""How to do a run again: the shortest command, or scenario file, that resolves to the very same spec."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness import plan
+from harness.engines.manifest import SHIPPED
+from harness.model import EngineManifest, RunSpec, Segment, UsageError
+from harness.settings import KEYS
+from reports.evidence import Evidence
+from reports.page import Section
+
+# Keys that are also flags of `run`; all others can only stand in a scenario file.
+FLAGS = (
+    *("engine", "sink", "rate", "duration", "seed", "campaigns", "partitions", "window", "watermark", "disorder"),
+    *("fault", "client", "kafka", "kafka_config", "redis", "reset", "master", "checkpoint", "conf", "web"),
+    "objective_p99_ms",
+)
+ALWAYS = ("engine", "seed")  # said even where they have their default: nobody should have to know it
+OF_MEMORY = "fake"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What somebody has to give: flags beside a shipped scenario, or a scenario file of their own."""
+
+    scenario: str
+    keys: Mapping[str, Any]
+    in_file: bool
+
+    def resolve(self, manifest: EngineManifest) -> RunSpec | None:
+        """The run that it leads to; None where it leads to none."""
+        try:
+            scenario = self.keys if self.in_file else plan.read_scenario(self.scenario)[1]
+            flags = {} if self.in_file else self.keys
+            return plan.resolve(self.scenario, scenario, flags, lambda _: manifest)[0]
+        except UsageError:
+            return None
+
+    def without(self, key: str) -> Recipe:
+        return replace(self, keys={name: value for name, value in self.keys.items() if name != key})
+
+    def texts(self) -> tuple[str, ...]:
+        """To copy."""
+        if not self.in_file:
+            flags = [word for key, value in self.keys.items() for word in _flag(key, value)]
+            return (shlex.join(["./streamgauge", "run", self.scenario, *flags]),)
+        lines = [f"{key} = {_toml(value)}" for key, value in self.keys.items()]
+        return "\n".join([f"# {self.scenario}.toml", *lines]), f"./streamgauge run {shlex.quote(self.scenario)}.toml"
+
+
+def section(evidence: Evidence) -> Section:
+    spec, tape = evidence.spec, evidence.plan["tape"]
+    recipe = recipe_of(spec, evidence.manifest)
+    text = [f"{tape['total']:,} records from seed {spec.tape.seed}; the digest of the tape is {tape['digest']}."]
+    if "***" in spec.public()["redis"]:
+        text.append("The address of Redis held a password, which is not kept.")
+    if unlike := differences(recipe.resolve(evidence.manifest), spec):
+        text.append(f"This comes near, but differs in {', '.join(unlike)}; spec.json in the run directory says all.")
+    return Section("reproduce", "Do it again", text=tuple(text), code=recipe.texts())
+
+
+def recipe_of(spec: RunSpec, manifest: EngineManifest) -> Recipe:
+    """A command if flags are enough, else a file."""
+    command = _shortest(Recipe(spec.scenario, keys_of(spec, manifest), in_file=False), spec, manifest)
+    if set(command.keys) <= set(FLAGS) and not differences(command.resolve(manifest), spec):
+        return command
+    return _shortest(Recipe(spec.scenario, keys_of(spec, manifest), in_file=True), spec, manifest)
+
+
+def _shortest(recipe: Recipe, spec: RunSpec, manifest: EngineManifest) -> Recipe:
+    """Each key is left out if nothing changes by that, the ones that would need a file first."""
+    unlike = differences(recipe.resolve(manifest), spec)
+    for key in sorted(recipe.keys, key=lambda key: key in FLAGS):
+        shorter = recipe.without(key)
+        if key not in ALWAYS and differences(shorter.resolve(manifest), spec) == unlike:
+            recipe = shorter
+    return recipe
+
+
+def differences(one: RunSpec | None, other: RunSpec) -> list[str]:
+    """Fields in which two runs differ. Passwords are not kept, and compare as equal."""
+    if one is None:
+        return ["everything"]
+    here, there = ({**spec.public(), "tape": None, **asdict(spec.tape)} for spec in (one, other))
+    return [name for name in here if here[name] != there[name]]
+
+
+def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
+    """All keys of a scenario with the values of this run, as a person would write them."""
+    known = manifest.id in (*SHIPPED, OF_MEMORY)
+    special: dict[str, Any] = {
+        "engine": manifest.id if known else str(Path(manifest.home) / "manifest.toml"),
+        "disorder": disorder(spec),
+        "late_dropped_max": "any" if spec.late_dropped_max is None else spec.late_dropped_max,
+        "fault": spec.fault.text,
+        "redis": spec.public()["redis"],
+        **_profile(spec, manifest),
+    }
+    found = {}
+    for key in KEYS:
+        value = special[key] if key in special else _plain(spec, key)
+        if value not in (None, "", {}):
+            found[key] = value
+    return found
+
+
+def disorder(spec: RunSpec) -> str:
+    """The preset and the dials that were turned."""
+    preset = spec.disorder_name.rstrip("+")
+    base = asdict(plan.disorder_of(preset)[1])
+    turned = {dial: value for dial, value in asdict(spec.tape.disorder).items() if value != base[dial]}
+    return ",".join([preset, *(f"{dial}={value}" for dial, value in turned.items())])
+
+
+def _profile(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
+    """A constant rate is `steady`. Another shape can only be that of a shipped scenario, at another scale."""
+    segments = spec.tape.profile
+    duration = _milliseconds(sum(segment.duration_ms for segment in segments))
+    if len(segments) == 1 and segments[0].start_per_s == segments[0].end_per_s:
+        return {"profile": "steady", "rate": segments[0].start_per_s, "duration": duration}
+    try:
+        scenario = plan.read_scenario(spec.scenario)[1]
+    except UsageError:
+        return {"profile": None, "rate": None, "duration": None}
+    rate = float(scenario.get("rate", KEYS["rate"].default))
+    shape = {"profile": scenario.get("profile"), "duration": scenario.get("duration", KEYS["duration"].default)}
+    usual, _ = plan.resolve(spec.scenario, {**shape, "rate": rate, "fault": "none"}, {}, lambda _: manifest)
+    return {**shape, "rate": rate * _peak(segments) / _peak(usual.tape.profile), "duration": duration}
+
+
+def _peak(segments: tuple[Segment, ...]) -> float:
+    return max(max(segment.start_per_s, segment.end_per_s) for segment in segments)
+
+
+def _plain(spec: RunSpec, key: str) -> Any:
+    """Keys that are named as in the spec, or with their unit."""
+    for holder in (spec, spec.tape):
+        if hasattr(holder, key):
+            return getattr(holder, key)
+        if hasattr(holder, f"{key}_ms"):
+            return _milliseconds(getattr(holder, f"{key}_ms"))
+    return None
+
+
+def _milliseconds(ms: int) -> str:
+    return f"{ms // 1000}s" if ms % 1000 == 0 else f"{ms}ms"
+
+
+def _flag(key: str, value: Any) -> list[str]:
+    name = "--" + key.replace("_", "-")
+    if isinstance(value, Mapping):
+        return [word for each, text in value.items() for word in (name, f"{each}={text}")]
+    if isinstance(value, bool):
+        return [name] if value else ["--no" + name[1:]]
+    return [name, _number(value)]
+
+
+def _number(value: Any) -> str:
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items()) + " }"
+    return _number(value) if isinstance(value, float) else json.dumps(value)

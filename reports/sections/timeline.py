@@ -1,0 +1,124 @@
+"""From the seconds of a run to panels over one time axis, with what happened to the engine marked on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from harness.model import FaultReport
+from harness.processed import progress_lines
+from reports.evidence import Evidence
+from reports.figures import timeline as figure
+from reports.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, picture
+from reports.page import Section
+
+# Panel: title, unit, {column: (label, colour, dashed)}. A column without a single value is left out, and said.
+Wanted = tuple[str, str, dict[str, tuple[str, str, bool]]]
+LOAD: tuple[Wanted, ...] = (
+    ("events per second", "1/s", {"offered_per_s": ("offered", INK, True), "sent_per_s": ("sent", ORANGE, False)}),
+)
+SPEED: tuple[Wanted, ...] = (
+    (
+        "events per second",
+        "1/s",
+        {"offered_per_s": ("offered", INK, True), "processed_per_s": ("processed", BLUE, False)},
+    ),
+    ("latency", "ms", {"latency_p50_ms": ("p50", BLUE, False), "latency_p99_ms": ("p99", ORANGE, False)}),
+    ("backlog, events", "events", {"backlog": ("backlog", BLUE, False)}),
+    ("watermark lag", "ms", {"watermark_lag_ms": ("lag", BLUE, False)}),
+    (
+        "CPU, cores",
+        "cores",
+        {
+            "cpu_engine": ("engine", BLUE, False),
+            "cpu_kafka": ("Kafka", ORANGE, False),
+            "cpu_redis": ("Redis", GREEN, False),
+            "cpu_generator": ("generator", PURPLE, False),
+            "cpu_harness": ("harness", SKY, False),
+        },
+    ),
+)
+
+
+def section(evidence: Evidence) -> Section:
+    table = evidence.timeline
+    wanted = LOAD if evidence.withheld else SPEED
+    panels = panels_of(table, wanted)
+    bands = tuple(bands_of(evidence))
+    seconds = np.asarray(table.column("second").to_numpy(), dtype=np.float64) + 0.5
+    shown = [band for band in bands if seconds[0] - 1 <= band.from_s <= seconds[-1] + 1]
+    alt = f"over {len(seconds)} seconds: {', '.join(panel.title for panel in panels)}"
+    if shown:
+        alt += f"; marked: {', '.join(band.label for band in shown)}"
+    return Section(
+        "timeline",
+        "The run over time",
+        picture=picture("timeline", alt, lambda sheet: figure.draw(seconds, panels, shown, sheet)),
+        text=tuple(_text(evidence, table, wanted, [band for band in bands if band not in shown])),
+    )
+
+
+def panels_of(table: pa.Table, wanted: Sequence[Wanted]) -> tuple[figure.Panel, ...]:
+    """What is known of what is wanted."""
+    found = []
+    for title, unit, columns in wanted:
+        known = {name: values for name in columns if np.isfinite(values := column(table, name)).any()}
+        lines = tuple(figure.Line(columns[n][0], values, columns[n][1], columns[n][2]) for n, values in known.items())
+        if lines:
+            found.append(figure.Panel(title, unit, lines))
+    return tuple(found)
+
+
+def column(table: pa.Table, name: str) -> NDArray[np.float64]:
+    """NaN where nothing is known."""
+    return np.asarray(table.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def bands_of(evidence: Evidence) -> Iterator[figure.Band]:
+    """Each fault from when it struck until the engine told of progress again, and the batch that it made run twice."""
+    told = progress_lines(evidence.store)
+    for fault in evidence.faults:
+        if not fault.landed:
+            continue
+        begin_s = (fault.at_ms - evidence.epoch_ms) / 1000
+        after = [line for line in told if line["at"] > fault.at_ms]
+        end_s = (after[0]["at"] - evidence.epoch_ms) / 1000 if after else begin_s
+        until = "" if not after else f", back after {end_s - begin_s:.1f} s" if not evidence.withheld else ""
+        yield figure.Band(begin_s, end_s, f"{fault.spec.text}{until}", fault=True)
+        yield from _again(fault, after, evidence.epoch_ms)
+    for entry in evidence.store.history("loaded"):
+        yield _moment(entry["at_ms"] - evidence.epoch_ms, "last event sent")
+
+
+def _again(fault: FaultReport, after: Sequence[Mapping[str, Any]], epoch_ms: int) -> Iterator[figure.Band]:
+    for line in after:
+        if fault.replayed and line["batch"] == fault.batch:
+            yield _moment(line["at"] - epoch_ms, f"batch {fault.batch} again")
+            return
+
+
+def _moment(at_rel_ms: int, label: str) -> figure.Band:
+    return figure.Band(at_rel_ms / 1000, at_rel_ms / 1000, label)
+
+
+def _text(
+    evidence: Evidence, table: pa.Table, wanted: Sequence[Wanted], unplaced: Sequence[figure.Band]
+) -> Iterator[str]:
+    unknown = [
+        f"{title} ({label})" if len(columns) > 1 else title
+        for title, _, columns in wanted
+        for name, (label, _, _) in columns.items()
+        if not np.isfinite(column(table, name)).any()
+    ]
+    if evidence.withheld:
+        yield "Only what was sent is shown: how fast the engine was means nothing for this run."
+    elif (steady := evidence.measurement.steady) is not None:
+        yield f"{steady.sentence}."
+    if unknown:
+        yield f"Not known in this run: {', '.join(unknown)}."
+    if unplaced:
+        yield f"Not on this time axis: {', '.join(band.label for band in unplaced)}."

@@ -1,0 +1,14 @@
+"""Quick tests make many runs and look at the drawings of few: nothing is drawn unless a test asks for it."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _no_drawings(monkeypatch):
+    from reports.figures import style
+
+    monkeypatch.setattr(style, "_sheet", lambda draw, width_px: style.Sheet(style.Figure(), width_px))
+    monkeypatch.setattr(style, "_svg", lambda sheet, prefix: f'<svg id="{prefix}"></svg>')
+    monkeypatch.setattr(style, "_png", lambda sheet: b"")

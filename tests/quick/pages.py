@@ -1,0 +1,74 @@
+"""What a run may have measured, by hand, so that pages can be tried without an engine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.measurement import TIMELINE, Cost, Latency, Measurement, Observer, Quantiles, Steady
+
+SECONDS = 45
+PROBES = np.sort(np.random.default_rng(1).lognormal(6.0, 0.7, 2000))
+
+MEASURED = Measurement(
+    events=300_000,
+    offered_per_s=9_998.6,
+    processed_per_s=9_412.3,
+    catch_up_per_s=41_234.5,
+    load_s=30.0,
+    ready_s=12.5,
+    drain_s=6.2,
+    latency=(
+        Latency(
+            "probes",
+            Quantiles(2000, 3, 512.0, 403.0, 990.0, 2_081.0, 3_800.0, 4_123.0),
+            Quantiles(2000, 3, 500.0, 401.0, 970.0, 1_911.0, 3_700.0, 4_001.0),
+            "exact to one sampling period of 50 ms",
+        ),
+        Latency(
+            "rank-matched",
+            Quantiles(99_000, 0, 530.0, 410.0, 1_000.0, 2_313.0, 4_000.0, 4_500.0),
+            None,
+            "the mean is exact to 50 ms, the tail is a lower bound",
+            tail_is_lower_bound=True,
+        ),
+    ),
+    never_final_share=0.0,
+    dipped_share=0.02,
+    cost=(
+        Cost("generator", 2.9, 0.4, 95.0, 11.0),
+        Cost("engine", 24.0, 3.1, 1412.0, 90.3),
+        Cost("python workers", 3.0, 0.3, 210.0, 11.0),
+        Cost("kafka", 2.2, 0.6, 331.0, 9.3),
+        Cost("redis", 0.3, 0.4, 12.0, 2.3),
+        Cost("harness", 0.8, 0.2, 130.0, 3.3),
+    ),
+    checkpoint_bytes=3_456_789,
+    gc_s=0.42,
+    steady=Steady(False, None, None, "It never got steady: 30 s of load are too short to tell", {}, {}),
+    observer=Observer(50.0, 53.0, 900, 1.0, 0.031),
+)
+
+
+def timeline(seconds: int = SECONDS) -> dict[str, list[float | None]]:
+    """A run that falls behind and catches up; of `state_bytes` nothing is known."""
+    second = np.arange(seconds)
+    load = second < 30
+    columns = {name: (500.0 + 40.0 * second).tolist() for name in TIMELINE}
+    columns |= {
+        "second": second.tolist(),
+        "offered_per_s": (10_000.0 * load).tolist(),
+        "sent_per_s": (9_990.0 * load).tolist(),
+        "latency_p99_ms": np.where((second > 6) & (second < 16), 9_000.0, 900.0).tolist(),
+    }
+    columns |= {name: (0.1 + 0.02 * (second % 5)).tolist() for name in TIMELINE if name.startswith("cpu_")}
+    return {**columns, "state_bytes": [None] * seconds}
+
+
+def latency() -> dict[str, list[object]]:
+    """The raw latencies of one way; three events were never seen."""
+    censored = [None] * 3
+    return {
+        "way": ["probes"] * (len(PROBES) + 3),
+        "corrected_ms": [*PROBES.tolist(), *censored],
+        "uncorrected_ms": [*(PROBES * 0.9).tolist(), *censored],
+    }

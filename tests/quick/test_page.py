@@ -1,0 +1,345 @@
+"""The page of a run: what stands on it, what must not, and that it is made from whatever is left of a run."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shutil
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from generators.disorder import PRESETS
+from harness import cli, plan
+from harness.engines import fake
+from harness.model import CheckResult, Outcome, UsageError
+from harness.settings import KEYS
+from harness.store import Store
+from reports import run_page
+from reports.evidence import Evidence
+from reports.page import render
+from reports.sections import SECTIONS, cells, reproduce
+from tests.quick import cases, pages
+
+FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
+
+
+def make(folder, *arguments) -> Store:
+    """A run of the fake engine with figures of our own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "environment", lambda: {"python": "3.11", "packages": {"numpy": "2.4"}})
+        patch.setattr(cli, "_page", lambda place: None)
+        CliRunner().invoke(cli.app, ["run", *FAST, *arguments, "--out", str(folder)], catch_exceptions=False)
+    (path,) = folder.iterdir()
+    store = Store.open(path)
+    store.write_table("timeline.parquet", pages.timeline())
+    store.write_table("latency.parquet", pages.latency())
+    store.write_json("measurement.json", pages.MEASURED)  # also where it must not be shown
+    return store
+
+
+@pytest.fixture(scope="module")
+def good_run(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("good"))
+
+
+@pytest.fixture(scope="module")
+def bad_run(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("bad"), "--sink", "increment")
+
+
+def written(store) -> dict[str, bytes]:
+    """All files of a page."""
+    run_page.write(store)
+    return {path.name: path.read_bytes() for path in [store.path / "report.html", *store.path.glob("figures/*")]}
+
+
+@pytest.fixture(scope="module")
+def drawn_good(good_run):
+    """With real drawings: fixtures of a module are made before those that keep a test from drawing."""
+    return written(good_run)
+
+
+@pytest.fixture(scope="module")
+def drawn_bad(bad_run):
+    return written(bad_run)
+
+
+@pytest.fixture
+def good(good_run, tmp_path):
+    return Store(shutil.copytree(good_run.path, tmp_path / "run"))
+
+
+@pytest.fixture
+def bad(bad_run, tmp_path):
+    return Store(shutil.copytree(bad_run.path, tmp_path / "run"))
+
+
+def html_of(store) -> str:
+    return render(run_page.page_of(Evidence(store)))
+
+
+def ids_of(store) -> list[str]:
+    return [section.id for section in run_page.page_of(Evidence(store)).sections]
+
+
+def test_a_good_run_shows_its_verdict_three_numbers_and_every_section(good):
+    page = run_page.write(good)
+
+    assert page.outcome is Outcome.PASS
+    assert [number.value for number in page.numbers] == ["2.08 s", "101", "41,234"]
+    assert [section.missing for section in page.sections] == [()] * len(page.sections)
+    assert ids_of(good) == [maker.id for maker in SECTIONS if maker.id != "wrong"]
+    html = (good.path / "report.html").read_text()
+    assert html.index("PASS") < html.index("2.08 s") < html.index('id="timeline"')
+
+
+def test_the_page_is_one_file_that_asks_for_nothing(drawn_good):
+    html = drawn_good["report.html"].decode()
+
+    assert "<script" not in html
+    addresses = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)|@import', html)
+    assert all(re.match(r"#|data:", one or two) for one, two in addresses)
+
+
+class Ids(HTMLParser):
+    """All ids of a page, and what refers to them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.wanted = [], set(re.findall(r"url\(#([^)]+)\)", text))
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            elif name.endswith("href") and value.startswith("#"):
+                self.wanted.add(value[1:])
+
+
+def test_no_id_is_used_twice_and_each_reference_leads_somewhere(drawn_good):
+    found = Ids(drawn_good["report.html"].decode())
+
+    assert len(found.ids) > 1000
+    assert len(found.ids) == len(set(found.ids))
+    assert found.wanted <= set(found.ids)
+
+
+def speeds(page_text: str) -> list[str]:
+    """Everything by which the invented measurement could give itself away."""
+    secrets = ("2.08 s", "41,234", "9,412", "CPU seconds per million", "CPU per million", "3.3 MiB", "back after")
+    return [secret for secret in secrets if secret in page_text]
+
+
+def test_no_speed_stands_on_the_page_of_wrong_answers(drawn_bad):
+    html = drawn_bad["report.html"].decode()
+
+    assert "Speed is withheld:</strong> no speed for a run that is FAIL" in html
+    assert speeds(html) == []
+    assert not {"latency", "cost", "numbers"} & set(re.findall(r'<section id="(\w+)"', html))
+    assert "processed" not in html
+    assert set(drawn_bad) == {"report.html", "cells.png", "timeline.png", "lateness.png", "timeline.csv"}
+    assert drawn_bad["timeline.csv"].decode().splitlines()[0] == "second,offered_per_s,sent_per_s"
+
+
+def test_a_void_certificate_hides_the_speed_of_right_answers(good):
+    lines = (good.path / "history.jsonl").read_text()
+    void = lines.replace('"valid":true,"reasons":[]', '"valid":false,"reasons":["p99.9 of lag is 4,000 ms"]')
+    (good.path / "history.jsonl").write_text(void)
+    html = html_of(good)
+
+    assert "Speed is withheld:</strong> the load certificate is void" in html
+    assert "The load certificate is void: p99.9 of lag is 4,000 ms." in html
+    assert speeds(html) == []
+
+
+def test_the_speed_of_a_good_run_would_have_been_seen(drawn_good):
+    assert set(speeds(drawn_good["report.html"].decode())) >= {"2.08 s", "41,234", "CPU seconds per million", "3.3 MiB"}
+    pictures = {name for name in drawn_good if name.endswith(".png")}
+    assert pictures == {f"{name}.png" for name in ("cells", "timeline", "latency", "cost", "lateness")}
+
+
+def test_drawings_that_became_withheld_are_taken_away(good):
+    run_page.write(good)
+    assert (good.path / "figures" / "latency.png").exists()
+
+    verdict = Evidence(good).verdict
+    good.write_json("verdict.json", replace(verdict, checks=(CheckResult("lost", Outcome.FAIL, "one"),)))
+    run_page.write(good)
+    assert not list(good.path.glob("figures/latency.*")) + list(good.path.glob("figures/cost.*"))
+
+
+def test_a_missed_objective_fails_the_run_and_shows_its_speed(good):
+    verdict = Evidence(good).verdict
+    slow = CheckResult("objective", Outcome.FAIL, "p99 of latency is 2,081 ms", word="slow", blame="engine")
+    good.write_json("verdict.json", replace(verdict, outcome=Outcome.FAIL, checks=(*verdict.checks, slow)))
+    page = run_page.page_of(Evidence(good))
+
+    assert (page.outcome, page.withheld) == (Outcome.FAIL, "")
+    assert page.sections[0].id == "wrong"
+
+
+FILES = (
+    *("spec.json", "plan.json", "environment.json", "verdict.json", "measurement.json", "history.jsonl"),
+    *("log.parquet", "sends.parquet", "observed.parquet", "expected.parquet", "timeline.parquet", "latency.parquet"),
+)
+
+
+@pytest.mark.parametrize("torn", [False, True], ids=["missing", "torn"])
+@pytest.mark.parametrize("name", FILES)
+def test_the_page_is_made_and_names_what_is_missing(good, name, torn):
+    content = (good.path / name).read_bytes()
+    (good.path / name).unlink()
+    if torn:
+        (good.path / name).write_bytes(content[: len(content) // 2])
+    html = html_of(good)
+
+    told = " ".join(
+        re.findall(r'<strong>(?:Missing|Speed is withheld):</strong>(.*?)</p>|class="sentence">(.*?)</p>', html)[0]
+    )
+    missing = " ".join(re.findall(r"<strong>Missing:</strong>(.*?)</p>", html))
+    if name == "history.jsonl":
+        assert "history" in told + missing or "certificate" in told + missing
+    else:
+        assert name in told + missing
+    assert "<h1>" in html
+
+
+def test_a_run_of_which_nothing_is_left_has_a_page(tmp_path):
+    store = Store.create(tmp_path, "empty")
+    html = html_of(store)
+
+    assert "This run is not judged" in html
+    assert "UNKNOWN" in html
+
+
+def test_report_makes_the_page_says_what_is_missing_and_refuses_the_future(good, monkeypatch):
+    monkeypatch.setattr(Store, "alive", lambda _: False)
+    (good.path / "sends.parquet").unlink()
+    done = CliRunner().invoke(cli.app, ["report", str(good.path)], catch_exceptions=False)
+
+    assert done.exit_code == 0
+    assert "report.html" in done.stdout
+    assert "sends.parquet" in done.stdout
+    good.write_json("owner.json", {"schema": 99})
+    with pytest.raises(UsageError, match="schema 99"):
+        CliRunner().invoke(cli.app, ["report", str(good.path)], catch_exceptions=False)
+
+
+def test_witnesses_and_names_of_others_are_texts_and_never_markup(bad):
+    verdict = Evidence(bad).verdict
+    evil = "<img src=x onerror=alert(1)>"
+    checks = tuple(replace(check, sentence=check.sentence + evil) for check in verdict.checks)
+    bad.write_json("verdict.json", replace(verdict, sentence=evil, checks=checks))
+    html = html_of(bad)
+
+    assert evil not in html
+    assert "&lt;img" in html
+
+
+def test_a_section_that_breaks_is_said_in_its_place_and_the_rest_stays(good, monkeypatch):
+    def breaks(evidence):
+        raise ZeroDivisionError
+
+    broken = replace(SECTIONS[1], make=breaks)
+    monkeypatch.setattr("reports.sections.SECTIONS", (broken, *SECTIONS[2:]))
+    page = run_page.page_of(Evidence(good))
+
+    assert "ZeroDivisionError" in page.sections[0].missing[0]
+    assert [section.missing for section in page.sections[1:]] == [()] * 7
+
+
+def test_cells_are_named_as_the_checks_name_them():
+    honest = cases.case()
+    (first, *rest) = sorted(honest.observed.counts)
+    counts = dict(honest.observed.counts)
+    counts[first] -= 1
+    counts[rest[0]] += 2
+    counts[first._replace(window_ms=first.window_ms + 3_600_000)] = 5
+    wrong = replace(honest, observed=replace(honest.observed, counts=type(honest.observed.counts)(counts)))
+
+    assert cells.grid_of(honest).marks == ()
+    assert {(mark.kind, mark.label.split(" ")[0]) for mark in cells.grid_of(wrong).marks} == {
+        ("lost", "-1"),
+        ("duplicated", "+2"),
+        ("phantom", "+5"),
+    }
+    stuck = replace(wrong, engine=replace(wrong.engine, state="stuck"))
+    assert {mark.kind for mark in cells.grid_of(stuck).marks} == {"unseen", "duplicated", "phantom"}
+
+
+def test_events_that_were_dropped_are_marked_and_their_cells_stay_right():
+    honest = cases.case()
+    dropped = honest.dropped.copy()
+    dropped[:2] = True
+    grid = cells.grid_of(replace(honest, dropped=dropped))
+
+    assert {mark.kind for mark in grid.marks} == {"late-dropped"}
+    assert grid.present.sum() == len(honest.expectation.may)
+
+
+def _resolve(flags, scenario="calm"):
+    return plan.resolve(scenario, plan.read_scenario(scenario)[1], flags, lambda _: fake.MANIFEST)[0]
+
+
+def test_what_reproduces_a_run_is_as_short_as_can_be():
+    spec = _resolve({"engine": "fake", "rate": "500", "fault": "kill@c3:batch=3"}, "ad-impressions")
+
+    assert reproduce.recipe_of(spec, fake.MANIFEST).texts() == (
+        "./streamgauge run ad-impressions --engine fake --rate 500 --seed 1",
+    )
+
+
+def test_keys_that_are_no_flags_give_a_scenario_file():
+    spec = replace(_resolve({"engine": "fake", "seed": 7}), lag_budget_ms=5.0)
+    file, command = reproduce.recipe_of(spec, fake.MANIFEST).texts()
+
+    assert "lag_budget_ms = 5" in file.splitlines()
+    assert "seed = 7" in file.splitlines()
+    assert command == "./streamgauge run calm.toml"
+
+
+def test_what_can_not_be_told_again_is_named():
+    spec = replace(_resolve({"engine": "fake"}), workload="another")
+    recipe = reproduce.recipe_of(spec, fake.MANIFEST)
+
+    assert reproduce.differences(recipe.resolve(fake.MANIFEST), spec) == ["workload"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    scenario=st.sampled_from(sorted(plan.scenarios())),
+    flags=st.fixed_dictionaries(
+        {},
+        optional={
+            "rate": st.integers(1, 10**6).map(str),
+            "duration": st.integers(10_000, 10**6).map("{}ms".format),
+            "seed": st.integers(0, 2**63 - 1).map(str),
+            "campaigns": st.integers(1, 10**4).map(str),
+            "watermark": st.integers(20, 90).map("{}s".format),
+            "disorder": st.sampled_from(sorted(PRESETS)),
+            "sink": st.sampled_from([claim.name for claim in fake.MANIFEST.sinks]),
+            "fault": st.sampled_from(["none", "kill@c1:batch=7", "kill@offset=25%"]),
+            "conf": st.just(["misbehave=drop:5"]),
+        },
+    ),
+)
+def test_what_reproduces_a_run_resolves_to_the_same_run(scenario, flags):
+    try:
+        spec = _resolve({"engine": "fake", **flags}, scenario)
+    except UsageError:
+        return
+    recipe = reproduce.recipe_of(spec, fake.MANIFEST)
+
+    assert recipe.resolve(fake.MANIFEST) == spec
+
+
+def test_the_flags_of_run_are_known_to_what_reproduces_it():
+    accepted = set(inspect.signature(cli.run_command).parameters)
+
+    assert set(reproduce.FLAGS) == {key for key in KEYS if key in accepted and key != "repeat"}
