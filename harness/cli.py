@@ -20,7 +20,7 @@ import msgspec
 import typer
 
 from generators import preview
-from harness import __version__, console, doctor, jvm, plan, store
+from harness import __version__, console, doctor, jvm, measure, plan, store
 from harness.engines import fake, manifest
 from harness.experiments import bench as benches
 from harness.experiments import search

@@ -6,16 +6,19 @@ measurement at all, and `withheld` says why.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from harness import cost, processed, steady
 from harness import timeline as timelines
-from harness.measurement import Cost, Measurement, Observer
+from harness.latency import LatencyResult, latencies
+from harness.measurement import Measurement, Observer
 from harness.model import Certificate, Outcome, RunSpec, Verdict
-from harness.store import MissingEvidence, Store
-from harness.timeline import Lines
+from harness.store import Store
+from harness.timeline import Lines, unless_missing
 
 
 def withheld(verdict: Verdict, certificate: Certificate | None) -> str:
@@ -27,31 +30,61 @@ def withheld(verdict: Verdict, certificate: Certificate | None) -> str:
     return ""
 
 
-def measure(store: Store, verdict: Verdict) -> Measurement | None:
-    """The measurement of a run, or None where it has to be withheld."""
+@dataclass(frozen=True)
+class Measured:
+    """All that is derived from the files of a run."""
+
+    measurement: Measurement | None  # None: withheld, or the run did not come so far
+    timeline: pa.Table | None  # None: the load never began
+    latency: pa.Table | None  # raw samples; None: withheld or not observed
+
+
+def save(store: Store, verdict: Verdict) -> Measurement | None:
+    """Measure, and write it beside what it was measured from."""
+    found = measure(store, verdict)
+    store.write_json("measurement.json", found.measurement)
+    for name, table in (("timeline.parquet", found.timeline), ("latency.parquet", found.latency)):
+        (store.path / name).unlink(missing_ok=True)
+        if table is not None:
+            store.write_table(name, {column: table.column(column) for column in table.column_names})
+    return found.measurement
+
+
+def measure(store: Store, verdict: Verdict) -> Measured:
+    """No latency is even looked for where speed has to be withheld."""
     certificate = certificate_of(store)
+    if next(store.history("epoch"), None) is None:
+        return Measured(None, None, None)
     if withheld(verdict, certificate) or certificate is None:
-        return None
+        return Measured(None, timelines.timeline(store, None), None)
+    latency = unless_missing(lambda: latencies(store))
+    table = timelines.timeline(store, latency.by_second if latency else None)
+    measurement = _measurement(store, certificate, latency, table)
+    return Measured(measurement, table, latency.raw if latency else None)
+
+
+def _measurement(
+    store: Store, certificate: Certificate, latency: LatencyResult | None, table: pa.Table
+) -> Measurement | None:
     ready, epoch, drained = (next(store.history(kind), None) for kind in ("ready", "epoch", "engine"))
     if not (ready and epoch and drained):
         return None
     load_s = max(store.read_table("sends.parquet").column("finished_us").to_pylist()) / 1e6
-    lines, table, resources = Lines(store), timelines.timeline(store, None), _table(store, "resources.parquet")
     spec: RunSpec = store.read_as("spec.json", RunSpec)
-    done = lines.processed.known(np.array([load_s]))[0] if lines.processed else None
+    lines, resources = Lines(store), unless_missing(lambda: store.read_table("resources.parquet"))
     return Measurement(
         events=certificate.sent,
         offered_per_s=certificate.sent / load_s if load_s > 0 else 0.0,
-        processed_per_s=float(done) / load_s if done is not None and load_s > 0 else None,
+        processed_per_s=_processed_per_s(lines, load_s),
         catch_up_per_s=_catch_up_per_s(lines),
         load_s=load_s,
         ready_s=ready["after_ms"] / 1000,
         drain_s=(drained["at_ms"] - epoch["epoch_ms"]) / 1000 - load_s,
-        latency=(),
-        never_final_share=0.0,
-        dipped_share=0.0,
-        cost=_costs(resources, certificate.sent),
-        checkpoint_bytes=_last_of_state(store, "checkpoint_bytes"),
+        latency=latency.latency if latency else (),
+        never_final_share=latency.never_final_share if latency else 0.0,
+        dipped_share=latency.dipped_share if latency else 0.0,
+        cost=() if resources is None else cost.costs(resources, certificate.sent),
+        checkpoint_bytes=_checkpoint_bytes(store),
         gc_s=_gc_s(store),
         steady=steady.find(table, load_s, spec.window_ms / 1000),
         observer=_observer(store, resources),
@@ -63,16 +96,20 @@ def certificate_of(store: Store) -> Certificate | None:
     return msgspec.convert(entries[-1]["certificate"], Certificate) if entries else None
 
 
+def _processed_per_s(lines: Lines, load_s: float) -> float | None:
+    """Over the load: what was done only in the drain does not count."""
+    if lines.processed is None or load_s <= 0:
+        return None
+    return float(lines.processed.known(np.array([load_s]))[0]) / load_s
+
+
 def _catch_up_per_s(lines: Lines) -> float | None:
     return processed.catch_up_per_s(lines.processed, lines.sent) if lines.processed and lines.sent else None
 
 
-def _costs(resources: pa.Table | None, events: int) -> tuple[Cost, ...]:
-    return () if resources is None else cost.costs(resources, events)
-
-
-def _last_of_state(store: Store, name: str) -> int | None:
-    known = _known_of_state(store, name)
+def _checkpoint_bytes(store: Store) -> int | None:
+    """In the end."""
+    known = _known_of_state(store, "checkpoint_bytes")
     return int(known[-1]) if known else None
 
 
@@ -83,7 +120,7 @@ def _gc_s(store: Store) -> float | None:
 
 
 def _known_of_state(store: Store, name: str) -> list[float]:
-    table = _table(store, "state.parquet")
+    table = unless_missing(lambda: store.read_table("state.parquet"))
     return [] if table is None else [value for value in table.column(name).to_pylist() if value is not None]
 
 
@@ -94,12 +131,4 @@ def _observer(store: Store, resources: pa.Table | None) -> Observer | None:
     if told is None or share is None:
         return None
     names = ("period_ms", "period_p99_ms", "scans", "cells_sampled_share")
-    facts = told.get("report", told)
-    return Observer(**{name: facts[name] for name in names}, cpu_share=share)
-
-
-def _table(store: Store, name: str) -> pa.Table | None:
-    try:
-        return store.read_table(name)
-    except MissingEvidence:
-        return None
+    return Observer(**{name: told[name] for name in names}, cpu_share=share)

@@ -6,9 +6,9 @@ which nothing could be known is full of nulls; a file that is missing costs its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -65,15 +65,19 @@ class Lines:
         self._bounds_s: Floats = np.arange(self.seconds + 1, dtype=np.float64)
 
     @cached_property
+    def _progress(self) -> list[Mapping[str, Any]]:
+        return progress_lines(self._store)
+
+    @cached_property
     def sent(self) -> Curve | None:
-        sends = _unless_missing(lambda: self._store.read_table("sends.parquet"))
+        sends = unless_missing(lambda: self._store.read_table("sends.parquet"))
         return sent(sends) if sends is not None and sends.num_rows else None
 
     @cached_property
     def processed(self) -> Curve | None:
         """By the engine's own offsets, or by what came to be seen in its results."""
-        told = by_progress(progress_lines(self._store), self._epoch_ms, self._spec.tape.partitions)
-        samples = _unless_missing(lambda: self._store.read_table("samples.parquet"))
+        told = by_progress(self._progress, self._epoch_ms, self._spec.tape.partitions)
+        samples = unless_missing(lambda: self._store.read_table("samples.parquet"))
         if told is not None or samples is None or self.sent is None:
             return told
         return by_results(samples, self._epoch_ms, float(self.sent.total[-1]))
@@ -95,16 +99,15 @@ class Lines:
         return np.maximum(0.0, self.sent.known(ends) - self.processed.known(ends))
 
     def watermark_lag_ms(self) -> Floats:
-        told = [(p["at"], p["watermark_ms"]) for p in progress_lines(self._store) if p.get("watermark_ms", 0) > 0]
-        if not told:
-            return self._nothing()
-        at_s = (np.array([at for at, _ in told], dtype=np.float64) - self._epoch_ms) / 1000
         ends = self._bounds_s[1:]
-        watermark = last_known(at_s, np.array([mark for _, mark in told], dtype=np.float64), ends)
-        return self._epoch_ms + ends * 1000 - watermark
+        return self._epoch_ms + ends * 1000 - self._told("watermark_ms")
 
     def state_bytes(self) -> Floats:
-        table = _unless_missing(lambda: self._store.read_table("state.parquet"))
+        """What the engine tells; else the size of its checkpoint, in which old versions lie until they are purged."""
+        told = self._told("state_bytes")
+        if np.isfinite(told).any():
+            return told
+        table = unless_missing(lambda: self._store.read_table("state.parquet"))
         if table is None:
             return self._nothing()
         known = table.filter(pc.is_valid(table.column("checkpoint_bytes")))
@@ -112,7 +115,7 @@ class Lines:
 
     def cpu(self, parts: tuple[str, ...]) -> Floats:
         """In cores."""
-        table = _unless_missing(lambda: self._store.read_table("resources.parquet"))
+        table = unless_missing(lambda: self._store.read_table("resources.parquet"))
         if table is None:
             return self._nothing()
         used = [self._cpu_of(table.filter(pc.equal(table.column("part"), part))) for part in parts]
@@ -134,6 +137,12 @@ class Lines:
         used = _floats(rows, "cpu_user_s") + _floats(rows, "cpu_system_s")
         return np.diff(np.interp(self._bounds_s, self._since_epoch_s(rows), used))
 
+    def _told(self, key: str) -> Floats:
+        """The newest value of a key of the engine's progress at each second's end; 0 means that it did not know."""
+        told = [(line["at"], line[key]) for line in self._progress if line.get(key, 0) > 0]
+        at_s = (np.array([at for at, _ in told], dtype=np.float64) - self._epoch_ms) / 1000
+        return last_known(at_s, np.array([value for _, value in told], dtype=np.float64), self._bounds_s[1:])
+
     def _since_epoch_s(self, table: pa.Table) -> Floats:
         return (_floats(table, "at_ms") - self._epoch_ms) / 1000
 
@@ -141,7 +150,8 @@ class Lines:
         return np.full(self.seconds, np.nan)
 
 
-def _unless_missing(read: Callable[[], T]) -> T | None:
+def unless_missing(read: Callable[[], T]) -> T | None:
+    """For figures that only lose a part of themselves with a file."""
     try:
         return read()
     except MissingEvidence:

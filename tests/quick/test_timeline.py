@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,8 @@ import pytest
 from generators.tape import Tape
 from harness import cost, plan, processed
 from harness.engines import fake
-from harness.measure import measure
-from harness.measurement import TIMELINE
+from harness.measure import save
+from harness.measurement import TIMELINE, Measurement
 from harness.model import Outcome, RunSpec
 from harness.processed import Curve, by_progress, by_results, catch_up_per_s
 from harness.run import run
@@ -186,10 +187,23 @@ def test_the_seconds_of_latency_cpu_and_state_are_joined_in(stored, tmp_path):
     assert column(table, "sent_per_s") == column(table, "backlog") == []
 
 
+def test_the_state_that_an_engine_tells_goes_before_the_size_of_its_checkpoint(stored, tmp_path):
+    store, _ = stored
+    for file in ("spec.json", "history.jsonl"):
+        (tmp_path / file).write_bytes((store.path / file).read_bytes())
+    epoch_ms = next(store.history("epoch"))["epoch_ms"]
+    Store(tmp_path).write_table("state.parquet", {"at_ms": [epoch_ms], "checkpoint_bytes": [7], "gc_s": [0.0]})
+    (tmp_path / "progress.jsonl").write_text(
+        json.dumps({"at": epoch_ms + 1500, "batch": 1, "rows": 1, "offsets": {"0": 9}, "state_bytes": 500})
+    )
+
+    assert timeline(Store(tmp_path), None).column("state_bytes").to_pylist()[:3] == [None, 500, 500]
+
+
 def test_a_run_is_measured(stored):
     store, verdict = stored
 
-    found = measure(store, verdict)
+    found = save(store, verdict)
 
     assert found is not None
     assert found.processed_per_s == pytest.approx(found.offered_per_s, rel=0.05)
@@ -197,6 +211,42 @@ def test_a_run_is_measured(stored):
     assert found.steady.from_s is not None
     assert 0 < found.drain_s < 10
     assert found.cost == ()
+    assert {each.way for each in found.latency} >= {"probes", "rank-matched"}
+    assert column(store.read_table("timeline.parquet"), "latency_p50_ms")
+    assert store.read_table("latency.parquet").num_rows > 1000
+    assert store.read_as("measurement.json", Measurement) == found
+
+
+def test_no_latency_is_left_beside_wrong_answers(stored):
+    store, verdict = stored
+    save(store, verdict)
+
+    assert save(store, replace(verdict, outcome=Outcome.FAIL)) is None
+    assert not store.has("latency.parquet")
+    assert column(store.read_table("timeline.parquet"), "latency_p50_ms") == []
+
+
+def test_a_run_without_a_load_has_no_measurement(stored, tmp_path):
+    _, verdict = stored
+
+    assert save(Store(tmp_path), verdict) is None
+    assert not (tmp_path / "timeline.parquet").exists()
+
+
+def test_a_lost_file_costs_its_own_figures_only(stored, tmp_path):
+    store, verdict = stored
+    for file in store.path.iterdir():
+        if file.is_file() and file.name not in ("samples.parquet", "progress.jsonl"):
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+
+    found = save(Store(tmp_path), verdict)
+
+    assert found is not None
+    assert found.latency == ()
+    assert found.processed_per_s is None
+    assert found.offered_per_s > 0
+    assert found.steady is not None
+    assert "the backlog is not known" in found.steady.sentence
 
 
 def test_torn_progress_costs_its_own_line(tmp_path):
