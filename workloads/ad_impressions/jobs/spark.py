@@ -29,6 +29,7 @@ from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
+    StateOperatorProgress,
     StreamingQueryListener,
 )
 from pyspark.sql.streaming.query import StreamingQuery
@@ -146,6 +147,8 @@ class Progress(StreamingQueryListener):
             offsets=offsets,
             watermark_ms=epoch_ms(progress.eventTime.get("watermark", "")),
             dropped=sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators),
+            took_ms=progress.batchDuration,
+            state_bytes=sum(state_bytes(operator) for operator in progress.stateOperators),
         )
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
@@ -153,6 +156,11 @@ class Progress(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: ARG002, N802
         self._ended.set()
+
+
+def state_bytes(operator: StateOperatorProgress) -> int:
+    """What the live state fills. RocksDB's "memory used" only ever grows, by the tables of all versions it has open."""
+    return int(operator.customMetrics.get("rocksdbSstFileSize", operator.memoryUsedBytes))
 
 
 def epoch_ms(timestamp: str) -> int:
