@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,6 +11,7 @@ import pyarrow.compute as pc
 from harness.measurement import Cost
 
 PARTS = ("engine", "python workers", "kafka", "redis", "generator", "harness")
+ENGINE = ("engine", "python workers")
 MIB = 1 << 20
 
 
@@ -16,6 +19,12 @@ def costs(resources: pa.Table, events: int) -> tuple[Cost, ...]:
     """Of every part that was on this machine, from the first look (before the load) to the last (after the drain)."""
     present = set(resources.column("part").to_pylist())
     return tuple(_cost(resources, part, events) for part in PARTS if part in present)
+
+
+def engine_s_per_million(parts: Iterable[Cost]) -> float | None:
+    """The primary figure: CPU seconds of the engine, with its Python workers, for a million events."""
+    engine = [each.cpu_s_per_million for each in parts if each.part in ENGINE]
+    return sum(engine) if engine else None
 
 
 def cpu_s(cost: Cost) -> float:

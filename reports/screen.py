@@ -10,6 +10,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.cost import ENGINE, engine_s_per_million
+from harness.measurement import Latency, Measurement
 from harness.model import CheckResult, Outcome
 from reports.load import Result
 
@@ -57,8 +59,45 @@ def _speed(result: Result) -> Iterator[str]:
     m = result.measurement
     if m is None:
         yield from _wrapped("  speed    ", f"withheld: {result.withheld}", 2)
-    else:
-        yield f"  speed    {m.offered_per_s:,.0f}/s offered, drained {m.drain_s:.1f} s after the last event"
+        return
+    yield from _wrapped("  speed    ", ", ".join(_rates(m)), 2)
+    if way := headline(m):
+        yield f"  latency  {latency_words(way)}"
+    if (engine := engine_s_per_million(m.cost)) is not None:
+        others = "".join(f", {each.part} {each.cpu_s_per_million:.3g}" for each in m.cost if each.part not in ENGINE)
+        yield from _wrapped("  cost     ", f"{engine:.3g} CPU-s of the engine per million events{others}", 2)
+    if m.steady:
+        yes = "yes " if m.steady.steady else "no"
+        said = m.steady.sentence.removeprefix("not ").removeprefix("steady").lstrip(" " if m.steady.steady else "")
+        yield from _wrapped("  steady   ", yes + said, 2)
+
+
+def headline(m: Measurement) -> Latency | None:
+    """By probes, which are exact whatever the disorder; else by all counted events."""
+    return m.latency_by("probes") or m.latency_by("rank-matched")
+
+
+def latency_words(latency: Latency) -> str:
+    """Which way, of how many, and how long."""
+    figures = latency.corrected
+    shown = [f"{name} {_ms(value)}" for name, value in (("p50", figures.p50), ("p99", figures.p99))]
+    way = "by probes" if latency.way == "probes" else latency.way
+    bound = ", a lower bound" if latency.tail_is_lower_bound else ""
+    unseen = f", {figures.censored:,} never seen" if figures.censored else ""
+    return f"{', '.join(shown)}{bound}, {way} ({figures.count:,}){unseen}"
+
+
+def _rates(m: Measurement) -> Iterator[str]:
+    yield f"{m.offered_per_s:,.0f}/s offered"
+    if m.processed_per_s is not None:
+        yield f"{m.processed_per_s:,.0f}/s processed"
+    if m.catch_up_per_s is not None:
+        yield f"caught up at {m.catch_up_per_s:,.0f}/s"
+    yield f"drained {m.drain_s:.1f} s after the last event"
+
+
+def _ms(value: float | None) -> str:
+    return "never" if value is None else f"{value:,.0f} ms"
 
 
 def _witnesses(result: Result) -> Iterator[str]:

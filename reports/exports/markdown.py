@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.measurement import Cost, Latency, Measurement
 from harness.model import Outcome
 from reports.load import Result
 
@@ -44,9 +45,32 @@ def _speed(result: Result) -> Iterator[str]:
     m = result.measurement
     if m is None:
         yield f"Speed withheld: {result.withheld}."
-    else:
-        drained = f"drained {m.drain_s:.1f} s after the last event"
-        yield f"{m.events:,} records at {m.offered_per_s:,.0f}/s offered, {drained}."
+        return
+    steady = f" The run is {m.steady.sentence}." if m.steady else ""
+    yield f"{m.events:,} records, drained {m.drain_s:.1f} s after the last event.{steady}"
+    yield ""
+    yield "| figure | value |"
+    yield "| --- | --- |"
+    for name, value in figures(m):
+        yield f"| {name} | {value} |"
+
+
+def figures(m: Measurement) -> Iterator[tuple[str, str]]:
+    """What can be told in one cell each."""
+    rates = (("offered", m.offered_per_s), ("processed", m.processed_per_s), ("caught up at", m.catch_up_per_s))
+    yield from ((name, f"{rate:,.0f} events/s") for name, rate in rates if rate is not None)
+    yield from ((f"latency, {each.way}", _quantiles(each)) for each in m.latency)
+    yield from ((f"cost, {each.part}", _cost(each)) for each in m.cost)
+
+
+def _quantiles(latency: Latency) -> str:
+    named = (("p50", latency.corrected.p50), ("p99", latency.corrected.p99), ("max", latency.corrected.max))
+    shown = ", ".join(f"{name} {'never' if value is None else f'{value:,.0f} ms'}" for name, value in named)
+    return shown + (" (the tail is a lower bound)" if latency.tail_is_lower_bound else "")
+
+
+def _cost(cost: Cost) -> str:
+    return f"{cost.cpu_s_per_million:,.2f} CPU-s per million events, at most {cost.peak_rss_mib:,.0f} MiB"
 
 
 def _cell(text: str) -> str:
