@@ -130,7 +130,8 @@ def _settle(figure: Figure) -> None:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for axes in figure.axes:
-        axes.set_position([round(side, 4) for side in axes.get_position().bounds])
+        left, bottom, width, height = (round(side, 4) for side in axes.get_position().bounds)
+        axes.set_position((left, bottom, width, height))
 
 
 def _png(sheet: Sheet) -> bytes:

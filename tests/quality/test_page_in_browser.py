@@ -1,0 +1,199 @@
+"""The page in a real browser: no error, nothing fetched, every figure to be seen and read, on a phone and on a desk,
+by day and by night. Needs Chromium from the distribution; elsewhere it is skipped, and pytest's summary says so.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from harness import cli
+from harness.model import Outcome
+from harness.store import Store
+from reports import run_page
+from reports.evidence import Evidence
+from reports.figures import percentiles, throughput
+from reports.figures.style import BLUE, picture
+from reports.page import Page, Section, render
+from tests.quick import pages
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+WIDTHS = (360, 1280)
+SCHEMES = {"dark": 0, "light": 1}
+QUIET = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--disable-extensions", "--host-resolver-rules=MAP * ~NOTFOUND"),
+)
+pytestmark = [
+    pytest.mark.skipif(BROWSER is None, reason="NOT TRIED: no chromium or google-chrome on PATH to open the page in"),
+    pytest.mark.timeout(300),
+]
+
+# Goes into a copy of the page, in front of all else: looks at what a reader would see, and tells the frame's owner.
+PROBE = """<script>
+const errors = [];
+addEventListener("error", e => errors.push(e.message || String(e.target)), true);
+addEventListener("unhandledrejection", e => errors.push(String(e.reason)));
+function rgb(text) { return text.match(/[\\d.]+/g).slice(0, 3).map(Number); }
+function light(c) {
+  const [r, g, b] = rgb(c).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+function contrast(a, b) { const [x, y] = [light(a), light(b)].sort((m, n) => n - m); return (x + 0.05) / (y + 0.05); }
+addEventListener("load", () => {
+  const ground = getComputedStyle(document.body).backgroundColor;
+  const figures = [...document.querySelectorAll("figure")].map(figure => {
+    const seen = [...figure.querySelectorAll("svg")].filter(svg => svg.getBoundingClientRect().width > 0);
+    const box = (seen[0] || figure).getBoundingClientRect();
+    const texts = seen.flatMap(svg => [...svg.querySelectorAll("text")])
+      .filter(t => t.textContent.trim());
+    return {
+      section: figure.closest("section").id, drawings: seen.length, width: box.width, height: box.height,
+      texts: texts.length,
+      smallest: Math.min(999, ...texts.map(t => t.getBoundingClientRect().height)),
+      faintest: Math.min(999, ...texts.map(t => contrast(getComputedStyle(t).fill, ground))),
+      outside: texts.filter(t => t.getBoundingClientRect().right > box.right + 3
+                              || t.getBoundingClientRect().left < box.left - 3).map(t => t.textContent),
+    };
+  });
+  const said = [...document.querySelectorAll("p, td, th, h1, h2, h3, summary")];
+  parent.postMessage({
+    page: location.pathname.split("/").pop(), width: innerWidth, scroll: document.documentElement.scrollWidth,
+    dark: light(ground) < 0.5, figures, errors, fetched: performance.getEntriesByType("resource").map(e => e.name),
+    faintest: Math.min(...said.map(e => contrast(getComputedStyle(e).color, ground))),
+  }, "*");
+});
+</script>"""
+OWNER = """<!doctype html><meta charset="utf-8"><body><pre id="told"></pre><script>
+const told = [];
+addEventListener("message", e => {
+  told.push(e.data);
+  document.getElementById("told").textContent = JSON.stringify(told);
+});
+</script>"""
+
+
+def look(folder: Path, texts: dict[str, str], scheme: str) -> list[dict[str, Any]]:
+    """Open each page at each width in one browser, and give back what the probes saw."""
+    owner = OWNER
+    for name, text in texts.items():
+        (folder / f"{name}.html").write_text(text.replace("<head>", f"<head>{PROBE}", 1), encoding="utf-8")
+        for width in WIDTHS:
+            owner += f'<iframe src="{name}.html" style="border:0;width:{width}px;height:900px"></iframe>'
+    (folder / "owner.html").write_text(owner, encoding="utf-8")
+    asked = [f"--user-data-dir={folder / 'profile'}", f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}"]
+    asked += ["--virtual-time-budget=10000", "--window-size=1400,1000", "--dump-dom", str(folder / "owner.html")]
+    done = subprocess.run([str(BROWSER), *QUIET, *asked], capture_output=True, text=True, timeout=120, check=True)
+    told = re.search(r'<pre id="told">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert told, f"the browser ended without a word: {done.stderr[-2000:]}"
+    seen: list[dict[str, Any]] = json.loads(html.unescape(told[1]) or "[]")
+    return seen
+
+
+def a_run(folder: Path, *arguments: str) -> str:
+    """The page of a run of the fake engine."""
+    fast = ["--engine", "fake", "--rate", "200", "--duration", "30s", "--out", str(folder)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "environment", lambda: {"python": "3.11", "packages": {"numpy": "2.4"}})
+        patch.setattr(cli, "_page", lambda place: None)
+        CliRunner().invoke(cli.app, ["run", *fast, *arguments], catch_exceptions=False)
+    store = Store.open(next(folder.iterdir()))
+    store.write_table("timeline.parquet", pages.timeline())
+    store.write_table("latency.parquet", pages.latency())
+    store.write_json("measurement.json", pages.MEASURED)
+    return render(run_page.page_of(Evidence(store)))
+
+
+def a_search() -> str:
+    """The drawings that no run has, on a page of their own."""
+    rungs = [
+        throughput.Rung(
+            rate, throughput.Range(rate, rate, rate), None, throughput.Range(5, 10 + rate / 99, 90), rate < 5e3
+        )
+        for rate in range(1000, 7000, 1000)
+    ]
+    knee = throughput.Knee(4900.0, 5500.0)
+    curve = percentiles.Curve("probes", pages.PROBES, 3, BLUE, labelled=True)
+    drawn = (
+        picture("throughput", "latency against throughput", lambda s: throughput.draw(rungs, knee, 10_000.0, s)),
+        picture("latency", "latency by percentile", lambda s: percentiles.draw([curve], s)),
+    )
+    sections = tuple(Section(each.name, each.name, picture=each) for each in drawn)
+    return render(Page("search", "", Outcome.PASS, "held", (), (), "", sections))
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    return {
+        "pass": a_run(tmp_path_factory.mktemp("pass"), "--disorder", "late"),
+        "fail": a_run(tmp_path_factory.mktemp("fail"), "--sink", "increment"),
+        "one": a_run(tmp_path_factory.mktemp("one"), "--fault", "none", "--conf", "misbehave=drop:1900"),
+        "search": a_search(),
+    }
+
+
+@pytest.mark.parametrize("scheme", sorted(SCHEMES))
+def test_every_page_is_whole_at_every_width(scheme, texts, tmp_path):
+    seen = look(tmp_path, texts, scheme)
+
+    assert {(each["page"], each["width"]) for each in seen} == {(f"{n}.html", w) for n in texts for w in WIDTHS}
+    for each in seen:
+        assert each["errors"] == []
+        assert each["fetched"] == []
+        assert each["dark"] is (scheme == "dark")
+        assert each["scroll"] <= each["width"], "the page can be pushed sideways"
+        assert each["faintest"] >= 4.5
+        assert len(each["figures"]) >= 2
+        for figure in each["figures"]:
+            assert problems(figure, each["width"]) == [], (each["page"], each["width"], figure)
+
+
+def problems(figure: dict[str, Any], width: int) -> list[str]:
+    """What keeps a person from reading it."""
+    wrong = {
+        "not exactly one of its drawings is shown": figure["drawings"] != 1,
+        "too narrow": figure["width"] < 0.85 * min(width, 760),
+        "too flat": figure["height"] < 80,
+        "without words": figure["texts"] < 4,
+        "letters too small": figure["smallest"] < 9,
+        "letters too faint": figure["faintest"] < 4.5,
+        "letters cut off": bool(figure["outside"]),
+    }
+    return [name for name, is_so in wrong.items() if is_so]
+
+
+def test_a_broken_page_would_be_seen(texts, tmp_path):
+    broken = {
+        "script": texts["fail"].replace("</body>", "<script>nope()</script></body>"),
+        "picture": texts["fail"].replace("</body>", '<img src="gone.png"></body>'),
+        "hidden": texts["fail"].replace("</style>", ".wide, .narrow { display: none }</style>"),
+        "night": texts["fail"].replace("--ink: #e8eaed;", ""),
+        "shrunk": texts["fail"].replace(".wide { display: none; } .narrow { display: block; }", ""),
+        "pushed": texts["fail"].replace("</body>", '<div style="width: 1500px">x</div></body>'),
+    }
+    seen = {(each["page"][:-5], each["width"]): each for each in look(tmp_path, broken, "dark")}
+
+    def all_problems(name, width=360):
+        return {problem for figure in seen[name, width]["figures"] for problem in problems(figure, width)}
+
+    assert "nope" in seen["script", 360]["errors"][0]
+    assert seen["picture", 360]["errors"] == ["[object HTMLImageElement]"]
+    assert "not exactly one of its drawings is shown" in all_problems("hidden")
+    assert "letters too faint" in all_problems("night")
+    assert "letters too small" in all_problems("shrunk")
+    assert seen["pushed", 360]["scroll"] > 360
+
+
+def test_the_same_run_gives_the_same_page(tmp_path):
+    first = a_run(tmp_path / "run")
+    store = Store.open(next((tmp_path / "run").iterdir()))
+
+    assert render(run_page.page_of(Evidence(store))) == first
