@@ -76,7 +76,7 @@ def by_results(samples: pa.Table, epoch_ms: int, records: float) -> Curve | None
 
 def catch_up_per_s(processed: Curve, offered: Curve) -> float | None:
     """The highest sustained rate over stretches in which at least half of what was done had been waiting at the start;
-    None when there was no such stretch, for then the offer was the limit and not the engine."""
+    None when there was no such stretch, or none faster than the offer: then nothing shows how fast the engine is."""
     ends = np.searchsorted(processed.at_s, processed.at_s + SUSTAINED_S)
     begins = np.flatnonzero(ends < len(processed.at_s))
     ends = ends[begins]
@@ -84,7 +84,8 @@ def catch_up_per_s(processed: Curve, offered: Curve) -> float | None:
     waiting = offered.known(processed.at_s[begins]) - processed.total[begins]
     limited = (done > 0) & (waiting >= done / 2)
     rates = done[limited] / (processed.at_s[ends] - processed.at_s[begins])[limited]
-    return float(rates.max()) if len(rates) else None
+    offered_per_s = offered.total[-1] / offered.at_s[-1]
+    return float(rates.max()) if len(rates) and rates.max() > offered_per_s else None
 
 
 def progress_lines(store: Store) -> list[Mapping[str, Any]]:
