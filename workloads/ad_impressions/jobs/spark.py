@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -37,15 +37,20 @@ from pyspark.sql.streaming.query import StreamingQuery
 from workloads.ad_impressions.jobs.crash_points import CrashPoints
 from workloads.ad_impressions.jobs.progress_log import ProgressLog
 from workloads.ad_impressions.jobs.redis_results import connect, read_ads
+from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS, Parser
 from workloads.ad_impressions.jobs.spark_sinks import SINKS, write_batch
 
-EVENT = "ad_id string, event_type string, event_time string"
 YEAR_10000_MS = 253_402_300_800_000
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 STOP_PATIENCE_S = 5.0
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+OWN_OPTION = "streamgauge."  # meant for this job: Spark never sees it
+PARSER_OPTION = OWN_OPTION + "parser"
+SOURCE_OPTION = OWN_OPTION + "source."  # the rest of the name is an option of Spark's Kafka source
+
 Config = dict[str, Any]
+Writer = Callable[[DataFrame, int], None]  # counts, number of the batch
 
 
 def make_session(config: Config) -> SparkSession:
@@ -63,31 +68,33 @@ def make_session(config: Config) -> SparkSession:
     if config["master"].startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(config["master"]).appName(f"streamgauge-{config['run']}")
-    settings |= config["options"]
+    settings |= {key: value for key, value in config["options"].items() if not key.startswith(OWN_OPTION)}
     settings[JAVA_OPTIONS] = f"-Djava.io.tmpdir={tempfile.gettempdir()} {settings.get(JAVA_OPTIONS, '')}"
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def read_views(session: SparkSession, config: Config, ads: dict[str, str]) -> DataFrame:
-    """Views of known ads as (campaign_id, event_time). Whatever is not an event turns to null and is filtered out."""
-    kafka = (
+def read_records(session: SparkSession, config: Config) -> DataFrame:
+    options = config["options"].items()
+    return (
         session.readStream.format("kafka")
         .option("kafka.bootstrap.servers", config["kafka"]["bootstrap"])
         .options(**{f"kafka.{key}": value for key, value in config["kafka"]["java"].items()})
         .option("subscribe", config["topic"])
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", "true")
+        .options(**{key[len(SOURCE_OPTION) :]: value for key, value in options if key.startswith(SOURCE_OPTION)})
         .load()
     )
-    campaigns = session.createDataFrame(pa.table({"ad_id": list(ads.keys()), "campaign_id": list(ads.values())}))
-    event_time_ms = F.col("event_time").try_cast("long")
+
+
+def known_views(views: DataFrame, ads: dict[str, str]) -> DataFrame:
+    """Views of known ads as (campaign_id, event_time). Whatever is not an event turns to null and is filtered out."""
+    rows = pa.table({"ad_id": list(ads.keys()), "campaign_id": list(ads.values())})
+    campaigns = views.sparkSession.createDataFrame(rows)
     return (
-        kafka.select(F.from_json(F.col("value").cast("string"), EVENT).alias("event"))
-        .select("event.*")
-        .where(F.col("event_type") == "view")
-        .select("ad_id", event_time_ms.alias("event_time_ms"))
+        views.select("ad_id", F.col("event_time").try_cast("long").alias("event_time_ms"))
         .where(F.col("event_time_ms").between(0, YEAR_10000_MS - 1))
         .join(F.broadcast(campaigns), "ad_id")
         .select("campaign_id", F.timestamp_millis("event_time_ms").alias("event_time"))
@@ -100,32 +107,40 @@ def count_views(views: DataFrame, window_ms: int) -> DataFrame:
     return counts.select("campaign_id", F.unix_millis("window.start").alias("window_start_ms"), "count")
 
 
-def start_query(views: DataFrame, config: Config) -> StreamingQuery:
-    """`totals` counts in the stream, over all batches; `deltas` counts within each batch."""
+def make_writer(config: Config) -> Writer:
+    """The cells of a batch come to the driver and go to Redis in one pipeline: there are few of them."""
     client = connect(config["redis"])
     sink = SINKS[config["sink"]]
     crash_points = CrashPoints(Path(config["crash_path"]))
-    keeps_totals = config["sink"] == "absolute"
 
-    def write(batch: DataFrame, batch_id: int) -> None:
-        counts = batch if keeps_totals else count_views(batch, config["window_ms"])
-        write_batch(sink, client, batch_id, rows_of(counts), crash_points)
+    def write(counts: DataFrame, batch: int) -> None:
+        write_batch(sink, client, batch, rows_of(counts), crash_points)
 
-    if keeps_totals:
-        views = count_views(
-            views.withWatermark("event_time", f"{config['watermark_ms']} milliseconds"), config["window_ms"]
-        )
+    return write
+
+
+def rows_of(counts: DataFrame) -> Iterable[tuple[str, int, int]]:
+    return ((row["campaign_id"], row["window_start_ms"], row["count"]) for row in counts.collect())
+
+
+def start_query(session: SparkSession, config: Config, parse: Parser, write: Writer) -> StreamingQuery:
+    """`totals` counts in the stream, over all batches; `deltas` counts within each batch."""
+    window_ms = config["window_ms"]
+    views = known_views(parse(read_records(session, config)), read_ads(connect(config["redis"])))
+    if config["sink"] == "absolute":
+        watermark = f"{config['watermark_ms']} milliseconds"
+        return start(count_views(views.withWatermark("event_time", watermark), window_ms), config, write)
+    return start(views, config, lambda batch, number: write(count_views(batch, window_ms), number))
+
+
+def start(stream: DataFrame, config: Config, write: Writer) -> StreamingQuery:
     return (
-        views.writeStream.outputMode("update")
+        stream.writeStream.outputMode("update")
         .foreachBatch(write)
         .option("checkpointLocation", config["checkpoint"])
         .trigger(processingTime=config["trigger"])
         .start()
     )
-
-
-def rows_of(counts: DataFrame) -> Iterable[tuple[str, int, int]]:
-    return ((row["campaign_id"], row["window_start_ms"], row["count"]) for row in counts.collect())
 
 
 class Progress(StreamingQueryListener):
@@ -176,14 +191,13 @@ def stop_between_batches(query: StreamingQuery) -> None:
     query.stop()
 
 
-def main(config_path: str) -> int:
+def run(config: Config, begin: Callable[[SparkSession], StreamingQuery]) -> int:
     """Run until SIGTERM. Python alone takes the signal: the JVM has to live until the query is stopped."""
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    config: Config = json.loads(Path(config_path).read_bytes())
     session = make_session(config)
     session.streams.addListener(Progress(ProgressLog(config["progress_path"]), ended))
-    query = start_query(read_views(session, config, read_ads(connect(config["redis"]))), config)
+    query = begin(session)
     while query.isActive and not ended.wait(0.5):
         pass
     failure = query.exception()
@@ -193,6 +207,19 @@ def main(config_path: str) -> int:
         reason, _, _ = str(failure).partition("\n=== Streaming Query ===")  # then comes the plan, pages of it
         print(f"The query failed: {reason.strip()}", file=sys.stderr)
     return 1 if failure else 0
+
+
+def chosen_parser(config: Config) -> Parser:
+    name = config["options"].get(PARSER_OPTION, BEST)
+    if name not in PARSERS:
+        sys.exit(f"{PARSER_OPTION} is {name!r}; give one of {', '.join(PARSERS)}.")
+    return PARSERS[name]
+
+
+def main(config_path: str) -> int:
+    config: Config = json.loads(Path(config_path).read_bytes())
+    parse = chosen_parser(config)
+    return run(config, lambda session: start_query(session, config, parse, make_writer(config)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,145 @@
+"""The Spark job with its stages done in other ways, for `streamgauge bench --spark`: what docs/tuning.md compares.
+
+    python spark_variants.py CONFIG.json
+
+The options streamgauge.parser and streamgauge.writer choose. These ways are tried and not used: they are slower than
+those of the job, or (`substring`, `get_json_object`) wrong for some records.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from workloads.ad_impressions.jobs import spark
+from workloads.ad_impressions.jobs.progress_log import now_ms
+from workloads.ad_impressions.jobs.redis_results import connect, updated_key
+from workloads.ad_impressions.jobs.spark_parse import BEST, EVENT, PARSERS, Parser
+from workloads.ad_impressions.jobs.spark_sinks import absolute, by_campaign
+
+WRITER_OPTION = spark.OWN_OPTION + "writer"
+FIELDS = ("ad_id", "event_type", "event_time")
+READ_ONLY = "read only"
+
+# The whole record as Yahoo writes it. No quote, backslash or control character within a value, so that it can't be
+# anything else; possessive, so that a record that is something else is given up at once.
+_VALUE = r'[^"\\\x00-\x1f]*+'
+_VIEW = (
+    rf'\A\{{"user_id": "{_VALUE}", "page_id": "{_VALUE}", "ad_id": "([ !#-\[\]-~]*+)", "ad_type": "{_VALUE}", '
+    rf'"event_type": "view", "event_time": "([ !#-\[\]-~]*+)", "ip_address": "{_VALUE}"\}}\z'
+)
+
+
+def get_json_object(records: DataFrame) -> DataFrame:
+    return _views(records.select(*[F.get_json_object(_text(), f"$.{name}").alias(name) for name in FIELDS]))
+
+
+def substring(records: DataFrame) -> DataFrame:
+    """What stands between the field's name and the next quote."""
+    return _views(records.select(*[_after(name).alias(name) for name in FIELDS]))
+
+
+def pattern(records: DataFrame) -> DataFrame:
+    """A record of exactly Yahoo's shape is taken apart by one match, any other is parsed."""
+    maybe = records.where(_text().contains("view") | _text().contains("\\"))
+    # JSON that matters begins with {, so that no record can be taken for a match.
+    found = maybe.select("value", F.regexp_replace(_text(), _VIEW, '#$1"$2').alias("found"))
+    matched = _text().startswith("{") & F.col("found").startswith("#")
+    ad, time = F.expr("""substring(substring_index(found, '"', 1), 2)"""), F.substring_index("found", '"', -1)
+    event = F.struct(ad.alias("ad_id"), F.lit("view").alias("event_type"), time.alias("event_time"))
+    parsed = F.from_json(_text(), EVENT)
+    return _views(found.select(F.inline(F.array(F.when(matched, event).otherwise(parsed)))))
+
+
+def _text() -> Column:
+    return F.col("value").cast("string")
+
+
+def _after(name: str) -> Column:
+    return F.substring_index(F.substring_index(_text(), f'"{name}": "', -1), '"', 1)
+
+
+def _views(events: DataFrame) -> DataFrame:
+    return events.where(F.col("event_type") == "view").select("ad_id", "event_time")
+
+
+ALL_PARSERS: Mapping[str, Parser] = {
+    **PARSERS,
+    "get_json_object": get_json_object,
+    "substring": substring,
+    "pattern": pattern,
+}
+
+
+def arrow_writer(config: spark.Config) -> spark.Writer:
+    """Cells come to the driver as one Arrow table."""
+    client = connect(config["redis"])
+
+    def write(counts: DataFrame, batch: int) -> None:
+        table = counts.toArrow()
+        absolute(client, batch, by_campaign(zip(*(column.to_pylist() for column in table.columns), strict=True)))
+
+    return write
+
+
+def partitions_writer(config: spark.Config) -> spark.Writer:
+    """Each partition's worker writes its own cells: no way through the driver, but a Python worker and a connection."""
+    write_partition = partial(_write_partition, config["redis"])
+    return lambda counts, _batch: counts.foreachPartition(write_partition)
+
+
+def _write_partition(url: str, rows: Iterable[Row]) -> None:
+    with connect(url) as client:
+        absolute(client, 0, by_campaign((row["campaign_id"], row["window_start_ms"], row["count"]) for row in rows))
+
+
+def single_cells_writer(config: spark.Config) -> spark.Writer:
+    """A command for each cell instead of one for each campaign, still in one pipeline."""
+    client = connect(config["redis"])
+
+    def write(counts: DataFrame, _batch: int) -> None:
+        pipeline = client.pipeline(transaction=False)
+        for campaign, window, count in spark.rows_of(counts):
+            pipeline.hset(campaign, str(window), str(count))
+            pipeline.hset(updated_key(campaign), str(window), str(now_ms()))
+        pipeline.execute()
+
+    return write
+
+
+WRITERS: Mapping[str, Callable[[spark.Config], spark.Writer]] = {
+    "collect": spark.make_writer,
+    "arrow": arrow_writer,
+    "partitions": partitions_writer,
+    "single cells": single_cells_writer,
+}
+
+
+def read_only(session: SparkSession, config: spark.Config) -> StreamingQuery:
+    """The floor: every record is fetched and its length is looked at."""
+
+    def write(records: DataFrame, _batch: int) -> None:
+        records.agg(F.sum(F.length("value"))).collect()
+
+    return spark.start(spark.read_records(session, config), config, write)
+
+
+def main(config_path: str) -> int:
+    config: spark.Config = json.loads(Path(config_path).read_bytes())
+    options = config["options"]
+    name = options.get(spark.PARSER_OPTION, BEST)
+    if name == READ_ONLY:
+        return spark.run(config, lambda session: read_only(session, config))
+    writer = WRITERS[options.get(WRITER_OPTION, "collect")](config)
+    return spark.run(config, lambda session: spark.start_query(session, config, ALL_PARSERS[name], writer))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
