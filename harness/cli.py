@@ -11,10 +11,11 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import msgspec
 import typer
@@ -23,6 +24,7 @@ from generators import preview
 from harness import __version__, console, doctor, jvm, measure, plan, store
 from harness.engines import fake, manifest
 from harness.experiments import bench as benches
+from harness.experiments import repeat as repeats
 from harness.experiments import search
 from harness.experiments.folder import Folder
 from harness.faults import registry
@@ -38,6 +40,7 @@ from harness.worlds.base import World
 from harness.worlds.fake import FakeWorld
 from harness.worlds.real import RealWorld, claim_external
 from reports import load as reports_load
+from reports import rounds as reports_rounds
 from reports import screen
 from reports.exports import junit, machine, markdown
 
@@ -100,6 +103,7 @@ def run_command(
     checkpoint: Annotated[str | None, option("checkpoint")] = None,
     conf: Annotated[list[str] | None, option("conf")] = None,
     objective_p99_ms: Annotated[str | None, option("objective_p99_ms")] = None,
+    repeat: Annotated[str | None, option("repeat")] = None,
     web: Annotated[bool | None, option("web")] = None,
     out: Annotated[Path, typer.Option(help="Folder in which run directories are made.")] = RUNS,
     as_json: Json = False,
@@ -113,6 +117,8 @@ def run_command(
     name, keys = plan.read_scenario(scenario)
     spec, engine_manifest = plan.resolve(name, keys, flags, find_manifest)
     _refuse_the_impossible(spec, engine_manifest)
+    if (rounds := plan.rounds_of(name, keys, flags)) > 1:
+        _repeated(spec, engine_manifest, rounds, out, as_json)
     result = _one_run(spec, engine_manifest, out)
     _answer("run", result, as_json)
 
@@ -143,6 +149,42 @@ def _one_run(spec: RunSpec, engine_manifest: EngineManifest, out: Path) -> repor
     finally:
         progress.close()
     return _report(place, verdict)
+
+
+def _repeated(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path, as_json: bool) -> NoReturn:
+    """Fresh runs one after the other, and one answer for all of them."""
+    place = Folder.create(out.absolute(), f"repeat-{spec.scenario}-{spec.engine}")
+    results: list[reports_load.Result] = []
+
+    def run_round(each: RunSpec) -> repeats.Round:
+        console.say(f"round {len(results) + 1} of {rounds}, seed {each.tape.seed}")
+        claim_external(each)
+        results.append(_one_run(each, engine_manifest, place.runs))
+        return _round(results[-1])
+
+    def keep(done: Sequence[repeats.Round]) -> None:
+        place.save("repeat", spec=spec.public(), environment=environment(), rounds=done, wanted=rounds)
+
+    done = repeats.repeat(spec, rounds, run_round, keep)
+    stores = [Store(each.path) for each in results]
+    samples = [each.read_table("latency.parquet") for each in stores if each.has("latency.parquet")]
+    answer = repeats.answer(done, samples, spec.tape.seed)
+    if as_json:
+        objects = [machine.as_object("run", each) for each in results]
+        print(json.dumps(reports_rounds.as_object(answer, place.path, objects)))
+    else:
+        head = f"{rounds} rounds of {spec.scenario} on {spec.engine}/{spec.sink}"
+        shown = [console.table(rows, header) + "\n" for header, rows in reports_rounds.tables(answer)]
+        console.show_result(
+            [f"{answer.outcome.value}  {head}: {answer.sentence}\n", *shown, str(place.path)], answer.outcome
+        )
+    raise typer.Exit(answer.outcome.exit_code)
+
+
+def _round(result: reports_load.Result) -> repeats.Round:
+    figures = repeats.figures(result.measurement)
+    verdict, seed = result.verdict, result.spec.tape.seed
+    return repeats.Round(seed, str(result.path), verdict.outcome, verdict.sentence, figures, result.withheld)
 
 
 def _report(place: Store, verdict: Verdict) -> reports_load.Result:

@@ -104,6 +104,19 @@ def resolve(
     return spec, manifest
 
 
+def rounds_of(name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any]) -> int:
+    """How many fresh runs are asked for."""
+    given = _checked(scenario, f"scenario {name}") | _checked(flags, "flag")
+    rounds = int(given.get("repeat", KEYS["repeat"].default))
+    external = given.get("redis", "")
+    if rounds > 1 and external and not given.get("reset", False):
+        raise UsageError(
+            f"repeat = {rounds} runs into one existing Redis database can only begin with an empty one each time: add "
+            "--reset, or leave --redis out."
+        )
+    return rounds
+
+
 def _checked(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Each given value, read; unknown keys and wrong values are told from whom they come."""
     result = {}

@@ -156,5 +156,6 @@ KEYS: dict[str, Key] = {
     "kafka_config": Key(_text, "", "properties file with its security settings"),
     "redis": Key(_text, "", "redis:// or rediss:// of an existing Redis"),
     "reset": Key(_flag, False, "empty a Redis database that carries our marker"),
+    "repeat": Key(_whole(1, 1000), 1, "so many fresh runs, each with the next seed"),
     "web": Key(_flag, False, "show Locust's own web page while it sends"),
 }
