@@ -106,8 +106,11 @@ def _exactness(way: str, raw: Raw, looked: Looked, overtaken_ms: float | None) -
 def _on_ranks(looked: Looked, overtaken_ms: float | None) -> str:
     if _ranks_are_exact(looked, overtaken_ms):
         return f"None overtook another of its cell by more than {overtaken_ms:.0f} ms, so every percentile is exact."
-    how = "may overtake each other" if overtaken_ms is None else f"overtook each other by up to {overtaken_ms:,.0f} ms"
-    return f"Events of a cell {how} on their way, so the mean is exact, and the tail's means are lower bounds."
+    bounds = "so the mean is exact, and the tail's means are lower bounds"
+    if overtaken_ms is None:
+        return f"Events of a cell may overtake each other on their way, {bounds}."
+    by = f"by up to {overtaken_ms:,.0f} ms"
+    return f"Events of a cell overtook each other {by} on their way, {bounds}; no percentile is off by more than that."
 
 
 def _headline(raws: Mapping[str, Raw], overtaken_ms: float | None, looked: Looked) -> Raw:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import heapq
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from generators.encode import Encoder
+from generators.fleet import WRITTEN_AT_ONCE, Slice
 from generators.tape import Tape
 from harness import recount
 from harness.certificate import SENDS, certify
@@ -45,7 +47,8 @@ class FakeWorld:
         self._records: list[list[_Record]] = [[] for _ in range(spec.tape.partitions)]
         self._engine_log: fake.Log = [[] for _ in range(spec.tape.partitions)]
         self._sends: list[tuple[int, ...]] = []
-        self._next_slice = 0
+        self._plan: Iterator[Slice] = iter(())
+        self._next: Slice | None = None
         self._sent = 0
         self._epoch_ms: int | None = None
         self._recorder: Recorder | None = None
@@ -103,26 +106,33 @@ class FakeWorld:
     def start_load(self, epoch_ms: int) -> None:
         self._epoch_ms = epoch_ms
         self._encoder = Encoder(self._population, epoch_ms)
+        servers = [self._slices(server) for server in range(self._spec.tape.senders)]
+        self._plan = heapq.merge(*servers, key=lambda part: part.number)
+        self._next = next(self._plan, None)
+
+    def _slices(self, server: int) -> Iterator[Slice]:
+        """All slices of a server, many written at once."""
+        planned = self._tape.slices(server)
+        while group := list(islice(planned, WRITTEN_AT_ONCE)):
+            first, last = group[0][1], group[-1][2]
+            messages = self._encoder.batch(self._tape.events(server, np.arange(first, last, dtype=np.int64)))
+            for number, lo, hi in group:
+                partition, due_us = self._tape.slice_partition(server, number), self._tape.slice_due_us(number)
+                yield Slice(server, number, lo, hi, partition, due_us, messages[lo - first : hi - first])
 
     def _send_due(self) -> None:
-        while self._epoch_ms is not None and self._next_slice < self._tape.slice_count:
-            due_us = self._tape.slice_due_us(self._next_slice)
-            if self._epoch_ms + due_us // 1000 > self._clock.now_ms:
+        while self._epoch_ms is not None and self._next is not None:
+            now_us = (self._clock.now_ms - self._epoch_ms) * 1000
+            if self._next.due_us > now_us:
                 return
-            for server in range(self._spec.tape.senders):
-                self._send_slice(server, self._next_slice, due_us)
-            self._next_slice += 1
+            self._send(self._next, now_us)
+            self._next = next(self._plan, None)
 
-    def _send_slice(self, server: int, number: int, due_us: int) -> None:
-        low, high = self._tape.slice_range(server, number)
-        if low == high:
-            return
-        events = self._tape.events(server, np.arange(low, high, dtype=np.int64))
-        self._append(self._tape.slice_partition(server, number), self._encoder.batch(events))
-        count = high - low
+    def _send(self, part: Slice, now_us: int) -> None:
+        count = part.hi - part.lo
+        self._append(part.partition, part.messages)
         self._sent += count
-        sent_us = (self._clock.now_ms - (self._epoch_ms or 0)) * 1000
-        self._sends.append((server, number, low, high, due_us, sent_us, sent_us, count, count))
+        self._sends.append((part.server, part.number, part.lo, part.hi, part.due_us, now_us, now_us, count, count))
 
     def _append(self, partition: int, messages: Sequence[Mapping[str, bytes | None]]) -> None:
         self._records[partition] += [_Record(message["key"] or b"", message["value"]) for message in messages]
@@ -140,7 +150,7 @@ class FakeWorld:
             ]
 
     def load_status(self) -> LoadStatus:
-        return LoadStatus(self._sent, self._sent, self._sent, self._next_slice >= self._tape.slice_count)
+        return LoadStatus(self._sent, self._sent, self._sent, self._epoch_ms is not None and self._next is None)
 
     def certify(self) -> Certificate:
         names = list(SENDS)

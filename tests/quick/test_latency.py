@@ -104,6 +104,12 @@ def test_where_events_overtake_the_mean_holds_the_tail_is_a_bound_and_probes_sta
     assert "lower bounds" in ranks.exactness
     for share in SHARES.values():
         assert tail_mean(matched_ms.to_numpy(), share) <= tail_mean(truth.latency_ms, share) + PERIOD_MS + 1e-6
+    if known:
+        furthest_ms = overtaken_us(truth.cell, truth.due_us, truth.visible_us).max() / 1000
+        assert f"by up to {furthest_ms:,.0f} ms" in ranks.exactness
+        for name in SHARES:
+            off_ms = getattr(ranks.corrected, name) - getattr(quantiles(truth.latency_ms), name)
+            assert -furthest_ms <= off_ms <= furthest_ms + PERIOD_MS, name
     assert_exact(probes.corrected, truth.latency_ms[truth.campaign >= 3])
     assert_within_their_own_interval(probes.corrected, truth.latency_ms)
 
