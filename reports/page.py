@@ -5,6 +5,7 @@ Nothing is fetched and no script is needed: styles and drawings are in the page,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,6 +67,21 @@ class Page:
     @property
     def pictures(self) -> tuple[Picture, ...]:
         return tuple(section.picture for section in self.sections if section.picture)
+
+
+def save(page: Page, curves: Mapping[str, str], folder: Path) -> None:
+    """`report.html`, and in `figures/` each drawing as PNG and each curve as CSV; what was there before goes."""
+    figures = folder / "figures"
+    figures.mkdir(exist_ok=True)
+    for old in (*figures.glob("*.png"), *figures.glob("*.csv")):
+        old.unlink()
+    for picture in page.pictures:
+        (figures / f"{picture.name}.png").write_bytes(picture.png)
+    for name, text in curves.items():
+        (figures / f"{name}.csv").write_text(text, encoding="utf-8")
+    part = folder / ".report.html.part"
+    part.write_text(render(page), encoding="utf-8")
+    part.replace(folder / "report.html")
 
 
 def render(page: Page) -> str:

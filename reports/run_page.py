@@ -12,24 +12,16 @@ from harness.store import MissingEvidence, Store
 from reports.evidence import Evidence
 from reports.exports import curves
 from reports.figures.style import duration
-from reports.page import Number, Page, render
+from reports.page import Number, Page, save
 from reports.sections import sections
 from reports.sections.cost import ENGINE_PARTS, engine_s_per_million
 
 
 def write(store: Store) -> Page:
-    """`report.html`, and in `figures/` each drawing as PNG with its numbers as CSV. Older ones are taken away."""
+    """Make the page anew, with its drawings and curves."""
     evidence = Evidence(store)
     page = page_of(evidence)
-    folder = store.path / "figures"
-    folder.mkdir(exist_ok=True)
-    for old in (*folder.glob("*.png"), *folder.glob("*.csv")):
-        old.unlink()
-    for picture in page.pictures:
-        (folder / f"{picture.name}.png").write_bytes(picture.png)
-    for name, text in curves.texts(evidence).items():
-        (folder / f"{name}.csv").write_text(text, encoding="utf-8")
-    store.write_bytes("report.html", render(page).encode())
+    save(page, curves.texts(evidence), store.path)
     return page
 
 

@@ -29,7 +29,7 @@ KINDS: dict[str, tuple[str, str]] = {
 SMALL = frozenset({"late-dropped"})  # legal where it is explained: shown, and no alarm
 ROWS_MAX, COLUMNS_MAX = 160, 700
 LABELS_MAX = 6
-TOOLTIPS_MAX = 300
+NAMED_MAX = 300  # tooltips
 RIGHT_ALPHA = 0.32
 LEGEND_PX = 20.0
 ROWS_NAMED = 10
@@ -38,7 +38,7 @@ STEPS = [base * 10**power for power in range(8) for base in (1, 2, 5)]
 
 @dataclass(frozen=True)
 class Mark:
-    """One cell that is not simply right. `text` is a whole sentence for a tooltip, `label` a few characters."""
+    """One cell that is not simply right. `text` is its tooltip, if it has one, `label` a few characters."""
 
     campaign: int
     window: int  # row of the grid
@@ -60,7 +60,9 @@ class Grid:
 def draw(grid: Grid, sheet: Sheet) -> None:
     rows, columns = grid.present.shape
     row_px = min(18.0, max(3.0, 260.0 / max(rows, 1)))
-    (axes,) = sheet.rows([max(60.0, rows * row_px)], above_px=LEGEND_PX * (2 if sheet.narrow else 1) + 8.0)
+    (axes,) = sheet.rows(
+        [max(60.0, min(rows, ROWS_MAX) * row_px)], above_px=LEGEND_PX * (2 if sheet.narrow else 1) + 8.0
+    )
     ground = shrunk(grid.present, ROWS_MAX, COLUMNS_MAX)
     image = np.zeros((*ground.shape, 4))
     image[..., :3] = to_rgb(GREEN)
@@ -86,26 +88,28 @@ def _wrong(axes: Axes, grid: Grid, row_px: float, sheet: Sheet) -> None:
     few = len(alarms) <= LABELS_MAX
     size = 12.0 if few else min(11.0, max(7.0, row_px * 0.7))
     shown = sorted(grid.marks, key=lambda mark: mark.kind not in SMALL)  # alarms on top
-    single = {id(mark) for mark in shown[-TOOLTIPS_MAX:]}
     for kind, (marker, colour) in KINDS.items():
-        rest = [mark for mark in shown if mark.kind == kind and id(mark) not in single]
-        axes.plot(*_places(rest), marker, color=colour, markersize=size - 2, linestyle="none")
-    for number, mark in enumerate(mark for mark in shown if id(mark) in single):
+        rest = [mark for mark in shown if mark.kind == kind and not mark.text]
+        axes.plot(*_places(rest), marker, color=colour, markersize=_size_px(kind, size), linestyle="none")
+    for number, mark in enumerate(mark for mark in shown if mark.text):
         marker, colour = KINDS[mark.kind]
-        small = mark.kind in SMALL
         (line,) = axes.plot(
             *_places([mark]),
             marker,
             color=colour,
-            markersize=4.0 if small else size,
+            markersize=_size_px(mark.kind, size),
             markeredgecolor=PAPER,
-            markeredgewidth=0.3 if small else 0.7,
+            markeredgewidth=0.3 if mark.kind in SMALL else 0.7,
             clip_on=False,
         )
         line.set_gid(f"cell-{number}")
         sheet.tooltips[f"cell-{number}"] = mark.text
     if few:
         _label(axes, alarms, grid.present.shape[1])
+
+
+def _size_px(kind: str, size: float) -> float:
+    return 4.0 if kind in SMALL else size
 
 
 def _places(marks: Sequence[Mark]) -> tuple[list[float], list[float]]:

@@ -83,6 +83,12 @@ def _name(axes: Axes, curve: Curve) -> None:
     for share in (each for each in LABELLED if each <= curve.last_share):
         place, latency_ms = float(_place(np.array(share))), curve.at(share)
         axes.plot(place, latency_ms, "o", color=curve.colour, markersize=5, markeredgecolor=PAPER)
+        low = share < 0.9  # left of it is the axis
         axes.annotate(
-            duration(latency_ms), (place, latency_ms), (-4, 5), textcoords="offset points", ha="right", color=INK
+            duration(latency_ms),
+            (place, latency_ms),
+            (5, -11) if low else (-4, 5),
+            textcoords="offset points",
+            ha="left" if low else "right",
+            color=INK,
         )

@@ -59,7 +59,7 @@ def kind_of(difference: Difference, drained: bool) -> str:
 
 def _marks(case: Case, row: Mapping[int, int]) -> Iterator[cells.Mark]:
     wrong = {difference.cell: difference for difference in case.differences}
-    for cell, difference in wrong.items():
+    for number, (cell, difference) in enumerate(wrong.items()):
         expected = (
             f"{difference.must:,}"
             if difference.must == difference.may
@@ -70,11 +70,14 @@ def _marks(case: Case, row: Mapping[int, int]) -> Iterator[cells.Mark]:
             row[cell.window_ms],
             kind_of(difference, case.engine.state == "drained"),
             f"{difference.surplus:+,} in campaign {cell.campaign}",
-            f"{case.cell_name(cell)}: expected {expected}, seen {difference.seen:,}",
+            f"{case.cell_name(cell)}: expected {expected}, seen {difference.seen:,}"
+            if number < cells.NAMED_MAX
+            else "",
         )
-    for cell, count in _dropped(case).items():
+    for number, (cell, count) in enumerate(_dropped(case).items()):
         if cell not in wrong:
-            text = f"{case.cell_name(cell)}: {count:,} events dropped as late, each explained"
+            named = number + len(wrong) < cells.NAMED_MAX
+            text = f"{case.cell_name(cell)}: {count:,} events dropped as late, each explained" if named else ""
             yield cells.Mark(cell.campaign, row[cell.window_ms], "late-dropped", f"{count:,} late", text)
 
 

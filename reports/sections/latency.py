@@ -17,6 +17,7 @@ from reports.figures.style import BLUE, ORANGE, duration, picture
 from reports.page import Section, Table
 
 DRAWN = {"probes": BLUE, "rank-matched": ORANGE}
+OTHERS = "How exact each way of measuring is"
 COLUMNS = ("way", "events", "p50", "p90", "p99", "p99.9", "max", "mean", "never seen")
 
 
@@ -37,7 +38,10 @@ def section(evidence: Evidence) -> Section:
         missing=missing,
         picture=picture("latency", alt, lambda sheet: percentiles.draw(curves, sheet)) if curves else None,
         text=tuple(_text(measurement)),
-        tables=(Table(COLUMNS, tuple(_rows(measurement))),),
+        tables=(
+            Table(COLUMNS, tuple(_rows(measurement))),
+            Table(("way", "how exact"), _exact(measurement), OTHERS, True),
+        ),
     )
 
 
@@ -77,11 +81,16 @@ def _row(name: str, q: Quantiles) -> tuple[str, ...]:
 def _text(measurement: Measurement) -> Iterator[str]:
     yield "From the moment an event was due until a reader of the results could see it; dashed: from its sending."
     for each in measurement.latency:
-        yield f"{each.way.capitalize()}: {_sentence(each)}"
+        if each.way in DRAWN:
+            yield f"{each.way.capitalize()}: {_sentence(each)}"
     yield (
         f"{measurement.never_final_share:.2%} of the cells never got their final value, "
         f"{measurement.dipped_share:.2%} went back at some moment."
     )
+
+
+def _exact(measurement: Measurement) -> tuple[tuple[str, ...], ...]:
+    return tuple((each.way, _sentence(each)) for each in measurement.latency)
 
 
 def _sentence(each: Latency) -> str:

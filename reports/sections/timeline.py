@@ -108,17 +108,22 @@ def _moment(at_rel_ms: int, label: str) -> figure.Band:
 def _text(
     evidence: Evidence, table: pa.Table, wanted: Sequence[Wanted], unplaced: Sequence[figure.Band]
 ) -> Iterator[str]:
-    unknown = [
-        f"{title} ({label})" if len(columns) > 1 else title
-        for title, _, columns in wanted
-        for name, (label, _, _) in columns.items()
-        if not np.isfinite(column(table, name)).any()
-    ]
+    unknown = list(_unknown(table, wanted))
     if evidence.withheld:
         yield "Only what was sent is shown: how fast the engine was means nothing for this run."
     elif (steady := evidence.measurement.steady) is not None:
-        yield f"{steady.sentence}."
+        yield f"{steady.sentence[:1].upper()}{steady.sentence[1:]}."
     if unknown:
         yield f"Not known in this run: {', '.join(unknown)}."
     if unplaced:
         yield f"Not on this time axis: {', '.join(band.label for band in unplaced)}."
+
+
+def _unknown(table: pa.Table, wanted: Sequence[Wanted]) -> Iterator[str]:
+    """A panel of which nothing is known by its title alone, else each line that is not."""
+    for title, _, columns in wanted:
+        missing = [label for name, (label, _, _) in columns.items() if not np.isfinite(column(table, name)).any()]
+        if len(missing) == len(columns):
+            yield title.partition(",")[0]
+        else:
+            yield from (f"{title.partition(',')[0]} of {label}" for label in missing)
