@@ -25,7 +25,7 @@ from harness import __version__, console, doctor, jvm, measure, plan, store
 from harness.engines import fake, manifest
 from harness.experiments import bench as benches
 from harness.experiments import repeat as repeats
-from harness.experiments import search
+from harness.experiments import search, tuning
 from harness.experiments.folder import Folder
 from harness.faults import registry
 from harness.judge import judge
@@ -307,15 +307,22 @@ def tape(
 
 @app.command()
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the sizes.")] = False, as_json: Json = False
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the sizes.")] = False,
+    spark: Annotated[bool, typer.Option("--spark", help="The Spark job's stages, each done in several ways.")] = False,
+    as_json: Json = False,
 ) -> None:
     """The harness's own ceilings, each beside something comparable measured in the same run."""
     with children.guard():
-        found = benches.bench(quick=quick, say=console.say)
+        if spark:
+            tuned = list(tuning.tuning(quick=quick, say=console.say))
+            found, told = msgspec.to_builtins(tuned), tuning.lines(tuned)
+        else:
+            ceilings = benches.bench(quick=quick, say=console.say)
+            found, told = msgspec.to_builtins(ceilings), benches.lines(ceilings)
     if as_json:
-        print(json.dumps({"command": "bench", "environment": environment(), "bench": msgspec.to_builtins(found)}))
+        print(json.dumps({"command": "bench", "environment": environment(), "bench": found}))
     else:
-        print("\n".join(benches.lines(found)))
+        print("\n".join(told))
 
 
 @app.command("search")

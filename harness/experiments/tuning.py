@@ -34,7 +34,7 @@ from harness.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 EVENTS = 1_600_000
-QUICK = 5  # sizes are divided by this
+QUICK = 10  # sizes are divided by this
 BATCHES = 4
 DEADLINE_S = 600.0
 STOP_DEADLINE_S = 30.0
