@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from harness import hotspot
-from harness.accounting import HARNESS, Accounting, Processes, folder_bytes
+from harness.accounting import ENGINE, HARNESS, WORKERS, Accounting, Processes, folder_bytes
 from harness.cost import costs
 from harness.services.children import spawn
 from harness.store import Store
@@ -48,6 +48,28 @@ def test_a_child_its_descendants_and_the_harness_are_found_and_nobody_else(famil
     assert found[os.getpid()].part == HARNESS
     assert os.getppid() not in found
     assert {each.part for each in found.values()} == {"engine", HARNESS}
+
+
+def test_python_below_a_jvm_is_a_worker_and_a_python_driver_is_not(tmp_path):
+    """By what Spark does: a driver in Python starts a JVM, and that starts Python workers."""
+    (tmp_path / "java").symlink_to("/bin/sh")
+    sleep = f"{sys.executable} -c 'import time; time.sleep(60)'"
+    driver = f"import subprocess; subprocess.run([{str(tmp_path / 'java')!r}, '-c', {sleep + ' & wait'!r}])"
+    child = spawn([sys.executable, "-c", driver], name="spark", log=tmp_path / "spark.log")
+    processes = Processes(lambda: {ENGINE: child.pid})
+    seen = {}
+
+    def all_three():
+        seen.update({each.pid: each for each in processes.look() if each.part != HARNESS})
+        return len(seen) == 3 and any(each.part == WORKERS for each in seen.values())
+
+    try:
+        wait_until(all_three, deadline_s=30, what="driver, JVM and worker", state=lambda: str(seen))
+    finally:
+        child.kill_group()
+
+    assert seen[child.pid].part == ENGINE
+    assert sorted(each.part for each in seen.values()) == [ENGINE, ENGINE, WORKERS]
 
 
 def test_what_a_short_lived_grandchild_used_is_in_the_run(family, tmp_path):
