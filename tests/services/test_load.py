@@ -29,6 +29,8 @@ TAPE = TapeSpec(
     campaigns=10,
     ads_per_campaign=10,
     disorder=PRESETS["storm"],
+    probes=20,
+    probe_every_ms=500,
 )
 SPEC = RunSpec(
     scenario="test",
@@ -42,7 +44,7 @@ SPEC = RunSpec(
     fault=FaultSpec("none"),
     lag_budget_ms=60_000,
 )
-POPULATION = Population(TAPE.seed, TAPE.campaigns, TAPE.ads_per_campaign)
+POPULATION = Population(TAPE.seed, TAPE.all_campaigns, TAPE.ads_per_campaign)
 
 
 @pytest.fixture
