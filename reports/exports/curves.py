@@ -37,7 +37,7 @@ def _tables(evidence: Evidence) -> dict[str, Callable[[], Rows]]:
 
 def _timeline(evidence: Evidence) -> Rows:
     """The columns of the drawing when speed is withheld, else all."""
-    table = evidence.timeline
+    table = timeline.shown_of(evidence)
     wanted = (
         [name for _, _, columns in timeline.LOAD for name in columns] if evidence.withheld else table.column_names[1:]
     )

@@ -45,8 +45,7 @@ SPEED: tuple[Wanted, ...] = (
 
 
 def section(evidence: Evidence) -> Section:
-    table = evidence.timeline
-    wanted = LOAD if evidence.withheld else SPEED
+    table, wanted = shown_of(evidence), LOAD if evidence.withheld else SPEED
     panels = panels_of(table, wanted)
     bands = tuple(bands_of(evidence))
     seconds = np.asarray(table.column("second").to_numpy(), dtype=np.float64) + 0.5
@@ -60,6 +59,15 @@ def section(evidence: Evidence) -> Section:
         picture=picture("timeline", alt, lambda sheet: figure.draw(seconds, panels, shown, sheet)),
         text=tuple(_text(evidence, table, wanted, [band for band in bands if band not in shown])),
     )
+
+
+def shown_of(evidence: Evidence) -> pa.Table:
+    """When speed is withheld only the load, for how long the engine worked afterwards would tell its speed."""
+    table = evidence.timeline
+    if not evidence.withheld:
+        return table
+    sent = np.nan_to_num(column(table, "offered_per_s")) + np.nan_to_num(column(table, "sent_per_s"))
+    return table.slice(0, int(np.flatnonzero(sent > 0).max(initial=0)) + 1)
 
 
 def panels_of(table: pa.Table, wanted: Sequence[Wanted]) -> tuple[figure.Panel, ...]:
@@ -79,15 +87,18 @@ def column(table: pa.Table, name: str) -> NDArray[np.float64]:
 
 
 def bands_of(evidence: Evidence) -> Iterator[figure.Band]:
-    """Each fault from when it struck until the engine told of progress again, and the batch that it made run twice."""
-    told = progress_lines(evidence.store)
+    """Each fault from when it struck until the engine told of progress again, and the batch that it made run twice.
+
+    Of a fault in a run whose speed is withheld only the first moment.
+    """
+    told = [] if evidence.withheld else progress_lines(evidence.store)
     for fault in evidence.faults:
         if not fault.landed:
             continue
         begin_s = (fault.at_ms - evidence.epoch_ms) / 1000
         after = [line for line in told if line["at"] > fault.at_ms]
         end_s = (after[0]["at"] - evidence.epoch_ms) / 1000 if after else begin_s
-        until = "" if not after else f", back after {end_s - begin_s:.1f} s" if not evidence.withheld else ""
+        until = f", back after {end_s - begin_s:.1f} s" if after else ""
         yield figure.Band(begin_s, end_s, f"{fault.spec.text}{until}", fault=True)
         yield from _again(fault, after, evidence.epoch_ms)
     for entry in evidence.store.history("loaded"):

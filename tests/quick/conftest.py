@@ -7,8 +7,10 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _no_drawings(monkeypatch):
+    from matplotlib.figure import Figure
+
     from reports.figures import style
 
-    monkeypatch.setattr(style, "_sheet", lambda draw, width_px: style.Sheet(style.Figure(), width_px))
+    monkeypatch.setattr(style, "_sheet", lambda draw, width_px: style.Sheet(Figure(), width_px))
     monkeypatch.setattr(style, "_svg", lambda sheet, prefix: f'<svg id="{prefix}"></svg>')
     monkeypatch.setattr(style, "_png", lambda sheet: b"")

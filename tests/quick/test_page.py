@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import shutil
 from dataclasses import replace
@@ -22,7 +23,7 @@ from harness.store import Store
 from reports import run_page
 from reports.evidence import Evidence
 from reports.page import render
-from reports.sections import SECTIONS, cells, reproduce
+from reports.sections import SECTIONS, cells, reproduce, timeline
 from tests.quick import cases, pages
 
 FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
@@ -144,7 +145,33 @@ def test_no_speed_stands_on_the_page_of_wrong_answers(drawn_bad):
     assert not {"latency", "cost", "numbers"} & set(re.findall(r'<section id="(\w+)"', html))
     assert "processed" not in html
     assert set(drawn_bad) == {"report.html", "cells.png", "timeline.png", "lateness.png", "timeline.csv"}
-    assert drawn_bad["timeline.csv"].decode().splitlines()[0] == "second,offered_per_s,sent_per_s"
+    head, *rows = drawn_bad["timeline.csv"].decode().splitlines()
+    assert head == "second,offered_per_s,sent_per_s"
+    assert len(rows) == 30, "how long the engine worked after the load would tell its speed"
+
+
+def struck(store) -> None:
+    """A fault three seconds into the load, and the engine's word eight seconds later."""
+    evidence = Evidence(store)
+    (fault,) = evidence.faults
+    store.tell("fault", report=replace(fault, at_ms=evidence.epoch_ms + 3_000))
+    line = {"at": evidence.epoch_ms + 11_000, "batch": fault.batch, "rows": 1, "offsets": {"0": 1}}
+    (store.path / "progress.jsonl").write_text(json.dumps(line) + "\n")
+
+
+def test_a_fault_lasts_until_the_engine_is_heard_of_again(good):
+    struck(good)
+    bands = [(band.from_s, band.to_s, band.label) for band in timeline.bands_of(Evidence(good))]
+
+    assert (3.0, 11.0, "kill@c3:batch=3, back after 8.0 s") in bands
+    assert (11.0, 11.0, "batch 3 again") in bands
+
+
+def test_how_long_a_fault_lasted_is_not_told_of_wrong_answers(bad):
+    struck(bad)
+
+    assert {band.to_s - band.from_s for band in timeline.bands_of(Evidence(bad))} == {0.0}
+    assert not [band for band in timeline.bands_of(Evidence(bad)) if "again" in band.label]
 
 
 def test_a_void_certificate_hides_the_speed_of_right_answers(good):

@@ -1,0 +1,137 @@
+"""Drawings as far as numbers decide: percentiles that say no more than they know, cells that can't be overlooked."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+from generators.tape import Tape
+from harness.model import Disorder, Segment, TapeSpec
+from reports.figures import cells, percentiles, style, throughput
+from reports.sections import latency, lateness
+from tests.quick import pages
+
+
+def curve(samples, censored=0):
+    return percentiles.Curve("probes", np.sort(np.array(samples, dtype=np.float64)), censored, style.BLUE)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=300), st.integers(0, 50))
+def test_a_curve_ends_where_ten_samples_lie_beyond_and_never_among_the_unseen(samples, censored):
+    drawn = curve(samples, censored)
+    shares, values = percentiles.points(drawn)
+
+    if drawn.last_share > 0:
+        beyond = round((1 - drawn.last_share) * drawn.count)
+        assert beyond >= max(percentiles.SAMPLES_BEYOND, censored)
+        assert shares[-1] == pytest.approx(drawn.last_share)
+    assert np.all(np.diff(values) >= 0)
+    assert set(values) <= set(drawn.samples_ms)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=300), st.floats(0.001, 0.999))
+def test_a_percentile_is_the_smallest_sample_that_covers_its_share(samples, share):
+    value = curve(samples).at(share)
+
+    assert np.mean(np.array(samples) <= value) >= share - 1e-9
+    assert np.mean(np.array(samples) < value) < share + 1e-9
+
+
+def test_unseen_events_move_every_percentile_up():
+    samples = range(1000)
+
+    assert curve(samples, 500).at(0.5) > curve(samples).at(0.5)
+    assert curve(samples, 500).last_share < 2 / 3
+
+
+def test_curves_are_made_of_what_was_measured_only():
+    found = latency.curves_of(pa.table(pages.latency()))
+
+    assert [(each.label, each.dashed, each.censored) for each in found] == [
+        ("probes", False, 3),
+        ("probes, from sending", True, 3),
+    ]
+    none = {**pages.latency(), "uncorrected_ms": pa.nulls(len(pages.PROBES) + 3, pa.float64())}
+    assert [each.label for each in latency.curves_of(pa.table(none))] == ["probes"]
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 30), st.integers(1, 30), st.data())
+def test_no_cell_is_lost_when_many_share_a_pixel(rows, columns, rows_max, columns_max, data):
+    present = np.zeros((rows, columns), dtype=bool)
+    place = data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, columns - 1))
+    present[place] = True
+    small = cells.shrunk(present, rows_max, columns_max)
+
+    assert small.shape == (min(rows, rows_max), min(columns, columns_max))
+    assert small.sum() == 1
+
+
+@pytest.fixture(scope="module")
+def one_in_ten_thousand():
+    """Made before the fixture that keeps tests from drawing."""
+    mark = cells.Mark(37, 61, "lost", "-1 in campaign 37", "campaign 37 & window <61>: expected 113, seen 112")
+    grid = cells.Grid(np.ones((100, 100), dtype=bool), [10.0 * i for i in range(100)], [mark])
+    return style.picture("cells", "all cells", lambda sheet: cells.draw(grid, sheet))
+
+
+def test_one_wrong_cell_among_ten_thousand_is_named_on_the_spot(one_in_ten_thousand):
+    for svg in (one_in_ten_thousand.wide, one_in_ten_thousand.narrow):
+        assert "-1 in campaign 37" in svg
+        assert "lost (1)" in svg
+        assert "right (9,999)" in svg
+        assert "<title>campaign 37 &amp; window &lt;61&gt;: expected 113, seen 112</title>" in svg
+        assert svg.index("<image") < svg.index("cell-0"), "what is drawn later lies on top"
+
+
+def test_a_drawing_has_colours_by_name_only_and_no_date(one_in_ten_thousand):
+    for svg in (one_in_ten_thousand.wide, one_in_ten_thousand.narrow):
+        assert re.findall(r"(?:fill|stroke): ?#\w+", svg) == []
+        assert "var(--red)" in svg
+        assert "<metadata" not in svg
+        assert "date" not in svg
+    assert one_in_ten_thousand.png.startswith(b"\x89PNG")
+
+
+def test_kinds_of_wrong_differ_in_shape_or_colour():
+    assert len(set(cells.KINDS.values())) == len(cells.KINDS)
+
+
+@pytest.mark.parametrize("knee", [None, throughput.Knee(4_900.0, 5_500.0), throughput.Knee(4_900.0, None)])
+def test_latency_against_throughput_takes_whatever_is_known(knee):
+    sheet = style.Sheet(Figure(), style.WIDE_PX)
+    rungs = [
+        throughput.Rung(1_000.0, throughput.Range(990, 1_000, 1_010), throughput.Range(5, 9, 12), None, True),
+        throughput.Rung(6_000.0, None, throughput.Range(50, 90, 4_000), throughput.Range(50, 9_000, 9_999), False),
+    ]
+    throughput.draw(rungs, knee, 10_000.0, sheet)
+
+    words = " ".join(text.get_text() for text in sheet.figure.axes[0].texts)
+    assert ("generator-limited" in words) is (knee is not None and knee.failed_per_s is None)
+    assert ("4.9k to 5.5k/s" in words) is (knee is not None and knee.failed_per_s is not None)
+
+
+def test_the_age_of_an_event_is_what_the_tape_had_planned():
+    disorder = Disorder(delay_scale_ms=300, delay_max_ms=7500)
+    tape = Tape(TapeSpec(1, (Segment(4_000, 200.0, 200.0),), 2, 20, 2, 5, 10, disorder))
+    ids, times, planned, books = [], [], [], []
+    for server in range(2):
+        for number in range(tape.slice_count):
+            low, high = tape.slice_range(server, number)
+            due_us = tape.slice_due_us(number)
+            books.append((server, low, high, due_us))
+            events = tape.events(server, np.arange(low, high, dtype=np.int64))
+            ids += [(server << 36) | slot for slot in range(low, high)]
+            times += events.event_time_rel_ms.tolist()
+            planned += (due_us // 1000 - events.event_time_rel_ms).tolist()
+    names = ("server", "slot_lo", "slot_hi", "intended_us")
+    sends = pa.table({name: [row[i] for row in reversed(books)] for i, name in enumerate(names)})
+    unknown = (1 << 36) | 10**9
+
+    ages = lateness.ages(np.array([*ids, unknown]), np.array([*times, 0]), sends)
+    assert ages.tolist() == planned
