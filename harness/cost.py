@@ -27,10 +27,6 @@ def engine_s_per_million(parts: Iterable[Cost]) -> float | None:
     return sum(engine) if engine else None
 
 
-def cpu_s(cost: Cost) -> float:
-    return cost.cpu_user_s + cost.cpu_system_s
-
-
 def cpu_share(resources: pa.Table, part: str) -> float | None:
     """Of one core, from the first look to the last; None where nothing can be said."""
     moments = resources.column("at_ms").to_numpy()

@@ -111,8 +111,10 @@ def test_cost_is_what_was_used_between_the_first_look_and_the_last():
 
     assert (engine.cpu_user_s, engine.cpu_system_s, engine.peak_rss_mib) == (3.0, 1.0, 300)
     assert engine.cpu_s_per_million == 2.0
-    assert (workers.part, cost.cpu_s(workers)) == ("python workers", 1.0)
-    assert cost.cpu_s(kafka) == 1.0
+    assert (workers.part, workers.cpu_user_s, workers.cpu_system_s) == ("python workers", 0.5, 0.5)
+    assert (kafka.cpu_user_s, kafka.cpu_system_s) == (1.0, 0.0)
+    assert cost.engine_s_per_million((engine, workers, kafka)) == 2.5
+    assert cost.engine_s_per_million((kafka,)) is None
     assert cost.cpu_share(table, "kafka") == 0.5
     assert cost.cpu_share(table.slice(0, 2), "kafka") is None
 
