@@ -58,6 +58,7 @@ class ProcessEngine:
         self._crash_path = Path(config.crash_path)
         self._reached_path = self._crash_path.with_name(self._crash_path.name + ".reached")
         self._replayed: set[int] = set()
+        self._done = -1  # the newest batch whose commit was seen
         self._starts = 0
         self._child: Child | None = None
 
@@ -94,7 +95,8 @@ class ProcessEngine:
         if not self._manifest.progress:
             return None
         told = self._progress.newest()
-        proved = spark_checkpoint.newest_committed(self._checkpoint) if self._checkpoint else None
+        proved = spark_checkpoint.newest_committed(self._checkpoint, self._done) if self._checkpoint else None
+        self._done = proved[0] if proved else self._done
         if proved is None or (told is not None and told.batch >= proved[0]):
             return told
         return Progress(time.time_ns() // 1_000_000, proved[0], 0, proved[1])

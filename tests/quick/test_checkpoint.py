@@ -145,5 +145,8 @@ def test_the_newest_commit_proves_progress_that_no_line_tells(tmp_path):
     folder = make(tmp_path, [0, 0, 0], commits=2)
     assert checkpoint.newest_committed(folder) == (1, {0: 20})
 
+    (folder / "commits" / "0").unlink()  # Spark purges the old ones
+    assert checkpoint.newest_committed(folder, since=1) == (1, {0: 20})
+
     (folder / "offsets" / "1").write_text("v1\n{")
-    assert checkpoint.newest_committed(folder) is None
+    assert checkpoint.newest_committed(folder, since=1) is None

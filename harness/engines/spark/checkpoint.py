@@ -54,11 +54,16 @@ def committed(checkpoint: Path, batch: int) -> bool:
     return (checkpoint / "commits" / str(batch)).exists()
 
 
-def newest_committed(checkpoint: Path) -> tuple[int, dict[int, int]] | None:
-    """The last batch that is durably done, and up to where it went; None while there is none or it can't be read."""
-    commits = _numbers(checkpoint / "commits")
+def newest_committed(checkpoint: Path, since: int = -1) -> tuple[int, dict[int, int]] | None:
+    """The last batch that is durably done, and up to where it went; None while there is none or it can't be read.
+
+    Looked for from a batch that is known to be done: a run asks many times a second, and the folders grow.
+    """
+    newest = since
+    while committed(checkpoint, newest + 1):
+        newest += 1
     try:
-        return (commits[-1], _parse(checkpoint / "offsets" / str(commits[-1])).ends) if commits else None
+        return (newest, _parse(checkpoint / "offsets" / str(newest)).ends) if newest >= 0 else None
     except (OSError, ValueError):
         return None
 
