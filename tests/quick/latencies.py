@@ -26,7 +26,7 @@ class World:
 
     @property
     def latency_ms(self) -> np.ndarray:
-        return (self.visible_us - self.due_us) / 1000
+        return np.asarray((self.visible_us - self.due_us) / 1000)
 
     @property
     def cell(self) -> np.ndarray:

@@ -73,7 +73,7 @@ def truth_ms(store, world):
     for partition in range(spec.tape.partitions):
         mine = log["partition"] == partition
         visible_ms[mine] = world.visible_ms(partition, log["offset"][mine])
-    due_ms = {}
+    due_ms: dict[int, float] = {}
     for block in Tape(spec.tape).blocks():
         views = (block.event_type == VIEW) & (block.poison == 0)
         due_ms |= zip(block.id[views].tolist(), (block.intended_us[views] / 1000).tolist(), strict=True)

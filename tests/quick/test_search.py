@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -28,7 +29,7 @@ from harness.model import Certificate, Outcome
 VALID = Certificate(True, (), 1, 1, 1, 1, {}, 100.0)
 
 
-def engine(limit_per_s, generator_per_s=float("inf")):
+def engine(limit_per_s: float, generator_per_s: float = float("inf")) -> Callable[[Step], Trial]:
     def run_trial(step: Step) -> Trial:
         held = Held.LIMITED if step.rate_per_s > generator_per_s else Held.YES
         if step.rate_per_s > limit_per_s:
