@@ -16,6 +16,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
@@ -127,7 +128,9 @@ def _sheet(draw: Callable[[Sheet], None], width_px: int) -> Sheet:
 
 def _settle(figure: Figure) -> None:
     """The layout once and for all, in round numbers: its solver's last digits are not the same each time."""
-    figure.draw_without_rendering()
+    layout = figure.get_layout_engine()
+    assert layout is not None
+    layout.execute(figure)
     figure.set_layout_engine("none")
     for axes in figure.axes:
         left, bottom, width, height = (round(side, 4) for side in axes.get_position().bounds)
@@ -136,13 +139,17 @@ def _settle(figure: Figure) -> None:
 
 def _png(sheet: Sheet) -> bytes:
     file = io.BytesIO()
-    sheet.figure.savefig(file, format="png", dpi=PNG_DPI, facecolor="white", metadata={"Software": None})
+    sheet.figure.set_dpi(PNG_DPI)
+    sheet.figure.set_facecolor("white")
+    canvas: Any = FigureCanvasAgg(sheet.figure)  # `savefig` would draw everything once more
+    canvas.print_png(file, metadata={"Software": None})
     return file.getvalue()
 
 
 def _svg(sheet: Sheet, prefix: str) -> str:
     file = io.StringIO()
-    sheet.figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    canvas: Any = FigureCanvasSVG(sheet.figure)
+    canvas.print_svg(file, metadata={"Date": None, "Creator": None})
     return _for_page(file.getvalue(), prefix, sheet.tooltips)
 
 
