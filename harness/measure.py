@@ -22,9 +22,10 @@ from harness.timeline import Lines, unless_missing
 
 
 def withheld(verdict: Verdict, certificate: Certificate | None) -> str:
-    """Why no speed may be given; empty when it may."""
-    if verdict.outcome is not Outcome.PASS:
-        return f"no speed for a run that is {verdict.outcome.value}"
+    """Why no speed may be given; empty when it may. A missed objective is about speed, and hides none."""
+    counts = Outcome.worst([check.outcome for check in verdict.checks if check.name != "objective"])
+    if counts is not Outcome.PASS:
+        return f"no speed for a run that is {counts.value}"
     if certificate is None or not certificate.valid:
         return "the load certificate is void"
     return ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +13,7 @@ from harness import judge
 from harness.checks.case import Case
 from harness.measure import certificate_of, withheld
 from harness.measurement import Measurement
-from harness.model import Certificate, EngineManifest, FaultReport, Outcome, RunSpec, Verdict
+from harness.model import Certificate, EngineManifest, FaultReport, RunSpec, Verdict
 from harness.store import MissingEvidence, Store
 
 
@@ -50,12 +49,11 @@ class Evidence:
 
     @cached_property
     def withheld(self) -> str:
-        """Why no speed may stand anywhere on the page; empty when it may. A missed objective hides nothing."""
+        """Why no speed may stand anywhere on the page; empty when it may."""
         try:
-            counts = [check.outcome for check in self.verdict.checks if check.name != "objective"]
+            return withheld(self.verdict, self.certificate)
         except MissingEvidence as error:
             return f"nobody knows whether the answers are right, because {error}"
-        return withheld(replace(self.verdict, outcome=Outcome.worst(counts)), self.certificate)
 
     @cached_property
     def measurement(self) -> Measurement:
