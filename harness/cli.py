@@ -346,7 +346,7 @@ def search_command(
     checkpoint: Annotated[str | None, option("checkpoint")] = None,
     conf: Annotated[list[str] | None, option("conf")] = None,
     objective_p99_ms: Annotated[str | None, option("objective_p99_ms")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="At most 15 minutes on 2 cores; a wider interval.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter trials, fewer rungs, a wider interval.")] = False,
     resume: Annotated[Path | None, typer.Option(help="The directory of a search that was broken off.")] = None,
     out: Annotated[Path, typer.Option(help="Folder in which experiment directories are made.")] = EXPERIMENTS,
     as_json: Json = False,
