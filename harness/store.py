@@ -37,25 +37,11 @@ class Store:
 
     @classmethod
     def create(cls, base: Path, name: str) -> Store:
-        """A new folder; runs that start in the same second get names of their own."""
-        stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-        for number in range(1, 1000):
-            path = base / (f"{stamp}-{name}" + (f"-{number}" if number > 1 else ""))
-            try:
-                path.mkdir(parents=True)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise UsageError(
-                    f"The run directory {path} can't be made: {error.strerror}. Name another with --out."
-                ) from None
-            (path / "logs").mkdir()
-            store = cls(path)
-            store.write_json(
-                "owner.json", {"schema": SCHEMA_VERSION, "pid": os.getpid(), "started": _started(os.getpid())}
-            )
-            return store
-        raise UsageError(f"{base} holds a thousand runs of this second; name another folder with --out.")
+        store = cls(new_folder(base, name))
+        store.logs.mkdir()
+        owner = {"schema": SCHEMA_VERSION, "pid": os.getpid(), "started": _started(os.getpid())}
+        store.write_json("owner.json", owner)
+        return store
 
     @classmethod
     def open(cls, path: Path) -> Store:
@@ -137,6 +123,21 @@ class Store:
                 continue
             if entry.get("kind") == kind:
                 yield entry
+
+
+def new_folder(base: Path, name: str) -> Path:
+    """A folder of this second; what starts in the same second gets a name of its own."""
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    for number in range(1, 1000):
+        path = base / (f"{stamp}-{name}" + (f"-{number}" if number > 1 else ""))
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UsageError(f"{path} can't be made: {error.strerror}. Name another folder with --out.") from None
+        return path
+    raise UsageError(f"{base} holds a thousand folders of this second; name another one with --out.")
 
 
 def runs(base: Path) -> list[Store]:

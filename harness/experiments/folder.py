@@ -4,13 +4,13 @@ runs themselves, so that an experiment that was broken off goes on where it was.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from harness.model import SCHEMA_VERSION, UsageError
+from harness.store import new_folder
 
 T = TypeVar("T")
 FILE = "experiment.json"
@@ -24,19 +24,7 @@ class Folder:
 
     @classmethod
     def create(cls, base: Path, name: str) -> Folder:
-        stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-        for number in range(1, 100):
-            path = base / (f"{stamp}-{name}" + (f"-{number}" if number > 1 else ""))
-            try:
-                path.mkdir(parents=True)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise UsageError(
-                    f"The folder {path} can't be made: {error.strerror}. Name another with --out."
-                ) from None
-            return cls(path)
-        raise UsageError(f"{base} holds a hundred experiments of this second; name another folder with --out.")
+        return cls(new_folder(base, name))
 
     @classmethod
     def open(cls, path: Path, kind: str) -> Folder:
