@@ -23,9 +23,10 @@ from harness.timeline import Lines, unless_missing
 
 def withheld(verdict: Verdict, certificate: Certificate | None) -> str:
     """Why no speed may be given; empty when it may. A missed objective is about speed, and hides none."""
-    counts = Outcome.worst([check.outcome for check in verdict.checks if check.name != "objective"])
-    if counts is not Outcome.PASS:
-        return f"no speed for a run that is {counts.value}"
+    missed = [check.name for check in verdict.checks if check.outcome is not Outcome.PASS]
+    worst = Outcome.worst([verdict.outcome, *(check.outcome for check in verdict.checks)])
+    if worst is not Outcome.PASS and missed != ["objective"]:
+        return f"no speed for a run that is {worst.value}"
     if certificate is None or not certificate.valid:
         return "the load certificate is void"
     return ""
