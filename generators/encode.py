@@ -17,16 +17,17 @@ from workloads.ad_impressions.schema import (
     BANNER,
     EVENT_TYPES,
     PAGES,
+    TIME_DIGITS,
     UUID_LENGTH,
     VIEW,
     Population,
     event_json,
+    example_json,
     poison_bytes,
     uuid_table,
 )
 
 KEY_LENGTH = 12
-TIME_DIGITS = 13
 _FOUR_DIGITS = np.array([b"%04d" % number for number in range(10_000)], dtype="S4")
 
 Message = dict[str, bytes | None]
@@ -48,12 +49,12 @@ class Encoder:
         self.epoch_ms = epoch_ms
         users, pages, ads = (uuid_table(ids) for ids in (population.user_ids, population.page_ids, population.ad_ids))
         # The first event of the population, cut into the parts that a record is put together from.
-        example = _example(population, AD_TYPES[0], EVENT_TYPES[0])
+        example = example_json(population, AD_TYPES[0], EVENT_TYPES[0])
         head_length = example.index(population.ad_ids[0].encode())
         self._head_length = head_length + UUID_LENGTH
         self._heads = _heads(example[:head_length], population, users, pages)
         self._ads = _rows(ads)
-        rests = [_example(population, ad, kind)[self._head_length :] for kind in EVENT_TYPES for ad in AD_TYPES]
+        rests = [example_json(population, ad, kind)[self._head_length :] for kind in EVENT_TYPES for ad in AD_TYPES]
         self._rests = np.array(rests, dtype=f"S{max(map(len, rests))}")
         self._time_at = np.array([self._head_length + rest.index(b"0" * TIME_DIGITS) for rest in rests])
         self._row = np.dtype([("head", f"V{head_length}"), ("ad", f"V{UUID_LENGTH}"), ("rest", self._rests.dtype)])
@@ -102,17 +103,6 @@ class Encoder:
             ad_type=AD_TYPES[events.ad_type[row]],
             event_time_ms=int(events.event_time_rel_ms[row]) + self.epoch_ms,
         )
-
-
-def _example(population: Population, ad_type: str, event_type: str) -> bytes:
-    return event_json(
-        user_id=population.user_ids[0],
-        page_id=population.page_ids[0],
-        ad_id=population.ad_ids[0],
-        ad_type=ad_type,
-        event_type=event_type,
-        event_time_ms="0" * TIME_DIGITS,
-    )
 
 
 def _heads(

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from harness import stats
 from harness.latency.evidence import Evidence, Looked, collect
 from harness.latency.visibility import Floats, Visibility
 from harness.latency.ways import FINAL, FIRST, PROBES, RANK_MATCHED, YAHOO, Raw, Ways
 from harness.measurement import Latency, Quantiles
 from harness.store import Store
-
-_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
 
 @dataclass(frozen=True)
@@ -53,18 +52,8 @@ def measured(evidence: Evidence) -> LatencyResult:
 
 def quantiles(values_ms: Floats) -> Quantiles:
     """By nearest rank over all, the never seen included; what falls among those is None, and so is the mean then."""
-    ordered = np.sort(values_ms)
-    seen = int(np.isfinite(ordered).sum())
-    named = {name: _at(ordered, share) for name, share in _QUANTILES.items()}
-    mean = float(ordered.mean()) if seen and seen == len(ordered) else None
-    return Quantiles(count=seen, censored=len(ordered) - seen, mean=mean, **named)
-
-
-def _at(ordered: Floats, share: float) -> float | None:
-    if not len(ordered):
-        return None
-    value = float(ordered[max(0, int(np.ceil(share * len(ordered) - 1e-9)) - 1)])
-    return value if np.isfinite(value) else None
+    seen = np.isfinite(values_ms)
+    return stats.quantiles(values_ms[seen], censored=int((~seen).sum()))
 
 
 def _latency(way: str, raw: Raw, looked: Looked, overtaken_ms: float | None) -> Latency:
@@ -126,12 +115,13 @@ def _by_second(raw: Raw, epoch_ms: int) -> pa.Table:
     second, values_ms = second[order], raw.corrected_ms[order]
     seconds, begins = np.unique(second, return_index=True)
     parts = [part for part in np.split(values_ms, begins[1:]) if len(part)]
+    told = [quantiles(part) for part in parts]
     return pa.table(
         {
             "second": pa.array(seconds, pa.int64()),
             "events": pa.array([len(part) for part in parts], pa.int64()),
-            "p50_ms": pa.array([_at(part, 0.5) for part in parts], pa.float64()),
-            "p99_ms": pa.array([_at(part, 0.99) for part in parts], pa.float64()),
+            "p50_ms": pa.array([each.p50 for each in told], pa.float64()),
+            "p99_ms": pa.array([each.p99 for each in told], pa.float64()),
         }
     )
 

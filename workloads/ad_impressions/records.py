@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, UUID_LENGTH, VIEW, Population, event_json
+from workloads.ad_impressions.schema import (
+    AD_TYPES,
+    EVENT_TYPES,
+    TIME_DIGITS,
+    UUID_LENGTH,
+    VIEW,
+    Population,
+    example_json,
+)
 
 # What a record is.
 VIEW_EVENT, OTHER_EVENT, NO_EVENT = 0, 1, 2
@@ -25,7 +33,6 @@ VIEW_EVENT, OTHER_EVENT, NO_EVENT = 0, 1, 2
 YEAR_10000_MS = 253_402_300_800_000
 
 _KEY_LENGTH = 12
-_TIME_DIGITS = 13
 _WORD = 8
 _NOTHING = -1
 
@@ -198,10 +205,10 @@ class _Shape:
 
     def __init__(self, population: Population) -> None:
         ids = {"user": population.user_ids, "page": population.page_ids, "ad": population.ad_ids}
-        examples = [_example(population, ad_type, kind) for kind in EVENT_TYPES for ad_type in AD_TYPES]
+        examples = [example_json(population, ad_type, kind) for kind in EVENT_TYPES for ad_type in AD_TYPES]
         self.places = {part: examples[0].index(some[0].encode()) for part, some in ids.items()}
         self.lengths = np.array([len(example) for example in examples])
-        self.time_at = np.array([example.index(b"0" * _TIME_DIGITS) for example in examples])
+        self.time_at = np.array([example.index(b"0" * TIME_DIGITS) for example in examples])
         self.row = np.dtype(f"S{-(-int(self.lengths.max()) // _WORD) * _WORD}")
         self._parts = _fields(self.places, f"V{UUID_LENGTH}", self.row.itemsize)
         self._examples = np.array(examples, dtype=self.row)
@@ -232,7 +239,7 @@ class _Shape:
         """The event time of each record, -1 where there are other letters than digits."""
         begin = _begins(rows) + self.time_at[kind]
         words = _anywhere(rows, "<u8")
-        overlap = 2 * _WORD - _TIME_DIGITS
+        overlap = 2 * _WORD - TIME_DIGITS
         first, last = words[begin], words[begin + _WORD - overlap]
         time_ms = _decimal(first) * 10 ** (_WORD - overlap) + _decimal(last) % 10 ** (_WORD - overlap)
         return np.where(_are_digits(first) & _are_digits(last), time_ms, _NOTHING)
@@ -246,7 +253,7 @@ class _Shape:
         for part, numbers in names.items():
             parts[part] = self._names[part][numbers]
         at = _begins(rows) + self.time_at[kind]
-        digits = f"V{_TIME_DIGITS}"
+        digits = f"V{TIME_DIGITS}"
         _anywhere(written, digits)[at] = _anywhere(rows, digits)[at]
         return written
 
@@ -317,14 +324,3 @@ def _index(names: tuple[str, ...], name: str) -> int:
 
 def _names(ids: tuple[str, ...]) -> NDArray[np.void]:
     return np.array([name.encode() for name in ids], dtype=f"S{UUID_LENGTH}").view(f"V{UUID_LENGTH}")
-
-
-def _example(population: Population, ad_type: str, event_type: str) -> bytes:
-    return event_json(
-        user_id=population.user_ids[0],
-        page_id=population.page_ids[0],
-        ad_id=population.ad_ids[0],
-        ad_type=ad_type,
-        event_type=event_type,
-        event_time_ms="0" * _TIME_DIGITS,
-    )

@@ -23,6 +23,7 @@ FIELDS = ("user_id", "page_id", "ad_id", "ad_type", "event_type", "event_time", 
 IP_ADDRESS = "1.2.3.4"
 USERS = 100
 PAGES = 100
+TIME_DIGITS = 13
 UUID_LENGTH = 36
 
 # What a poison record is instead of an event. Every kind is one that any sane engine drops, also one that reads only
@@ -94,6 +95,18 @@ def event_json(
     """The reference: what every encoder must write, byte for byte."""
     values = (user_id, page_id, ad_id, ad_type, event_type, str(event_time_ms), IP_ADDRESS)
     return json.dumps(dict(zip(FIELDS, values, strict=True))).encode()
+
+
+def example_json(population: Population, ad_type: str, event_type: str) -> bytes:
+    """An event whose time is all zeros: the shape from which fast writers and readers take their places."""
+    return event_json(
+        user_id=population.user_ids[0],
+        page_id=population.page_ids[0],
+        ad_id=population.ad_ids[0],
+        ad_type=ad_type,
+        event_type=event_type,
+        event_time_ms="0" * TIME_DIGITS,
+    )
 
 
 def poison_bytes(
