@@ -36,6 +36,7 @@ LAYERS = [
         "harness.observe",
         "harness.jvm",
         "harness.doctor",
+        "harness.environment",
         "harness.prepare",
         "harness.services",
         "harness.engines",
@@ -43,8 +44,10 @@ LAYERS = [
     },
     {"harness.recount", "harness.load", "harness.settings", "harness.plan", "harness.judge", "harness.worlds"},
     {"harness.run"},
-    {"harness.experiments", "reports"},
-    {"harness.console", "harness.cli"},
+    {"harness.experiments.folder", "harness.experiments.repeat", "harness.experiments.search"},  # planners: pure
+    {"reports"},
+    {"harness.experiments", "harness.console"},
+    {"harness.flags", "harness.cli"},
 ]
 # What a few modules may not import although the layers would let them.
 FORBIDDEN = {
@@ -135,3 +138,4 @@ def test_jobs_know_nothing_of_the_harness_but_the_schema():
 def test_an_arrow_the_wrong_way_would_be_seen():
     assert layer("harness.model") < layer("workloads.ad_impressions.schema") < layer("generators.tape")
     assert layer("generators.tape") < layer("harness.checks.lost") < layer("harness.run") < layer("harness.cli")
+    assert layer("harness.experiments.search") < layer("reports.run_page") < layer("harness.experiments.one_run")

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli
+from harness import cli, environment
+from harness.experiments import one_run
 from harness.model import Outcome
 from harness.store import Store
 from reports import run_page
@@ -102,8 +103,8 @@ def a_run(folder: Path, *arguments: str) -> str:
     """The page of a run of the fake engine."""
     fast = ["--engine", "fake", "--rate", "200", "--duration", "30s", "--out", str(folder)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "environment", lambda: {"python": "3.11", "packages": {"numpy": "2.4"}})
-        patch.setattr(cli, "_page", lambda place: None)
+        patch.setattr(environment, "describe", lambda: {"python": "3.11", "packages": {"numpy": "2.4"}})
+        patch.setattr(one_run, "write_page", lambda place: None)
         CliRunner().invoke(cli.app, ["run", *fast, *arguments], catch_exceptions=False)
     store = Store.open(next(folder.iterdir()))
     store.write_table("timeline.parquet", pages.timeline())

@@ -8,7 +8,8 @@ import xml.etree.ElementTree as ET
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli
+from harness import cli, environment
+from harness.experiments import one_run
 from harness.model import Exit, UsageError
 from harness.store import Store
 from reports import load, screen
@@ -19,8 +20,8 @@ FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4
 @pytest.fixture
 def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "environment", dict)  # the real one asks Java for its version
-    monkeypatch.setattr(cli, "_page", lambda _: None)  # drawing is slow, and has tests of its own
+    monkeypatch.setattr(environment, "describe", dict)  # the real one asks Java for its version
+    monkeypatch.setattr(one_run, "write_page", lambda _: None)  # drawing is slow, and has tests of its own
 
     def run(*arguments):
         return CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)

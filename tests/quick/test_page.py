@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from generators.disorder import PRESETS
-from harness import cli, plan
+from harness import cli, environment, plan
 from harness.engines import fake
+from harness.experiments import one_run
 from harness.model import CheckResult, Outcome, UsageError
 from harness.settings import KEYS
 from harness.store import Store
@@ -32,8 +33,8 @@ FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4
 def make(folder, *arguments) -> Store:
     """A run of the fake engine with figures of our own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "environment", lambda: {"python": "3.11", "packages": {"numpy": "2.4"}})
-        patch.setattr(cli, "_page", lambda place: None)
+        patch.setattr(environment, "describe", lambda: {"python": "3.11", "packages": {"numpy": "2.4"}})
+        patch.setattr(one_run, "write_page", lambda place: None)
         CliRunner().invoke(cli.app, ["run", *FAST, *arguments, "--out", str(folder)], catch_exceptions=False)
     (path,) = folder.iterdir()
     store = Store.open(path)

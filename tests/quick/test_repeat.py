@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, plan
+from harness import cli, environment, plan
 from harness.engines import fake
+from harness.experiments import one_run
 from harness.experiments.repeat import Round, answer, repeat, specs
 from harness.model import Exit, Outcome, UsageError
 from harness.stats import quantiles
@@ -104,8 +105,8 @@ def test_one_measured_round_shows_no_interval():
 @pytest.fixture
 def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "environment", dict)
-    monkeypatch.setattr(cli, "_page", lambda _: None)  # drawing takes longer than the runs
+    monkeypatch.setattr(environment, "describe", dict)
+    monkeypatch.setattr(one_run, "write_page", lambda _: None)  # drawing takes longer than the runs
     return lambda *arguments: CliRunner().invoke(cli.app, [*FAST, *arguments], catch_exceptions=False)
 
 

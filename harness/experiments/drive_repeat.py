@@ -1,0 +1,47 @@
+"""Drives `run --repeat`: fresh runs one after the other in one experiment, and one answer for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import console, environment
+from harness.experiments import one_run, repeat
+from harness.experiments.folder import Folder
+from harness.model import EngineManifest, RunSpec
+from harness.store import Store
+from reports.load import Result
+
+
+@dataclass(frozen=True)
+class Done:
+    """All rounds, run."""
+
+    path: Path
+    answer: repeat.Repeated
+    results: tuple[Result, ...]
+
+
+def drive(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path) -> Done:
+    place = Folder.create(out.absolute(), f"repeat-{spec.scenario}-{spec.engine}")
+    results: list[Result] = []
+
+    def run_round(each: RunSpec) -> repeat.Round:
+        console.say(f"round {len(results) + 1} of {rounds}, seed {each.tape.seed}")
+        results.append(one_run.drive(each, engine_manifest, place.runs))
+        return _round(results[-1])
+
+    def keep(done: Sequence[repeat.Round]) -> None:
+        place.save("repeat", spec=spec.public(), environment=environment.describe(), rounds=done, wanted=rounds)
+
+    done = repeat.repeat(spec, rounds, run_round, keep)
+    stores = [Store(each.path) for each in results]
+    samples = [each.read_table("latency.parquet") for each in stores if each.has("latency.parquet")]
+    return Done(place.path, repeat.answer(done, samples, spec.tape.seed), tuple(results))
+
+
+def _round(result: Result) -> repeat.Round:
+    figures = repeat.figures(result.measurement)
+    verdict, seed = result.verdict, result.spec.tape.seed
+    return repeat.Round(seed, str(result.path), verdict.outcome, verdict.sentence, figures, result.withheld)

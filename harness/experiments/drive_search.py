@@ -1,0 +1,87 @@
+"""Drives a `search`: a fresh run for each trial. What is asked and what is known lie in the experiment's directory, so
+that a search goes on from there, were it begun just now or broken off yesterday."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from harness import console, environment
+from harness.experiments import one_run, search
+from harness.experiments.folder import Folder
+from harness.model import Certificate, EngineManifest, RunSpec
+from harness.objective import headline_p99_ms
+from reports.load import Result
+
+NO_CERTIFICATE = Certificate(False, ("there is no certificate",), 0, 0, 0, 0, {}, 0.0)
+
+
+def begin(spec: RunSpec, settings: search.Settings, out: Path) -> Folder:
+    """The objective of the run becomes that of the search: a rate that misses it has failed, the run itself has not."""
+    settings = replace(settings, objective_p99_ms=spec.objective_p99_ms or settings.objective_p99_ms)
+    place = Folder.create(out.absolute(), f"search-{spec.engine}")
+    _keep(place, replace(spec, objective_p99_ms=None), settings, [])
+    return place
+
+
+def resume(path: Path) -> Folder:
+    return Folder.open(path.absolute(), "search")
+
+
+def spec_of(place: Folder) -> RunSpec:
+    spec: RunSpec = place.load("spec", RunSpec)
+    return spec
+
+
+def settings_of(place: Folder) -> search.Settings:
+    settings: search.Settings = place.load("settings", search.Settings)
+    return settings
+
+
+def trials_so_far(place: Folder) -> list[search.Trial]:
+    trials: list[search.Trial] = place.load("trials", list[search.Trial])
+    return trials
+
+
+def drive(place: Folder, engine_manifest: EngineManifest) -> list[search.Trial]:
+    spec, settings = spec_of(place), settings_of(place)
+    console.say(f"search on {spec.engine}/{spec.sink}: objective p99 <= {settings.objective_p99_ms:,.0f} ms")
+
+    def keep(done: list[search.Trial]) -> None:
+        _keep(place, spec, settings, done)
+
+    def run_trial(step: search.Step) -> search.Trial:
+        left_s = search.remaining_s(trials_so_far(place), settings)
+        console.say(f"{step.stage} at {step.rate_per_s:,.0f}/s; about {left_s / 60:.0f} minutes left")
+        began_s = time.monotonic()
+        result = one_run.drive(search.spec_of(spec, step, settings), engine_manifest, place.runs)
+        trial = _trial(step, result, settings, time.monotonic() - began_s)
+        console.say(f"  {trial.held}: {trial.reason}")
+        return trial
+
+    return search.search(trials_so_far(place), settings, run_trial, keep)
+
+
+def _keep(place: Folder, spec: RunSpec, settings: search.Settings, done: list[search.Trial]) -> None:
+    place.save("search", spec=spec, settings=settings, environment=environment.describe(), trials=done)
+
+
+def _trial(step: search.Step, result: Result, settings: search.Settings, seconds: float) -> search.Trial:
+    certificate = result.certificate or NO_CERTIFICATE
+    measured = result.measurement
+    held, reason = search.judge_trial(result.verdict.outcome, certificate, measured, settings.objective_p99_ms)
+    latency = (measured.latency_by("probes") or measured.latency_by("rank-matched")) if measured else None
+    engine_cost = next((c for c in measured.cost if c.part == "engine"), None) if measured else None
+    return search.Trial(
+        stage=step.stage,
+        rate_per_s=step.rate_per_s,
+        held=held,
+        reason=reason,
+        run=str(result.path),
+        p50_ms=latency.corrected.p50 if latency else None,
+        p99_ms=headline_p99_ms(measured),
+        processed_per_s=measured.processed_per_s if measured else None,
+        cpu_s_per_million=engine_cost.cpu_s_per_million if engine_cost else None,
+        seconds=seconds,
+    )

@@ -1,0 +1,72 @@
+"""One run, whatever asks for it: its directory, its world, the nine steps, and all that is made from its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness import console, environment, measure
+from harness.engines import fake, manifest
+from harness.faults import registry
+from harness.model import EngineManifest, RunSpec, UsageError, Verdict
+from harness.objective import with_objective
+from harness.run import run as run_nine_steps
+from harness.services import children
+from harness.store import Store
+from harness.worlds.base import World
+from harness.worlds.fake import FakeWorld
+from harness.worlds.real import RealWorld, claim_external
+from reports import load
+from reports.exports import junit, markdown
+
+if TYPE_CHECKING:
+    from reports.page import Page
+
+
+def find_manifest(engine: str) -> EngineManifest:
+    return fake.MANIFEST if engine == fake.MANIFEST.id else manifest.load(engine)
+
+
+def refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> None:
+    """What can be known before anything is started or written."""
+    if spec.engine == fake.MANIFEST.id:
+        fake.check_conf(spec.conf)
+    needs = registry.create(spec.fault, engine_manifest, engine_manifest.sink(spec.sink)).needs
+    if needs:
+        raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. Choose another --fault, or none.")
+    claim_external(spec)
+
+
+def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path) -> load.Result:
+    """A fresh run in a directory of its own below `out`. An existing Redis is claimed for each run anew."""
+    claim_external(spec)
+    place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}")
+    progress = console.progress()
+    try:
+        with children.guard():
+            world: World = FakeWorld(spec, place) if spec.engine == "fake" else RealWorld(spec, engine_manifest, place)
+            verdict = run_nine_steps(
+                spec, engine_manifest, environment=environment.describe(), world=world, store=place, screen=progress
+            )
+    finally:
+        progress.close()
+    return report(place, verdict)
+
+
+def report(place: Store, verdict: Verdict) -> load.Result:
+    """Step nine: everything that is made from the files."""
+    measurement = measure.save(place, verdict)
+    spec: RunSpec = place.read_as("spec.json", RunSpec)
+    place.write_json("verdict.json", with_objective(verdict, measurement, spec.objective_p99_ms))
+    result = load.load(place.path)
+    place.write_bytes("junit.xml", junit.as_xml(result))
+    place.write_bytes("summary.md", markdown.as_text(result).encode())
+    write_page(place)
+    return result
+
+
+def write_page(place: Store) -> Page:
+    """Drawing is slow to import, and most commands draw nothing."""
+    from reports import run_page
+
+    return run_page.write(place)
