@@ -7,6 +7,8 @@ happen, and a run whose fault did not happen has not passed anything.
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from typing import Protocol
 
 from harness.engines.base import Engine
@@ -19,6 +21,12 @@ TRIGGERS = (*POINTS, "batch", "offset")
 EXAMPLES = "kill@c3:batch=3, kill@batch=7, kill@offset=50%, none"
 
 NONE = FaultSpec("none")
+
+Clock = Callable[[], int]  # ms since 1970, as the run's world has it
+
+
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 class Fault(Protocol):

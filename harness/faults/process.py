@@ -18,21 +18,21 @@ from dataclasses import dataclass
 from enum import Enum
 
 from harness.engines.base import Engine
-from harness.faults.base import Fault
+from harness.faults.base import Clock, Fault
 from harness.faults.idle import Idle
 from harness.model import EngineManifest, FaultReport, FaultSpec, Progress, SinkClaim
 
 HUNT_EVERY_S = 0.001
 
 
-def kill(spec: FaultSpec, manifest: EngineManifest, claim: SinkClaim) -> Fault:
+def kill(spec: FaultSpec, manifest: EngineManifest, claim: SinkClaim, now_ms: Clock) -> Fault:
     """The member of the family that fits, or the reasons why none does."""
     missing = _missing(spec, manifest, claim)
     if missing:
         return Idle(spec, missing)
     if spec.point == "c4":
-        return KillBetweenBatches(spec)
-    return KillAtPoint(spec) if spec.point else KillAtProgress(spec)
+        return KillBetweenBatches(spec, now_ms)
+    return KillAtPoint(spec, now_ms) if spec.point else KillAtProgress(spec, now_ms)
 
 
 def _missing(spec: FaultSpec, manifest: EngineManifest, claim: SinkClaim) -> tuple[str, ...]:
@@ -70,8 +70,8 @@ class _Kill:
     colour = "tab:red"
     needs: tuple[str, ...] = ()
 
-    def __init__(self, spec: FaultSpec) -> None:
-        self._spec = spec
+    def __init__(self, spec: FaultSpec, now_ms: Clock) -> None:
+        self._spec, self._now_ms = spec, now_ms
         self._engine: Engine | None = None
         self._phase = Phase.WAITING
         self._landed = False
@@ -124,7 +124,7 @@ class _Kill:
     def _kill(self, engine: Engine) -> None:
         """From here on the engine's end is ours; a thread may be the one that does it."""
         self._phase = Phase.KILLING
-        self._at_ms = time.time_ns() // 1_000_000
+        self._at_ms = self._now_ms()
         self._proof.append(engine.kill())
         self._phase = Phase.DOWN
 
@@ -178,8 +178,8 @@ class KillAtPoint(_Kill):
 class KillBetweenBatches(_Kill):
     """c4: committed, and the next batch not planned. A thread of its own hunts for that moment."""
 
-    def __init__(self, spec: FaultSpec) -> None:
-        super().__init__(spec)
+    def __init__(self, spec: FaultSpec, now_ms: Clock) -> None:
+        super().__init__(spec, now_ms)
         self._hunter: threading.Thread | None = None
         self._called_off = False
         self._missed = 0
@@ -252,8 +252,8 @@ class KillBetweenBatches(_Kill):
 class KillAtProgress(_Kill):
     """For every engine that tells its progress: at a batch, or at a share of all events."""
 
-    def __init__(self, spec: FaultSpec) -> None:
-        super().__init__(spec)
+    def __init__(self, spec: FaultSpec, now_ms: Clock) -> None:
+        super().__init__(spec, now_ms)
         self._done_before = 0
         self._drained = False
 

@@ -54,7 +54,7 @@ class RealWorld:
         self._engine: ProcessEngine | None = None
         self._observer: RedisObserver | None = None
         self._accounting: Accounting | None = None
-        self.fault = registry.create(spec.fault, manifest, manifest.sink(spec.sink))
+        self.fault = registry.create(spec.fault, manifest, manifest.sink(spec.sink), self.now_ms)
 
     @property
     def engine(self) -> ProcessEngine:
@@ -134,6 +134,7 @@ class RealWorld:
 
     def await_fleet(self) -> str:
         self._running_load.wait_ready()
+        self._store.tell("fleet", servers=self._spec.tape.senders, nice=self._running_load.nice)
         return self._running_load.web_url
 
     def send_marks(self, marks: Sequence[Mark]) -> None:

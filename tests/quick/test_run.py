@@ -76,6 +76,14 @@ def test_each_sink_at_each_crash_point_is_of_its_known_class(tmp_path, sink, poi
     assert "landed" in fault.sentence
 
 
+@pytest.mark.parametrize("fault", ["kill@c3:batch=3", "kill@c4:batch=3", "kill@offset=50%"])
+def test_a_fault_strikes_by_the_clock_of_the_world(tmp_path, fault):
+    _, store, _ = fake_run(tmp_path, fault=fault)
+
+    (epoch,), (loaded,), (told,) = (list(store.history(kind)) for kind in ("epoch", "loaded", "fault"))
+    assert epoch["epoch_ms"] < told["report"]["at_ms"] < loaded["at_ms"]
+
+
 def test_a_replay_counted_twice_names_batch_and_windows(tmp_path):
     verdict, _, _ = fake_run(tmp_path, sink="increment", fault="kill@c3:batch=5")
 
