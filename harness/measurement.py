@@ -81,8 +81,8 @@ class Measurement:
     ready_s: float
     drain_s: float
     latency: tuple[Latency, ...]
-    never_final_share: float  # of cells
-    dipped_share: float  # of cells: their count went back at some moment
+    never_final_share: float | None  # of cells
+    dipped_share: float | None  # of cells: their count went back at some moment
     cost: tuple[Cost, ...]
     checkpoint_bytes: int | None
     gc_s: float | None  # of the engine's JVM

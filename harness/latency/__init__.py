@@ -21,8 +21,8 @@ class LatencyResult:
     """All that is known of the latency of a run."""
 
     latency: tuple[Latency, ...]
-    never_final_share: float  # of cells
-    dipped_share: float  # of cells
+    never_final_share: float | None  # of cells
+    dipped_share: float | None  # of cells
     by_second: pa.Table  # second since the epoch in which events were due, events, p50_ms, p99_ms
     raw: pa.Table  # way, corrected_ms, uncorrected_ms; null: never seen
 
@@ -145,5 +145,6 @@ def _column(values_ms: Floats) -> pa.Array:
     return pa.array(values_ms, pa.float64(), mask=~np.isfinite(values_ms))
 
 
-def _share(mask: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:
-    return float(mask.mean()) if len(mask) else 0.0
+def _share(mask: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float | None:
+    """Of nothing there is no share."""
+    return float(mask.mean()) if len(mask) else None

@@ -83,10 +83,9 @@ def _text(measurement: Measurement) -> Iterator[str]:
     for each in measurement.latency:
         if each.way in DRAWN:
             yield f"{each.way.capitalize()}: {_sentence(each)}"
-    yield (
-        f"{measurement.never_final_share:.2%} of the cells never got their final value, "
-        f"{measurement.dipped_share:.2%} went back at some moment."
-    )
+    never, dipped = measurement.never_final_share, measurement.dipped_share
+    if never is not None and dipped is not None:
+        yield f"{never:.2%} of the cells never got their final value, {dipped:.2%} went back at some moment."
 
 
 def _exact(measurement: Measurement) -> tuple[tuple[str, ...], ...]:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from generators.tape import Tape
-from harness import plan
+from harness import measure, plan
 from harness.engines import fake
 from harness.latency import latencies, quantiles
-from harness.model import INDEX_BITS, MARK_SERVER, RunSpec
+from harness.model import INDEX_BITS, MARK_SERVER, RunSpec, Verdict
 from harness.run import run
 from harness.store import MissingEvidence, Store
 from harness.worlds.fake import CRANK_MS, FakeWorld
@@ -162,6 +162,20 @@ def test_a_missing_file_is_named(tmp_path, name):
 
     with pytest.raises(MissingEvidence, match=name):
         latencies(store)
+
+
+def test_where_there_is_no_latency_no_share_of_cells_is_told_either(tmp_path):
+    store, _ = ended(tmp_path, duration="2s")
+    verdict = store.read_as("verdict.json", Verdict)
+    looked = measure.save(store, verdict)
+    (store.path / "samples.parquet").unlink()
+    unseen = measure.save(store, verdict)
+
+    assert looked is not None
+    assert unseen is not None
+    assert (looked.never_final_share, looked.dipped_share) == (0.0, 0.0)
+    assert (unseen.latency, unseen.never_final_share, unseen.dipped_share) == ((), None, None)
+    assert store.read_json("measurement.json")["dipped_share"] is None
 
 
 def test_a_run_that_nobody_looked_at_says_so(tmp_path):

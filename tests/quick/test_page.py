@@ -371,3 +371,12 @@ def test_the_flags_of_run_are_known_to_what_reproduces_it():
     accepted = set(inspect.signature(cli.run_command).parameters)
 
     assert set(reproduce.FLAGS) == {key for key in KEYS if key in accepted and key != "repeat"}
+
+
+def test_shares_that_nobody_knows_are_not_told_as_none_at_all(good):
+    said = "of the cells never got their final value"
+    assert said in html_of(good)
+
+    good.write_json("measurement.json", replace(pages.MEASURED, never_final_share=None, dipped_share=None))
+
+    assert said not in html_of(good)
