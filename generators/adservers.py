@@ -24,13 +24,14 @@ from locust import LoadTestShape, User, events, task
 from locust.env import Environment
 from locust.exception import StopUser
 
-from generators.fleet import CONFIG_VARIABLE, Fleet, LoadConfig, Slice
+from generators.fleet import CONFIG_VARIABLE, Fleet, LoadConfig, Slice, go_first
 
 POLL_S = 0.02
 STATUS_S = 0.5
 QUEUE_FULL_S = 0.002
 FAILED = 1
 
+go_first()
 FLEET = Fleet(LoadConfig.read(Path(os.environ[CONFIG_VARIABLE])))
 
 

@@ -72,6 +72,11 @@ class Load:
             every_s=0.02,
         )
 
+    @property
+    def nice(self) -> int:
+        """How the ad servers stand among the machine's processes; below 0 they go first."""
+        return int(json.loads((self._folder / READY).read_bytes())["nice"])
+
     def go(self, epoch_ms: int) -> None:
         part = self._folder / "go.part"
         part.write_text(json.dumps({"epoch_ms": epoch_ms}))

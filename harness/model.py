@@ -197,6 +197,7 @@ class RunSpec:
     redis: str = ""  # "": embedded; a password in it is never saved (see `public`)
     reset: bool = False
     web: bool = False
+    patience_ms: float | None = None  # a load whose oldest event waits for so long is given up; None: never
     workload: str = "ad_impressions"
 
     def public(self) -> dict[str, Any]:
@@ -299,7 +300,7 @@ class FaultReport:
 class EngineReport:
     """How the engine itself fared."""
 
-    state: str  # "drained" | "stuck" | "crashed"
+    state: str  # "drained" | "stuck" | "crashed" | "overrun"
     detail: str
     restarts: int = 0
     last_lines: tuple[str, ...] = ()

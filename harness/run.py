@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, Protocol
 
+import numpy as np
+
 from generators.tape import Tape
 from harness.judge import judge
 from harness.ledger import Cell
@@ -163,6 +165,7 @@ class _Run:
         self.screen.phase("load", f"{self.tape.total:,} events in {self.tape.duration_ms / 1000:.0f} s{watch}")
         while not self.world.load_status().finished:
             self._tick()
+            self._lose_patience()
         self._tell("loaded", certificate=(certificate := self.world.certify()))
         self._tell("certificate", certificate=certificate)
 
@@ -300,6 +303,25 @@ class _Run:
 
     def _stuck(self, detail: str) -> EngineReport:
         return EngineReport("stuck", detail, self._restarts(), self.world.engine.tail(20))
+
+    def _lose_patience(self) -> None:
+        """A rate that can't be kept up need not be offered to its end."""
+        if self.spec.patience_ms is None or not self.manifest.progress:
+            return
+        profile, done = self.tape.profile, self._done()
+        if done >= profile.total or (since_ms := self.world.now_ms() - self.epoch_ms) < self.spec.patience_ms:
+            return
+        waits_ms = since_ms - int(profile.inverse(np.array([done]))[0]) / 1000
+        if waits_ms >= self.spec.patience_ms:
+            status = self.world.load_status()
+            raise EngineGone(
+                EngineReport(
+                    "overrun",
+                    f"{since_ms / 1000:.0f} s into the load the oldest event had waited for {waits_ms / 1000:.1f} s: "
+                    f"{status.intended:,} were due, {status.sent:,} sent, {done:,} done",
+                    self._restarts(),
+                )
+            )
 
     def _restarts(self) -> int:
         return int(self.world.fault.report().landed)

@@ -10,8 +10,10 @@ from pathlib import Path
 from harness import console, environment
 from harness.experiments import one_run, search
 from harness.experiments.folder import Folder
-from harness.model import Certificate, EngineManifest, RunSpec
+from harness.model import Certificate, EngineManifest, HarnessError, RunSpec, UsageError
 from harness.objective import headline_p99_ms
+from harness.store import Store
+from harness.timeline import Lines
 from reports.load import Result
 
 NO_CERTIFICATE = Certificate(False, ("there is no certificate",), 0, 0, 0, 0, {}, 0.0)
@@ -56,7 +58,8 @@ def drive(place: Folder, engine_manifest: EngineManifest) -> list[search.Trial]:
         console.say(f"{step.stage} at {step.rate_per_s:,.0f}/s; about {left_s / 60:.0f} minutes left")
         began_s = time.monotonic()
         result = one_run.drive(search.spec_of(spec, step, settings), engine_manifest, place.runs)
-        trial = _trial(step, result, settings, time.monotonic() - began_s)
+        judged = _ramp if step.stage is search.Stage.RAMP else _trial
+        trial = judged(step, result, settings, time.monotonic() - began_s)
         console.say(f"  {trial.held}: {trial.reason}")
         return trial
 
@@ -65,6 +68,24 @@ def drive(place: Folder, engine_manifest: EngineManifest) -> list[search.Trial]:
 
 def _keep(place: Folder, spec: RunSpec, settings: search.Settings, done: list[search.Trial]) -> None:
     place.save("search", spec=spec, settings=settings, environment=environment.describe(), trials=done)
+
+
+def _ramp(step: search.Step, result: Result, settings: search.Settings, seconds: float) -> search.Trial:
+    """Neither held nor failed: it only says where to look."""
+    store = Store.open(result.path)
+    gone, epoch = (next(store.history(kind), None) for kind in ("gone", "epoch"))
+    if gone is not None and gone["state"] != "overrun":
+        raise HarnessError(f"The ramp ended otherwise than it should: {result.verdict.sentence}. See {result.path}.")
+    given_up_s = (gone["at_ms"] - epoch["epoch_ms"]) / 1000 if gone and epoch else None
+    estimate_per_s = search.estimate_per_s(Lines(store).processed, given_up_s, settings)
+    if estimate_per_s is None:
+        raise UsageError(
+            f"{result.spec.engine} tells no progress, or did nothing: nobody can see how much it keeps up with. "
+            f"A search needs an engine that writes progress; what this one did is in {result.path}."
+        )
+    told = "it fell behind" if given_up_s else "it never fell behind"
+    reason = f"{told}; about {estimate_per_s:,.0f}/s were processed"
+    return search.Trial(step.stage, estimate_per_s, search.Held.ESTIMATE, reason, str(result.path), seconds=seconds)
 
 
 def _trial(step: search.Step, result: Result, settings: search.Settings, seconds: float) -> search.Trial:

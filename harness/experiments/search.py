@@ -1,8 +1,9 @@
 """The highest sustainable rate, as an interval: the highest rate that held and the lowest one that failed.
 
-Ramp up by a factor until a rate fails, bisect until the interval is narrow, confirm the highest rate that held by a
-fresh run, then climb a ladder from 10 to 110 % of it for the curve of latency against throughput. What to try next is
-a pure function of the trials so far, so that a search that was broken off goes on where it was.
+One run with a geometrically rising rate says where about the engine falls behind. From there the rate goes up while it
+holds, or down while it fails, and is bisected until the interval is narrow; a fresh run confirms the highest rate that
+held; then a ladder from 10 to 110 % of it gives the curve of latency against throughput. What to try next is a pure
+function of the trials so far, so that a search that was broken off goes on where it was.
 """
 
 from __future__ import annotations
@@ -13,9 +14,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median
 
+import numpy as np
+
 from harness.measurement import Measurement
 from harness.model import Certificate, Outcome, RunSpec, Segment
 from harness.objective import headline_p99_ms
+from harness.processed import Curve
+
+# Of a trial beside its load: starting, draining, reading, judging; and of a ramp in all. Used to foretell.
+OVERHEAD_S = 50.0
+RAMP_S = 100.0
+WARM_UP_FROM = 0.1
 
 
 class Held(StrEnum):
@@ -24,6 +33,7 @@ class Held(StrEnum):
     YES = "held"
     NO = "failed"
     LIMITED = "generator-limited"
+    ESTIMATE = "estimate"  # of a ramp: where to look, and no more
 
 
 class Stage(StrEnum):
@@ -37,19 +47,40 @@ class Stage(StrEnum):
 class Settings:
     """How far and how fine a search goes."""
 
-    start_per_s: float = 10_000.0
-    factor: float = 2.0
+    start_per_s: float = 20_000.0  # of the ramp
+    ramp_factor: float = 1.25
+    ramp_step_ms: int = 5_000
+    ramp_steps: int = 18
     width: float = 0.10  # the interval is narrow enough when lowest failed <= (1 + width) * highest held
     ladder: tuple[float, ...] = tuple(i / 10 for i in range(1, 12))
     rounds: int = 3  # of the ladder, for its bands
-    duration_ms: int = 180_000
+    warm_up_ms: int = 30_000  # of each trial: the rate rises to its value; a JVM at full rate from cold tells nothing
+    duration_ms: int = 150_000  # then so long at it. A proof of steadiness needs more than a minute and a half
+    rung_ms: int = 150_000
     objective_p99_ms: float = 10_000.0
-    most_trials: int = 40
+    most_trials: int = 60
+    most_s: float | None = None  # no rung of the ladder is begun that would end later
+
+    @property
+    def patience_ms(self) -> float:
+        """A trial whose oldest event waits for so long is given up: its p99 can't keep to the objective any more."""
+        return 2 * self.objective_p99_ms
+
+    def trial_s(self, stage: Stage) -> float:
+        """About how long one takes in all."""
+        load_ms = self.rung_ms if stage is Stage.LADDER else self.duration_ms
+        return (self.warm_up_ms + load_ms) / 1000 + OVERHEAD_S
 
 
-# Trials are as long as a proof of steadiness needs: with shorter ones most rates fail for want of proof.
 QUICK = Settings(
-    start_per_s=20_000.0, width=0.15, ladder=(0.1, 0.5, 0.8, 1.1), rounds=1, duration_ms=120_000, most_trials=14
+    width=0.15,
+    ladder=(0.5, 0.1, 0.8),
+    rounds=1,
+    warm_up_ms=25_000,
+    duration_ms=95_000,
+    rung_ms=30_000,
+    most_trials=16,
+    most_s=900.0,
 )
 
 
@@ -104,7 +135,8 @@ def judge_trial(
     outcome: Outcome, certificate: Certificate, measurement: Measurement | None, objective_p99_ms: float
 ) -> tuple[Held, str]:
     """Held: certificate valid, counts right, steady, p99 within the objective. The first that is not is the reason."""
-    if outcome is Outcome.PASS and not certificate.valid:
+    on_time = certificate.lag_ms.get("p99.9", 0.0) <= certificate.budget_ms
+    if not certificate.valid and (outcome is Outcome.PASS or not on_time):
         return Held.LIMITED, "; ".join(certificate.reasons)
     p99_ms = headline_p99_ms(measurement)
     reason = _why_not(outcome, measurement, p99_ms, objective_p99_ms)
@@ -125,41 +157,57 @@ def _why_not(outcome: Outcome, measurement: Measurement | None, p99_ms: float | 
 
 def answer(trials: Sequence[Trial]) -> Answer:
     """A rate holds when no trial of it, and none of a lower one, failed: one failure outweighs a success."""
-    failed = [t.rate_per_s for t in trials if t.held is Held.NO and t.stage is not Stage.LADDER]
-    limited = [t.rate_per_s for t in trials if t.held is Held.LIMITED and t.stage is not Stage.LADDER]
-    ceiling = min(failed, default=math.inf)
-    held = [
-        t.rate_per_s for t in trials if t.held is Held.YES and t.stage is not Stage.LADDER and t.rate_per_s < ceiling
-    ]
-    return Answer(max(held, default=None), None if math.isinf(ceiling) else ceiling, bool(limited))
+    rates = {held: [t.rate_per_s for t in _tried(trials) if t.held is held] for held in Held}
+    ceiling = min(rates[Held.NO], default=math.inf)
+    held = [rate for rate in rates[Held.YES] if rate < ceiling]
+    return Answer(max(held, default=None), None if math.isinf(ceiling) else ceiling, bool(rates[Held.LIMITED]))
+
+
+def _tried(trials: Sequence[Trial]) -> list[Trial]:
+    """What decides: neither the ramp, which only says where to look, nor the ladder."""
+    return [trial for trial in trials if trial.stage in (Stage.BISECT, Stage.CONFIRM)]
 
 
 def next_step(trials: Sequence[Trial], settings: Settings) -> Step | None:
     """The next rate to try, or None at the end."""
-    if len(trials) >= settings.most_trials:
-        return None
-    found = answer(trials)
-    limit = min((t.rate_per_s for t in trials if t.held is Held.LIMITED), default=math.inf)
+    if not trials:
+        return Step(Stage.RAMP, settings.start_per_s)
+    return _after(trials, settings) if len(trials) < settings.most_trials else None
+
+
+def _after(trials: Sequence[Trial], settings: Settings) -> Step | None:
+    found, tried = answer(trials), _tried(trials)
+    limit = min((t.rate_per_s for t in tried if t.held is Held.LIMITED), default=math.inf)
     top = min(found.failed_per_s or math.inf, limit)
+    if not tried:
+        return Step(Stage.BISECT, _round(trials[0].rate_per_s))
     if found.held_per_s is None:
-        return _down(settings, top)
-    if math.isinf(top):
-        return Step(Stage.RAMP, found.held_per_s * settings.factor)
+        return _down(top, len(tried), trials[0].rate_per_s, settings)
     if top > found.held_per_s * (1 + settings.width):
-        return Step(Stage.BISECT, _round(math.sqrt(found.held_per_s * top)))
+        stride = _stride(len(tried), settings) if math.isinf(top) else math.sqrt(top / found.held_per_s)
+        return Step(Stage.BISECT, _round(found.held_per_s * stride))
     if not any(t.stage is Stage.CONFIRM and t.rate_per_s == found.held_per_s for t in trials):
         return Step(Stage.CONFIRM, found.held_per_s)
     return _rung(trials, settings, found.held_per_s)
 
 
-def _down(settings: Settings, top: float) -> Step | None:
-    """Nothing held yet: begin, or go down, but not for ever."""
-    rate = settings.start_per_s if math.isinf(top) else top / settings.factor
-    return Step(Stage.RAMP, rate) if rate >= settings.start_per_s / 64 else None
+def _stride(count: int, settings: Settings) -> float:
+    """The estimate is mostly near, so that the first stride is as wide as the interval may be; then they grow.
+    A little less than that, because rates are rounded."""
+    return float((1 + 0.95 * settings.width) ** (2 ** (count - 1)))
+
+
+def _down(top: float, count: int, estimate_per_s: float, settings: Settings) -> Step | None:
+    """Nothing held yet: lower, but not for ever."""
+    rate = _round(top / _stride(count, settings))
+    return Step(Stage.BISECT, rate) if rate >= estimate_per_s / 64 else None
 
 
 def _rung(trials: Sequence[Trial], settings: Settings, base_per_s: float) -> Step | None:
-    """Each rung as often as there are rounds, a whole round before the next."""
+    """Each rung as often as there are rounds, a whole round before the next, while there is time."""
+    spent_s = sum(trial.seconds for trial in trials)
+    if settings.most_s is not None and spent_s + settings.trial_s(Stage.LADDER) > settings.most_s:
+        return None
     tried = [t.rate_per_s for t in trials if t.stage is Stage.LADDER]
     for round_number in range(1, settings.rounds + 1):
         for share in settings.ladder:
@@ -177,24 +225,47 @@ def _round(rate_per_s: float) -> float:
 
 def remaining_s(trials: Sequence[Trial], settings: Settings) -> float:
     """How long the rest will take, from how long trials took so far and how many a search usually needs."""
-    each_s = median([t.seconds for t in trials]) if trials else settings.duration_ms / 1000 + 35.0
-    ladder = len(settings.ladder) * settings.rounds
-    rungs = sum(t.stage is Stage.LADDER for t in trials)
-    found = answer(trials)
-    if rungs:
-        left: float = ladder - rungs
+    each_s = median([t.seconds for t in _tried(trials)] or [settings.trial_s(Stage.BISECT)])
+    found, rungs = answer(trials), sum(t.stage is Stage.LADDER for t in trials)
+    if rungs or next_step(trials, settings) is None:
+        left = 0
     elif found.held_per_s and found.failed_per_s:
         ratio = found.failed_per_s / found.held_per_s
-        left = max(0.0, math.ceil(math.log2(math.log(ratio) / math.log1p(settings.width)))) + 1 + ladder
+        left = max(0, math.ceil(math.log2(math.log(ratio) / math.log1p(settings.width)))) + 1
     else:
-        left = max(0, 7 - len(trials)) + 1 + ladder
-    return each_s * min(left, settings.most_trials - len(trials))
+        left = max(0, 2 - len(_tried(trials))) + 1
+    left = min(left, settings.most_trials - len(trials))
+    rungs_left = 0 if next_step(trials, settings) is None else len(settings.ladder) * settings.rounds - rungs
+    ramp_s = 0.0 if trials else RAMP_S
+    rest_s = ramp_s + left * each_s + rungs_left * settings.trial_s(Stage.LADDER)
+    spent_s = sum(trial.seconds for trial in trials)
+    return rest_s if settings.most_s is None else min(rest_s, max(ramp_s + left * each_s, settings.most_s - spent_s))
 
 
 def spec_of(base: RunSpec, step: Step, settings: Settings) -> RunSpec:
     """The base run at another rate, with nothing killed: a fault has no sustainable rate."""
-    profile = (Segment(settings.duration_ms, step.rate_per_s, step.rate_per_s),)
-    return replace(base, tape=replace(base.tape, profile=profile))
+    if step.stage is Stage.RAMP:
+        rates = [step.rate_per_s * settings.ramp_factor**n for n in range(settings.ramp_steps)]
+        profile = tuple(Segment(settings.ramp_step_ms, rate, rate) for rate in rates)
+        patience_ms = settings.objective_p99_ms
+    else:
+        length_ms = settings.rung_ms if step.stage is Stage.LADDER else settings.duration_ms
+        rate = step.rate_per_s
+        profile = (Segment(settings.warm_up_ms, WARM_UP_FROM * rate, rate), Segment(length_ms, rate, rate))
+        patience_ms = settings.patience_ms
+    return replace(base, tape=replace(base.tape, profile=profile), patience_ms=patience_ms)
+
+
+def estimate_per_s(processed: Curve | None, given_up_s: float | None, settings: Settings) -> float | None:
+    """Of a ramp that was given up: what was done in the time during which the oldest event waited. Of one that came to
+    its end: its highest rate. None: the engine told no progress, or did nothing at all."""
+    if given_up_s is None:
+        return settings.start_per_s * settings.ramp_factor ** (settings.ramp_steps - 1)
+    if processed is None:
+        return None
+    span_s = settings.objective_p99_ms / 1000
+    done = np.diff(processed.spread(np.array([given_up_s - span_s, given_up_s])))[0]
+    return float(done) / span_s if done > 0 else None
 
 
 def search(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import plan
+from harness.engines import fake
 from harness.experiments.search import (
     QUICK,
     Answer,
@@ -18,19 +22,26 @@ from harness.experiments.search import (
     Step,
     Trial,
     answer,
+    estimate_per_s,
     judge_trial,
     next_step,
     remaining_s,
     search,
+    spec_of,
 )
 from harness.measurement import Latency, Measurement, Quantiles, Steady
-from harness.model import Certificate, Outcome
+from harness.model import Certificate, Outcome, Segment
+from harness.processed import Curve
 
 VALID = Certificate(True, (), 1, 1, 1, 1, {}, 100.0)
 
 
-def engine(limit_per_s: float, generator_per_s: float = float("inf")) -> Callable[[Step], Trial]:
+def engine(
+    limit_per_s: float, generator_per_s: float = float("inf"), estimate_error: float = 1.0
+) -> Callable[[Step], Trial]:
     def run_trial(step: Step) -> Trial:
+        if step.stage is Stage.RAMP:
+            return Trial(step.stage, limit_per_s * estimate_error, Held.ESTIMATE, "", "", seconds=100.0)
         held = Held.LIMITED if step.rate_per_s > generator_per_s else Held.YES
         if step.rate_per_s > limit_per_s:
             held = Held.NO
@@ -43,10 +54,10 @@ def found(limit, settings=QUICK, generator=float("inf")):
     return search([], settings, engine(limit, generator), lambda _: None)
 
 
-@given(st.floats(2_000, 3_000_000))
-def test_the_interval_holds_the_limit_and_is_narrow(limit):
+@given(st.floats(2_000, 3_000_000), st.floats(0.1, 10))
+def test_the_interval_holds_the_limit_and_is_narrow(limit, error):
     settings = replace(QUICK, most_trials=100)
-    trials = found(limit, settings)
+    trials = search([], settings, engine(limit, estimate_error=error), lambda _: None)
     interval = answer(trials)
 
     assert interval.held_per_s is not None
@@ -56,13 +67,25 @@ def test_the_interval_holds_the_limit_and_is_narrow(limit):
     assert interval.outcome is Outcome.PASS
 
 
-@given(st.floats(15_000, 300_000))
-def test_a_quick_search_keeps_within_its_trials(limit):
-    trials = found(limit)
+@given(st.floats(1_000, 1_000_000), st.floats(0.88, 1.13))
+def test_a_near_estimate_leaves_three_trials_and_the_ladder(limit, error):
+    trials = search([], QUICK, engine(limit, estimate_error=error), lambda _: None)
 
-    assert len(trials) <= QUICK.most_trials
-    assert any(t.stage is Stage.CONFIRM for t in trials)
-    assert {round(t.rate_per_s / answer(trials).held_per_s, 1) for t in trials if t.stage is Stage.LADDER} >= {0.1, 0.5}
+    assert [t.stage for t in trials][:4] == [Stage.RAMP, Stage.BISECT, Stage.BISECT, Stage.CONFIRM]
+    assert [round(t.rate_per_s / answer(trials).held_per_s, 1) for t in trials[4:]] == list(QUICK.ladder)
+
+
+def test_no_rung_is_begun_that_would_end_after_the_time():
+    slow = replace(QUICK, most_s=100.0 + 3 * 60.0 + 110.0)
+    trials = search([], slow, engine(50_000, estimate_error=0.95), lambda _: None)
+
+    assert sum(t.stage is Stage.LADDER for t in trials) == 1
+
+
+def test_the_ladder_and_the_ramp_decide_nothing():
+    trials = [Trial(Stage.RAMP, 1.0, Held.ESTIMATE, "", ""), Trial(Stage.LADDER, 5.0, Held.NO, "", "")]
+
+    assert answer(trials) == Answer(None, None, limited=False)
 
 
 def test_the_ladder_has_its_rungs_as_often_as_rounds():
@@ -75,7 +98,7 @@ def test_the_ladder_has_its_rungs_as_often_as_rounds():
 
 
 def test_a_generator_that_is_the_limit_gives_at_least():
-    trials = found(10_000_000, generator=100_000)
+    trials = search([], QUICK, engine(10_000_000, 100_000, estimate_error=0.012), lambda _: None)
     interval = answer(trials)
 
     assert interval.failed_per_s is None
@@ -86,7 +109,11 @@ def test_a_generator_that_is_the_limit_gives_at_least():
 
 
 def test_nothing_holds():
-    interval = answer(found(1))
+    def run_trial(step: Step) -> Trial:
+        held = Held.ESTIMATE if step.stage is Stage.RAMP else Held.NO
+        return Trial(step.stage, 1000.0 if step.stage is Stage.RAMP else step.rate_per_s, held, "", "")
+
+    interval = answer(search([], QUICK, run_trial, lambda _: None))
 
     assert interval == Answer(None, interval.failed_per_s, limited=False)
     assert interval.outcome is Outcome.UNKNOWN
@@ -121,6 +148,7 @@ def test_the_rest_is_foretold():
 
     assert remaining_s([], QUICK) > 0
     assert remaining_s(trials, QUICK) == 0
+    assert remaining_s(trials[:3], QUICK) > remaining_s(trials[:5], QUICK) > 0
     assert next_step(trials, QUICK) is None
 
 
@@ -153,6 +181,8 @@ def measured(steady=True, p99=100.0):
         (Outcome.FAIL, VALID, measured(), Held.NO),
         (Outcome.UNKNOWN, VALID, measured(), Held.NO),
         (Outcome.PASS, replace(VALID, valid=False, reasons=("slow",)), None, Held.LIMITED),
+        (Outcome.FAIL, replace(VALID, valid=False, lag_ms={"p99.9": 500.0}), None, Held.LIMITED),
+        (Outcome.FAIL, replace(VALID, valid=False, lag_ms={"p99.9": 5.0}), None, Held.NO),
         (Outcome.PASS, VALID, measured(steady=False), Held.NO),
         (Outcome.PASS, VALID, measured(p99=10_001), Held.NO),
         (Outcome.PASS, VALID, measured(p99=None), Held.NO),
@@ -161,3 +191,27 @@ def measured(steady=True, p99=100.0):
 )
 def test_a_rate_holds_only_with_everything_in_order(outcome, certificate, measurement, held):
     assert judge_trial(outcome, certificate, measurement, 10_000)[0] is held
+
+
+def test_a_ramp_climbs_geometrically_and_is_given_up_sooner():
+    base = plan.resolve("test", {"engine": "fake"}, {}, lambda _: fake.MANIFEST)[0]
+    ramp = spec_of(base, Step(Stage.RAMP, 20_000), QUICK)
+    trial = spec_of(base, Step(Stage.BISECT, 60_000), QUICK)
+
+    rates = [segment.start_per_s for segment in ramp.tape.profile]
+    assert rates[0] == 20_000
+    assert all(later == pytest.approx(1.25 * earlier) for earlier, later in pairwise(rates))
+    assert ramp.patience_ms == 10_000
+    assert (trial.patience_ms, trial.tape.profile) == (
+        20_000,
+        (Segment(25_000, 6_000, 60_000), Segment(95_000, 60_000, 60_000)),
+    )
+
+
+def test_the_estimate_is_what_was_done_while_it_was_behind():
+    at_s = np.arange(0.0, 61.0)
+    processed = Curve(at_s, np.where(at_s < 40, 20_000 * at_s, 800_000 + 50_000 * (at_s - 40)), np.ones(61))
+
+    assert estimate_per_s(processed, 60.0, QUICK) == pytest.approx(50_000)
+    assert estimate_per_s(processed, None, QUICK) == 20_000 * 1.25**17
+    assert estimate_per_s(None, 60.0, QUICK) is None
