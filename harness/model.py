@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # An event's id is 48 bits: 12 of the server that sends it, 36 of its index in that server's tape. The last server
 # number is kept for the harness' own marks (the opening and the closing events of a run), and the one after the
@@ -126,18 +126,35 @@ class TapeSpec:
 
 
 @dataclass(frozen=True)
+class When:
+    """The moment for which a fault waits. `relative`: counted from when it began to wait, not from the start."""
+
+    kind: str = "now"  # "now" | "point" | "batch" | "offset" | "time"
+    point: str = ""  # "c1" | "c2" | "c3" | "c4"
+    batch: int = 0  # at least so many; of a point: the first batch from this one on that has something to write
+    share: float = 0.0  # of all planned records
+    seconds: float = 0.0  # since the epoch of the run
+    relative: bool = False
+
+
+@dataclass(frozen=True)
 class FaultSpec:
-    """One fault as the user wrote it: `kill@c3:batch=3`, `kill@offset=50%`, `kill@batch=7`, `none`."""
+    """One fault as the user wrote it, such as `kill@c3:batch=3`, or a plan of several, such as `kill@t>=5s; ...`."""
 
     text: str
-    action: str = "none"  # "none" | "kill"
-    point: str = ""  # "" | "c1" | "c2" | "c3" | "c4"
-    batch: int | None = None
-    offset_share: float | None = None
+    action: str = "none"  # "none", the name of a fault, or of a combinator, which has steps
+    when: When = When()
+    options: Mapping[str, str] = field(default_factory=dict)
+    steps: tuple[FaultSpec, ...] = ()
 
     @property
     def planned(self) -> bool:
         return self.action != "none"
+
+    @property
+    def leaves(self) -> tuple[FaultSpec, ...]:
+        """The faults themselves, in the order in which they are written."""
+        return tuple(leaf for step in self.steps for leaf in step.leaves) if self.steps else (self,)
 
 
 @dataclass(frozen=True)
@@ -284,16 +301,19 @@ class Mark:
 
 @dataclass(frozen=True)
 class FaultReport:
-    """What became of the planned fault. `landed` without `proof` does not exist."""
+    """What became of one planned fault. `landed` without `proof` does not exist."""
 
     spec: FaultSpec
     landed: bool
     healed: bool
     proof: str
-    at_ms: int = 0
+    at_ms: int = 0  # when it was done
     batch: int | None = None
     replayed: bool | None = None  # None: not applicable at this point or for this engine
     reachable: bool = True  # False: the engine has no such point; prints n/a, never PASS
+    landed_ms: int = 0  # when its effect was seen
+    healed_ms: int = 0  # when it was undone, and seen to be
+    colour: str = "tab:red"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 from generators.disorder import LATE_PRESETS, PRESETS
 from generators.profiles import PROFILES
 from harness.explain import nearest, wrong
-from harness.faults import base as faults
+from harness.faults import registry as faults
 from harness.model import (
     Disorder,
     EngineManifest,

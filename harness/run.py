@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from generators.tape import Tape
+from harness.faults.moment import Moment
 from harness.judge import judge
 from harness.ledger import Cell
 from harness.model import (
@@ -41,6 +42,8 @@ EPOCH_LEAD_MS = 700
 # Without progress the only sign of the end is that nothing changes any more (design: max(30 s, 3 x longest silence)).
 STILL_S = 30.0
 SILENCE_FACTOR = 3.0
+# An engine that a fault has made stop is started again so often; one that still stops will not come back by itself.
+MOST_RESTARTS = 8
 
 
 class Screen(Protocol):
@@ -228,8 +231,9 @@ class _Run:
         try:
             yield
         finally:
-            self.world.fault.heal()
-            self._tell("fault", report=self.world.fault.report())
+            self.world.fault.heal(self._moment())
+            for report in self.world.fault.reports():
+                self._tell("fault", report=report)
 
     def _abandon(self) -> None:
         """The engine is gone for good: stop loading and keep what there is to judge."""
@@ -298,7 +302,9 @@ class _Run:
     def _finish_fault(self) -> None:
         """A fault that is in the middle of its work (killed, not yet seen back) may end it within the drain's time."""
         self._until(
-            self.world.fault.settled, self.manifest.drain_s, lambda: f"fault: {self.world.fault.report().proof}"
+            self.world.fault.settled,
+            self.manifest.drain_s,
+            lambda: "; ".join(f"{each.spec.text}: {each.proof}" for each in self.world.fault.reports()),
         )
 
     def _stuck(self, detail: str) -> EngineReport:
@@ -324,18 +330,41 @@ class _Run:
             )
 
     def _restarts(self) -> int:
-        return int(self.world.fault.report().landed)
+        return len(list(self.store.history("restart"))) + sum(
+            each.landed and each.spec.action == "kill" for each in self.world.fault.reports()
+        )
+
+    def _moment(self) -> Moment:
+        return Moment(
+            self.world.now_ms(),
+            self.epoch_ms,
+            self.world.engine,
+            self._progress(),
+            self.tape.total,
+            self.world.field,
+        )
 
     def _tick(self) -> None:
         """One beat: evidence, fault, life of the engine, screen, and a little time."""
         self._collect()
-        self.world.fault.poll(self.world.engine, self._progress(), self.tape.total)
+        self.world.fault.poll(self._moment())
         if not self.world.engine.alive() and not self.world.fault.busy():
-            code = self.world.engine.exit_code()
-            detail = f"the engine ended by itself with exit code {code} and nobody had killed it"
-            raise EngineGone(EngineReport("crashed", detail, self._restarts(), self.world.engine.tail(20)))
+            self._supervise()
         self.screen.update(self._facts())
         self.world.pause(TICK_S)
+
+    def _supervise(self) -> None:
+        """The engine ended by itself. While a fault is about it is started again, as whatever keeps services alive
+        would do: to stop loudly is an outage, and no wrong count. Without a fault it has crashed."""
+        engine, code = self.world.engine, self.world.engine.exit_code()
+        struck = any(each.at_ms for each in self.world.fault.reports())
+        times = len(list(self.store.history("restart")))
+        if not struck or not self.manifest.resumes or times >= MOST_RESTARTS:
+            after = f" for the {times + 1}th time" if times else " and nobody had killed it"
+            detail = f"the engine ended by itself with exit code {code}{after}"
+            raise EngineGone(EngineReport("crashed", detail, self._restarts(), engine.tail(20)))
+        self._tell("restart", exit_code=code, last_lines=engine.tail(5))
+        engine.restart()
 
     def _tick_for(self, seconds: float) -> None:
         end_ms = self.world.now_ms() + seconds * 1000
@@ -350,13 +379,13 @@ class _Run:
 
     def _facts(self) -> dict[str, str | float | int]:
         load, done = self.world.load_status(), self._done() if self.manifest.progress else -1
-        fault = self.world.fault.report() if self.spec.fault.planned else None
+        reports = self.world.fault.reports()
         return {
             "now_ms": self.world.now_ms(),
             "sent": load.sent,
             "planned": self.tape.total,
             "done": done,
-            "fault": "" if fault is None else f"{self.spec.fault.text}: {'landed' if fault.landed else 'waiting'}",
+            "fault": "; ".join(f"{r.spec.text}: {'landed' if r.landed else 'waiting'}" for r in reports),
         }
 
 

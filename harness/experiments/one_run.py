@@ -31,7 +31,7 @@ def refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> Non
     """What can be known before anything is started or written."""
     if spec.engine == fake.MANIFEST.id:
         fake.check_conf(spec.conf)
-    needs = registry.create(spec.fault, engine_manifest, engine_manifest.sink(spec.sink)).needs
+    needs = registry.create(spec, engine_manifest).needs
     if needs:
         raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. Choose another --fault, or none.")
     claim_external(spec)

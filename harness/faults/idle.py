@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from harness.engines.base import Engine
-from harness.model import FaultReport, FaultSpec, Progress
+from harness.faults.moment import Moment
+from harness.model import FaultReport, FaultSpec
 
 
 class Idle:
     """Says why nothing happened. Unreachable (n/a) when something was asked for."""
 
-    colour = "none"
-
     def __init__(self, spec: FaultSpec, missing: tuple[str, ...] = ()) -> None:
         self.needs = missing
         self._spec = spec
 
-    def poll(self, engine: Engine, progress: Progress | None, total: int) -> None:
+    def poll(self, now: Moment) -> None:
         pass
 
     def busy(self) -> bool:
@@ -24,9 +22,14 @@ class Idle:
     def settled(self) -> bool:
         return True
 
-    def heal(self) -> None:
+    def over(self) -> bool:
+        return True
+
+    def heal(self, now: Moment) -> None:
         pass
 
-    def report(self) -> FaultReport:
-        why = "n/a: " + "; ".join(self.needs) if self.needs else "no fault was asked for"
-        return FaultReport(self._spec, landed=False, healed=True, proof=why, reachable=not self.needs)
+    def reports(self) -> tuple[FaultReport, ...]:
+        if not self._spec.planned:
+            return ()
+        why = "n/a: " + "; ".join(self.needs)
+        return (FaultReport(self._spec, landed=False, healed=True, proof=why, reachable=False),)

@@ -1,16 +1,47 @@
-"""From a fault as it was written to one that can be done to this engine. Add one: a file, and its line here."""
+"""The catalogue of faults, and the way from a plan as it was written to one that can be done to a run.
+
+To add a fault: a class in its family's file, and its Kind in that file's KINDS.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from itertools import chain
 
-from harness.faults import process
-from harness.faults.base import Clock, Fault, wall_clock_ms
+from harness.faults import grammar, kill
+from harness.faults.base import Context, Fault, Kind
+from harness.faults.combine import First, Sequenced
 from harness.faults.idle import Idle
-from harness.model import EngineManifest, FaultSpec, SinkClaim
+from harness.faults.when import seconds
+from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim
 
-FAULTS: dict[str, Callable[[FaultSpec, EngineManifest, SinkClaim, Clock], Fault]] = {"kill": process.kill}
+FAULTS: dict[str, Kind] = {kind.name: kind for kind in chain(kill.KINDS)}
 
 
-def create(spec: FaultSpec, manifest: EngineManifest, claim: SinkClaim, now_ms: Clock = wall_clock_ms) -> Fault:
-    return FAULTS[spec.action](spec, manifest, claim, now_ms) if spec.planned else Idle(spec)
+def parse(text: str) -> FaultSpec:
+    return grammar.parse(text, FAULTS)
+
+
+def default_fault(claim: SinkClaim) -> FaultSpec:
+    """The kill that tells most about a sink: between its last write and the commit, if that can be aimed at."""
+    return parse("kill@c3:batch=3" if "c3" in claim.crash_points else "kill@offset=50%")
+
+
+def create(spec: RunSpec, manifest: EngineManifest) -> Fault:
+    return _create(spec.fault, Context(spec, manifest, manifest.sink(spec.sink)))
+
+
+def _create(fault: FaultSpec, context: Context) -> Fault:
+    if not fault.planned:
+        return Idle(fault)
+    if not fault.steps:
+        return FAULTS[fault.action].make(fault, context)
+    times = int(fault.options.get("times", 1))
+    steps = [_create(step, context) for _ in range(times) for step in fault.steps]
+    if fault.action == "any":
+        return First(steps)
+    if fault.action == "stagger":
+        longest_ms = seconds(fault.options["pause"], "stagger") * 1000
+        dice = random.Random(f"stagger {context.spec.tape.seed} {fault.text}")
+        return Sequenced(steps, [dice.uniform(0, longest_ms) for _ in steps])
+    return Sequenced(steps)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from harness.engines.base import Engine
 from harness.faults.base import Fault
+from harness.faults.moment import Field
 from harness.model import Certificate, LoadStatus, Mark
 from harness.observe import Row
 from harness.sampler import Sampled
@@ -19,6 +20,9 @@ class World(Protocol):
     def engine(self) -> Engine: ...
     @property
     def fault(self) -> Fault: ...
+    @property
+    def field(self) -> Field | None:
+        """What faults may harm; None where there are no services."""
 
     def now_ms(self) -> int: ...
     def pause(self, seconds: float) -> None: ...

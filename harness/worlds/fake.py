@@ -63,7 +63,8 @@ class FakeWorld:
             watermark_ms=spec.watermark_ms,
             misbehave=spec.conf.get("misbehave", ""),
         )
-        self.fault = registry.create(spec.fault, fake.MANIFEST, fake.MANIFEST.sink(spec.sink), self.now_ms)
+        self.fault = registry.create(spec, fake.MANIFEST)
+        self.field = None
 
     def now_ms(self) -> int:
         return self._clock.now_ms

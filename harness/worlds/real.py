@@ -17,6 +17,7 @@ from harness.accounting import Accounting
 from harness.engines.config import EngineConfig
 from harness.engines.process import ProcessEngine
 from harness.faults import registry
+from harness.faults.moment import Field
 from harness.load import Load, send_marks
 from harness.model import (
     Certificate,
@@ -54,13 +55,20 @@ class RealWorld:
         self._engine: ProcessEngine | None = None
         self._observer: RedisObserver | None = None
         self._accounting: Accounting | None = None
-        self.fault = registry.create(spec.fault, manifest, manifest.sink(spec.sink), self.now_ms)
+        self.fault = registry.create(spec, manifest)
 
     @property
     def engine(self) -> ProcessEngine:
         if self._engine is None:
             raise HarnessError("The engine was asked for before the services were open.")
         return self._engine
+
+    @property
+    def field(self) -> Field | None:
+        """None before the services are open."""
+        if self._kafka is None or self._redis is None:
+            return None
+        return Field(self._embedded_kafka, self._embedded_redis, self._kafka, self._topic, self._redis)
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

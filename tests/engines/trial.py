@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import random
+import time
 import uuid
 from collections import Counter
 from pathlib import Path
 
 from confluent_kafka import Producer
 
-from harness import jvm
+from harness import jvm, plan
 from harness.engines.config import EngineConfig
 from harness.engines.manifest import load
 from harness.engines.process import ProcessEngine
-from harness.faults.base import parse
-from harness.faults.registry import create
+from harness.faults import registry
+from harness.faults.moment import Moment
 from harness.model import BatchLog, FaultReport, KafkaAddress, RedisAddress
 from harness.services.redis import connect
 from harness.wait import wait_until
@@ -122,22 +123,27 @@ class Trial:
 
     def suffer(self, engine: ProcessEngine, sink: str, text: str, total: int = 0) -> FaultReport:
         """Send events by and by until the fault landed and the engine went on."""
-        fault = create(parse(text), engine.manifest, engine.manifest.sink(sink))
+        spec, _ = plan.resolve("trial", {"fault": text, "sink": sink}, {}, lambda _: engine.manifest)
+        fault = registry.create(spec, engine.manifest)
+
+        def moment() -> Moment:
+            return Moment(time.time_ns() // 1_000_000, 1, engine, engine.progress(), total)
 
         def over() -> bool:
             self.send(50)
             engine.collect()
-            fault.poll(engine, engine.progress(), total)
-            return bool(fault.report().at_ms) and fault.settled()
+            fault.poll(moment())
+            return fault.over()
 
         def state() -> str:
-            return f"{fault.report()} {engine.progress()} {engine.tail(5)}"
+            return f"{fault.reports()} {engine.progress()} {engine.tail(5)}"
 
         try:
             wait_until(over, deadline_s=DEADLINE_S, what=f"{text} to be over", state=state)
         finally:
-            fault.heal()
-        return fault.report()
+            fault.heal(moment())
+        (report,) = fault.reports()
+        return report
 
 
 def _is_dropped(log: BatchLog | None, partition: int, offset: int, cell: Cell) -> bool:

@@ -10,10 +10,10 @@ import numpy as np
 from harness import lateness
 from harness.checks.case import Case, Named, Observed, Stray
 from harness.ledger import Cell, Expectation, Ledger
-from harness.model import Batch, BatchLog, EngineReport, FaultReport, FaultSpec, Outcome, RunSpec
+from harness.model import Batch, BatchLog, EngineReport, FaultReport, FaultSpec, Outcome, RunSpec, When
 from tests.quick.cases import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events
 
-KILL = FaultSpec("kill@c3:batch=3", "kill", point="c3", batch=3)
+KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
 LANDED = FaultReport(KILL, True, True, "seen", batch=3, replayed=True)
 HONEST = case()
 FIRST, LAST = min(HONEST.log_ledger), max(HONEST.log_ledger)

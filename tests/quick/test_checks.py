@@ -14,10 +14,10 @@ from harness import checks
 from harness.checks.case import Named, Observed, Stray
 from harness.judge import conclude
 from harness.ledger import Cell, Expectation, Ledger
-from harness.model import Batch, BatchLog, CheckResult, EngineReport, FaultReport, FaultSpec, Outcome
+from harness.model import Batch, BatchLog, CheckResult, EngineReport, FaultReport, FaultSpec, Outcome, When
 from tests.quick.cases import EPOCH_MS, SPEC, WINDOW_MS, case, events
 
-KILL = FaultSpec("kill@c3:batch=3", "kill", point="c3", batch=3)
+KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
 HONEST = case()
 
 

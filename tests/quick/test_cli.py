@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from harness import cli, environment
 from harness.experiments import one_run
-from harness.model import Exit, UsageError
+from harness.model import SCHEMA_VERSION, Exit, UsageError
 from harness.store import Store
 from reports import load, screen
 
@@ -120,7 +120,7 @@ def test_a_run_that_still_goes_on_is_not_judged(call, tmp_path):
 def test_a_schema_from_the_future_is_refused_by_name(call, tmp_path):
     call("run", *FAST)
     owner = only_run(tmp_path) / "owner.json"
-    owner.write_text(owner.read_text().replace('"schema": 1', '"schema": 99'))
+    owner.write_text(owner.read_text().replace(f'"schema": {SCHEMA_VERSION}', '"schema": 99'))
 
     with pytest.raises(UsageError, match="schema 99"):
         call("recheck", only_run(tmp_path))

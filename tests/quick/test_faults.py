@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from harness.engines.base import Reached
-from harness.faults.base import default_fault, parse
-from harness.faults.registry import create
-from harness.model import EngineManifest, FaultSpec, Progress, SinkClaim, UsageError
+from harness.faults import registry
+from harness.faults.base import Fault
+from harness.faults.moment import Moment
+from harness.faults.registry import default_fault, parse
+from harness.faults.strike import Strike, Struck
+from harness.model import EngineManifest, FaultReport, FaultSpec, Progress, SinkClaim, UsageError, When
 from harness.wait import wait_until
+from tests.quick.cases import SPEC
 
 POINTS = ("c1", "c2", "c3", "c4")
 CLAIM = SinkClaim("default", "drop", "exactly-once", crash_points=POINTS)
@@ -72,19 +76,36 @@ def progress(batch: int, done: int) -> Progress:
     return Progress(at_ms=batch, batch=batch, rows=1, offsets={0: done})
 
 
-def poll(fault, engine) -> None:
-    fault.poll(engine, engine.newest, TOTAL)
+def create(text: str, manifest: EngineManifest = MANIFEST, claim: SinkClaim = CLAIM) -> Fault:
+    spec = replace(SPEC, fault=parse(text), sink=claim.name)
+    return registry.create(spec, replace(manifest, sinks=(claim,)))
+
+
+def moment(engine: ScriptedEngine, now_ms: int = 1) -> Moment:
+    return Moment(now_ms, 0, engine, engine.newest, TOTAL)
+
+
+def poll(fault: Fault, engine: ScriptedEngine) -> None:
+    fault.poll(moment(engine))
+
+
+def report_of(fault: Fault) -> FaultReport:
+    (report,) = fault.reports()
+    return report
 
 
 @pytest.mark.parametrize(
     ("text", "spec"),
     [
         ("none", FaultSpec("none")),
-        ("kill@c3:batch=3", FaultSpec("kill@c3:batch=3", "kill", point="c3", batch=3)),
-        ("kill@c1", FaultSpec("kill@c1", "kill", point="c1", batch=0)),
-        ("kill@batch=7", FaultSpec("kill@batch=7", "kill", batch=7)),
-        ("kill@offset=50%", FaultSpec("kill@offset=50%", "kill", offset_share=0.5)),
-        (" kill@offset=0.5% ", FaultSpec("kill@offset=0.5%", "kill", offset_share=0.005)),
+        ("kill@c3:batch=3", FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))),
+        ("kill@c1", FaultSpec("kill@c1", "kill", When("point", "c1"))),
+        ("kill@batch=7", FaultSpec("kill@batch=7", "kill", When("batch", batch=7))),
+        ("kill@batch>=+7", FaultSpec("kill@batch>=+7", "kill", When("batch", batch=7, relative=True))),
+        ("kill@sink.c2", FaultSpec("kill@sink.c2", "kill", When("point", "c2"))),
+        ("kill@t>=1.5s", FaultSpec("kill@t>=1.5s", "kill", When("time", seconds=1.5))),
+        ("kill@offset=50%", FaultSpec("kill@offset=50%", "kill", When("offset", share=0.5))),
+        (" kill@offset=0.5% ", FaultSpec("kill@offset=0.5%", "kill", When("offset", share=0.005))),
     ],
 )
 def test_a_fault_reads_as_it_is_written(text, spec):
@@ -126,7 +147,7 @@ def test_the_default_is_the_kill_that_tells_most():
 
 @pytest.mark.parametrize("point", ["c1", "c2", "c3"])
 def test_a_kill_at_a_point_is_proved_by_the_replay_of_the_same_plan(point):
-    engine, fault = ScriptedEngine(), create(parse(f"kill@{point}:batch=3"), MANIFEST, CLAIM)
+    engine, fault = ScriptedEngine(), create(f"kill@{point}:batch=3")
     poll(fault, engine)
     assert fault.settled()
 
@@ -138,7 +159,7 @@ def test_a_kill_at_a_point_is_proved_by_the_replay_of_the_same_plan(point):
     engine.commits.add(4)
     poll(fault, engine)
 
-    report = fault.report()
+    report = report_of(fault)
     assert engine.story == [f"arm {point} 3", "kill", "disarm", "restart"]
     assert (report.landed, report.healed, report.replayed, report.batch) == (True, True, True, 4)
     assert "nothing is left" in report.proof
@@ -146,46 +167,46 @@ def test_a_kill_at_a_point_is_proved_by_the_replay_of_the_same_plan(point):
 
 
 def test_a_replay_with_another_plan_is_no_replay():
-    engine, fault = ScriptedEngine(), create(parse("kill@c3"), MANIFEST, CLAIM)
+    engine, fault = ScriptedEngine(), create("kill@c3")
     engine.plans[0], engine.at = b"plan", Reached("c3", 0, 1)
     poll(fault, engine)
     engine.plans[0] = b"another plan"
     engine.commits.add(0)
     poll(fault, engine)
 
-    assert fault.report().replayed is False
-    assert "NOT replayed" in fault.report().proof
+    assert report_of(fault).replayed is False
+    assert "NOT replayed" in report_of(fault).proof
 
 
 def test_a_batch_that_was_committed_when_it_died_is_no_kill_at_c3():
-    engine, fault = ScriptedEngine(), create(parse("kill@c3"), MANIFEST, CLAIM)
+    engine, fault = ScriptedEngine(), create("kill@c3")
     engine.plans[0], engine.at = b"plan", Reached("c3", 0, 1)
     engine.commits.add(0)
     poll(fault, engine)
 
-    assert not fault.report().landed
-    assert "batch 0 stood at c3, planned and committed" in fault.report().proof
+    assert not report_of(fault).landed
+    assert "batch 0 stood at c3, planned and committed" in report_of(fault).proof
 
 
 def test_a_point_that_never_came_did_not_land():
-    engine, fault = ScriptedEngine(), create(parse("kill@c3:batch=99"), MANIFEST, CLAIM)
+    engine, fault = ScriptedEngine(), create("kill@c3:batch=99")
     poll(fault, engine)
-    fault.heal()
+    fault.heal(moment(engine))
 
-    report = fault.report()
+    report = report_of(fault)
     assert (report.landed, report.healed, report.reachable) == (False, True, True)
     assert "did not land: c3:batch=99 never came" in report.proof
     assert engine.story[-1] == "disarm"
 
 
 def test_an_engine_that_does_not_come_back_is_not_healed():
-    engine, fault = ScriptedEngine(), create(parse("kill@c3"), MANIFEST, CLAIM)
+    engine, fault = ScriptedEngine(), create("kill@c3")
     engine.plans[0], engine.at = b"plan", Reached("c3", 0, 1)
     poll(fault, engine)
-    fault.heal()
+    fault.heal(moment(engine))
 
-    assert fault.report().landed
-    assert not fault.report().healed
+    assert report_of(fault).landed
+    assert not report_of(fault).healed
     assert not fault.settled()
 
 
@@ -206,7 +227,7 @@ def hunted(engine, fault) -> None:
 
 
 def test_between_batches_is_proved_by_the_next_plan():
-    engine, fault = ScriptedEngine(), create(parse("kill@c4:batch=2"), MANIFEST, CLAIM)
+    engine, fault = ScriptedEngine(), create("kill@c4:batch=2")
     engine.plans[2], engine.at = b"plan", Reached("c4", 2, 1)
     poll(fault, engine)
     engine.commits.add(2)
@@ -217,22 +238,22 @@ def test_between_batches_is_proved_by_the_next_plan():
     engine.plans[3] = b"next"
     poll(fault, engine)
 
-    report = fault.report()
+    report = report_of(fault)
     assert engine.story == ["arm c4 2", "freeze", "kill", "disarm", "restart"]
     assert (report.landed, report.healed, report.replayed, report.batch) == (True, True, False, 2)
 
 
 def test_between_batches_lets_go_when_the_next_plan_was_quicker():
-    engine, fault = ScriptedEngine(), create(parse("kill@c4:batch=2"), MANIFEST, CLAIM)
+    engine, fault = ScriptedEngine(), create("kill@c4:batch=2")
     engine.plans, engine.commits = {2: b"plan", 3: b"next"}, {2}
     engine.at = Reached("c4", 2, 1)
     poll(fault, engine)
     wait_until(lambda: "thaw" in engine.story, deadline_s=10, what="the thaw", every_s=0.005)
     assert "kill" not in engine.story
-    fault.heal()
+    fault.heal(moment(engine))
 
-    assert not fault.report().landed
-    assert "missed 1 times" in fault.report().proof
+    assert not report_of(fault).landed
+    assert "missed 1 times" in report_of(fault).proof
 
 
 def test_a_next_plan_that_slipped_through_is_not_hidden():
@@ -241,12 +262,12 @@ def test_a_next_plan_that_slipped_through_is_not_hidden():
             self.plans[3] = b"written while it was being killed"
             return super().kill()
 
-    engine, fault = Slippery(), create(parse("kill@c4:batch=2"), MANIFEST, CLAIM)
+    engine, fault = Slippery(), create("kill@c4:batch=2")
     engine.plans, engine.commits, engine.at = {2: b"plan"}, {2}, Reached("c4", 2, 1)
     hunted(engine, fault)
 
-    assert not fault.report().landed
-    assert "batch 3 planned already" in fault.report().proof
+    assert not report_of(fault).landed
+    assert "batch 3 planned already" in report_of(fault).proof
 
 
 def test_an_error_in_the_hunt_reaches_the_run():
@@ -254,7 +275,7 @@ def test_an_error_in_the_hunt_reaches_the_run():
         def freeze(self) -> None:
             raise RuntimeError("no signal today")
 
-    engine, fault = Broken(), create(parse("kill@c4"), MANIFEST, CLAIM)
+    engine, fault = Broken(), create("kill@c4")
     engine.plans, engine.commits, engine.at = {0: b"plan"}, {0}, Reached("c4", 0, 1)
 
     with pytest.raises(RuntimeError, match="no signal today"):
@@ -269,7 +290,7 @@ def test_an_error_in_the_hunt_reaches_the_run():
     ],
 )
 def test_a_kill_by_progress_strikes_at_its_time_and_sees_it_go_on(text, before, now):
-    engine, fault = ScriptedEngine(newest=before), create(parse(text), MANIFEST, CLAIM)
+    engine, fault = ScriptedEngine(newest=before), create(text)
     poll(fault, engine)
     assert engine.story == []
 
@@ -282,17 +303,17 @@ def test_a_kill_by_progress_strikes_at_its_time_and_sees_it_go_on(text, before, 
     engine.newest = progress(4, 1000)
     poll(fault, engine)
 
-    report = fault.report()
+    report = report_of(fault)
     assert (report.landed, report.healed, report.replayed, report.batch) == (True, True, None, 3)
 
 
 def test_an_engine_that_drained_before_is_not_killed():
-    engine, fault = ScriptedEngine(newest=progress(1, TOTAL)), create(parse("kill@offset=50%"), MANIFEST, CLAIM)
+    engine, fault = ScriptedEngine(newest=progress(1, TOTAL)), create("kill@offset=50%")
     poll(fault, engine)
 
     assert engine.story == []
-    assert not fault.report().landed
-    assert "all had been done already" in fault.report().proof
+    assert not report_of(fault).landed
+    assert "all had been done already" in report_of(fault).proof
 
 
 @pytest.mark.parametrize(
@@ -309,20 +330,183 @@ def test_an_engine_that_drained_before_is_not_killed():
     ],
 )
 def test_what_an_engine_cannot_suffer_is_not_applicable(manifest, claim, text, why):
-    engine, fault = ScriptedEngine(), create(parse(text), manifest, claim)
+    engine, fault = ScriptedEngine(), create(text, manifest, claim)
     poll(fault, engine)
 
     assert engine.story == []
-    assert not fault.report().reachable
-    assert not fault.report().landed
-    assert why in fault.report().proof
+    assert not report_of(fault).reachable
+    assert not report_of(fault).landed
+    assert why in report_of(fault).proof
 
 
 def test_no_fault_is_no_fault():
-    fault = create(parse("none"), MANIFEST, CLAIM)
-    fault.heal()
+    fault = create("none")
+    fault.heal(moment(ScriptedEngine()))
 
     assert fault.settled()
+    assert fault.over()
     assert not fault.busy()
-    assert not fault.report().landed
-    assert fault.report().reachable
+    assert fault.reports() == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("kill@now; kil@now", "nearest: 'kill'"),
+        ("repeat(kill@now)", "begins with how often"),
+        ("repeat(3)", "has no steps"),
+        ("any(kill@now", "not closed"),
+        ("kill@now)", "never opened"),
+        ("kill(for=3s)@now", "no option of kill"),
+        ("stagger(soon; kill@now)", "not a time"),
+        ("anny(kill@now)", "nearest: 'any'"),
+    ],
+)
+def test_a_plan_that_is_not_understood_is_named(text, named):
+    with pytest.raises(UsageError) as wrong:
+        parse(text)
+
+    assert named in str(wrong.value)
+
+
+def kills(engine: ScriptedEngine) -> int:
+    return engine.story.count("kill")
+
+
+def test_steps_wait_one_after_the_other_and_relative_moments_count_from_there():
+    engine, fault = ScriptedEngine(newest=progress(3, 100)), create("kill@batch>=3; kill@batch>=+2")
+    poll(fault, engine)
+    assert kills(engine) == 1
+
+    engine.newest = progress(5, 200)  # the first goes on; only now the second begins to wait
+    poll(fault, engine)
+    assert kills(engine) == 1
+    engine.newest = progress(6, 300)
+    poll(fault, engine)
+    assert kills(engine) == 1
+    engine.newest = progress(7, 400)
+    poll(fault, engine)
+    assert kills(engine) == 2
+    assert not fault.over()
+    engine.newest = progress(8, 500)
+    poll(fault, engine)
+
+    assert fault.over()
+    assert [report.landed for report in fault.reports()] == [True, True]
+
+
+def test_repeat_strikes_so_often():
+    engine, fault = ScriptedEngine(), create("repeat(3; kill@now)")
+    for done in range(1, 10):
+        engine.newest = progress(done, done)
+        poll(fault, engine)
+
+    assert kills(engine) == 3
+    assert len(fault.reports()) == 3
+
+
+def test_of_any_only_the_first_to_come_strikes():
+    engine, fault = ScriptedEngine(newest=progress(2, 900)), create("any(kill@batch>=9; kill@offset>=50%)")
+    poll(fault, engine)
+    engine.newest = progress(9, 950)
+    poll(fault, engine)
+
+    assert kills(engine) == 1
+    assert fault.over()
+    assert [report.spec.text for report in fault.reports()] == ["kill@offset>=50%"]
+
+
+def test_a_stagger_pauses_by_the_seed():
+    fault, again = create("stagger(10s; kill@now; kill@now)"), create("stagger(10s; kill@now; kill@now)")
+    strikes = []
+    for each in (fault, again):
+        engine, at = ScriptedEngine(), []
+        for now_ms in range(0, 40_000, 50):
+            engine.newest = progress(now_ms, now_ms // 50)
+            before = kills(engine)
+            each.poll(moment(engine, now_ms))
+            at += [now_ms] * (kills(engine) - before)
+        strikes.append(at)
+
+    assert strikes[0] == strikes[1]
+    assert 0 < strikes[0][0] < strikes[0][1] < 20_100
+
+
+class Scripted(Strike):
+    """A strike whose effects the test turns on and off."""
+
+    hold_ms = 1000.0
+
+    def __init__(self) -> None:
+        self.story: list[str] = []
+        self.seen_landed = self.seen_healed = ""
+
+    def inject(self, now: Moment) -> str:
+        self.story.append("inject")
+        return "struck"
+
+    def landed(self, now: Moment) -> str:
+        return self.seen_landed
+
+    def heal(self, now: Moment) -> None:
+        self.story.append("heal")
+
+    def healed(self, now: Moment) -> str:
+        return self.seen_healed
+
+
+def on_course(when: When) -> tuple[ScriptedEngine, Scripted, Struck]:
+    strike = Scripted()
+    return ScriptedEngine(), strike, Struck(FaultSpec("scripted", "scripted", when), strike)
+
+
+def test_a_strike_lands_holds_and_heals():
+    engine, strike, fault = on_course(When("time", seconds=5))
+    course = []
+    for now_ms in range(1000, 9000, 100):
+        strike.seen_landed = "seen" if now_ms >= 6500 else ""
+        strike.seen_healed = "gone" if now_ms >= 8000 else ""
+        fault.poll(Moment(now_ms, 1000, engine, None, TOTAL))
+        course.append((now_ms, fault.settled(), tuple(strike.story)))
+
+    report = report_of(fault)
+    assert (report.at_ms, report.landed_ms, report.healed_ms) == (6000, 6500, 8000)
+    assert (report.landed, report.healed, fault.over()) == (True, True, True)
+    assert report.proof == "struck; seen; gone"
+    assert (7400, False, ("inject",)) in course
+    assert (7500, False, ("inject", "heal")) in course
+
+
+def test_a_strike_without_effect_has_not_landed_and_is_undone():
+    engine, strike, fault = on_course(When())
+    strike.seen_healed = "gone"
+    for now_ms in range(0, 30_000, 100):
+        fault.poll(Moment(now_ms, 1, engine, None, TOTAL))
+
+    assert not report_of(fault).landed
+    assert "did not land" in report_of(fault).proof
+    assert strike.story == ["inject", "heal"]
+
+
+def test_a_strike_in_its_middle_is_undone_at_the_end_of_a_run():
+    engine, strike, fault = on_course(When())
+    strike.seen_landed = "seen"
+    fault.poll(Moment(5, 1, engine, None, TOTAL))
+    fault.heal(Moment(10, 1, engine, None, TOTAL))
+
+    assert strike.story == ["inject", "heal"]
+    assert not report_of(fault).healed
+
+
+def test_a_strike_at_a_point_holds_the_job_there_until_it_has_landed():
+    engine, strike, fault = on_course(When("point", "c2", 4))
+    fault.poll(Moment(0, 1, engine, None, TOTAL))
+    assert engine.story == ["arm c2 4"]
+    engine.at = Reached("c2", 5, 1)
+    fault.poll(Moment(1, 1, engine, None, TOTAL))
+    assert engine.story == ["arm c2 4"]
+    strike.seen_landed = "seen"
+    fault.poll(Moment(2, 1, engine, None, TOTAL))
+
+    assert engine.story == ["arm c2 4", "disarm"]
+    assert report_of(fault).batch == 5

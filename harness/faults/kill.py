@@ -14,37 +14,29 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from enum import Enum
 
 from harness.engines.base import Engine
-from harness.faults.base import Clock, Fault
+from harness.faults.base import Context, Fault, Kind
 from harness.faults.idle import Idle
-from harness.model import EngineManifest, FaultReport, FaultSpec, Progress, SinkClaim
+from harness.faults.moment import Moment, done
+from harness.faults.strike import missing_for
+from harness.faults.when import Waiting, words
+from harness.model import FaultReport, FaultSpec
 
 HUNT_EVERY_S = 0.001
 
 
-def kill(spec: FaultSpec, manifest: EngineManifest, claim: SinkClaim, now_ms: Clock) -> Fault:
+def kill(spec: FaultSpec, context: Context) -> Fault:
     """The member of the family that fits, or the reasons why none does."""
-    missing = _missing(spec, manifest, claim)
+    missing = missing_for(spec, context)
+    if not context.manifest.resumes:
+        missing = (f"{context.manifest.id} does not resume after a kill, by its own manifest", *missing)
     if missing:
         return Idle(spec, missing)
-    if spec.point == "c4":
-        return KillBetweenBatches(spec, now_ms)
-    return KillAtPoint(spec, now_ms) if spec.point else KillAtProgress(spec, now_ms)
-
-
-def _missing(spec: FaultSpec, manifest: EngineManifest, claim: SinkClaim) -> tuple[str, ...]:
-    missing = []
-    if not manifest.resumes:
-        missing.append(f"{manifest.id} does not resume after a kill, by its own manifest")
-    if spec.point and spec.point not in claim.crash_points:
-        points = ", ".join(claim.crash_points) or "none"
-        missing.append(f"sink {claim.name} of {manifest.id} has no crash point {spec.point} (it has: {points})")
-    if not spec.point and not manifest.progress:
-        missing.append(f"{manifest.id} writes no progress, so nobody knows when it is at {spec.text.partition('@')[2]}")
-    return tuple(missing)
+    if spec.when.point == "c4":
+        return KillBetweenBatches(spec)
+    return KillAtPoint(spec) if spec.when.point else KillAtProgress(spec)
 
 
 class Phase(Enum):
@@ -55,39 +47,30 @@ class Phase(Enum):
     OVER = "over"
 
 
-@dataclass(frozen=True)
-class Moment:
-    """What one look at the run shows."""
-
-    engine: Engine
-    progress: Progress | None
-    total: int
-
-
 class _Kill:
     """What all kills share: waiting, down, back, over. The kinds say when, and what proves it."""
 
     colour = "tab:red"
     needs: tuple[str, ...] = ()
 
-    def __init__(self, spec: FaultSpec, now_ms: Clock) -> None:
-        self._spec, self._now_ms = spec, now_ms
-        self._engine: Engine | None = None
+    def __init__(self, spec: FaultSpec) -> None:
+        self._spec = spec
+        self._now_ms = 0  # of the last look: a kill may come from a thread
         self._phase = Phase.WAITING
         self._landed = False
         self._healed = False
         self._replayed: bool | None = None
         self._proof: list[str] = []
-        self._at_ms = 0
+        self._at_ms = self._landed_ms = self._healed_ms = 0
         self._batch: int | None = None
 
-    def poll(self, engine: Engine, progress: Progress | None, total: int) -> None:
-        self._engine = engine
-        now = Moment(engine, progress, total)
+    def poll(self, now: Moment) -> None:
+        self._now_ms = now.now_ms
         if self._phase is Phase.WAITING:
             self._wait(now)
         if self._phase is Phase.DOWN:
-            self._bring_back(engine)
+            self._landed_ms = now.now_ms
+            self._bring_back(now.engine)
         elif self._phase is Phase.BACK:
             self._watch(now)
 
@@ -97,17 +80,30 @@ class _Kill:
     def settled(self) -> bool:
         return self._phase in (Phase.WAITING, Phase.OVER)
 
-    def heal(self) -> None:
-        if self._engine is None:
-            return
-        self._engine.disarm()
-        if self._phase is Phase.DOWN:
-            self._bring_back(self._engine)
+    def over(self) -> bool:
+        return self._phase is Phase.OVER
 
-    def report(self) -> FaultReport:
+    def heal(self, now: Moment) -> None:
+        if self._phase is not Phase.OVER:
+            now.engine.disarm()
+        if self._phase is Phase.DOWN:
+            self._bring_back(now.engine)
+
+    def reports(self) -> tuple[FaultReport, ...]:
         proof = "; ".join(self._proof) or f"did not land: {self._why_not()}"
-        healed = self._healed or not self._at_ms
-        return FaultReport(self._spec, self._landed, healed, proof, self._at_ms, self._batch, self._replayed)
+        return (
+            FaultReport(
+                self._spec,
+                landed=self._landed,
+                healed=self._healed or not self._at_ms,
+                proof=proof,
+                at_ms=self._at_ms,
+                batch=self._batch,
+                replayed=self._replayed,
+                landed_ms=self._landed_ms if self._landed else 0,
+                healed_ms=self._healed_ms,
+            ),
+        )
 
     def _wait(self, now: Moment) -> None:
         raise NotImplementedError
@@ -119,12 +115,12 @@ class _Kill:
         raise NotImplementedError
 
     def _why_not(self) -> str:
-        return f"{self._spec.text.partition('@')[2]} never came"
+        return f"{words(self._spec.when)} never came"
 
     def _kill(self, engine: Engine) -> None:
         """From here on the engine's end is ours; a thread may be the one that does it."""
         self._phase = Phase.KILLING
-        self._at_ms = self._now_ms()
+        self._at_ms = self._now_ms
         self._proof.append(engine.kill())
         self._phase = Phase.DOWN
 
@@ -134,7 +130,7 @@ class _Kill:
         self._phase = Phase.BACK
 
     def _over(self) -> None:
-        self._healed = True
+        self._healed, self._healed_ms = True, self._now_ms
         self._phase = Phase.OVER
 
 
@@ -146,7 +142,7 @@ class KillAtPoint(_Kill):
 
     def _wait(self, now: Moment) -> None:
         if not self._armed:
-            now.engine.arm(self._spec.point, self._spec.batch or 0)
+            now.engine.arm(self._spec.when.point, self._spec.when.batch)
             self._armed = True
         if reached := now.engine.reached():
             self._batch = reached.batch
@@ -159,7 +155,7 @@ class KillAtPoint(_Kill):
         self._landed = not committed
         state = "committed" if committed else "not committed"
         plan = "planned" if self._plan is not None else "planned as far as the engine says"
-        self._proof.append(f"batch {self._batch} stood at {self._spec.point}, {plan} and {state}, when it died")
+        self._proof.append(f"batch {self._batch} stood at {self._spec.when.point}, {plan} and {state}, when it died")
         self._restart(engine)
 
     def _watch(self, now: Moment) -> None:
@@ -178,28 +174,28 @@ class KillAtPoint(_Kill):
 class KillBetweenBatches(_Kill):
     """c4: committed, and the next batch not planned. A thread of its own hunts for that moment."""
 
-    def __init__(self, spec: FaultSpec, now_ms: Clock) -> None:
-        super().__init__(spec, now_ms)
+    def __init__(self, spec: FaultSpec) -> None:
+        super().__init__(spec)
         self._hunter: threading.Thread | None = None
         self._called_off = False
         self._missed = 0
         self._error: Exception | None = None
         self._plan: bytes | None = None
 
-    def poll(self, engine: Engine, progress: Progress | None, total: int) -> None:
+    def poll(self, now: Moment) -> None:
         if self._error:
             raise self._error
-        super().poll(engine, progress, total)
+        super().poll(now)
 
-    def heal(self) -> None:
+    def heal(self, now: Moment) -> None:
         self._called_off = True
         if self._hunter:
             self._hunter.join()
-        super().heal()
+        super().heal(now)
 
     def _wait(self, now: Moment) -> None:
         if self._hunter is None:
-            now.engine.arm(self._spec.point, self._spec.batch or 0)
+            now.engine.arm(self._spec.when.point, self._spec.when.batch)
             self._hunter = threading.Thread(target=self._hunt, args=(now.engine,), name="fault-c4", daemon=True)
             self._hunter.start()
 
@@ -250,46 +246,52 @@ class KillBetweenBatches(_Kill):
 
 
 class KillAtProgress(_Kill):
-    """For every engine that tells its progress: at a batch, or at a share of all events."""
+    """For every engine: at a batch, a share of all events, or a time."""
 
-    def __init__(self, spec: FaultSpec, now_ms: Clock) -> None:
-        super().__init__(spec, now_ms)
+    def __init__(self, spec: FaultSpec) -> None:
+        super().__init__(spec)
+        self._waiting = Waiting(spec.when)
         self._done_before = 0
         self._drained = False
 
     def _wait(self, now: Moment) -> None:
-        if now.progress is None or not self._is_time(now.progress, now.total):
+        if not self._waiting.is_over(now):
             return
-        self._done_before = _done(now.progress)
+        self._done_before = done(now)
         self._drained = self._done_before >= now.total
         if not self._drained and now.engine.alive():
             self._kill(now.engine)
 
-    def _is_time(self, progress: Progress, total: int) -> bool:
-        if self._spec.batch is not None:
-            return progress.batch >= self._spec.batch
-        return _done(progress) >= (self._spec.offset_share or 0.0) * total
-
     def _bring_back(self, engine: Engine) -> None:
         newest = engine.progress()  # it may have done more between our look and its end
         if newest is not None:
-            self._done_before, self._batch = _done(newest), newest.batch
+            self._done_before, self._batch = sum(newest.offsets.values()), newest.batch
         self._landed = True
         self._proof.append(f"it had told of {self._done_before:,} records done when it died")
         self._restart(engine)
 
     def _watch(self, now: Moment) -> None:
-        if now.progress is None or _done(now.progress) <= self._done_before:
-            return
-        self._proof.append(f"after the restart it went on to {_done(now.progress):,} records")
-        self._over()
+        if not now.engine.manifest.progress:
+            self._proof.append("it was started again; it tells no progress")
+            self._over()
+        elif done(now) > self._done_before:
+            self._proof.append(f"after the restart it went on to {done(now):,} records")
+            self._over()
 
     def _why_not(self) -> str:
         if self._drained:
-            return f"when {self._spec.text.partition('@')[2]} was seen, all had been done already"
+            return f"when {words(self._spec.when)} was seen, all had been done already"
         return super()._why_not()
 
 
-def _done(progress: Progress) -> int:
-    """Records below the offsets; topics of a run are fresh, so that offsets count from 0."""
-    return sum(progress.offsets.values())
+KINDS = (
+    Kind(
+        "kill",
+        "kill",
+        "SIGKILL to every process of the engine, then a restart; at a crash point of the sink or by progress",
+        "goes on where it was: c1 to c3 replay the batch, c4 replays nothing, no count changes",
+        kill,
+        needs="an engine that resumes; crash points in its sink for c1 to c4",
+        moments=("point", "batch", "offset", "time", "now"),
+    ),
+)

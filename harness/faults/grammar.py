@@ -1,0 +1,113 @@
+"""How faults are written: `kill@c3:batch=3`, `redis-pause(for=3s)@t>=10s`, `none`, and plans of several of them.
+
+    FAULT = NAME[(OPTION=VALUE, ...)]@WHEN        STEPS = FAULT; FAULT; ...
+    PLAN  = STEPS | any(STEPS) | repeat(N; STEPS) | flip-flop(N; STEPS) | stagger(TIME; STEPS)
+
+Combinators may hold each other. The names are those of the catalogue; see harness/faults/registry.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.explain import nearest
+from harness.faults import when as whens
+from harness.faults.base import Kind
+from harness.faults.when import NotUnderstoodError
+from harness.model import FaultSpec, UsageError, When
+
+EXAMPLES = "kill@c3:batch=3, kill@offset=50%, redis-pause(for=3s)@t>=10s, kill@batch>=3; kill@batch>=+2, none"
+NONE = FaultSpec("none")
+COUNTED = ("repeat", "flip-flop")
+COMBINATORS = ("any", *COUNTED, "stagger")
+
+
+def parse(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
+    """A fault, a plan, or `none`."""
+    written = text.strip()
+    if written == NONE.text:
+        return NONE
+    try:
+        return _plan(written, kinds)
+    except NotUnderstoodError as why:
+        raise UsageError(f"The fault {text!r} can't be understood: {why}. Faults read like {EXAMPLES}.") from None
+
+
+def _plan(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
+    parts = _split(text, ";")
+    if len(parts) > 1:
+        return FaultSpec(text, "sequence", steps=tuple(_plan(part, kinds) for part in parts))
+    name, bracket, rest = text.partition("(")
+    if name in COMBINATORS and bracket:
+        return _combined(text, name, _inside(rest), kinds)
+    return _fault(text, kinds)
+
+
+def _combined(text: str, name: str, inside: str, kinds: Mapping[str, Kind]) -> FaultSpec:
+    parts = _split(inside, ";")
+    options: dict[str, str] = {}
+    if name in COUNTED:
+        if not (parts[0].isdecimal() and int(parts[0])):
+            raise NotUnderstoodError(
+                f"{name} begins with how often, such as {name}(3; kill@batch>=+2), not {parts[0]!r}"
+            )
+        options["times"] = parts.pop(0)
+    elif name == "stagger":
+        whens.seconds(parts[0], "stagger")
+        options["pause"] = parts.pop(0)
+    if not parts:
+        raise NotUnderstoodError(f"{name} has no steps")
+    return FaultSpec(text, name, options=options, steps=tuple(_plan(part, kinds) for part in parts))
+
+
+def _fault(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
+    head, at, moment = text.partition("@")
+    name, bracket, rest = head.partition("(")
+    if name not in kinds:
+        names = (*kinds, *COMBINATORS, NONE.text)
+        raise NotUnderstoodError(f"{name!r} is no fault{nearest(name, names)}; `streamgauge chaos --list` shows all")
+    options = _options(name, _inside(rest), kinds[name]) if bracket else {}
+    if not at or not moment:
+        raise NotUnderstoodError(f"it does not say when: {head}@WHEN")
+    when = whens.parse(moment)
+    _check_moment(name, when, kinds[name])
+    return FaultSpec(text, name, when, options)
+
+
+def _check_moment(name: str, when: When, kind: Kind) -> None:
+    if when.kind not in kind.moments:
+        raise NotUnderstoodError(f"{name} can't wait for {whens.words(when)}; it waits for {', '.join(kind.moments)}")
+
+
+def _options(name: str, inside: str, kind: Kind) -> dict[str, str]:
+    options = {}
+    for part in _split(inside, ","):
+        key, equals, value = (word.strip() for word in part.partition("="))
+        if key not in kind.options or not equals or not value:
+            known = ", ".join(f"{key}={usual}" for key, usual in kind.options.items()) or "none"
+            raise NotUnderstoodError(f"{part!r} is no option of {name}, which has: {known}{nearest(key, kind.options)}")
+        options[key] = value
+    return options
+
+
+def _inside(rest: str) -> str:
+    """What stands before the bracket that closes at the very end."""
+    if not rest.endswith(")"):
+        raise NotUnderstoodError("a bracket is not closed, or something stands behind it")
+    return rest[:-1].strip()
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """At separators outside of all brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            raise NotUnderstoodError("a bracket is closed that was never opened")
+        if letter == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    if depth:
+        raise NotUnderstoodError("a bracket is not closed")
+    return [part.strip() for part in parts]

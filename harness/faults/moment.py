@@ -1,0 +1,40 @@
+"""What a fault gets to see and to touch, whenever it is polled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from redis import Redis
+
+from harness.engines.base import Engine
+from harness.model import KafkaAddress, Progress
+from harness.services.kafka import EmbeddedKafka
+from harness.services.redis import EmbeddedRedis
+
+
+@dataclass(frozen=True)
+class Field:
+    """The services of a run, for those who do them harm. What is not ours to harm is None."""
+
+    kafka: EmbeddedKafka | None
+    redis: EmbeddedRedis | None
+    kafka_address: KafkaAddress
+    topic: str
+    results: Redis  # the harness's own connection
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What one look at the run shows. `epoch_ms` is 0 before the load began."""
+
+    now_ms: int
+    epoch_ms: int
+    engine: Engine
+    progress: Progress | None
+    total: int  # planned records
+    field: Field | None = None  # None: a world without services
+
+
+def done(moment: Moment) -> int:
+    """Records below the offsets; topics of a run are fresh, so that offsets count from 0."""
+    return sum(moment.progress.offsets.values()) if moment.progress else 0

@@ -1,0 +1,176 @@
+"""The common course of a fault: wait, strike, see it land, hold, heal, see it healed. Families say what those are.
+
+Deadlines, what the report says, and healing after whatever happened are here, once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+
+from harness.faults.base import Context, Fault
+from harness.faults.idle import Idle
+from harness.faults.moment import Moment
+from harness.faults.when import Waiting, words
+from harness.model import FaultReport, FaultSpec
+
+LAND_WITHIN_MS = 20_000
+HEAL_WITHIN_MS = 60_000
+
+
+class Strike(ABC):
+    """What a family fills in. `landed` and `healed` are asked again and again and answer in words; "" means not yet."""
+
+    colour = "tab:red"
+    needs: tuple[str, ...] = ()
+    hold_ms = 0.0  # how long its effect lasts after it was seen
+    stops_engine = False  # from `inject` until `heal` the engine is down by our hand
+
+    @abstractmethod
+    def inject(self, now: Moment) -> str:
+        """Do it, and say what was done."""
+
+    @abstractmethod
+    def landed(self, now: Moment) -> str:
+        """The proof that it took effect: something seen in the world, not in our own variables."""
+
+    @abstractmethod
+    def heal(self, now: Moment) -> None:
+        """Undo it. Called once, also when it never landed."""
+
+    @abstractmethod
+    def healed(self, now: Moment) -> str:
+        """The proof that it is undone."""
+
+    def batch(self) -> int | None:
+        """The batch that it struck, if it is known."""
+        return None
+
+    def replayed(self) -> bool | None:
+        return None
+
+
+def struck(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
+    """The strike on its course, or why this run can't have it."""
+    missing = (*strike.needs, *missing_for(spec, context))
+    return Idle(spec, missing) if missing else Struck(spec, strike)
+
+
+def missing_for(spec: FaultSpec, context: Context) -> tuple[str, ...]:
+    """What the moment of a fault asks of an engine."""
+    when, claim, engine = spec.when, context.claim, context.manifest
+    if when.kind == "point" and when.point not in claim.crash_points:
+        points = ", ".join(claim.crash_points) or "none"
+        return (f"sink {claim.name} of {engine.id} has no crash point {when.point} (it has: {points})",)
+    if when.kind in ("batch", "offset") and not engine.progress:
+        return (f"{engine.id} writes no progress, so nobody knows when it is at {words(when)}",)
+    return ()
+
+
+class Phase(Enum):
+    WAITING = "waiting"
+    STRUCK = "struck, and not yet seen to land"
+    LANDED = "landed"
+    HEALING = "being healed"
+    OVER = "over"
+
+
+class Struck:
+    """A Strike on its course; see `harness.faults.base.Fault`."""
+
+    def __init__(self, spec: FaultSpec, strike: Strike) -> None:
+        self._spec, self._strike = spec, strike
+        self._waiting = Waiting(spec.when)
+        self._phase = Phase.WAITING
+        self._proof: list[str] = []
+        self._at_ms = self._landed_ms = self._heal_ms = self._healed_ms = 0
+        self._landed = self._healed = self._armed = False
+        self._reached_batch: int | None = None
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return self._strike.needs
+
+    def poll(self, now: Moment) -> None:
+        if self._phase is Phase.WAITING and self._has_come(now):
+            self._at_ms = now.now_ms
+            self._phase = Phase.STRUCK
+            self._proof.append(self._strike.inject(now))
+        if self._phase is Phase.STRUCK:
+            self._see_it_land(now)
+        elif self._phase is Phase.LANDED:
+            if now.now_ms - self._landed_ms >= self._strike.hold_ms:
+                self._undo(now)
+        elif self._phase is Phase.HEALING:
+            self._see_it_healed(now)
+
+    def busy(self) -> bool:
+        return self._strike.stops_engine and self._phase in (Phase.STRUCK, Phase.LANDED)
+
+    def settled(self) -> bool:
+        return self._phase in (Phase.WAITING, Phase.OVER)
+
+    def over(self) -> bool:
+        return self._phase is Phase.OVER
+
+    def heal(self, now: Moment) -> None:
+        self._let_go(now)
+        if self._phase in (Phase.STRUCK, Phase.LANDED):
+            self._undo(now)
+        if self._phase is Phase.HEALING:
+            self._see_it_healed(now)
+
+    def reports(self) -> tuple[FaultReport, ...]:
+        proof = "; ".join(self._proof) or f"did not land: {words(self._spec.when)} never came"
+        return (
+            FaultReport(
+                self._spec,
+                landed=self._landed,
+                healed=self._healed or not self._at_ms,
+                proof=proof,
+                at_ms=self._at_ms,
+                batch=self._strike.batch() if self._strike.batch() is not None else self._reached_batch,
+                replayed=self._strike.replayed(),
+                landed_ms=self._landed_ms,
+                healed_ms=self._healed_ms,
+                colour=self._strike.colour,
+            ),
+        )
+
+    def _has_come(self, now: Moment) -> bool:
+        """At a crash point the job stands still until the fault has landed, or was seen not to."""
+        if self._spec.when.kind != "point":
+            return self._waiting.is_over(now)
+        if not self._armed:
+            now.engine.arm(self._spec.when.point, self._spec.when.batch)
+            self._armed = True
+        reached = now.engine.reached()
+        self._reached_batch = reached.batch if reached else None
+        return reached is not None
+
+    def _see_it_land(self, now: Moment) -> None:
+        if seen := self._strike.landed(now):
+            self._landed, self._landed_ms, self._phase = True, now.now_ms, Phase.LANDED
+            self._proof.append(seen)
+            self._let_go(now)
+        elif now.now_ms - self._at_ms > LAND_WITHIN_MS:
+            self._proof.append(f"no effect was seen within {LAND_WITHIN_MS / 1000:.0f} s, so that it did not land")
+            self._undo(now)
+
+    def _let_go(self, now: Moment) -> None:
+        if self._armed:
+            now.engine.disarm()
+            self._armed = False
+
+    def _undo(self, now: Moment) -> None:
+        self._let_go(now)
+        self._heal_ms, self._phase = now.now_ms, Phase.HEALING
+        self._strike.heal(now)
+
+    def _see_it_healed(self, now: Moment) -> None:
+        if seen := self._strike.healed(now):
+            self._healed, self._healed_ms, self._phase = True, now.now_ms, Phase.OVER
+            self._proof.append(seen)
+        elif now.now_ms - self._heal_ms > HEAL_WITHIN_MS:
+            self._proof.append(f"it was not seen to be healed within {HEAL_WITHIN_MS / 1000:.0f} s")
+            self._phase = Phase.OVER

@@ -1,0 +1,102 @@
+"""Moments, and whether they have come. Faults wait on progress, never on a sleep.
+
+kill@c3:batch=3   sink.c3   kill@batch>=7   kill@offset>=50%   kill@t>=60s   `+` counts from now: batch>=+2
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.explain import nearest
+from harness.faults.moment import Moment, done
+from harness.model import When
+
+POINTS = ("c1", "c2", "c3", "c4")
+KINDS = (*POINTS, "batch", "offset", "t", "now")
+
+
+class NotUnderstoodError(ValueError):
+    """Why, as the middle of a sentence."""
+
+
+def parse(text: str) -> When:
+    """What stands after the @."""
+    if text == "now":
+        return When()
+    name, sign, value = re.fullmatch(r"(?:sink\.)?([^:=>]*)(:|>=|=)?(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    if name in POINTS:
+        return When("point", point=name, batch=_batch_of_point(name, value) if sign else 0)
+    if name not in KINDS:
+        raise NotUnderstoodError(f"{name!r} is no moment, which are {', '.join(KINDS)}{nearest(name, KINDS)}")
+    relative = value.startswith("+")
+    value = value.removeprefix("+")
+    if name == "batch":
+        return When("batch", batch=_batch(value), relative=relative)
+    if name == "offset":
+        return When("offset", share=_share(value), relative=relative)
+    return When("time", seconds=seconds(value, "t"), relative=relative)
+
+
+def words(when: When) -> str:
+    """As it is written."""
+    plus = "+" if when.relative else ""
+    return {
+        "now": "now",
+        "point": f"{when.point}:batch={when.batch}" if when.batch else when.point,
+        "batch": f"batch>={plus}{when.batch}",
+        "offset": f"offset>={plus}{when.share:.4g}",
+        "time": f"t>={plus}{when.seconds:g}s",
+    }[when.kind]
+
+
+class Waiting:
+    """One wait for one moment; knows where it began. Points are armed and reached, which is the faults' own work."""
+
+    def __init__(self, when: When) -> None:
+        self._when = when
+        self._begin: Moment | None = None
+
+    def is_over(self, now: Moment) -> bool:
+        if self._begin is None:
+            self._begin = now
+        when, begin = self._when, self._begin if self._when.relative else None
+        if when.kind == "now":
+            return True
+        if when.kind == "time":
+            since_ms = begin.now_ms if begin else now.epoch_ms
+            return since_ms > 0 and now.now_ms - since_ms >= when.seconds * 1000
+        if now.progress is None:
+            return False
+        if when.kind == "batch":
+            before = begin.progress.batch if begin and begin.progress else 0
+            return now.progress.batch >= before + when.batch
+        return done(now) >= (done(begin) if begin else 0) + when.share * now.total
+
+
+def seconds(text: str, name: str) -> float:
+    number = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m)", text)
+    if not number:
+        raise NotUnderstoodError(f"{name} = {text!r} is not a time such as 500ms, 5s or 1m")
+    return float(number[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0}[number[2]]
+
+
+def _batch_of_point(point: str, parameter: str) -> int:
+    """`c3` alone means the first batch that has something to write."""
+    key, _, value = parameter.partition("=")
+    if key != "batch":
+        raise NotUnderstoodError(f"{key!r} after {point} is not known{nearest(key, ('batch',))}; write {point}:batch=3")
+    return _batch(value)
+
+
+def _batch(value: str) -> int:
+    if not (value.isascii() and value.isdecimal()):
+        raise NotUnderstoodError(f"batch = {value!r} is not a whole number from 0 on")
+    return int(value)
+
+
+def _share(value: str) -> float:
+    number = re.fullmatch(r"(\d+(?:\.\d+)?)%", value)
+    share = float(number[1]) / 100 if number else 0.0
+    if not 0 < share < 1:
+        raise NotUnderstoodError(f"offset = {value!r} is not a share of all events between 0% and 100%, such as 50%")
+    return share
