@@ -6,6 +6,7 @@ harness/world.py, a hand-cranked clock and lists in harness/engines/fake.py. So 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -44,6 +45,9 @@ STILL_S = 30.0
 SILENCE_FACTOR = 3.0
 # An engine that a fault has made stop is started again so often; one that still stops will not come back by itself.
 MOST_RESTARTS = 8
+# What an engine says when it noticed something; so many such lines of a run are kept in its history.
+ERROR = re.compile(r"(^| )(ERROR|FATAL|CRITICAL)[ :]|^Traceback |^[\w.]*(Error|Exception)(:|$)")
+MOST_ERRORS = 20
 
 
 class Screen(Protocol):
@@ -83,7 +87,8 @@ class _Run:
         self.population = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign)
         self.epoch_ms = 0
         self.collected_ms = 0
-        self.restarts = 0
+        self.starts = 0
+        self.errors: set[str] = set()
 
     def all(self, environment: Mapping[str, Any]) -> Verdict:
         self.resolve(environment)  # 1
@@ -330,9 +335,7 @@ class _Run:
             )
 
     def _restarts(self) -> int:
-        return len(list(self.store.history("restart"))) + sum(
-            each.landed and each.spec.action == "kill" for each in self.world.fault.reports()
-        )
+        return self.world.engine.starts - 1
 
     def _moment(self) -> Moment:
         return Moment(
@@ -350,6 +353,7 @@ class _Run:
         self.world.fault.poll(self._moment())
         if not self.world.engine.alive() and not self.world.fault.busy():
             self._supervise()
+        self._note_start()
         self.screen.update(self._facts())
         self.world.pause(TICK_S)
 
@@ -375,7 +379,23 @@ class _Run:
         now_ms = self.world.now_ms()
         if force or now_ms - self.collected_ms >= COLLECT_EVERY_S * 1000:
             self.world.engine.collect()
+            self._note_errors()
             self.collected_ms = now_ms
+
+    def _note_start(self) -> None:
+        """When the engine was up again is a figure of its recovery, whoever started it."""
+        if (starts := self.world.engine.starts) != self.starts:
+            self.starts = starts
+            self._tell("started", times=starts)
+
+    def _note_errors(self) -> None:
+        """The first words of an engine about what was done to it, and when they came."""
+        if not any(each.at_ms for each in self.world.fault.reports()):
+            return
+        for line in self.world.engine.tail(20):
+            if ERROR.search(line) and line not in self.errors and len(self.errors) < MOST_ERRORS:
+                self.errors.add(line)
+                self._tell("error", line=line[:300])
 
     def _facts(self) -> dict[str, str | float | int]:
         load, done = self.world.load_status(), self._done() if self.manifest.progress else -1

@@ -6,6 +6,8 @@ Faults use the same seam: they kill, look at what the engine had made durable, a
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +23,37 @@ class Reached:
     at_ms: int
 
 
+@dataclass(frozen=True)
+class Member:
+    """A process of an engine, as the operating system tells of it at this moment."""
+
+    pid: int
+    parent: int
+    command: tuple[str, ...]
+    stopped: bool = False  # state T: a SIGSTOP holds it
+    leads: bool = False  # the one that was started; all others came from it
+
+
+class Ghost(Protocol):
+    """One start of an engine that a fault keeps beside the newest one. It ends with the engine at the latest."""
+
+    def alive(self) -> bool: ...
+
+    def exit_code(self) -> int | None: ...
+
+    def members(self) -> tuple[Member, ...]: ...
+
+    def signal(self, number: signal.Signals, pids: Collection[int]) -> None: ...
+
+    def told(self) -> Progress | None:
+        """Its own newest progress, if it tells it apart from the engine's."""
+
+    def tail(self, lines: int) -> tuple[str, ...]: ...
+
+    def stop(self) -> None:
+        """End cleanly (SIGTERM, after a deadline SIGKILL); one that is frozen is killed. Safe to call twice."""
+
+
 class Engine(Protocol):
     """One system under test. Nothing here blocks for long but `kill`, `restart` and `stop`."""
 
@@ -29,6 +62,10 @@ class Engine(Protocol):
 
     def start(self) -> None:
         """Start the first process. Readiness is for the caller to see: in `progress` or in the results."""
+
+    @property
+    def starts(self) -> int:
+        """How many processes were started so far."""
 
     def alive(self) -> bool: ...
 
@@ -60,6 +97,18 @@ class Engine(Protocol):
 
     def restart(self) -> None:
         """Start again with the same configuration. From the thread that started the engine."""
+
+    def members(self) -> tuple[Member, ...]:
+        """All that lives of the newest start."""
+
+    def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
+        """To those of the members."""
+
+    def set_aside(self) -> Ghost:
+        """From now on the newest start is a ghost, and the engine is down until `restart`."""
+
+    def second(self) -> Ghost:
+        """Start once more while the newest start runs, with the same orders but crash points and progress of its own."""
 
     def freeze(self) -> None:
         """SIGSTOP everything of the engine."""

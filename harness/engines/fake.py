@@ -8,18 +8,20 @@ checker has to be shown to fail wherever it runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import signal
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
-from harness.engines.base import Reached
+from harness.engines.base import Member, Reached
 from harness.explain import nearest
 from harness.model import Batch, BatchLog, EngineManifest, Progress, SinkClaim, UsageError
 
 BATCH_MS = 500
 START_MS = 2000
 POINTS = ("c1", "c2", "c3", "c4")
+FAKE_PID = 1_000_000_000  # of nobody: systems end long before
 
 MANIFEST = EngineManifest(
     id="fake",
@@ -111,6 +113,9 @@ class FakeEngine:
         self._armed: tuple[str, int] | None = None
         self._reached: Reached | None = None
         self._work: _Batch | None = None
+        self._left: list[Counts] = []  # what the batch that stands at a crash point has not written yet
+        self._second: FakeGhost | None = None
+        self._starts = 0
 
     @property
     def manifest(self) -> EngineManifest:
@@ -118,12 +123,17 @@ class FakeEngine:
 
     def start(self) -> None:
         self._running, self._frozen, self._work = True, False, None
+        self._starts += 1
         self._busy_until_ms = self._clock.now_ms + START_MS
         open_batch = self._committed + 1
         if open_batch in self._planned:
             self._replayed.add(open_batch)
 
     restart = start
+
+    @property
+    def starts(self) -> int:
+        return self._starts
 
     def alive(self) -> bool:
         return self._running
@@ -160,6 +170,25 @@ class FakeEngine:
     def kill(self) -> str:
         self._running, self._exit_code = False, -9
         return "the fake engine was stopped where it stood"
+
+    def members(self) -> tuple[Member, ...]:
+        return (Member(FAKE_PID, 0, ("fake",), stopped=self._frozen, leads=True),) if self._running else ()
+
+    def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
+        deeds = {signal.SIGSTOP: self.freeze, signal.SIGCONT: self.thaw, signal.SIGTERM: self.stop}
+        if FAKE_PID in pids:
+            deeds.get(number, self.kill)()
+
+    def set_aside(self) -> FakeGhost:
+        assert self._reached
+        number, left = self._reached.batch, self._left
+        self._running = False
+        return FakeGhost(lambda: [self._write(number, part) for part in left], stopped=self._frozen)
+
+    def second(self) -> FakeGhost:
+        """Works on the next batch together with the first, and finds out at the commit."""
+        self._second = FakeGhost()
+        return self._second
 
     def freeze(self) -> None:
         self._frozen = True
@@ -205,16 +234,21 @@ class FakeEngine:
         self._work = self._count(number)
         writes = sorted(self._work.writes)
         campaigns = sorted({campaign for campaign, _ in writes})
-        half = set(campaigns[: len(campaigns) // 2])
+        half, other_half = campaigns[: len(campaigns) // 2], campaigns[len(campaigns) // 2 :]
         armed = self._armed if self._armed and number >= self._armed[1] and len(campaigns) > 1 else None
-        for point, keys in (("c1", set()), ("c2", half), ("c3", set(campaigns) - half)):
-            self._write(number, {key: self._work.writes[key] for key in writes if key[0] in keys})
+        parts = [{key: self._work.writes[key] for key in writes if key[0] in keys} for keys in (half, other_half)]
+        for point, part, left in (("c1", {}, parts), ("c2", parts[0], parts[1:]), ("c3", parts[1], [])):
+            self._write(number, part)
             if armed and armed[0] == point:
+                self._left = left
                 self._reached = Reached(point, number, self._clock.now_ms)
                 return
         if armed:
             self._reached = Reached("c4", number, self._clock.now_ms)
             return
+        if self._second and self._second.alive():
+            self._write(number, self._work.writes)
+            self._second.lose()
         self._commit(number)
 
     def _plan(self, number: int) -> bool:
@@ -268,6 +302,42 @@ class FakeEngine:
             return
         self._committed, self._state, self._newest_ms = number, self._work.state, self._work.newest_ms
         self._work = None
+
+
+class FakeGhost:
+    """See `harness.engines.base.Ghost`: thawed, it writes what it had left and loses at its commit."""
+
+    def __init__(self, finish: Callable[[], object] = lambda: None, *, stopped: bool = False) -> None:
+        self._finish, self._stopped = finish, stopped
+        self._exit_code: int | None = None
+
+    def alive(self) -> bool:
+        return self._exit_code is None
+
+    def exit_code(self) -> int | None:
+        return self._exit_code
+
+    def members(self) -> tuple[Member, ...]:
+        return (Member(FAKE_PID - 1, 0, ("fake",), stopped=self._stopped, leads=True),) if self.alive() else ()
+
+    def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
+        if number is signal.SIGCONT and FAKE_PID - 1 in pids:
+            self._stopped = False
+            self._finish()
+            self.lose()
+
+    def lose(self) -> None:
+        self._exit_code = 1
+
+    def told(self) -> Progress | None:
+        return None
+
+    def tail(self, lines: int) -> tuple[str, ...]:
+        return ("" if self.alive() else "CONCURRENT_STREAM_LOG_UPDATE: the batch had been committed by another",)[:lines]
+
+    def stop(self) -> None:
+        if self.alive():
+            self._exit_code = 0
 
 
 @dataclass(frozen=True)

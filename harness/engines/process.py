@@ -12,12 +12,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from harness.engines.base import Reached
+from harness.engines.base import Member, Reached
 from harness.engines.config import EngineConfig
+from harness.engines.driver import Driver, members_of
 from harness.engines.manifest import job_path
 from harness.engines.progress import ProgressFile
 from harness.engines.spark import checkpoint as spark_checkpoint
@@ -50,6 +52,7 @@ class ProcessEngine:
         self._manifest = manifest
         self._config = config
         self._logs = logs
+        self._private = private
         self._evidence = evidence
         self._argv = _argv(manifest, config.write(private))
         self._env = _environment(manifest, env, _scratch(private))
@@ -61,6 +64,7 @@ class ProcessEngine:
         self._done = -1  # the newest batch whose commit was seen
         self._starts = 0
         self._child: Child | None = None
+        self._ghosts: list[Driver] = []
 
     @property
     def manifest(self) -> EngineManifest:
@@ -72,16 +76,17 @@ class ProcessEngine:
         return self._child.pid if self._child else None
 
     @property
+    def starts(self) -> int:
+        return self._starts
+
+    @property
     def checkpoint(self) -> Path | None:
         """Where the engine keeps its state, if that is on this machine."""
         return _local_folder(self._config.checkpoint)
 
     def start(self) -> None:
         self._starts += 1
-        name = f"engine-{self._starts}"
-        self._child = spawn(
-            self._argv, name=name, log=self._logs / f"{name}.log", env=self._env, cwd=Path(self._manifest.home)
-        )
+        self._child = self._spawn(f"engine-{self._starts}", self._argv)
 
     def alive(self) -> bool:
         return self._child is not None and self._child.alive()
@@ -127,6 +132,8 @@ class ProcessEngine:
         return self._progress.notes()
 
     def stop(self) -> None:
+        for ghost in self._ghosts:
+            ghost.kill()
         if self._child:
             self._child.stop(STOP_DEADLINE_S)
 
@@ -140,9 +147,34 @@ class ProcessEngine:
     def restart(self) -> None:
         if self.alive():
             raise HarnessError("The engine was to be restarted while it still ran: two of it would write at once.")
+        if self._child:
+            self._child.kill_group()  # what outlived the one that was started would write as well
         if self._checkpoint:
             self._replayed |= spark_checkpoint.open_batches(self._checkpoint)
         self.start()
+
+    def members(self) -> tuple[Member, ...]:
+        return members_of(self._child) if self._child else ()
+
+    def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
+        self._started().signal_group(number, pids)
+
+    def set_aside(self) -> Driver:
+        ghost = Driver(self._started())
+        self._ghosts.append(ghost)
+        self._child = None
+        return ghost
+
+    def second(self) -> Driver:
+        name = f"engine-{self._starts}-second-{len(self._ghosts) + 1}"
+        progress = Path(self._config.progress_path).with_name(f"progress-{name}.jsonl")
+        folder = self._private / name
+        folder.mkdir()
+        config = replace(self._config, progress_path=str(progress), crash_path=str(folder / "crash"))
+        argv = _argv(self._manifest, config.write(folder))
+        ghost = Driver(self._spawn(name, argv), ProgressFile(progress))
+        self._ghosts.append(ghost)
+        return ghost
 
     def freeze(self) -> None:
         # Straight to the group: to look for stray members first takes longer than the moments faults aim at.
@@ -185,6 +217,9 @@ class ProcessEngine:
             newest = self.progress()
             return newest is not None and newest.batch >= batch
         return any(spark_checkpoint.committed(folder, batch) for folder in (self._checkpoint, self._evidence))
+
+    def _spawn(self, name: str, argv: list[str]) -> Child:
+        return spawn(argv, name=name, log=self._logs / f"{name}.log", env=self._env, cwd=Path(self._manifest.home))
 
     def _started(self) -> Child:
         if self._child is None:
