@@ -14,8 +14,9 @@ from harness.faults.moment import Moment
 from harness.faults.when import Waiting, words
 from harness.model import FaultReport, FaultSpec
 
-LAND_WITHIN_MS = 20_000
-HEAL_WITHIN_MS = 60_000
+
+class CannotStrikeError(Exception):
+    """Raised by `inject`: what it would strike does not exist here. Nothing was done; the fault is n/a."""
 
 
 class Strike(ABC):
@@ -23,7 +24,9 @@ class Strike(ABC):
 
     colour = "tab:red"
     needs: tuple[str, ...] = ()
+    land_within_ms = 20_000.0
     hold_ms = 0.0  # how long its effect lasts after it was seen
+    heal_within_ms = 60_000.0
     stops_engine = False  # from `inject` until `heal` the engine is down by our hand
 
     @abstractmethod
@@ -33,6 +36,10 @@ class Strike(ABC):
     @abstractmethod
     def landed(self, now: Moment) -> str:
         """The proof that it took effect: something seen in the world, not in our own variables."""
+
+    def holds(self, now: Moment, landed_ms: int) -> bool:
+        """Whether its effect is to last on."""
+        return now.now_ms - landed_ms < self.hold_ms
 
     @abstractmethod
     def heal(self, now: Moment) -> None:
@@ -86,6 +93,7 @@ class Struck:
         self._at_ms = self._landed_ms = self._heal_ms = self._healed_ms = 0
         self._landed = self._healed = self._armed = False
         self._reached_batch: int | None = None
+        self._absent = ""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -93,13 +101,11 @@ class Struck:
 
     def poll(self, now: Moment) -> None:
         if self._phase is Phase.WAITING and self._has_come(now):
-            self._at_ms = now.now_ms
-            self._phase = Phase.STRUCK
-            self._proof.append(self._strike.inject(now))
+            self._inject(now)
         if self._phase is Phase.STRUCK:
             self._see_it_land(now)
         elif self._phase is Phase.LANDED:
-            if now.now_ms - self._landed_ms >= self._strike.hold_ms:
+            if not self._strike.holds(now, self._landed_ms):
                 self._undo(now)
         elif self._phase is Phase.HEALING:
             self._see_it_healed(now)
@@ -122,6 +128,7 @@ class Struck:
 
     def reports(self) -> tuple[FaultReport, ...]:
         proof = "; ".join(self._proof) or f"did not land: {words(self._spec.when)} never came"
+        proof = f"n/a: {self._absent}" if self._absent else proof
         return (
             FaultReport(
                 self._spec,
@@ -133,6 +140,7 @@ class Struck:
                 replayed=self._strike.replayed(),
                 landed_ms=self._landed_ms,
                 healed_ms=self._healed_ms,
+                reachable=not self._absent,
                 colour=self._strike.colour,
             ),
         )
@@ -148,13 +156,23 @@ class Struck:
         self._reached_batch = reached.batch if reached else None
         return reached is not None
 
+    def _inject(self, now: Moment) -> None:
+        try:
+            self._proof.append(self._strike.inject(now))
+        except CannotStrikeError as why:
+            self._absent, self._phase = str(why), Phase.OVER
+            self._let_go(now)
+        else:
+            self._at_ms, self._phase = now.now_ms, Phase.STRUCK
+
     def _see_it_land(self, now: Moment) -> None:
         if seen := self._strike.landed(now):
             self._landed, self._landed_ms, self._phase = True, now.now_ms, Phase.LANDED
             self._proof.append(seen)
             self._let_go(now)
-        elif now.now_ms - self._at_ms > LAND_WITHIN_MS:
-            self._proof.append(f"no effect was seen within {LAND_WITHIN_MS / 1000:.0f} s, so that it did not land")
+        elif now.now_ms - self._at_ms > self._strike.land_within_ms:
+            within = f"{self._strike.land_within_ms / 1000:.0f} s"
+            self._proof.append(f"no effect was seen within {within}, so that it did not land")
             self._undo(now)
 
     def _let_go(self, now: Moment) -> None:
@@ -171,6 +189,6 @@ class Struck:
         if seen := self._strike.healed(now):
             self._healed, self._healed_ms, self._phase = True, now.now_ms, Phase.OVER
             self._proof.append(seen)
-        elif now.now_ms - self._heal_ms > HEAL_WITHIN_MS:
-            self._proof.append(f"it was not seen to be healed within {HEAL_WITHIN_MS / 1000:.0f} s")
+        elif now.now_ms - self._heal_ms > self._strike.heal_within_ms:
+            self._proof.append(f"it was not seen to be healed within {self._strike.heal_within_ms / 1000:.0f} s")
             self._phase = Phase.OVER

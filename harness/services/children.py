@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -85,11 +85,12 @@ class Child:
         self._process.poll()
         return [process for process in psutil.process_iter() if self._is_member(process) and is_running(process)]
 
-    def signal_group(self, number: signal.Signals) -> None:
-        """Send a signal to all members."""
+    def signal_group(self, number: signal.Signals, pids: Collection[int] | None = None) -> None:
+        """Send a signal to all members, or to some of them."""
         for process in self.members():
-            with suppress(psutil.NoSuchProcess):
-                process.send_signal(number)
+            if pids is None or process.pid in pids:
+                with suppress(psutil.NoSuchProcess):
+                    process.send_signal(number)
 
     def kill_group(self) -> None:
         """SIGKILL to all members, again until none is left."""
