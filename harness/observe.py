@@ -14,7 +14,7 @@ import redis
 from harness.checks.case import Observed, Stray
 from harness.ledger import Cell, Ledger
 
-MARKER_KEY = "streamgauge:marker"
+OUR_KEYS = "streamgauge:*"
 PAGE = 1000
 
 
@@ -54,17 +54,19 @@ def scan(client: redis.Redis) -> list[Row]:
     return rows
 
 
-def counts_only(client: redis.Redis, campaign_names: Sequence[str]) -> dict[str, dict[str, str]]:
+def counts_only(client: redis.Redis, campaign_names: Sequence[str]) -> dict[str, dict[str, str] | str]:
     """The hashes of the known campaigns: the cheap look that a drain compares with the one before."""
     with client.pipeline(transaction=False) as pipe:
         for name in campaign_names:
             pipe.hgetall(name)
-        return {name: fields for name, fields in zip(campaign_names, pipe.execute(), strict=True) if fields}
+        replies = zip(campaign_names, pipe.execute(raise_on_error=False), strict=True)
+        # A key that is no hash answers with an error, which is looked at like any other reply.
+        return {name: str(reply) if isinstance(reply, Exception) else reply for name, reply in replies if reply}
 
 
 def interpret(rows: Iterable[Row], campaign_index: Mapping[str, int], bookkeeping: Sequence[str]) -> Observed:
     """Raw rows as counts per cell, and everything that is no count under its own name."""
-    ours = (MARKER_KEY, "campaigns", "updated:*", *bookkeeping)
+    ours = (OUR_KEYS, "campaigns", "updated:*", *bookkeeping)
     counts: dict[Cell, int] = {}
     strays: list[Stray] = []
     for row in rows:

@@ -44,7 +44,8 @@ EPOCH_LEAD_MS = 700
 STILL_S = 30.0
 SILENCE_FACTOR = 3.0
 # An engine that a fault has made stop is started again so often; one that still stops will not come back by itself.
-MOST_RESTARTS = 8
+# The pauses grow, so that a service which is away for seconds does not use up all tries.
+RESTART_PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)
 # What an engine says when it noticed something; so many such lines of a run are kept in its history.
 ERROR = re.compile(r"(^| )(ERROR|FATAL|CRITICAL)[ :]|^Traceback |^[\w.]*(Error|Exception)(:|$)")
 MOST_ERRORS = 20
@@ -88,6 +89,7 @@ class _Run:
         self.epoch_ms = 0
         self.collected_ms = 0
         self.starts = 0
+        self.ended_ms: int | None = None
         self.errors: set[str] = set()
 
     def all(self, environment: Mapping[str, Any]) -> Verdict:
@@ -257,7 +259,13 @@ class _Run:
         self._tell("marks", marks=marks)
         self.world.send_marks(marks)
 
+    def _snapshot(self) -> object:
+        """What can't be seen does not stand still: such a look equals no other."""
+        return self.world.snapshot() if self.world.reachable() else object()
+
     def _count_of(self, cell: Cell) -> int:
+        if not self.world.reachable():
+            return 0
         index = {name: number for number, name in enumerate(self.population.campaign_ids)}
         return interpret(self.world.results(), index, ()).counts.count(cell)
 
@@ -282,11 +290,11 @@ class _Run:
 
     def _until_still(self, still_s: float, ready: Callable[[], bool], seen: Callable[[], str]) -> None:
         """Wait until `ready`, and two looks at the results `still_s` apart are equal. Moving on renews the deadline."""
-        last, since_ms, moved_ms, silence_ms = self.world.snapshot(), self.world.now_ms(), self.world.now_ms(), 0
+        last, since_ms, moved_ms, silence_ms = self._snapshot(), self.world.now_ms(), self.world.now_ms(), 0
         done = self._done()
         while True:
             self._tick_for(LOOK_EVERY_S)
-            now_ms, snapshot = self.world.now_ms(), self.world.snapshot()
+            now_ms, snapshot = self.world.now_ms(), self._snapshot()
             if snapshot != last or not ready():
                 if snapshot != last or self._done() != done:
                     silence_ms, moved_ms = max(silence_ms, now_ms - moved_ms), now_ms
@@ -363,10 +371,14 @@ class _Run:
         engine, code = self.world.engine, self.world.engine.exit_code()
         struck = any(each.at_ms for each in self.world.fault.reports())
         times = len(list(self.store.history("restart")))
-        if not struck or not self.manifest.resumes or times >= MOST_RESTARTS:
+        if not struck or not self.manifest.resumes or times >= len(RESTART_PAUSES_S):
             after = f" for the {times + 1}th time" if times else " and nobody had killed it"
             detail = f"the engine ended by itself with exit code {code}{after}"
             raise EngineGone(EngineReport("crashed", detail, self._restarts(), engine.tail(20)))
+        if self.ended_ms is None:
+            self.ended_ms = self.world.now_ms()
+        if self.world.now_ms() - self.ended_ms < RESTART_PAUSES_S[times] * 1000:
+            return
         self._tell("restart", exit_code=code, last_lines=engine.tail(5))
         engine.restart()
 
@@ -385,7 +397,7 @@ class _Run:
     def _note_start(self) -> None:
         """When the engine was up again is a figure of its recovery, whoever started it."""
         if (starts := self.world.engine.starts) != self.starts:
-            self.starts = starts
+            self.starts, self.ended_ms = starts, None
             self._tell("started", times=starts)
 
     def _note_errors(self) -> None:

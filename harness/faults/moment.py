@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from redis import Redis
@@ -21,6 +22,8 @@ class Field:
     kafka_address: KafkaAddress
     topic: str
     results: Redis  # the harness's own connection
+    campaigns: Sequence[str]  # the keys under which results may lie
+    put_back: Callable[[Redis], None]  # writes into an emptied Redis what a job reads there, which is ours; no result
 
 
 @dataclass(frozen=True)

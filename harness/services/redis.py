@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import secrets
 import shutil
 import subprocess
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -34,6 +36,7 @@ STOP_DEADLINE_S = 5.0
 CONNECT_TIMEOUT_S = 5.0
 REPLY_TIMEOUT_S = 15.0
 KEYS_NAMED = 5
+CLIENT_NAME = "streamgauge"  # tells the harness's connections to a server of its own from those of an engine
 
 # Looks and claims in one step, so that of two owners only one finds the database empty.
 _CLAIM = """
@@ -56,10 +59,11 @@ class Server(NamedTuple):
 
 
 class EmbeddedRedis:
-    """One server for one owner, in memory only: `start`, then `address`, then `stop`."""
+    """One server for one owner: `start`, then `address`, then `stop`. In memory only, unless a fault saves its data."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "redis.log"
+        self._data = folder / "redis-data"
         self._child: Child | None = None
         self._address: RedisAddress | None = None
 
@@ -90,24 +94,58 @@ class EmbeddedRedis:
         if self._child:
             self._child.stop(STOP_DEADLINE_S)
         self._child = self._address = None
+        self._forget()
+
+    def restart(self, keeps: str = "", first: Callable[[redis.Redis], object] | None = None) -> None:
+        """Start it again at its old port, whatever its end was.
+
+        `keeps` is what it still has of its data: "rdb", the last snapshot; "aof", the append-only file; "", nothing.
+        `first` is done before anybody else gets in: an engine that came earlier would take what is missing for gone.
+        """
+        self.child.kill_group()
+        if not keeps:
+            self._forget()
+        password = secrets.token_hex()
+        self._serve(self._port, password, "--appendonly", "yes" if keeps == "aof" else "no")
+        with self.client(password=password) as client:
+            if first:
+                first(client)
+            client.config_set("requirepass", "")
+
+    def client(self, reply_s: float = REPLY_TIMEOUT_S, password: str = "") -> redis.Redis:
+        """A connection for those who do the server harm; it waits so long for an answer."""
+        return _client(self._port, reply_s, password)
 
     def arguments(self, port: int) -> list[str]:
         """The command line: this machine only, nothing kept on disk."""
         program = [find_server().path, "--port", str(port), "--bind", LOOPBACK, "--daemonize", "no"]
-        return [*program, "--save", "", "--appendonly", "no", "--dir", str(self.log.parent)]
+        return [*program, "--save", "", "--dir", str(self._data)]
 
     def _start_at(self, ports: list[int]) -> RedisAddress:
         self.stop()
         self.log.unlink(missing_ok=True)  # it must tell of this start only
         (port,) = ports
-        self._child = server = spawn(self.arguments(port), name="redis", log=self.log)
+        return self._serve(port)
+
+    def _serve(self, port: int, password: str = "", *settings: str) -> RedisAddress:
+        self._data.mkdir(parents=True, exist_ok=True)
+        locked = ["--requirepass", password] if password else []
+        self._child = server = spawn([*self.arguments(port), *settings, *locked], name="redis", log=self.log)
         wait_until(
-            lambda: _answers(server, port),
+            lambda: _answers(server, port, password),
             deadline_s=READY_DEADLINE_S,
             what=f"the embedded Redis at {LOOPBACK}:{port} to answer PING",
             state=server.last_words,
         )
         return RedisAddress(f"redis://{LOOPBACK}:{port}/0")
+
+    @property
+    def _port(self) -> int:
+        return urlsplit(self.address.url).port or 0
+
+    def _forget(self) -> None:
+        """Delete what was saved."""
+        shutil.rmtree(self._data, ignore_errors=True)
 
 
 def find_server() -> Server:
@@ -159,6 +197,7 @@ def connect(address: RedisAddress) -> redis.Redis:
         address.url,
         decode_responses=True,
         encoding_errors="backslashreplace",  # a foreign database may hold anything
+        client_name=None if address.external else CLIENT_NAME,
         retry=Retry(NoBackoff(), 0),
         socket_connect_timeout=CONNECT_TIMEOUT_S,
         socket_timeout=REPLY_TIMEOUT_S,
@@ -207,19 +246,29 @@ def _some_keys(client: redis.Redis) -> str:
     return ", ".join(sorted(keys)[:KEYS_NAMED]) + (", ..." if len(keys) > KEYS_NAMED else "")
 
 
-def _answers(server: Child, port: int) -> bool:
+def _client(port: int, reply_s: float, password: str) -> redis.Redis:
+    return redis.Redis(
+        host=LOOPBACK,
+        port=port,
+        password=password or None,
+        client_name=CLIENT_NAME,
+        decode_responses=True,
+        retry=Retry(NoBackoff(), 0),
+        socket_timeout=reply_s,
+    )
+
+
+def _answers(server: Child, port: int, password: str) -> bool:
     """Ready by protocol. The process id tells that it is our server which answers, not one of a sibling."""
     if not server.alive():
         words = server.last_words()
         kind = PortTaken if "Address already in use" in words else HarnessError
         raise kind(f"The embedded Redis ended while starting (exit {server.returncode()}). {words}")
-    client = redis.Redis(host=LOOPBACK, port=port, retry=Retry(NoBackoff(), 0), socket_timeout=CONNECT_TIMEOUT_S)
-    try:
-        return bool(client.ping() and client.info("server")["process_id"] == server.pid)
-    except redis.RedisError:
-        return False
-    finally:
-        client.close()
+    with _client(port, CONNECT_TIMEOUT_S, password) as client:
+        try:
+            return bool(client.ping() and client.info("server")["process_id"] == server.pid)
+        except redis.RedisError:
+            return False
 
 
 def _inside(package: str, program: str) -> str | None:

@@ -49,6 +49,9 @@ class World(Protocol):
         """After one last look: what was seen. None: nobody looked."""
 
     def end_offsets(self) -> Mapping[int, int]: ...
+    def reachable(self) -> bool:
+        """Whether the results can be looked at: a fault in the middle of its work may keep them from everybody."""
+
     def snapshot(self) -> object:
         """The results as something that can be compared."""
 

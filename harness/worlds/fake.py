@@ -188,6 +188,9 @@ class FakeWorld:
     def end_offsets(self) -> Mapping[int, int]:
         return {partition: len(records) for partition, records in enumerate(self._records)}
 
+    def reachable(self) -> bool:
+        return True
+
     def snapshot(self) -> object:
         names = self._population.campaign_ids
         return {name: dict(self._redis.hashes[name]) for name in names if name in self._redis.hashes}

@@ -38,6 +38,7 @@ from harness.store import Store
 from workloads.ad_impressions.schema import Population
 
 PAGE = 5000
+HURRIED_S = 0.5
 
 
 class RealWorld:
@@ -68,7 +69,15 @@ class RealWorld:
         """None before the services are open."""
         if self._kafka is None or self._redis is None:
             return None
-        return Field(self._embedded_kafka, self._embedded_redis, self._kafka, self._topic, self._redis)
+        return Field(
+            self._embedded_kafka,
+            self._embedded_redis,
+            self._kafka,
+            self._topic,
+            self._redis,
+            self._population.campaign_ids,
+            lambda client: _write_ad_table(client, self._population),
+        )
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -187,6 +196,13 @@ class RealWorld:
     def snapshot(self) -> object:
         return observe.counts_only(self._redis, self._population.campaign_ids)
 
+    def reachable(self) -> bool:
+        if self._embedded_redis is None or self.fault.settled():
+            return True
+        with self._embedded_redis.client(HURRIED_S) as client, suppress(redis.RedisError):
+            return bool(client.ping())
+        return False
+
     def results(self) -> list[Row]:
         return observe.scan(self._redis)
 
@@ -225,9 +241,7 @@ def _jars(ivy: str) -> tuple[str, ...]:
 def _write_ad_table(client: redis.Redis, population: Population) -> None:
     """What every Yahoo job expects: all campaigns in a set, and each ad's campaign under its name."""
     ads = list(population.ad_to_campaign.items())
-    with client.pipeline(transaction=False) as pipe:
-        for start in range(0, len(population.campaign_ids), PAGE):
-            pipe.sadd("campaigns", *population.campaign_ids[start : start + PAGE])
-        for start in range(0, len(ads), PAGE):
-            pipe.mset(dict(ads[start : start + PAGE]))
-        pipe.execute()
+    for start in range(0, len(population.campaign_ids), PAGE):
+        client.sadd("campaigns", *population.campaign_ids[start : start + PAGE])
+    for start in range(0, len(ads), PAGE):
+        client.mset(dict(ads[start : start + PAGE]))

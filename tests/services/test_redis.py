@@ -7,7 +7,8 @@ import redis as redis_py
 
 from harness.model import HarnessError, RedisAddress, UsageError
 from harness.services import addresses, redis
-from harness.services.redis import MARKER, EmbeddedRedis, claim, connect, external
+from harness.services.redis import CLIENT_NAME, MARKER, EmbeddedRedis, claim, connect, external
+from harness.wait import wait_until
 
 
 @pytest.fixture
@@ -126,3 +127,49 @@ def test_nobody_there_is_told_with_the_address():
 def test_an_option_that_does_not_exist_is_an_error_of_the_address(redis_address):
     with pytest.raises(HarnessError, match="did not answer PING"):
         connect(RedisAddress(redis_address.url + "?no_such_option=1"))
+
+
+@pytest.mark.parametrize(("keeps", "left"), [("", []), ("rdb", ["early"]), ("aof", ["early", "late"])])
+def test_a_server_that_was_killed_comes_back_at_its_port_with_what_it_kept(tmp_path, keeps, left):
+    server = EmbeddedRedis(tmp_path)
+    try:
+        address = server.start()
+        with connect(address) as client:
+            client.set("early", "1")
+            if keeps == "rdb":
+                client.save()
+            elif keeps == "aof":
+                client.config_set("appendonly", "yes")
+                what = "the append-only file to be written"
+                wait_until(lambda: not client.info("persistence")["aof_rewrite_in_progress"], deadline_s=60, what=what)
+            client.set("late", "1")
+            run_id = client.info("server")["run_id"]
+        server.child.kill_group()
+        server.restart(keeps)
+        with connect(address) as client:
+            assert sorted(client.keys()) == left
+            assert client.info("server")["run_id"] != run_id
+    finally:
+        server.stop()
+    assert [path.name for path in tmp_path.iterdir()] == ["redis.log"]
+
+
+def test_nobody_gets_in_before_what_has_to_come_first(tmp_path):
+    server = EmbeddedRedis(tmp_path)
+    refused = []
+
+    def first(client):
+        client.set("ours", "1")
+        with server.client() as early, pytest.raises(redis_py.AuthenticationError) as caught:
+            early.get("ours")
+        refused.append(caught.value)
+
+    try:
+        address = server.start()
+        server.restart(first=first)
+        with connect(address) as client:
+            assert client.get("ours") == "1"
+            assert {each["name"] for each in client.client_list()} == {CLIENT_NAME}
+    finally:
+        server.stop()
+    assert refused
