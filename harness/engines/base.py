@@ -108,7 +108,7 @@ class Engine(Protocol):
         """From now on the newest start is a ghost, and the engine is down until `restart`."""
 
     def second(self) -> Ghost:
-        """Start once more while the newest start runs, with the same orders but crash points and progress of its own."""
+        """Start once more while the newest start runs, with the same orders but its own crash points and progress."""
 
     def freeze(self) -> None:
         """SIGSTOP everything of the engine."""

@@ -172,22 +172,27 @@ class FakeEngine:
         return "the fake engine was stopped where it stood"
 
     def members(self) -> tuple[Member, ...]:
-        return (Member(FAKE_PID, 0, ("fake",), stopped=self._frozen, leads=True),) if self._running else ()
+        return (_member(FAKE_PID + self._starts, stopped=self._frozen),) if self._running else ()
 
     def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
         deeds = {signal.SIGSTOP: self.freeze, signal.SIGCONT: self.thaw, signal.SIGTERM: self.stop}
-        if FAKE_PID in pids:
+        if FAKE_PID + self._starts in pids:
             deeds.get(number, self.kill)()
 
     def set_aside(self) -> FakeGhost:
         assert self._reached
         number, left = self._reached.batch, self._left
         self._running = False
-        return FakeGhost(lambda: [self._write(number, part) for part in left], stopped=self._frozen)
+
+        def finish() -> None:
+            for part in left:
+                self._write(number, part)
+
+        return FakeGhost(FAKE_PID + self._starts, finish, stopped=self._frozen)
 
     def second(self) -> FakeGhost:
         """Works on the next batch together with the first, and finds out at the commit."""
-        self._second = FakeGhost()
+        self._second = FakeGhost(FAKE_PID)
         return self._second
 
     def freeze(self) -> None:
@@ -304,11 +309,15 @@ class FakeEngine:
         self._work = None
 
 
+def _member(pid: int, *, stopped: bool) -> Member:
+    return Member(pid, 0, ("fake",), stopped=stopped, leads=True)
+
+
 class FakeGhost:
     """See `harness.engines.base.Ghost`: thawed, it writes what it had left and loses at its commit."""
 
-    def __init__(self, finish: Callable[[], object] = lambda: None, *, stopped: bool = False) -> None:
-        self._finish, self._stopped = finish, stopped
+    def __init__(self, pid: int, finish: Callable[[], object] = lambda: None, *, stopped: bool = False) -> None:
+        self._pid, self._finish, self._stopped = pid, finish, stopped
         self._exit_code: int | None = None
 
     def alive(self) -> bool:
@@ -318,10 +327,10 @@ class FakeGhost:
         return self._exit_code
 
     def members(self) -> tuple[Member, ...]:
-        return (Member(FAKE_PID - 1, 0, ("fake",), stopped=self._stopped, leads=True),) if self.alive() else ()
+        return (_member(self._pid, stopped=self._stopped),) if self.alive() else ()
 
     def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
-        if number is signal.SIGCONT and FAKE_PID - 1 in pids:
+        if number is signal.SIGCONT and self._pid in pids:
             self._stopped = False
             self._finish()
             self.lose()
@@ -333,7 +342,7 @@ class FakeGhost:
         return None
 
     def tail(self, lines: int) -> tuple[str, ...]:
-        return ("" if self.alive() else "CONCURRENT_STREAM_LOG_UPDATE: the batch had been committed by another",)[:lines]
+        return () if self.alive() else ("CONCURRENT_STREAM_LOG_UPDATE: another has this batch",)[:lines]
 
     def stop(self) -> None:
         if self.alive():

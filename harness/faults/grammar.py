@@ -86,8 +86,17 @@ def _options(name: str, inside: str, kind: Kind) -> dict[str, str]:
         if key not in kind.options or not equals or not value:
             known = ", ".join(f"{key}={usual}" for key, usual in kind.options.items()) or "none"
             raise NotUnderstoodError(f"{part!r} is no option of {name}, which has: {known}{nearest(key, kind.options)}")
+        _check_option(key, value, kind.options[key])
         options[key] = value
     return options
+
+
+def _check_option(key: str, value: str, usual: str) -> None:
+    """A default says what an option looks like: a time, a count, or a word."""
+    if whens.TIME.fullmatch(usual):
+        whens.seconds(value, key)
+    elif usual.isdecimal() and not (value.isascii() and value.isdecimal() and int(value)):
+        raise NotUnderstoodError(f"{key} = {value!r} is not a whole number from 1 on")
 
 
 def _inside(rest: str) -> str:

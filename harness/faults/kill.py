@@ -120,7 +120,7 @@ class _Kill:
     def _kill(self, engine: Engine) -> None:
         """From here on the engine's end is ours; a thread may be the one that does it."""
         self._phase = Phase.KILLING
-        self._at_ms = self._now_ms
+        self._at_ms = self._at_ms or self._now_ms
         self._proof.append(engine.kill())
         self._phase = Phase.DOWN
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import random
 from itertools import chain
 
-from harness.faults import grammar, kill
+from harness.faults import grammar, kill, process
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.combine import First, Sequenced
 from harness.faults.idle import Idle
 from harness.faults.when import seconds
 from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim
 
-FAULTS: dict[str, Kind] = {kind.name: kind for kind in chain(kill.KINDS)}
+FAULTS: dict[str, Kind] = {kind.name: kind for kind in chain(kill.KINDS, process.KINDS)}
 
 
 def parse(text: str) -> FaultSpec:

@@ -13,6 +13,7 @@ from harness.model import When
 
 POINTS = ("c1", "c2", "c3", "c4")
 KINDS = (*POINTS, "batch", "offset", "t", "now")
+TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
 
 
 class NotUnderstoodError(ValueError):
@@ -74,7 +75,7 @@ class Waiting:
 
 
 def seconds(text: str, name: str) -> float:
-    number = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m)", text)
+    number = TIME.fullmatch(text)
     if not number:
         raise NotUnderstoodError(f"{name} = {text!r} is not a time such as 500ms, 5s or 1m")
     return float(number[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0}[number[2]]
