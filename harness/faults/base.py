@@ -60,6 +60,7 @@ class Kind:
     needs: str = ""  # in words, for the list; what is really missing is found by `make`
     options: Mapping[str, str] = field(default_factory=dict)  # name -> its default, and with that what it looks like
     moments: tuple[str, ...] = ("batch", "offset", "time", "now")
+    links: tuple[str, ...] = ()  # where the engine must be led through a proxy: the one in its option `link`, or all
 
 
 def option(spec: FaultSpec, kind: Kind, name: str) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from redis import Redis
 
 from harness.engines.base import Engine
 from harness.model import KafkaAddress, Progress
 from harness.services.kafka import EmbeddedKafka
+from harness.services.link import Link
 from harness.services.redis import EmbeddedRedis
 
 
@@ -24,6 +25,7 @@ class Field:
     results: Redis  # the harness's own connection
     campaigns: Sequence[str]  # the keys under which results may lie
     put_back: Callable[[Redis], None]  # writes into an emptied Redis what a job reads there, which is ours; no result
+    links: Mapping[str, Link] = field(default_factory=dict)  # "kafka", "redis": the roads that lead through a proxy
 
 
 @dataclass(frozen=True)

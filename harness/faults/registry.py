@@ -8,14 +8,14 @@ from __future__ import annotations
 import random
 from itertools import chain
 
-from harness.faults import grammar, kill, process
-from harness.faults.base import Context, Fault, Kind
+from harness.faults import grammar, kill, network, process
+from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
 from harness.faults.idle import Idle
 from harness.faults.when import seconds
 from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim
 
-FAULTS: dict[str, Kind] = {kind.name: kind for kind in chain(kill.KINDS, process.KINDS)}
+FAULTS: dict[str, Kind] = {kind.name: kind for kind in chain(kill.KINDS, process.KINDS, network.KINDS)}
 
 
 def parse(text: str) -> FaultSpec:
@@ -25,6 +25,15 @@ def parse(text: str) -> FaultSpec:
 def default_fault(claim: SinkClaim) -> FaultSpec:
     """The kill that tells most about a sink: between its last write and the commit, if that can be aimed at."""
     return parse("kill@c3:batch=3" if "c3" in claim.crash_points else "kill@offset=50%")
+
+
+def links(fault: FaultSpec) -> set[str]:
+    """Where the engine must be led through a proxy, "kafka" or "redis", so that a plan can be done."""
+    return {link for leaf in fault.leaves if leaf.action in FAULTS for link in _links(leaf, FAULTS[leaf.action])}
+
+
+def _links(leaf: FaultSpec, kind: Kind) -> tuple[str, ...]:
+    return (option(leaf, kind, "link"),) if "link" in kind.options else kind.links
 
 
 def create(spec: RunSpec, manifest: EngineManifest) -> Fault:

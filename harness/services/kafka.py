@@ -46,10 +46,12 @@ logging.getLogger("kafka").addHandler(logging.NullHandler())  # what matters arr
 class EmbeddedKafka:
     """One broker for one owner: `start`, then `address`, then `stop`."""
 
-    def __init__(self, folder: Path, jars: Path, java: str | Path, heap: str = "1g") -> None:
+    def __init__(self, folder: Path, jars: Path, java: str | Path, heap: str = "1g", engine_at: str = "") -> None:
+        """`engine_at`: where an engine has to be told that the broker is, if it is to come through a proxy."""
         self.log = folder / "kafka.log"
         self._data = folder / "kafka-data"
         self._classpath, self._java, self._heap = str(jars / "*"), str(java), heap
+        self._engine_at, self.behind_proxy = engine_at, ""  # the latter: where the proxy has to lead
         self._child: Child | None = None
         self._address: KafkaAddress | None = None
 
@@ -69,7 +71,7 @@ class EmbeddedKafka:
     def start(self) -> KafkaAddress:
         """Format a fresh data folder, start the broker, and wait until it answers for its metadata."""
         try:
-            self._address = on_free_ports(2, self._start_at)
+            self._address = on_free_ports(3 if self._engine_at else 2, self._start_at)
         except BaseException:
             self.stop()
             raise
@@ -113,7 +115,11 @@ class EmbeddedKafka:
         lease_folder(self._data)
         (self._data / "tmp").mkdir()
         settings = self._data / "server.properties"
-        settings.write_text("".join(f"{key}={value}\n" for key, value in self.properties(*ports).items()))
+        properties = self.properties(*ports[:2])
+        if self._engine_at:
+            self.behind_proxy = f"{LOOPBACK}:{ports[2]}"
+            properties = with_engine_listener(properties, self.behind_proxy, self._engine_at)
+        settings.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         self._format(settings, cluster)
         # The native parts of the compression codecs are unpacked into the temporary folder: let them go with the data.
         options = [f"-Xmx{self._heap}", f"-Djava.io.tmpdir={self._data / 'tmp'}"]
@@ -149,6 +155,16 @@ class EmbeddedKafka:
 
     def _spawn_java(self, name: str, arguments: list[str]) -> Child:
         return spawn([self._java, "-cp", self._classpath, *arguments], name=name, log=self.log)
+
+
+def with_engine_listener(properties: Mapping[str, str], listens: str, advertised: str) -> dict[str, str]:
+    """A second way in, for the engine alone: who comes by it is told to come back to the address of the proxy."""
+    more = {
+        "listeners": f"ENGINE://{listens}",
+        "advertised.listeners": f"ENGINE://{advertised}",
+        "listener.security.protocol.map": "ENGINE:PLAINTEXT",
+    }
+    return {**properties, **{key: f"{properties[key]},{value}" for key, value in more.items()}}
 
 
 def _answers(broker: Child, address: KafkaAddress, cluster: str) -> bool:

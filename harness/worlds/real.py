@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import redis
 
@@ -33,6 +34,7 @@ from harness.observe import Row
 from harness.sampler import RedisObserver, Sampled
 from harness.services import kafka, owners, security
 from harness.services.kafka import EmbeddedKafka
+from harness.services.link import Link
 from harness.services.redis import EmbeddedRedis, claim, connect, external
 from harness.store import Store
 from workloads.ad_impressions.schema import Population
@@ -51,6 +53,7 @@ class RealWorld:
         self._private = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-")))
         self._embedded_kafka: EmbeddedKafka | None = None
         self._embedded_redis: EmbeddedRedis | None = None
+        self._links: dict[str, Link] = {}
         self._kafka: KafkaAddress | None = None
         self._load: Load | None = None
         self._engine: ProcessEngine | None = None
@@ -67,6 +70,8 @@ class RealWorld:
     @property
     def field(self) -> Field | None:
         """None before the services are open."""
+        for link in self._links.values():
+            link.check()
         if self._kafka is None or self._redis is None:
             return None
         return Field(
@@ -77,6 +82,7 @@ class RealWorld:
             self._redis,
             self._population.campaign_ids,
             lambda client: _write_ad_table(client, self._population),
+            self._links,
         )
 
     def now_ms(self) -> int:
@@ -86,6 +92,7 @@ class RealWorld:
         time.sleep(seconds)
 
     def open(self) -> None:
+        self._start_proxies()
         self._kafka = self._open_kafka()
         address, self._redis = self._open_redis()
         kafka.create_topic(self._kafka, self._topic, self._spec.tape.partitions)
@@ -94,12 +101,25 @@ class RealWorld:
         self._load = Load(self._spec, self._kafka, self._topic, self._store.path, self._private)
         self._load.start()
 
+    def _start_proxies(self) -> None:
+        """Where a planned fault wants one between the engine and a service, and that service is ours."""
+        external = {"kafka": self._spec.kafka, "redis": self._spec.redis}
+        for name in registry.links(self._spec.fault):
+            if not external[name]:
+                self._links[name] = link = Link(name, self._store.logs)
+                link.start()
+
     def _open_kafka(self) -> KafkaAddress:
         if self._spec.kafka:
             file = Path(self._spec.kafka_config) if self._spec.kafka_config else None
             return security.external(self._spec.kafka, file)
-        self._embedded_kafka = EmbeddedKafka(self._store.logs, jvm.jars("services"), str(jvm.java()))
-        return self._embedded_kafka.start()
+        link = self._links.get("kafka")
+        jars, java = jvm.jars("services"), str(jvm.java())
+        self._embedded_kafka = EmbeddedKafka(self._store.logs, jars, java, engine_at=link.address if link else "")
+        address = self._embedded_kafka.start()
+        if link:
+            link.lead_to(self._embedded_kafka.behind_proxy)
+        return address
 
     def _open_redis(self) -> tuple[RedisAddress, redis.Redis]:
         if self._spec.redis:
@@ -107,10 +127,16 @@ class RealWorld:
         else:
             self._embedded_redis = EmbeddedRedis(self._store.logs)
             address = self._embedded_redis.start()
+        if link := self._links.get("redis"):
+            link.lead_to(urlsplit(address.url).netloc)
         return address, connect(address)
 
     def _make_engine(self, kafka_address: KafkaAddress, redis_address: RedisAddress) -> ProcessEngine:
         spec, name = self._spec, self._store.path.name
+        if "kafka" in self._links:
+            kafka_address = KafkaAddress(self._links["kafka"].address)
+        if "redis" in self._links:
+            redis_address = RedisAddress(f"redis://{self._links['redis'].address}/0")
         config = EngineConfig(
             run=name,
             kafka=kafka_address,
@@ -222,6 +248,8 @@ class RealWorld:
         for service in (self._embedded_kafka, self._embedded_redis):
             if service:
                 service.stop()
+        for link in self._links.values():
+            link.stop()
         owners.release_folder(self._private)
 
 

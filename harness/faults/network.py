@@ -1,0 +1,477 @@
+"""The network family: what passes between the engine and Kafka or Redis is slowed, swallowed, cut or reset.
+
+The engine, and nobody else, reaches that service through a proxy (harness/services/proxy.py); the generator, the
+observer and the harness's own clients go around it. What is proved: a connection of ours through the proxy, open from
+before the fault, suffers it; and where single connections are struck, the proxy counts them, and Redis' own
+statistics of commands say what it has executed beyond the answers that came through.
+
+A network can't tear a hole into a TCP stream. So what was swallowed ends in a reset, when the fault is healed.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+from harness.explain import nearest
+from harness.faults.base import Context, Fault, Kind
+from harness.faults.moment import Moment
+from harness.faults.strike import Strike, struck
+from harness.faults.when import seconds
+from harness.model import FaultSpec, UsageError
+from harness.services.link import NAMES, Link
+from harness.services.ping import Answered, Ping
+from harness.services.proxy import SIDES, Statistics, Toxic
+
+BOTH = "both"
+BEFORE_LOOKS = 3
+JITTER_LOOKS = 8
+PROBE_S = 0.25  # a question so large that a narrow link needs so long for it
+MOST_PROBE_BYTES = 500_000
+ANSWER_DEADLINE_S = 20.0
+HUNG_MS = 1000
+SHORT_OF = 0.95  # timers may be a little early
+AT_POINTS = ("point", "batch", "offset", "time", "now")
+
+Defaults = Mapping[str, str]
+
+
+class Options:
+    """What stands in a fault's brackets, read."""
+
+    def __init__(self, spec: FaultSpec, defaults: Defaults) -> None:
+        self._spec, self._defaults = spec, defaults
+
+    @property
+    def link(self) -> str:
+        return self._one_of("link", NAMES) if "link" in self._defaults else "redis"
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        side = self._one_of("side", (*SIDES, BOTH))
+        return SIDES if side == BOTH else (side,)
+
+    def ms(self, name: str) -> float:
+        return seconds(self._text(name), name) * 1000
+
+    def number(self, name: str) -> int:
+        return int(self._text(name))
+
+    def _one_of(self, name: str, words: tuple[str, ...]) -> str:
+        if (text := self._text(name)) not in words:
+            allowed = f"{name} = {text!r} is not one of {', '.join(words)}{nearest(text, words)}"
+            raise UsageError(f"The fault {self._spec.text!r} can't be understood: {allowed}.")
+        return text
+
+    def _text(self, name: str) -> str:
+        return self._spec.options.get(name, self._defaults[name])
+
+
+class _OnLink(Strike):
+    """What all of the family share: their link, and a connection of ours on it."""
+
+    colour = "tab:purple"
+
+    def __init__(self, link: str) -> None:
+        self._name = link
+        self._ping: Ping | None = None
+
+    @abstractmethod
+    def heal(self, now: Moment) -> None: ...
+
+    def healed(self, now: Moment) -> str:
+        self._hang_up()
+        with suppress(OSError), Ping(self._name, self._link(now).address) as ping:
+            if answered := ping.measure():
+                return f"a new connection is answered in {answered.ms:.1f} ms"
+        return ""
+
+    def _link(self, now: Moment) -> Link:
+        assert now.field is not None, "a world without services has no links"
+        return now.field.links[self._name]
+
+    def _connect(self, now: Moment, size_bytes: int = 0) -> Answered | None:
+        """Open ours; how fast it is as yet, by the fastest of some looks. None: there is nobody, or not in time."""
+        self._hang_up()
+        with suppress(OSError):
+            self._ping = Ping(self._name, self._link(now).address)
+            looks = [self._ping.measure(size_bytes) for _ in range(BEFORE_LOOKS)]
+            return min((look for look in looks if look), key=lambda look: look.ms, default=None)
+        return None
+
+    def _measure(self, size_bytes: int = 0) -> Answered | None:
+        """By the connection that is open; one that breaks has nothing to say any more."""
+        if self._ping is None:
+            return None
+        try:
+            answered = self._ping.measure(size_bytes, ANSWER_DEADLINE_S)
+        except OSError:
+            answered = None
+        if answered is None:
+            self._hang_up()
+        return answered
+
+    def _hang_up(self) -> None:
+        if self._ping:
+            self._ping.close()
+        self._ping = None
+
+
+class Slowed(_OnLink):
+    """The link gets slower by what can be told from outside: each question takes at least so long."""
+
+    def __init__(self, link: str, sides: tuple[str, ...], toxic: Toxic, hold_ms: float, words: str) -> None:
+        super().__init__(link)
+        self._sides, self._toxic, self._words = sides, toxic, words
+        self.hold_ms = hold_ms
+        narrow_bytes = toxic.kbps * 125 * PROBE_S if toxic.kbps else toxic.slice_bytes * 40
+        self._size_bytes = min(MOST_PROBE_BYTES, int(narrow_bytes))
+        self._before_ms = 0.0
+        self._reopened = False
+
+    def inject(self, now: Moment) -> str:
+        before = self._connect(now, self._size_bytes)
+        self._before_ms = before.ms if before else 0.0
+        self._link(now).trouble(self._toxic, self._sides)
+        size = f" of {before.asked_bytes:,} bytes" if before and self._size_bytes else ""
+        return f"{self._words}: before, a question of ours{size} was answered in {self._before_ms:.1f} ms"
+
+    def landed(self, now: Moment) -> str:
+        seen = self._suffered() if self._before_ms else ""
+        others = self._link(now).statistics().open - 1
+        return f"{seen}, as {_count(others, 'connection')} of the engine" if seen and others > 0 else ""
+
+    def heal(self, now: Moment) -> None:
+        self._link(now).clear()
+
+    def healed(self, now: Moment) -> str:
+        if self._ping is None:  # it may have broken for another reason
+            self._connect(now, self._size_bytes)
+        answered = self._measure(self._size_bytes)
+        if answered is None or answered.ms >= self._least_ms(answered):
+            return ""
+        self._hang_up()
+        return f"cleared, and answered in {answered.ms:.1f} ms"
+
+    def _suffered(self) -> str:
+        answered = self._measure(self._size_bytes)
+        if answered is None or answered.ms < SHORT_OF * self._least_ms(answered) or answered.ms <= self._before_ms:
+            return ""
+        return f"the same connection now took {answered.ms:.0f} ms for it (at least {self._least_ms(answered):.0f} ms)"
+
+    def _least_ms(self, answered: Answered) -> float:
+        bytes_of = {"request": answered.asked_bytes, "reply": answered.answered_bytes}
+        return sum(self._toxic.least_ms(bytes_of[side]) for side in self._sides)
+
+
+class Jittered(Slowed):
+    """Each piece is late by another time: seen in how far questions differ."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._looks: list[float] = []
+
+    def heal(self, now: Moment) -> None:
+        self._looks = []
+        super().heal(now)
+
+    def healed(self, now: Moment) -> str:
+        if self._ping is None:
+            self._connect(now)
+        if self._look() < JITTER_LOOKS or max(self._looks) >= self._toxic.jitter_ms / 2:
+            return ""
+        self._hang_up()
+        return f"cleared, and {JITTER_LOOKS} answers came in {min(self._looks):.1f} to {max(self._looks):.1f} ms"
+
+    def _suffered(self) -> str:
+        if self._look() < JITTER_LOOKS or max(self._looks) - min(self._looks) < self._toxic.jitter_ms / 4:
+            return ""
+        spread = f"{min(self._looks):.0f} to {max(self._looks):.0f} ms"
+        return f"{JITTER_LOOKS} answers on the same connection now took {spread}"
+
+    def _look(self) -> int:
+        if answered := self._measure():
+            self._looks = [*self._looks, answered.ms][-JITTER_LOOKS:]
+        return len(self._looks)
+
+
+class Swallowed(_OnLink):
+    """Nothing comes through and nobody is told: connections stay."""
+
+    def __init__(self, link: str, sides: tuple[str, ...], hold_ms: float) -> None:
+        super().__init__(link)
+        self._sides = sides
+        self.hold_ms = hold_ms
+        self.land_within_ms = 60_000.0  # until the engine has something to say
+        self._asked_ms = self._ours_bytes = self._resets = 0
+        self._before = Statistics()
+
+    def inject(self, now: Moment) -> str:
+        answered, link = self._connect(now), self._link(now)
+        self._before = link.trouble(Toxic(swallow=True), self._sides)
+        self._asked_ms = now.now_ms
+        if self._ping and answered:
+            self._ours_bytes = self._ping.ask() if "request" in self._sides else answered.answered_bytes
+            if "request" not in self._sides:
+                self._ping.ask()
+        told = f"answered in {answered.ms:.1f} ms" if answered else "not answered"
+        return f"what passes as {' and '.join(self._sides)} is swallowed: before, a question of ours was {told}"
+
+    def landed(self, now: Moment) -> str:
+        if self._ping is None or now.now_ms - self._asked_ms < HUNG_MS or self._ping.hear(0.001) is not None:
+            return ""
+        after = self._link(now).statistics()
+        theirs_bytes = sum(after.swallowed.values()) - sum(self._before.swallowed.values()) - self._ours_bytes
+        if theirs_bytes <= 0:
+            return ""
+        silent_s = (now.now_ms - self._asked_ms) / 1000
+        return (
+            f"a question of ours on a connection from before has had no answer for {silent_s:.1f} s, and "
+            f"{theirs_bytes:,} bytes of the engine are gone; {_count(after.open - 1, 'connection')} of it still open"
+        )
+
+    def heal(self, now: Moment) -> None:
+        link = self._link(now)
+        before = link.statistics().resets
+        self._resets = link.clear().resets - before
+
+    def healed(self, now: Moment) -> str:
+        answered = super().healed(now)
+        return f"{_count(self._resets, 'connection')} that had lost bytes reset, and {answered}" if answered else ""
+
+
+class Reset(_OnLink):
+    """All connections of this moment end in a reset."""
+
+    def __init__(self, link: str) -> None:
+        super().__init__(link)
+        self._theirs = 0
+
+    def inject(self, now: Moment) -> str:
+        self._strike(now)
+        return "every connection was reset (RST)"
+
+    def landed(self, now: Moment) -> str:
+        if not self._theirs:  # between two connections of the engine: again
+            self._strike(now)
+            return ""
+        try:
+            heard = self._ping.hear(1.0) if self._ping else 0
+        except OSError as reset:
+            return f"{_count(self._theirs, 'connection')} of the engine, and ours, which says {type(reset).__name__}"
+        finally:
+            self._hang_up()
+        if heard is None or heard:
+            self._theirs = 0
+        return ""
+
+    def heal(self, now: Moment) -> None:
+        """It is over with the moment."""
+
+    def _strike(self, now: Moment) -> None:
+        ours = self._connect(now) is not None
+        link = self._link(now)
+        before = link.statistics().resets
+        self._theirs = link.reset().resets - before - (1 if ours else 0)
+        if not ours:
+            self._theirs = 0
+
+
+class Severed(_OnLink):
+    """So many connections end in the middle of something: after some bytes, or between execution and reply."""
+
+    land_within_ms = 90_000.0  # the engine has to write, and after each but the last it may have to start again
+
+    def __init__(self, link: str, sides: tuple[str, ...], toxic: Toxic, words: str, *, executed: bool) -> None:
+        super().__init__(link)
+        self._sides, self._toxic, self._words = sides, toxic, words
+        self._executed = executed  # no landing unless Redis has executed what it did not answer
+        self._before = Statistics()
+        self._calls: Counter[str] = Counter()
+
+    def inject(self, now: Moment) -> str:
+        self._calls = calls(now)
+        self._before = self._link(now).trouble(self._toxic, self._sides)
+        return self._words
+
+    def landed(self, now: Moment) -> str:
+        after = self._link(now).statistics()
+        struck_times = after.struck - self._before.struck
+        if struck_times < self._toxic.times:
+            return ""
+        unanswered = Counter(after.unanswered) - Counter(self._before.unanswered)
+        answered = Counter(after.answered) - Counter(self._before.answered)
+        executed = calls(now)
+        executed.subtract(self._calls)
+        beyond = {name: executed[name] - answered[name] for name in unanswered}
+        if any(beyond[name] < count for name, count in unanswered.items()) or (self._executed and not unanswered):
+            return ""
+        dropped = after.swallowed.get("reply", 0) - self._before.swallowed.get("reply", 0)
+        seen = f"{_count(struck_times, 'connection')} reset by the proxy, {dropped:,} bytes of replies dropped"
+        if not unanswered:
+            return seen
+        told = ", ".join(f"{executed[name]:,} {name} ({answered[name]:,} answered)" for name in sorted(unanswered))
+        return f"{seen}; executed by Redis' own statistics since: {told}"
+
+    def heal(self, now: Moment) -> None:
+        self._link(now).clear()
+
+
+def calls(now: Moment) -> Counter[str]:
+    """How often Redis has executed each command."""
+    assert now.field is not None, "a world without services has no Redis"
+    stats = cast(dict[str, dict[str, int]], now.field.results.info("commandstats"))
+    return Counter({name.removeprefix("cmdstat_").upper(): each["calls"] for name, each in stats.items()})
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _latency(read: Options) -> Strike:
+    late_ms = read.number("ms")
+    return Slowed(read.link, read.sides, Toxic(delay_ms=late_ms), read.ms("for"), _slow(read, f"{late_ms} ms later"))
+
+
+def _jitter(read: Options) -> Strike:
+    late_ms = read.number("ms")
+    words = _slow(read, f"up to {late_ms} ms later, each piece by another time")
+    return Jittered(read.link, read.sides, Toxic(jitter_ms=late_ms), read.ms("for"), words)
+
+
+def _bandwidth(read: Options) -> Strike:
+    kbps = read.number("kbps")
+    words = _slow(read, f"{kbps} kilobits a second and connection")
+    return Slowed(read.link, read.sides, Toxic(kbps=kbps), read.ms("for"), words)
+
+
+def _slice(read: Options) -> Strike:
+    size, gap_ms = read.number("bytes"), read.ms("gap")
+    words = _slow(read, f"in pieces of {size} bytes with {gap_ms:g} ms between them")
+    return Slowed(read.link, read.sides, Toxic(slice_bytes=size, gap_ms=gap_ms), read.ms("for"), words)
+
+
+def _slow(read: Options, how: str) -> str:
+    return f"{' and '.join(read.sides)} between engine and {read.link} {how}"
+
+
+def _blackhole(read: Options) -> Strike:
+    return Swallowed(read.link, read.sides, read.ms("for"))
+
+
+def _reset(read: Options) -> Strike:
+    return Reset(read.link)
+
+
+def _limit(read: Options) -> Strike:
+    size, times = read.number("bytes"), read.number("times")
+    words = f"each connection to {read.link} is cut when {size:,} more bytes of a {' or a '.join(read.sides)} passed"
+    return Severed(read.link, read.sides, Toxic(cut_after_bytes=size, times=times), words, executed=False)
+
+
+def _reset_reply(read: Options) -> Strike:
+    times = read.number("times")
+    words = "the next that writes reaches Redis, its reply is dropped and its connection reset"
+    return Severed("redis", SIDES, Toxic(lose_reply=True, times=times), words, executed=True)
+
+
+def _kind(
+    name: str,
+    what: str,
+    correct: str,
+    build: Callable[[Options], Strike],
+    options: Defaults,
+    *,
+    moments: tuple[str, ...] = Kind.moments,
+) -> Kind:
+    links = NAMES if "link" in options else ("redis",)
+
+    def make(spec: FaultSpec, context: Context) -> Fault:
+        read = Options(spec, options)
+        strike = build(read)
+        strike.needs = _missing(context, read.link)
+        return struck(spec, strike, context)
+
+    needs = "an embedded Kafka and Redis" if len(links) > 1 else "an embedded Redis"
+    return Kind(name, "network", what, correct, make, needs, options, moments, links)
+
+
+def _missing(context: Context, link: str) -> tuple[str, ...]:
+    """A stranger's Kafka names its own address to every client, and a certificate is not for ours."""
+    spec = context.spec
+    if context.manifest.id == "fake":
+        return (f"the fake engine has no connection to {link}",)
+    if spec.kafka if link == "kafka" else spec.redis:
+        return (f"{link} is an existing one, and the proxy stands before an embedded one only",)
+    return ()
+
+
+_LINK = {"link": "redis", "side": BOTH}
+_STALLS = "is slower for as long as it lasts and catches up; no count changes"
+
+KINDS = (
+    _kind(
+        "net-latency",
+        "every byte between the engine and a service comes later",
+        _STALLS,
+        _latency,
+        {**_LINK, "for": "5s", "ms": "200"},
+        moments=AT_POINTS,
+    ),
+    _kind(
+        "net-jitter",
+        "what passes between the engine and a service comes later by a time that changes from piece to piece",
+        _STALLS,
+        _jitter,
+        {**_LINK, "for": "5s", "ms": "200"},
+        moments=AT_POINTS,
+    ),
+    _kind(
+        "net-bandwidth",
+        "each connection between the engine and a service gets so many kilobits a second",
+        _STALLS,
+        _bandwidth,
+        {**_LINK, "for": "5s", "kbps": "256"},
+        moments=AT_POINTS,
+    ),
+    _kind(
+        "net-slice",
+        "what passes between the engine and a service comes in tiny pieces with pauses",
+        "puts every message together again; no count changes",
+        _slice,
+        {**_LINK, "for": "5s", "bytes": "100", "gap": "1ms"},
+        moments=AT_POINTS,
+    ),
+    _kind(
+        "net-blackhole",
+        "what passes between the engine and a service is swallowed, connections stay open, and are reset afterwards",
+        "waits, or gives the batch up and does it again; no count changes",
+        _blackhole,
+        {**_LINK, "for": "5s"},
+    ),
+    _kind(
+        "net-reset",
+        "every open connection between the engine and a service is reset, once",
+        "connects again, or stops loudly and does the batch again; no count changes",
+        _reset,
+        {"link": "redis"},
+        moments=AT_POINTS,
+    ),
+    _kind(
+        "net-limit",
+        "a connection between the engine and a service is cut after so many bytes: a pipeline is half executed",
+        "does the batch again so that what was executed is not counted twice: totals, or a fence in the same step",
+        _limit,
+        {"link": "redis", "side": "request", "bytes": "2000", "times": "1"},
+    ),
+    _kind(
+        "redis-reset-reply",
+        "the connection is reset between execution and reply: Redis executes, the reply is dropped",
+        "does not take the missing reply for a missing write: what is sent again changes nothing the second time",
+        _reset_reply,
+        {"times": "1"},
+    ),
+)
