@@ -97,6 +97,7 @@ class _Run:
         self.seal()  # 2
         self.fold()  # 3
         try:
+            self.open()
             with self._healing():
                 report = self.drive()  # 4, 5, 6
             self.read(report)  # 7
@@ -132,10 +133,13 @@ class _Run:
         }
         self.store.write_table("expected.parquet", columns)
 
-    # 4 to 6, with an engine that may fail us at any point.
-    def drive(self) -> EngineReport:
+    # What the engine needs. There is nothing to heal before it is open.
+    def open(self) -> None:
         self.screen.phase("services", "Kafka and Redis")
         self.world.open()
+
+    # 4 to 6, with an engine that may fail us at any point.
+    def drive(self) -> EngineReport:
         try:
             self.start_engine()
             with self._accounting():
