@@ -1,0 +1,552 @@
+"""The redis family: harm to the server that holds the results. Only to one of our own, never to one by address.
+
+What is proved comes from the server or its process: the run id that changed, a key of ours that is gone, a write of
+ours that was refused. What was ours and got lost, the table of ads, is put back as whoever runs the service would do;
+results never are.
+"""
+
+from __future__ import annotations
+
+import signal
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import psutil
+import redis
+
+from harness.faults.base import Context, Fault, Kind
+from harness.faults.moment import Field, Moment
+from harness.faults.strike import CannotStrikeError, Strike, struck
+from harness.faults.when import seconds
+from harness.model import FaultSpec, UsageError
+from harness.services.redis import CLIENT_NAME, EmbeddedRedis
+from harness.wait import wait_until
+
+# All of them under our own name, which no check takes for results.
+SCRATCH = "streamgauge:scratch"
+EARLY, LATE = "streamgauge:canary:early", "streamgauge:canary:late"
+ASIDE = "streamgauge:aside"
+
+NEEDS = "an embedded Redis"
+PROBE_S = 0.5  # how long a probe waits for the answer of a server that may never give one
+END_DEADLINE_S = 20.0
+LONGEST_PAUSE_MS = 600_000  # a pause is ended by us; this is for a harness that was killed in the middle of it
+KEEPS = {"none": "", "rdb": "rdb", "aof": "aof"}
+
+Options = Mapping[str, str]
+
+
+class RedisStrike(Strike):
+    """What all of the family share: how they find the server."""
+
+    colour = "tab:purple"
+
+    def __init__(self, hold_s: float = 0.0) -> None:
+        self.hold_ms = hold_s * 1000
+
+
+def field_of(now: Moment) -> tuple[Field, EmbeddedRedis]:
+    if now.field is None or now.field.redis is None:
+        raise CannotStrikeError("there is no Redis of ours in this run")
+    return now.field, now.field.redis
+
+
+def server_of(now: Moment) -> EmbeddedRedis:
+    return field_of(now)[1]
+
+
+def answers(server: EmbeddedRedis) -> bool:
+    with server.client(PROBE_S) as client, suppress(redis.RedisError):
+        return bool(client.ping())
+    return False
+
+
+def refusal(client: redis.Redis) -> redis.ResponseError | None:
+    """What the server says to a write of ours; None when it takes it."""
+    try:
+        client.set(SCRATCH, "1")
+    except redis.ResponseError as error:
+        return error
+    client.delete(SCRATCH)
+    return None
+
+
+def takes_writes(now: Moment) -> str:
+    """The proof that all is well again."""
+    with server_of(now).client() as client:
+        return "" if refusal(client) else "a write of ours is taken again"
+
+
+class Down(RedisStrike):
+    """The server ends, and is started again at the same port with what it had kept of its data."""
+
+    keeps = ""
+
+    def __init__(self, hold_s: float = 0.0) -> None:
+        super().__init__(hold_s)
+        self._run_id = ""
+
+    @abstractmethod
+    def prepare(self, client: redis.Redis) -> str:
+        """What comes before the end, in words."""
+
+    @abstractmethod
+    def is_ready(self, client: redis.Redis, now_ms: int) -> bool:
+        """Whether its end may come."""
+
+    @abstractmethod
+    def end(self, server: EmbeddedRedis, client: redis.Redis) -> None: ...
+
+    def inject(self, now: Moment) -> str:
+        with server_of(now).client() as client:
+            self._run_id = str(client.info("server")["run_id"])
+            client.set(EARLY, self._run_id)
+            return self.prepare(client)
+
+    def landed(self, now: Moment) -> str:
+        server = server_of(now)
+        child = server.child
+        if child.alive():
+            with server.client() as client:
+                if not self.is_ready(client, now.now_ms):
+                    return ""
+                client.set(LATE, self._run_id)
+                self.end(server, client)
+            wait_until(lambda: not child.alive(), deadline_s=END_DEADLINE_S, what=f"the end of process {child.pid}")
+        if answers(server):
+            return ""
+        return f"process {child.pid} ended with exit code {child.returncode()}, and nobody answers at its port"
+
+    def heal(self, now: Moment) -> None:
+        field, server = field_of(now)
+        if not server.child.alive():
+            server.restart(self.keeps, None if self.keeps else field.put_back)
+
+    def healed(self, now: Moment) -> str:
+        with server_of(now).client() as client:
+            run_id = str(client.info("server")["run_id"])
+            early, late = (client.get(key) == self._run_id for key in (EARLY, LATE))
+            client.delete(EARLY, LATE)
+        if run_id == self._run_id:
+            return f"it was not restarted: its run_id still is {run_id[:8]}"
+        back = f"its run_id was {self._run_id[:8]} and is {run_id[:8]}"
+        if not self.keeps:
+            return f"{back}, and what was written before is {'still there' if early or late else 'gone'}"
+        first, last = ("there" if kept else "gone" for kept in (early, late))
+        return f"{back}; what was written before it saved is {first}, what was written at the end is {last}"
+
+
+class Kill(Down):
+    """SIGKILL. What it has of its data afterwards depends on how it keeps them."""
+
+    def __init__(self, hold_s: float, keeps: str, age_s: float) -> None:
+        super().__init__(hold_s)
+        self.keeps, self._age_ms = keeps, age_s * 1000
+        self._saved_ms: int | None = None
+
+    def prepare(self, client: redis.Redis) -> str:
+        if self.keeps == "rdb":
+            client.bgsave()
+            return f"BGSAVE, then SIGKILL {self._age_ms / 1000:g} s after the snapshot"
+        if self.keeps == "aof":
+            client.config_set("appendfsync", "everysec")
+            client.config_set("appendonly", "yes")
+            return f"appendonly everysec, then SIGKILL {self._age_ms / 1000:g} s later"
+        return "SIGKILL, with nothing kept on disk"
+
+    def is_ready(self, client: redis.Redis, now_ms: int) -> bool:
+        if not self.keeps:
+            return True
+        told = client.info("persistence")
+        busy, status = {
+            "rdb": ("rdb_bgsave_in_progress", "rdb_last_bgsave_status"),
+            "aof": ("aof_rewrite_in_progress", "aof_last_bgrewrite_status"),
+        }[self.keeps]
+        if self._saved_ms is None and not told[busy] and told[status] == "ok":
+            self._saved_ms = now_ms
+        return self._saved_ms is not None and now_ms - self._saved_ms >= self._age_ms
+
+    def end(self, server: EmbeddedRedis, client: redis.Redis) -> None:  # noqa: ARG002
+        server.child.kill_group()
+
+
+class RestartEmpty(Down):
+    """An orderly end that saves nothing."""
+
+    def prepare(self, client: redis.Redis) -> str:  # noqa: ARG002
+        return "SHUTDOWN NOSAVE"
+
+    def is_ready(self, client: redis.Redis, now_ms: int) -> bool:  # noqa: ARG002
+        return True
+
+    def end(self, server: EmbeddedRedis, client: redis.Redis) -> None:  # noqa: ARG002
+        client.shutdown(nosave=True)
+
+
+class Flush(RedisStrike):
+    """FLUSHALL, and what was ours put back in the same transaction: no engine sees Redis without it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before = self._after = -1
+
+    def inject(self, now: Moment) -> str:
+        field, server = field_of(now)
+        with server.client() as client, client.pipeline(transaction=True) as pipe:
+            pipe.dbsize()
+            pipe.flushall()
+            pipe.dbsize()
+            field.put_back(pipe)
+            self._before, _, self._after, *_ = pipe.execute()
+        return "FLUSHALL"
+
+    def landed(self, now: Moment) -> str:  # noqa: ARG002
+        gone = self._before > 0 and self._after == 0
+        return f"of {self._before:,} keys none was left, and only what jobs read was put back" if gone else ""
+
+    def heal(self, now: Moment) -> None:
+        """Results are not ours to bring back."""
+
+    def healed(self, now: Moment) -> str:
+        return takes_writes(now)
+
+
+class Evict(RedisStrike):
+    """A time to live on the results of some campaigns, as somebody sets it who takes Redis for a cache."""
+
+    def __init__(self, campaigns: int) -> None:
+        super().__init__()
+        self._wanted = campaigns
+        self._expired_before = 0
+        self._lengths: dict[str, int] = {}
+
+    def inject(self, now: Moment) -> str:
+        with server_of(now).client() as client:
+            self._expired_before = int(client.info("stats")["expired_keys"])
+        return f"PEXPIRE 1 on the results of {self._wanted} campaigns"
+
+    def landed(self, now: Moment) -> str:
+        field, server = field_of(now)
+        with server.client() as client:
+            if not self._lengths:
+                self._expire(client, field)
+                return ""
+            client.exists(*self._lengths)  # Redis looks at the time of what is asked for
+            expired = int(client.info("stats")["expired_keys"])
+        if expired - self._expired_before < len(self._lengths):
+            return ""
+        counts = sum(self._lengths.values())
+        return (
+            f"{counts:,} counts of {len(self._lengths)} campaigns are gone: expired_keys went from "
+            f"{self._expired_before} to {expired}"
+        )
+
+    def heal(self, now: Moment) -> None:
+        """Results are not ours to bring back."""
+
+    def healed(self, now: Moment) -> str:
+        return takes_writes(now)
+
+    def _expire(self, client: redis.Redis, field: Field) -> None:
+        """Nothing is done before there are results of so many."""
+        lengths = with_results(client, field)
+        if len(lengths) >= self._wanted:
+            self._lengths = dict(sorted(lengths.items())[: self._wanted])
+            with client.pipeline(transaction=True) as pipe:
+                for campaign in self._lengths:
+                    pipe.pexpire(campaign, 1)
+                pipe.execute()
+
+
+class WrongType(RedisStrike):
+    """The results of one campaign are put aside, and a string lies where its hash was."""
+
+    def __init__(self, hold_s: float) -> None:
+        super().__init__(hold_s)
+        self._campaign = ""
+
+    def inject(self, now: Moment) -> str:
+        server_of(now)
+        return "RENAME of the results of one campaign, and SET of a string in their place"
+
+    def landed(self, now: Moment) -> str:
+        field, server = field_of(now)
+        with server.client() as client:
+            if not self._campaign and (lengths := with_results(client, field)):
+                self._campaign = min(lengths)
+                with client.pipeline(transaction=True) as pipe:
+                    pipe.rename(self._campaign, ASIDE)
+                    pipe.set(self._campaign, "not a hash")
+                    pipe.execute()
+            if not self._campaign:
+                return ""
+            try:
+                client.hlen(self._campaign)
+            except redis.ResponseError as error:
+                return f"key {self._campaign} says: {error}"
+        return ""
+
+    def heal(self, now: Moment) -> None:
+        with server_of(now).client() as client:
+            if self._campaign and client.type(self._campaign) == "string":
+                client.rename(ASIDE, self._campaign)
+            client.delete(ASIDE)
+
+    def healed(self, now: Moment) -> str:
+        if not self._campaign:
+            return "nothing was done"
+        with server_of(now).client() as client:
+            kind = client.type(self._campaign)
+        return f"key {self._campaign} is a hash again" if kind == "hash" else ""
+
+
+def with_results(client: redis.Redis, field: Field) -> dict[str, int]:
+    """How many counts each campaign has that has any."""
+    with client.pipeline(transaction=False) as pipe:
+        for campaign in field.campaigns:
+            pipe.hlen(campaign)
+        return {name: length for name, length in zip(field.campaigns, pipe.execute(), strict=True) if length}
+
+
+class Pause(RedisStrike):
+    """CLIENT PAUSE WRITE: whoever writes waits, whoever reads is answered."""
+
+    def inject(self, now: Moment) -> str:
+        with server_of(now).client() as client:
+            client.client_pause(LONGEST_PAUSE_MS, all=False)
+        return "CLIENT PAUSE WRITE"
+
+    def landed(self, now: Moment) -> str:
+        server = server_of(now)
+        with server.client(PROBE_S) as client, suppress(redis.TimeoutError):
+            client.set(SCRATCH, "1")
+            return ""
+        if not answers(server):
+            return ""
+        return f"a write of ours was not answered within {PROBE_S:g} s, and PING was"
+
+    def heal(self, now: Moment) -> None:
+        with server_of(now).client() as client:
+            client.client_unpause()
+
+    def healed(self, now: Moment) -> str:
+        return takes_writes(now)
+
+
+class Freeze(RedisStrike):
+    """SIGSTOP: connections stand, and nothing is answered."""
+
+    def inject(self, now: Moment) -> str:
+        child = server_of(now).child
+        child.signal_group(signal.SIGSTOP)
+        return f"SIGSTOP to process {child.pid}"
+
+    def landed(self, now: Moment) -> str:
+        server = server_of(now)
+        state = psutil.Process(server.child.pid).status()
+        if state != psutil.STATUS_STOPPED or answers(server):
+            return ""
+        return f"the process is {state}, and PING was not answered within {PROBE_S:g} s"
+
+    def heal(self, now: Moment) -> None:
+        server_of(now).child.signal_group(signal.SIGCONT)
+
+    def healed(self, now: Moment) -> str:
+        return takes_writes(now)
+
+
+class Refusing(RedisStrike):
+    """By its settings the server refuses to write; it goes on to answer reads."""
+
+    def __init__(self, hold_s: float) -> None:
+        super().__init__(hold_s)
+        self._before: dict[str, str] = {}
+
+    @abstractmethod
+    def settings(self, client: redis.Redis) -> dict[str, str]: ...
+
+    @abstractmethod
+    def is_meant(self, error: redis.ResponseError) -> bool:
+        """Whether it is refused for the reason that was planned."""
+
+    def inject(self, now: Moment) -> str:
+        with server_of(now).client() as client:
+            settings = self.settings(client)
+            self._before = {name: str(client.config_get(name)[name]) for name in settings}
+            for name, value in settings.items():
+                client.config_set(name, value)
+        return "CONFIG SET " + ", ".join(f"{name} {value}" for name, value in settings.items())
+
+    def landed(self, now: Moment) -> str:
+        with server_of(now).client() as client:
+            error = refusal(client)
+        return f"a write of ours was refused: {error}" if error and self.is_meant(error) else ""
+
+    def heal(self, now: Moment) -> None:
+        with server_of(now).client() as client:
+            for name, value in self._before.items():
+                client.config_set(name, value)
+
+    def healed(self, now: Moment) -> str:
+        return takes_writes(now)
+
+
+class Full(Refusing):
+    """No memory is left, and nothing may be evicted."""
+
+    def settings(self, client: redis.Redis) -> dict[str, str]:
+        used = int(client.info("memory")["used_memory"])
+        return {"maxmemory-policy": "noeviction", "maxmemory": str(used // 2)}
+
+    def is_meant(self, error: redis.ResponseError) -> bool:
+        return isinstance(error, redis.OutOfMemoryError)
+
+
+class ReadOnly(Refusing):
+    """It wants a replica that nobody runs before it takes a write."""
+
+    def settings(self, client: redis.Redis) -> dict[str, str]:  # noqa: ARG002
+        return {"min-replicas-to-write": "1"}
+
+    def is_meant(self, error: redis.ResponseError) -> bool:
+        return "NOREPLICAS" in str(error)
+
+
+class ClientKill(RedisStrike):
+    """Every connection that is not the harness's is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._killed: set[str] = set()
+
+    def inject(self, now: Moment) -> str:
+        server_of(now)
+        return "CLIENT KILL of every connection that is not ours"
+
+    def landed(self, now: Moment) -> str:
+        """An engine may have none for a moment; then its next one is waited for."""
+        with server_of(now).client() as client:
+            if not self._killed:
+                self._killed = {each["id"] for each in clients(client) if each["name"] != CLIENT_NAME}
+                for number in self._killed:
+                    client.client_kill_filter(_id=number)
+            left = {each["id"] for each in clients(client)}
+        if not self._killed or self._killed & left:
+            return ""
+        return f"connections {', '.join(sorted(self._killed, key=int))} are gone from CLIENT LIST"
+
+    def heal(self, now: Moment) -> None:
+        """To connect again is the engine's own affair."""
+
+    def healed(self, now: Moment) -> str:
+        return takes_writes(now)
+
+
+def clients(client: redis.Redis) -> list[dict[str, str]]:
+    listed: list[dict[str, str]] = client.client_list()
+    return listed
+
+
+def keeps_of(options: Options) -> str:
+    if options["persistence"] not in KEEPS:
+        raise UsageError(f"persistence = {options['persistence']!r} of redis-kill is none of {', '.join(KEEPS)}.")
+    return KEEPS[options["persistence"]]
+
+
+def hold_of(options: Options) -> float:
+    return seconds(options["for"], "for")
+
+
+def missing(context: Context) -> tuple[str, ...]:
+    if context.spec.redis:
+        return ("the Redis of this run is one by address, and only an embedded one is harmed",)
+    return ()
+
+
+def kind(
+    name: str, what: str, correct: str, make: Callable[[Options], RedisStrike], options: Options | None = None
+) -> Kind:
+    known = dict(options or {})
+
+    def strike(spec: FaultSpec, context: Context) -> Fault:
+        made = make({**known, **spec.options})
+        made.needs = missing(context)
+        return struck(spec, made, context)
+
+    moments = ("point", "batch", "offset", "time", "now")
+    return Kind(name, "redis", what, correct, strike, needs=NEEDS, options=known, moments=moments)
+
+
+KINDS = (
+    kind(
+        "redis-kill",
+        "SIGKILL to Redis, then a start at the same port: empty, with a snapshot of some seconds before, or with its "
+        "append-only file",
+        "notices, stops loudly or rebuilds what was lost; a count that only Redis had is lost with it",
+        lambda options: Kill(hold_of(options), keeps_of(options), seconds(options["age"], "age")),
+        {"for": "3s", "persistence": "none", "age": "2s"},
+    ),
+    kind(
+        "redis-restart-empty",
+        "SHUTDOWN NOSAVE and a start at the same port, so that Redis comes back without any result",
+        "notices, and rebuilds the results or stops loudly; to write on as before loses every count it touches no more",
+        lambda options: RestartEmpty(hold_of(options)),
+        {"for": "1s"},
+    ),
+    kind(
+        "redis-flush",
+        "FLUSHALL under the engine, which keeps its connection; what jobs read is there again in the same moment",
+        "notices that its results are gone, and rebuilds them or stops loudly",
+        lambda _: Flush(),
+    ),
+    kind(
+        "redis-pause",
+        "CLIENT PAUSE WRITE: writes wait for their answer, reads are answered",
+        "waits and catches up; no count changes",
+        lambda options: Pause(hold_of(options)),
+        {"for": "3s"},
+    ),
+    kind(
+        "redis-freeze",
+        "SIGSTOP to Redis: connections stand and nothing is answered",
+        "waits and catches up; a time-out must not lead to a second write",
+        lambda options: Freeze(hold_of(options)),
+        {"for": "5s"},
+    ),
+    kind(
+        "redis-full",
+        "maxmemory below what is used, and noeviction: each write is refused with OOM",
+        "stops loudly or tries again; commits nothing that it could not write",
+        lambda options: Full(hold_of(options)),
+        {"for": "5s"},
+    ),
+    kind(
+        "redis-read-only",
+        "min-replicas-to-write 1 without any replica: each write is refused, reads are answered",
+        "stops loudly or tries again; commits nothing that it could not write",
+        lambda options: ReadOnly(hold_of(options)),
+        {"for": "5s"},
+    ),
+    kind(
+        "redis-client-kill",
+        "CLIENT KILL of every connection of the engine",
+        "connects again; what was under way is written once and not twice",
+        lambda _: ClientKill(),
+    ),
+    kind(
+        "redis-wrong-type",
+        "the results of one campaign are put aside and a string lies in their place, so that a write of many commands "
+        "succeeds but for one",
+        "stops loudly, and when it goes on does not write the others a second time",
+        lambda options: WrongType(hold_of(options)),
+        {"for": "5s"},
+    ),
+    kind(
+        "redis-evict",
+        "a time to live of 1 ms on the results of some campaigns",
+        "brings them back from its own state, or says that they are gone",
+        lambda options: Evict(int(options["campaigns"])),
+        {"campaigns": "5"},
+    ),
+)
