@@ -8,14 +8,14 @@ from __future__ import annotations
 import random
 from itertools import chain
 
-from harness.faults import grammar, kill, network, process
+from harness.faults import grammar, kill, network, process, redis
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
 from harness.faults.idle import Idle
 from harness.faults.when import seconds
 from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim
 
-FAULTS: dict[str, Kind] = {kind.name: kind for kind in chain(kill.KINDS, process.KINDS, network.KINDS)}
+FAULTS: dict[str, Kind] = {kind.name: kind for kind in chain(kill.KINDS, process.KINDS, redis.KINDS, network.KINDS)}
 
 
 def parse(text: str) -> FaultSpec:

@@ -86,6 +86,28 @@ def test_redis_may_be_gone_for_a_moment(tmp_path):
     assert sampled.looks.first_error
 
 
+def test_redis_may_come_back_as_another_process_without_its_data(tmp_path):
+    server = EmbeddedRedis(tmp_path)
+    client = connect(server.start())
+    try:
+        client.hset("first", "0", "7")
+        observer = RedisObserver(client, NAMES, TAPE)
+        observer.start()
+        some_looks(observer)
+        server.child.kill_group()
+        wait_until(lambda: len(observer._recorder._errors) > 2, deadline_s=20, what="looks that see nothing")
+        server.restart()
+        some_looks(observer)
+        client.hset("first", "0", "2")
+        sampled = observer.stop()
+    finally:
+        client.close()
+        server.stop()
+
+    assert sampled.columns["count"].tolist() == [7, 0, 2]
+    assert sampled.looks.errors > 2
+
+
 def test_without_redis_there_is_nothing_to_see_and_a_reason(tmp_path):
     server = EmbeddedRedis(tmp_path)
     client = connect(server.start())
