@@ -11,7 +11,7 @@ from harness import plan
 from harness.engines import fake
 from harness.judge import judge
 from harness.model import Outcome
-from harness.run import run
+from harness.run import RESTART_PAUSES_S, run
 from harness.store import Store
 from harness.worlds.fake import FakeWorld
 
@@ -40,11 +40,11 @@ class Silent:
         assert facts["done"] >= -1
 
 
-def fake_run(folder, **changes):
+def fake_run(folder, world=FakeWorld, **changes):
     spec, manifest = plan.resolve("test", SMALL | changes, {}, lambda _: fake.MANIFEST)
     store = Store.create(folder, "test-fake")
     screen = Silent()
-    verdict = run(spec, manifest, environment={}, world=FakeWorld(spec, store), store=store, screen=screen)
+    verdict = run(spec, manifest, environment={}, world=world(spec, store), store=store, screen=screen)
     return verdict, store, screen
 
 
@@ -82,6 +82,40 @@ def test_a_fault_strikes_by_the_clock_of_the_world(tmp_path, fault):
 
     (epoch,), (loaded,), (told,) = (list(store.history(kind)) for kind in ("epoch", "loaded", "fault"))
     assert epoch["epoch_ms"] < told["report"]["at_ms"] < loaded["at_ms"]
+
+
+def test_an_engine_that_stops_again_and_again_is_started_after_growing_pauses_and_then_given_up(tmp_path):
+    verdict, store, _ = fake_run(tmp_path, fault="kill@batch>=1", conf={"misbehave": "die"})
+
+    ends = [entry["at_ms"] for entry in store.history("restart")]
+    assert len(ends) > 5
+    for pause_s, before, after in zip(RESTART_PAUSES_S[1:], ends, ends[1:], strict=False):
+        assert after - before >= pause_s * 1000
+    assert verdict.outcome is Outcome.FAIL
+    assert set(verdict.words) & {"crashed", "stuck"}, verdict.sentence
+
+
+class Away(FakeWorld):
+    """The results can't be looked at for twenty seconds from the first look of the drain on."""
+
+    since_ms = 0
+
+    def reachable(self):
+        if self.load_status().finished and not self.since_ms:
+            self.since_ms = self.now_ms()
+        return not self.since_ms or self.now_ms() - self.since_ms >= 20_000
+
+    def snapshot(self):
+        assert self.reachable()
+        return super().snapshot()
+
+
+def test_results_that_cannot_be_looked_at_do_not_stand_still(tmp_path):
+    verdict, store, _ = fake_run(tmp_path, Away)
+
+    (loaded,), (engine,) = (list(store.history(kind)) for kind in ("loaded", "engine"))
+    assert engine["at_ms"] - loaded["at_ms"] >= 20_000
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
 
 
 def test_a_replay_counted_twice_names_batch_and_windows(tmp_path):
