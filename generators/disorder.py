@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.draws import Draws, Ints, Lane, below, between, fires, unit
-from harness.model import Disorder
+from harness.model import Disorder, Spell
 from workloads.ad_impressions.schema import POISON_KINDS
 
 PRESETS: dict[str, Disorder] = {
@@ -48,13 +48,15 @@ PRESETS: dict[str, Disorder] = {
 LATE_PRESETS = frozenset({"yahoo", "late", "storm"})
 
 _STAGGER_MS = 1000
+DUPLICATE_GAP = 200  # of a spell of duplicates where the dial says nothing
 
 
 class ServerDisorder:
     """What disorder does to one server."""
 
-    def __init__(self, dials: Disorder, seed: int, server: int, servers: int) -> None:
+    def __init__(self, dials: Disorder, seed: int, server: int, servers: int, spells: tuple[Spell, ...] = ()) -> None:
         self.dials = dials
+        self.spells = ServerSpells(spells, seed, server)
         self._seed, self._server, self._servers = seed, server, servers
 
     @cached_property
@@ -76,14 +78,16 @@ class ServerDisorder:
 
         Never a copy of a copy, so every event has one original and each copy carries its id.
         """
-        if not (self.dials.duplicate_share and self.dials.duplicate_gap):
+        dialled = self.dials.duplicate_share and self.dials.duplicate_gap
+        if not (dialled or self.spells.doubles):
             return np.zeros(len(slots), dtype=np.bool_), slots
-        copy = self._copies_at(slots)
+        copy = self._copies_at(slots, due_us)
         at = slots[copy]
-        source = at - 1 - below(self._lane("duplicate gap").at(at), self.dials.duplicate_gap)
+        gap = self.dials.duplicate_gap or DUPLICATE_GAP
+        source = at - 1 - below(self._lane("duplicate gap").at(at), gap)
         sound = source >= 0
         source = np.maximum(source, 0)
-        sound &= ~self._copies_at(source)
+        sound &= ~self._copies_at(source, due_us)
         sound &= due_us(at) - due_us(source) <= self.dials.duplicate_max_ms * 1000
         origin = slots.copy()
         origin[copy] = np.where(sound, source, at)
@@ -114,8 +118,9 @@ class ServerDisorder:
             kinds[bad] = 1 + below(self._draws("poison kind", origins[bad]), len(POISON_KINDS) - 1)
         return kinds
 
-    def _copies_at(self, slots: Ints) -> NDArray[np.bool_]:
-        return fires(self._draws("duplicate", slots), self.dials.duplicate_share)
+    def _copies_at(self, slots: Ints, due_us: Callable[[Ints], Ints]) -> NDArray[np.bool_]:
+        dialled = fires(self._draws("duplicate", slots), self.dials.duplicate_share)
+        return dialled | self.spells.doubled(slots, due_us) if self.spells.doubles else dialled
 
     def _delay_ms(self, origins: Ints) -> Ints:
         """A heavy tail: scale * (1 / sqrt(u) - 1), cut."""
@@ -131,3 +136,49 @@ class ServerDisorder:
 
     def _lane(self, name: str) -> Lane:
         return Lane.of(self._seed, self._server, name)
+
+
+class ServerSpells:
+    """What spells do to one server, each with draws of its own: outside of them nothing moves."""
+
+    def __init__(self, spells: tuple[Spell, ...], seed: int, server: int) -> None:
+        self._by_kind = {kind: [s for s in spells if s.kind == kind] for kind in {spell.kind for spell in spells}}
+        self._seed, self._server = seed, server
+
+    @property
+    def doubles(self) -> bool:
+        return "duplicates" in self._by_kind
+
+    def doubled(self, slots: Ints, due_us: Callable[[Ints], Ints]) -> NDArray[np.bool_]:
+        return self._fires("duplicates", slots, due_us(slots))
+
+    def poisoned(self, origins: Ints, due_us: Ints, kinds: NDArray[np.int8]) -> NDArray[np.int8]:
+        bad = self._fires("poison", origins, due_us)
+        if bad.any():
+            drawn = 1 + below(self._lane("poison kind").at(origins[bad]), len(POISON_KINDS) - 1)
+            kinds[bad] = drawn.astype(np.int8)
+        return kinds
+
+    def skewed(self, origins: Ints, due_us: Ints, ads: Ints) -> Ints:
+        """To the first ad go this share of all."""
+        return np.where(self._fires("skew", origins, due_us), 0, ads)
+
+    def ahead_ms(self, origins: Ints, due_us: Callable[[Ints], Ints]) -> Ints | int:
+        """One event of the first server: the first that is due in the spell."""
+        if self._server or "future" not in self._by_kind or not len(origins):
+            return 0
+        due, before = due_us(origins), np.where(origins > 0, due_us(np.maximum(origins - 1, 0)), -1)
+        shifts = np.zeros(len(origins), dtype=np.int64)
+        for spell in self._by_kind["future"]:
+            shifts[(due >= spell.from_ms * 1000) & (before < spell.from_ms * 1000)] += spell.ahead_ms
+        return shifts
+
+    def _fires(self, kind: str, slots: Ints, due_us: Ints) -> NDArray[np.bool_]:
+        hit = np.zeros(len(slots), dtype=np.bool_)
+        for number, spell in enumerate(self._by_kind.get(kind, ())):
+            within = (due_us >= spell.from_ms * 1000) & (due_us < spell.until_ms * 1000)
+            hit |= within & fires(self._lane(kind, number).at(slots), spell.share)
+        return hit
+
+    def _lane(self, *names: object) -> Lane:
+        return Lane.of(self._seed, self._server, "spell", *names)

@@ -27,6 +27,7 @@ from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, PAGES, USERS,
 # Small enough for a block's columns to stay in the cache, large enough for numpy's overhead to vanish.
 BLOCK = 1 << 15
 _SLICES_AT_ONCE = 1024
+IDLE_PARTITION = 0  # the one that falls idle where a spell says so
 
 _AUDIENCE = USERS * PAGES * len(AD_TYPES)
 
@@ -98,7 +99,7 @@ class Tape:
         if self._probing(server):
             ad, event_type = self._ads_of_probes(slots, draws), np.full_like(event_type, VIEW)
         else:
-            ad = below(draws, self._ads)
+            ad = disorder.spells.skewed(origin, origin_due_us, below(draws, self._ads))
         ad_type, rest = _take(rest, USERS * PAGES)
         user, page = _take(rest, PAGES)
         return Events(
@@ -106,14 +107,16 @@ class Tape:
             id=origin.astype(np.uint64) | np.uint64(server << INDEX_BITS),
             slot=slots,
             intended_us=intended_us,
-            event_time_rel_ms=origin_due_us // 1000 + disorder.shift_ms(origin),
-            partition=((intended_us // self._slice_us + server) % self.spec.partitions).astype(np.int16),
+            event_time_rel_ms=origin_due_us // 1000
+            + disorder.shift_ms(origin)
+            + disorder.spells.ahead_ms(origin, lambda some: self._due_us(server, some)),
+            partition=self._partitions(server, intended_us // self._slice_us).astype(np.int16),
             ad=ad.astype(np.int32),
             ad_type=ad_type.astype(np.int8),
             event_type=event_type.astype(np.int8),
             user=user.astype(np.int8),
             page=page.astype(np.int8),
-            poison=disorder.poison(origin),
+            poison=disorder.spells.poisoned(origin, origin_due_us, disorder.poison(origin)),
             duplicate=copy,
         )
 
@@ -145,7 +148,17 @@ class Tape:
         return (j + 1) * self._slice_us
 
     def slice_partition(self, server: int, j: int) -> int:
-        return (j + server) % self.spec.partitions
+        return int(self._partitions(server, np.array([j], dtype=np.int64))[0])
+
+    def _partitions(self, server: int, slices: Ints) -> Ints:
+        """In turn; what would go into a partition that is idle goes into the next one."""
+        partition = (slices + server) % self.spec.partitions
+        for spell in self.spec.spells:
+            if spell.kind == "idle-partition":
+                begin_ms = slices * self.spec.slice_ms
+                idle = (begin_ms >= spell.from_ms) & (begin_ms < spell.until_ms) & (partition == IDLE_PARTITION)
+                partition = np.where(idle, (partition + 1) % self.spec.partitions, partition)
+        return partition
 
     def blocks(self, size: int = BLOCK) -> Iterator[Events]:
         """All slots, server by server. Memory stays that of one block."""
@@ -171,6 +184,7 @@ class Tape:
         dials = self.spec.disorder
         behind = (dials.delay_max_ms if dials.delay_scale_ms else 0) + (dials.late_max_ms if dials.late_share else 0)
         ahead = dials.future_ms if dials.future_share else 0
+        ahead += sum(spell.ahead_ms for spell in self.spec.spells)
         first = dials.skew_min_ms - behind - dials.clock_offset_ms
         return first, self.profile.duration_ms + dials.skew_max_ms + dials.clock_offset_ms + ahead
 
@@ -183,9 +197,9 @@ class Tape:
         return seal.hexdigest()
 
     def _sealed_spec(self) -> dict[str, object]:
-        """A tape without probes has the digest that it had before there were any."""
-        spec = asdict(self.spec)
-        return spec if self.spec.probes else {k: v for k, v in spec.items() if not k.startswith("probe")}
+        """A tape without probes or spells has the digest that it had before there were any."""
+        missing = [*(["probe"] if not self.spec.probes else []), *(["spells"] if not self.spec.spells else [])]
+        return {k: v for k, v in asdict(self.spec).items() if not k.startswith(tuple(missing))}
 
     def _probing(self, server: int) -> bool:
         return server == self.spec.servers
@@ -196,7 +210,8 @@ class Tape:
             dials = spec.disorder
             if self._probing(server):  # one event a cell and the same load throughout: that is what makes a probe
                 dials = replace(dials, duplicate_share=0.0, poison_share=0.0, silent_servers=0)
-            disorder = ServerDisorder(dials, spec.seed, server, spec.servers)
+            spells = () if self._probing(server) else spec.spells
+            disorder = ServerDisorder(dials, spec.seed, server, spec.servers, spells)
             self._servers[server] = disorder, Lane.of(spec.seed, server, "content")
         return self._servers[server]
 

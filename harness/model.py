@@ -100,6 +100,17 @@ class Disorder:
 
 
 @dataclass(frozen=True)
+class Spell:
+    """A stretch of the run in which the input is different in one way: what input faults make of a tape."""
+
+    kind: str  # "future" | "poison" | "duplicates" | "idle-partition" | "skew"
+    from_ms: int  # of due times (idle-partition: of slices), from the first one ...
+    until_ms: int  # ... to before this one
+    share: float = 0.0  # of the events within it
+    ahead_ms: int = 0  # future: the one event at its beginning is dated so far ahead
+
+
+@dataclass(frozen=True)
 class TapeSpec:
     """All that decides what is sent; equal specs make equal tapes, byte for byte, on every machine."""
 
@@ -113,6 +124,7 @@ class TapeSpec:
     disorder: Disorder
     probes: int = 0  # so many further campaigns get one view each ...
     probe_every_ms: int = 10_000  # ... in this length of time, from one further server
+    spells: tuple[Spell, ...] = ()
 
     @property
     def all_campaigns(self) -> int:
@@ -279,6 +291,18 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class EarlierRun:
+    """A batch that was run and then forgotten, because the checkpoint was edited while the engine was down."""
+
+    start: int  # the first start of the engine that knew nothing of it any more
+    batch: int
+    starts: Mapping[int, int]  # partition -> first offset that was in it
+    ends: Mapping[int, int]
+    drop_watermark_ms: int
+    committed: bool  # else some or all of it may never have been written
+
+
+@dataclass(frozen=True)
 class BatchLog:
     """Evidence that narrows [must, may]; `complete` is False when a piece of it is missing, and `note` says which."""
 
@@ -286,6 +310,7 @@ class BatchLog:
     drops_late: bool
     complete: bool
     note: str = ""
+    earlier: tuple[EarlierRun, ...] = ()  # what they wrote to the results is there all the same
 
 
 @dataclass(frozen=True)
@@ -296,7 +321,7 @@ class Mark:
     campaign: int
     partition: int
     event_time_ms: int
-    kind: str  # "opening" | "closing"
+    kind: str  # "opening" | "between" and "aborted" (faults asked for them) | "closing"
 
 
 @dataclass(frozen=True)

@@ -75,11 +75,8 @@ def resolve(
     preset, dials = disorder_of(values["disorder"])
     segments = _segments(values["profile"], values["rate"], values["duration"])
     fault = faults.parse(values["fault"]) if values["fault"] else faults.default_fault(claim)
-    spec = RunSpec(
-        scenario=name,
-        engine=manifest.id,
-        sink=claim.name,
-        tape=TapeSpec(
+    tape = faults.reshaped(
+        TapeSpec(
             seed=values["seed"],
             profile=segments,
             servers=values["servers"],
@@ -91,6 +88,13 @@ def resolve(
             probes=values["probes"],
             probe_every_ms=values["window"],
         ),
+        fault,
+    )
+    spec = RunSpec(
+        scenario=name,
+        engine=manifest.id,
+        sink=claim.name,
+        tape=tape,
         window_ms=values["window"],
         watermark_ms=values["watermark"],
         disorder_name=preset,

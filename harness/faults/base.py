@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.faults.moment import Moment
-from harness.model import EngineManifest, FaultReport, FaultSpec, RunSpec, SinkClaim
+from harness.model import EngineManifest, FaultReport, FaultSpec, RunSpec, SinkClaim, TapeSpec
 
 
 class Fault(Protocol):
@@ -61,6 +61,7 @@ class Kind:
     options: Mapping[str, str] = field(default_factory=dict)  # name -> its default, and with that what it looks like
     moments: tuple[str, ...] = ("batch", "offset", "time", "now")
     links: tuple[str, ...] = ()  # where the engine must be led through a proxy: the one in its option `link`, or all
+    reshape: Callable[[TapeSpec, FaultSpec, Kind], TapeSpec] | None = None  # input faults are spent on the tape
 
 
 def option(spec: FaultSpec, kind: Kind, name: str) -> str:

@@ -8,14 +8,18 @@ from __future__ import annotations
 import random
 from itertools import chain
 
-from harness.faults import grammar, kill, network, process, redis
+from harness.faults import grammar, input, kill, network, process, redis
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
 from harness.faults.idle import Idle
-from harness.faults.when import seconds
-from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim
+from harness.faults.when import NotUnderstoodError, seconds
+from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim, TapeSpec, UsageError
 
-FAULTS: dict[str, Kind] = {kind.name: kind for kind in chain(kill.KINDS, process.KINDS, redis.KINDS, network.KINDS)}
+FAULTS: dict[str, Kind] = {
+    kind.name: kind for kind in chain(kill.KINDS, input.KINDS, process.KINDS, redis.KINDS, network.KINDS)
+}
+
+TWICE = ("repeat", "flip-flop", "any", "stagger")
 
 
 def parse(text: str) -> FaultSpec:
@@ -34,6 +38,25 @@ def links(fault: FaultSpec) -> set[str]:
 
 def _links(leaf: FaultSpec, kind: Kind) -> tuple[str, ...]:
     return (option(leaf, kind, "link"),) if "link" in kind.options else kind.links
+
+
+def reshaped(tape: TapeSpec, fault: FaultSpec) -> TapeSpec:
+    """The tape with what a plan's input faults make of it."""
+    for leaf in fault.leaves:
+        kind = FAULTS.get(leaf.action)
+        if kind is None or kind.reshape is None:
+            continue
+        if leaf.when.relative or fault.action in TWICE:
+            raise UsageError(
+                f"{leaf.text} is spent on the tape before the run: give it a time of its own, such as @t>=10s, once."
+            )
+        if leaf.when.seconds * 1000 >= sum(segment.duration_ms for segment in tape.profile):
+            raise UsageError(f"{leaf.text} would begin after the load has ended: choose an earlier time.")
+        try:
+            tape = kind.reshape(tape, leaf, kind)
+        except NotUnderstoodError as why:
+            raise UsageError(f"The fault {leaf.text!r} can't be understood: {why}.") from None
+    return tape
 
 
 def create(spec: RunSpec, manifest: EngineManifest) -> Fault:

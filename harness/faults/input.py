@@ -1,0 +1,444 @@
+"""The input family: disorder that is switched on in the middle of a run.
+
+All randomness of a run is spent when its tape is sealed, so an input fault changes the tape (`reshape`), and what is
+sent is known event by event as ever. That it landed is read from Kafka: records as the engine gets them, or the ends
+of partitions. Nothing has to be undone: the disorder ends with its time.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from confluent_kafka import Consumer, TopicPartition
+
+from harness.faults.base import Context, Fault, Kind, option
+from harness.faults.moment import Field, Moment
+from harness.faults.strike import CannotStrikeError, Strike, struck
+from harness.faults.when import NotUnderstoodError, seconds
+from harness.model import INDEX_BITS, FaultSpec, Segment, Spell, TapeSpec, UsageError
+from harness.services.kafka import end_offsets
+
+AT_ONCE = 5000
+# A rate or a silence is believed when it lasted so long, or half of the fault's own time if that is less.
+SEEN_FOR_MS = 1000.0
+# What was dated so far beyond its sending is no clock's error.
+FUTURE_FROM_SHARE = 0.5
+IDLE_PARTITION = 0
+
+
+@dataclass(frozen=True)
+class Record:
+    """What of a record tells of these faults."""
+
+    event: int | None  # None: no key of ours
+    time_ms: int | None  # None: it is no event
+    ad: str
+    partition: int
+    sent_ms: int
+
+
+class Listener:
+    """Reads the topic from where it ended when the fault began."""
+
+    def __init__(self, field: Field) -> None:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": field.kafka_address.bootstrap,
+                **field.kafka_address.librdkafka,
+                "group.id": f"{field.topic}-input-fault",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+            }
+        )
+        ends = end_offsets(field.kafka_address, field.topic)
+        self._consumer.assign([TopicPartition(field.topic, partition, end) for partition, end in ends.items()])
+
+    def hear(self) -> Iterator[Record]:
+        for message in self._consumer.consume(AT_ONCE, 0.01):
+            if message.error() is None:
+                key, value = message.key(), message.value()
+                yield _record(key, value, int(message.partition() or 0), int(message.timestamp()[1]))
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _record(key: bytes | str | None, value: bytes | str | None, partition: int, sent_ms: int) -> Record:
+    event, time_ms, ad = None, None, ""
+    with suppress(ValueError, TypeError):
+        event = int(key or b"", 16)
+    with suppress(ValueError, TypeError, KeyError):
+        fields = json.loads(value or b"")
+        time_ms, ad = int(fields["event_time"]), str(fields["ad_id"])
+    return Record(event, time_ms, ad, partition, sent_ms)
+
+
+class _Input(Strike):
+    """The tape does it; here it is only watched for."""
+
+    colour = "tab:olive"
+
+    def __init__(self, fault: FaultSpec, kind: Kind) -> None:
+        self._fault, self._kind = fault, kind
+        self.hold_ms = length_ms(fault, kind)
+        self.land_within_ms = 30_000.0 + self.hold_ms
+
+    @abstractmethod
+    def begin(self, field: Field, now: Moment) -> None:
+        """Begin to watch."""
+
+    def inject(self, now: Moment) -> str:
+        if now.field is None:
+            raise CannotStrikeError("there is no Kafka in this world from which it could be proved")
+        self.begin(now.field, now)
+        return f"the tape has it from {self._fault.when.seconds:g} s on"
+
+    def heal(self, _now: Moment) -> None:
+        pass
+
+    def healed(self, _now: Moment) -> str:
+        return "it ended with its time, by the tape"
+
+
+class _ByRecords(_Input):
+    """Proved by records as the engine gets them."""
+
+    def __init__(self, fault: FaultSpec, kind: Kind) -> None:
+        super().__init__(fault, kind)
+        self._listener: Listener | None = None
+
+    def begin(self, field: Field, _now: Moment) -> None:
+        self._listener = Listener(field)
+
+    def landed(self, _now: Moment) -> str:
+        return self.seen(list(self._listener.hear())) if self._listener else ""
+
+    @abstractmethod
+    def seen(self, records: list[Record]) -> str:
+        """The proof from the records that came since the last look, or "" for not yet."""
+
+    def heal(self, _now: Moment) -> None:
+        if self._listener:
+            self._listener.close()
+            self._listener = None
+
+
+class Future(_ByRecords):
+    def seen(self, records: list[Record]) -> str:
+        least_ms = FUTURE_FROM_SHARE * seconds(option(self._fault, self._kind, "ahead"), "ahead") * 1000
+        for each in records:
+            if each.time_ms is not None and each.time_ms - each.sent_ms > least_ms:
+                ahead_s = (each.time_ms - each.sent_ms) / 1000
+                return f"event {each.event or 0:012x} was read from Kafka, dated {ahead_s:,.0f} s after it was sent"
+        return ""
+
+
+class Poison(_ByRecords):
+    """Several, because disorder may send some all the time."""
+
+    def __init__(self, fault: FaultSpec, kind: Kind) -> None:
+        super().__init__(fault, kind)
+        self._bad = self._all = 0
+
+    def seen(self, records: list[Record]) -> str:
+        self._all += len(records)
+        self._bad += sum(each.time_ms is None for each in records)
+        if self._bad < 5:
+            return ""
+        return f"{self._bad} of {self._all:,} records read from Kafka since were no events"
+
+
+class Duplicates(_ByRecords):
+    def __init__(self, fault: FaultSpec, kind: Kind) -> None:
+        super().__init__(fault, kind)
+        self._times: Counter[int] = Counter()
+
+    def seen(self, records: list[Record]) -> str:
+        self._times.update(each.event for each in records if each.event is not None)
+        again = [event for event, times in self._times.items() if times > 1]
+        if len(again) < 5:
+            return ""
+        return f"{len(again)} events were read from Kafka more than once since, the first {again[0]:012x}"
+
+
+class Skew(_ByRecords):
+    """Against what the most frequent ad would have by chance."""
+
+    def __init__(self, fault: FaultSpec, kind: Kind) -> None:
+        super().__init__(fault, kind)
+        self._ads: Counter[str] = Counter()
+
+    def seen(self, records: list[Record]) -> str:
+        self._ads.update(each.ad for each in records if each.ad)
+        total = self._ads.total()
+        if total < 500:
+            return ""
+        ad, count = self._ads.most_common(1)[0]
+        if count < share(self._fault, self._kind) / 2 * total:
+            self._ads.clear()  # of before it began
+            return ""
+        return f"{count / total:.0%} of {total:,} records read from Kafka since were of ad {ad[:8]}"
+
+
+class Silent(_ByRecords):
+    """Servers that were heard before, then not for a while in which others were, and then again."""
+
+    def __init__(self, fault: FaultSpec, kind: Kind) -> None:
+        super().__init__(fault, kind)
+        self._heard_ms: dict[int, int] = {}
+
+    def seen(self, records: list[Record]) -> str:
+        for each in records:
+            if each.event is None:
+                continue
+            server = each.event >> INDEX_BITS
+            before_ms = self._heard_ms.get(server, each.sent_ms)
+            self._heard_ms[server] = max(before_ms, each.sent_ms)
+            if each.sent_ms - before_ms >= 0.8 * self.hold_ms:
+                silence_s = (each.sent_ms - before_ms) / 1000
+                return f"nothing of ad server {server} came to Kafka for {silence_s:.1f} s, then it came back"
+        return ""
+
+    def holds(self, _now: Moment, _landed_ms: int) -> bool:
+        return False  # that it came back was the proof
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where the partitions ended at one moment."""
+
+    at_ms: int
+    of: dict[int, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.of.values())
+
+
+class _ByEnds(_Input):
+    """Proved by how the ends of partitions move; nothing is read."""
+
+    def __init__(self, fault: FaultSpec, kind: Kind) -> None:
+        super().__init__(fault, kind)
+        self._first: Ends | None = None
+        self._before: Ends | None = None
+
+        self._usual_per_s = 0.0
+
+    def begin(self, field: Field, now: Moment) -> None:
+        self._before = _ends(field, now)
+        self._usual_per_s = self._before.total / max(1.0, (now.now_ms - now.epoch_ms) / 1000)
+
+    def landed(self, now: Moment) -> str:
+        assert now.field
+        needed_ms = min(SEEN_FOR_MS, self.hold_ms / 2)
+        if self._first is None:
+            if self._before and now.now_ms - self._before.at_ms >= min(500.0, self.hold_ms / 4):  # what was on its way
+                self._first = _ends(now.field, now)
+            return ""
+        if now.now_ms - self._first.at_ms < needed_ms:
+            return ""
+        newest = _ends(now.field, now)
+        proof = self.moved(self._first, newest)
+        self._first = newest
+        return proof
+
+    @abstractmethod
+    def moved(self, first: Ends, newest: Ends) -> str:
+        """The proof, from the ends at two moments."""
+
+
+class Burst(_ByEnds):
+    """Against the mean rate up to the burst."""
+
+    def moved(self, first: Ends, newest: Ends) -> str:
+        usual = self._usual_per_s
+        rate = (newest.total - first.total) / ((newest.at_ms - first.at_ms) / 1000)
+        if rate < usual * max(1.3, times(self._fault, self._kind) / 2):
+            return ""
+        return f"{rate:,.0f} records/s came to Kafka, {rate / usual:.1f} times as many as before"
+
+
+class IdlePartition(_ByEnds):
+    def moved(self, first: Ends, newest: Ends) -> str:
+        others = newest.total - first.total
+        if newest.of[IDLE_PARTITION] != first.of[IDLE_PARTITION] or not others:
+            return ""
+        span_s = (newest.at_ms - first.at_ms) / 1000
+        return f"partition {IDLE_PARTITION} got no record for {span_s:.1f} s, in which the others got {others:,}"
+
+
+def _ends(field: Field, now: Moment) -> Ends:
+    return Ends(now.now_ms, end_offsets(field.kafka_address, field.topic))
+
+
+# What becomes of the tape.
+
+
+def length_ms(fault: FaultSpec, kind: Kind) -> float:
+    return seconds(option(fault, kind, "for"), "for") * 1000 if "for" in kind.options else 0.0
+
+
+def share(fault: FaultSpec, kind: Kind) -> float:
+    text = option(fault, kind, "share")
+    number = float(text[:-1]) / 100 if text.endswith("%") and text[:-1].replace(".", "", 1).isdecimal() else 0.0
+    if not 0 < number <= 1:
+        raise NotUnderstoodError(f"share = {text!r} is not a share above 0% and up to 100%, such as 5%")
+    return number
+
+
+def times(fault: FaultSpec, kind: Kind) -> float:
+    text = option(fault, kind, "times")
+    if not text.isdecimal() or int(text) < 2:
+        raise NotUnderstoodError(f"times = {text!r} is not a whole number from 2 on")
+    return float(text)
+
+
+def _from_ms(fault: FaultSpec) -> int:
+    return round(fault.when.seconds * 1000)
+
+
+def _spell(kind: str) -> Callable[[TapeSpec, FaultSpec, Kind], TapeSpec]:
+    def reshape(tape: TapeSpec, fault: FaultSpec, of: Kind) -> TapeSpec:
+        begin_ms = _from_ms(fault)
+        spell = Spell(kind, begin_ms, begin_ms + round(length_ms(fault, of)))
+        if "share" in of.options:
+            spell = replace(spell, share=share(fault, of))
+        if "ahead" in of.options:
+            ahead_ms = round(seconds(option(fault, of, "ahead"), "ahead") * 1000)
+            spell = replace(spell, until_ms=begin_ms + 1, ahead_ms=ahead_ms)
+        return replace(tape, spells=(*tape.spells, spell))
+
+    return reshape
+
+
+def _silence(tape: TapeSpec, fault: FaultSpec, of: Kind) -> TapeSpec:
+    if tape.disorder.silent_servers:
+        raise UsageError(f"{fault.text}: the disorder has silent servers of its own already; choose another disorder.")
+    count = option(fault, of, "servers")
+    if not count.isdecimal() or not 0 < int(count) < tape.servers:
+        raise NotUnderstoodError(f"servers = {count!r} is not a number from 1 to {tape.servers - 1}: one has to go on")
+    dials = replace(
+        tape.disorder,
+        silent_servers=int(count),
+        silent_start_ms=_from_ms(fault),
+        silent_ms=round(length_ms(fault, of)),
+    )
+    return replace(tape, disorder=dials)
+
+
+def _burst(tape: TapeSpec, fault: FaultSpec, of: Kind) -> TapeSpec:
+    """The profile, cut at the beginning and the end of the burst, and raised in between."""
+    begin, end = _from_ms(fault), _from_ms(fault) + round(length_ms(fault, of))
+    parts: list[Segment] = []
+    start = 0
+    for whole in tape.profile:
+        stop = start + whole.duration_ms
+        cuts = sorted({start, stop, *(cut for cut in (begin, end) if start < cut < stop)})
+        for low, high in pairwise(cuts):
+            factor = times(fault, of) if begin <= low < end else 1.0
+            rates = [factor * _rate(whole, at - start) for at in (low, high)]
+            parts.append(Segment(high - low, *rates))
+        start = stop
+    return replace(tape, profile=tuple(parts))
+
+
+def _rate(segment: Segment, at_ms: int) -> float:
+    return segment.start_per_s + (segment.end_per_s - segment.start_per_s) * at_ms / segment.duration_ms
+
+
+def _make(strike: Callable[[FaultSpec, Kind], Strike]) -> Callable[[FaultSpec, Context], Fault]:
+    return lambda fault, context: struck(fault, strike(fault, _KIND[fault.action]), context)
+
+
+def _kind(
+    name: str,
+    what: str,
+    correct: str,
+    strike: Callable[[FaultSpec, Kind], Strike],
+    reshape: Callable[[TapeSpec, FaultSpec, Kind], TapeSpec],
+    **options: str,
+) -> Kind:
+    return Kind(
+        f"input-{name}",
+        "input",
+        what,
+        correct,
+        _make(strike),
+        needs="a time within the load, such as @t>=10s",
+        options={"for" if key == "for_" else key: value for key, value in options.items()},
+        moments=("time",),
+        reshape=reshape,
+    )
+
+
+KINDS = (
+    _kind(
+        "silent",
+        "some ad servers fall silent and come back with their whole backlog at once",
+        "counts all of it, if the silence is shorter than the lateness that it allows; else drops it accountably",
+        Silent,
+        _silence,
+        servers="2",
+        for_="5s",
+    ),
+    _kind(
+        "future",
+        "one event is dated far in the future",
+        "is not led to drop what comes after it; where the watermark follows it, every drop is told and accounted for",
+        Future,
+        _spell("future"),
+        ahead="60m",
+    ),
+    _kind(
+        "poison",
+        "a share of the records is no event: broken, truncated, empty, of unknown ads",
+        "leaves them out and goes on; no count changes",
+        Poison,
+        _spell("poison"),
+        share="5%",
+        for_="5s",
+    ),
+    _kind(
+        "burst",
+        "the offered rate is several times as high for a while",
+        "falls behind, catches up, and loses nothing",
+        Burst,
+        _burst,
+        times="5",
+        for_="3s",
+    ),
+    _kind(
+        "idle-partition",
+        "one partition gets nothing for a while, and its share goes into the next one",
+        "goes on with the others, and does not wait for it for ever",
+        IdlePartition,
+        _spell("idle-partition"),
+        for_="10s",
+    ),
+    _kind(
+        "skew",
+        "most events are of one ad",
+        "counts them all in one cell",
+        Skew,
+        _spell("skew"),
+        share="90%",
+        for_="10s",
+    ),
+    _kind(
+        "duplicates",
+        "a share of the records is sent again with the same id, as a producer does that repeats itself",
+        "counts what is in the log: each record once",
+        Duplicates,
+        _spell("duplicates"),
+        share="5%",
+        for_="5s",
+    ),
+)
+_KIND = {kind.name: kind for kind in KINDS}
