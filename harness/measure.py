@@ -12,21 +12,30 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from harness import cost, processed, steady
+from harness import cost, processed, recovery, steady
 from harness import timeline as timelines
 from harness.latency import LatencyResult, latencies
-from harness.measurement import Measurement, Observer
+from harness.measurement import Measurement, Observer, Recovery
 from harness.model import Certificate, Outcome, RunSpec, Verdict
 from harness.store import Store
 from harness.timeline import Lines, unless_missing
 
+RECOVERY = "recovery.json"
 
-def withheld(verdict: Verdict, certificate: Certificate | None) -> str:
-    """Why no speed may be given; empty when it may. A missed objective is about speed, and hides none."""
+
+def not_right(verdict: Verdict) -> str:
+    """Why nothing may be said of how fast the answers came. A missed objective is about speed, and hides none."""
     missed = [check.name for check in verdict.checks if check.outcome is not Outcome.PASS]
     worst = Outcome.worst([verdict.outcome, *(check.outcome for check in verdict.checks)])
     if worst is not Outcome.PASS and missed != ["objective"]:
         return f"no speed for a run that is {worst.value}"
+    return ""
+
+
+def withheld(verdict: Verdict, certificate: Certificate | None) -> str:
+    """Why no speed may be given; empty when it may."""
+    if wrong := not_right(verdict):
+        return wrong
     if certificate is None or not certificate.valid:
         return "the load certificate is void"
     return ""
@@ -44,12 +53,21 @@ class Measured:
 def save(store: Store, verdict: Verdict) -> Measurement | None:
     """Measure, and write it beside what it was measured from."""
     found = measure(store, verdict)
+    store.write_json(RECOVERY, recoveries(store, verdict))
     store.write_json("measurement.json", found.measurement)
     for name, table in (("timeline.parquet", found.timeline), ("latency.parquet", found.latency)):
         (store.path / name).unlink(missing_ok=True)
         if table is not None:
             store.write_table(name, {column: table.column(column) for column in table.column_names})
     return found.measurement
+
+
+def recoveries(store: Store, verdict: Verdict) -> tuple[Recovery, ...]:
+    """Beside the measurement and not in it: faults that make the generator late, or counts wrong, are just those whose
+    recovery is asked for. Against what was due, a void certificate hides nothing."""
+    if next(store.history("epoch"), None) is None:
+        return ()
+    return recovery.of_store(store, not_right(verdict))
 
 
 def measure(store: Store, verdict: Verdict) -> Measured:

@@ -93,6 +93,26 @@ class Measurement:
         return next((each for each in self.latency if each.way == way), None)
 
 
+@dataclass(frozen=True)
+class Quantity:
+    """One figure of a recovery. Without a value it was not reached, or not known, and the note says which."""
+
+    value: float | None
+    note: str = ""
+    over_twin: float | None = None  # less the same of a run with the same seed and no fault
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """How an engine came back from one fault. Seconds since the epoch; the quantities' own count from the strike."""
+
+    fault: str
+    struck_s: float
+    landed_s: float
+    until_s: float  # the next fault, or the end of the run
+    quantities: Mapping[str, Quantity]  # named with their unit, see harness/recovery.py
+
+
 # One row per second of the run, relative to the epoch; a column that could not be known is full of nulls.
 TIMELINE = (
     "second",

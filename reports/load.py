@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.measure import certificate_of, withheld
-from harness.measurement import Measurement
+from harness.measure import RECOVERY, certificate_of, withheld
+from harness.measurement import Measurement, Recovery
 from harness.model import Certificate, RunSpec, Verdict
 from harness.store import Store
 
@@ -22,6 +22,7 @@ class Result:
     verdict: Verdict
     certificate: Certificate | None
     measurement: Measurement | None
+    recovery: tuple[Recovery, ...]
     environment: Mapping[str, Any]
 
     @property
@@ -38,5 +39,6 @@ def load(path: Path) -> Result:
         verdict=store.read_as("verdict.json", Verdict),
         certificate=certificate_of(store),
         measurement=store.read_as("measurement.json", Measurement | None),
+        recovery=store.read_as(RECOVERY, tuple[Recovery, ...]) if store.has(RECOVERY) else (),
         environment=store.read_json("environment.json"),
     )

@@ -28,6 +28,8 @@ LAYERS = [
         "harness.accounting",
         "harness.hotspot",
         "harness.processed",
+        "harness.exposure",
+        "harness.recovery",
         "harness.cost",
         "harness.stats",
         "harness.steady",

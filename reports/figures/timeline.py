@@ -41,12 +41,14 @@ class Panel:
 
 @dataclass(frozen=True)
 class Band:
-    """Something that lasted, such as a fault until the engine was back, or a moment when both times are equal."""
+    """Something that lasted, such as a fault until it was healed, or a moment when both times are equal."""
 
     from_s: float
     to_s: float
     label: str
     fault: bool = False
+    landed_s: float | None = None  # of a fault: when its effect was seen
+    colour: str = RED  # of a fault
 
 
 def draw(seconds: NDArray[np.float64], panels: Sequence[Panel], bands: Sequence[Band], sheet: Sheet) -> None:
@@ -102,10 +104,14 @@ def _scale(axes: Axes, panel: Panel) -> None:
 
 
 def _mark(axes: Axes, bands: Sequence[Band]) -> None:
+    """A fault is a band: a line where it struck, a fine one where it landed, a dashed one where it was healed."""
     for band in bands:
-        colour = RED if band.fault else MUTED
+        colour = band.colour if band.fault else MUTED
         if band.to_s > band.from_s:
             axes.axvspan(band.from_s, band.to_s, color=colour, alpha=0.16, linewidth=0)
+            axes.axvline(band.to_s, color=colour, linewidth=1.0, linestyle=(0, (4, 2)))
+        if band.landed_s is not None:
+            axes.axvline(band.landed_s, color=colour, linewidth=0.5)
         axes.axvline(band.from_s, color=colour, linewidth=1.0, linestyle="-" if band.fault else (0, (1, 2)))
 
 
@@ -116,6 +122,8 @@ def _name(axes: Axes, bands: Sequence[Band]) -> None:
     axes.spines[:].set_visible(False)
     low, high = axes.get_xlim()
     for row, band in enumerate(bands):
+        if band.landed_s is not None:
+            axes.plot(band.landed_s, row + 0.5, marker="v", markersize=4, color=band.colour)
         left = band.from_s < low + 0.5 * (high - low)
         axes.annotate(
             band.label,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from harness.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.page import Section
-from reports.sections import cells, checks, cost, fairness, latency, lateness, reproduce, timeline, wrong
+from reports.sections import cells, checks, cost, fairness, latency, lateness, recovery, reproduce, timeline, wrong
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ SECTIONS: tuple[Maker, ...] = (
     Maker("wrong", "What is wrong", wrong.section),
     Maker("cells", "Every cell", cells.section),
     Maker("timeline", "The run over time", timeline.section),
+    Maker("recovery", "Recovery", recovery.section),
     Maker("latency", "Latency by percentile", latency.section, speed=True),
     Maker("cost", "Cost", cost.section, speed=True),
     Maker("lateness", "Disorder that was sent", lateness.section),

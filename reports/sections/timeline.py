@@ -13,7 +13,7 @@ from harness.model import FaultReport
 from harness.processed import progress_lines
 from reports.evidence import Evidence
 from reports.figures import timeline as figure
-from reports.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, picture
+from reports.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, RED, SKY, picture
 from reports.page import Section
 
 # Panel: title, unit, {column: (label, colour, dashed)}. A column without a single value is left out, and said.
@@ -42,6 +42,17 @@ SPEED: tuple[Wanted, ...] = (
         },
     ),
 )
+
+
+# The names that faults give, in the palette of the page.
+COLOURS = {
+    "tab:red": RED,
+    "tab:orange": ORANGE,
+    "tab:green": GREEN,
+    "tab:blue": BLUE,
+    "tab:purple": PURPLE,
+    "tab:cyan": SKY,
+}
 
 
 def section(evidence: Evidence) -> Section:
@@ -87,22 +98,30 @@ def column(table: pa.Table, name: str) -> NDArray[np.float64]:
 
 
 def bands_of(evidence: Evidence) -> Iterator[figure.Band]:
-    """Each fault from when it struck until the engine told of progress again, and the batch that it made run twice.
+    """Each fault from when it struck until it was seen to be healed, and the batch that it made run twice.
 
-    Of a fault in a run whose speed is withheld only the first moment.
+    Of a fault in a run whose speed is withheld only when it struck and landed: for kills, to be healed is to go on.
     """
-    told = [] if evidence.withheld else progress_lines(evidence.store)
     for fault in evidence.faults:
         if not fault.landed:
             continue
-        begin_s = (fault.at_ms - evidence.epoch_ms) / 1000
-        after = [line for line in told if line["at"] > fault.at_ms]
-        end_s = (after[0]["at"] - evidence.epoch_ms) / 1000 if after else begin_s
-        until = f", back after {end_s - begin_s:.1f} s" if after else ""
-        yield figure.Band(begin_s, end_s, f"{fault.spec.text}{until}", fault=True)
-        yield from _again(fault, after, evidence.epoch_ms)
+        yield _fault(fault, evidence)
+        if not evidence.withheld:
+            later = [line for line in progress_lines(evidence.store) if line["at"] > fault.at_ms]
+            yield from _again(fault, later, evidence.epoch_ms)
     for entry in evidence.store.history("loaded"):
         yield _moment(entry["at_ms"] - evidence.epoch_ms, "last event sent")
+
+
+def _fault(fault: FaultReport, evidence: Evidence) -> figure.Band:
+    begin_s, landed_s, healed_s = (
+        (ms - evidence.epoch_ms) / 1000 for ms in (fault.at_ms, fault.landed_ms or fault.at_ms, fault.healed_ms)
+    )
+    told = fault.healed_ms > 0 and not evidence.withheld
+    words = f"landed after {landed_s - begin_s:.1f} s"
+    words += f", healed after {healed_s - begin_s:.1f} s" if told else ""
+    colour = COLOURS.get(fault.colour, RED)
+    return figure.Band(begin_s, healed_s if told else begin_s, f"{fault.spec.text} {words}", True, landed_s, colour)
 
 
 def _again(fault: FaultReport, after: Sequence[Mapping[str, Any]], epoch_ms: int) -> Iterator[figure.Band]:

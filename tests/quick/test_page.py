@@ -134,7 +134,7 @@ def test_no_id_is_used_twice_and_each_reference_leads_somewhere(drawn_good):
 
 def speeds(page_text: str) -> list[str]:
     """Everything by which the invented measurement could give itself away."""
-    secrets = ("2.08 s", "41,234", "9,412", "CPU seconds per million", "CPU per million", "3.3 MiB", "back after")
+    secrets = ("2.08 s", "41,234", "9,412", "CPU seconds per million", "CPU per million", "3.3 MiB", "healed after")
     return [secret for secret in secrets if secret in page_text]
 
 
@@ -145,27 +145,28 @@ def test_no_speed_stands_on_the_page_of_wrong_answers(drawn_bad):
     assert speeds(html) == []
     assert not {"latency", "cost", "numbers"} & set(re.findall(r'<section id="(\w+)"', html))
     assert "processed" not in html
-    assert set(drawn_bad) == {"report.html", "cells.png", "timeline.png", "lateness.png", "timeline.csv"}
+    assert set(drawn_bad) == {"report.html", "cells.png", "timeline.png", "recovery.png", "lateness.png", "timeline.csv"}
     head, *rows = drawn_bad["timeline.csv"].decode().splitlines()
     assert head == "second,offered_per_s,sent_per_s"
     assert len(rows) == 30, "how long the engine worked after the load would tell its speed"
 
 
 def struck(store) -> None:
-    """A fault three seconds into the load, and the engine's word eight seconds later."""
+    """A fault three seconds into the load, healed eight seconds later, and its batch again a second after that."""
     evidence = Evidence(store)
     (fault,) = evidence.faults
-    store.tell("fault", report=replace(fault, at_ms=evidence.epoch_ms + 3_000))
-    line = {"at": evidence.epoch_ms + 11_000, "batch": fault.batch, "rows": 1, "offsets": {"0": 1}}
+    times = {"at_ms": 3_000, "landed_ms": 3_400, "healed_ms": 11_000}
+    store.tell("fault", report=replace(fault, **{name: evidence.epoch_ms + ms for name, ms in times.items()}))
+    line = {"at": evidence.epoch_ms + 12_000, "batch": fault.batch, "rows": 1, "offsets": {"0": 1}}
     (store.path / "progress.jsonl").write_text(json.dumps(line) + "\n")
 
 
-def test_a_fault_lasts_until_the_engine_is_heard_of_again(good):
+def test_each_fault_is_a_band_from_its_strike_until_it_was_healed(good):
     struck(good)
-    bands = [(band.from_s, band.to_s, band.label) for band in timeline.bands_of(Evidence(good))]
+    bands = [(band.from_s, band.landed_s, band.to_s, band.label) for band in timeline.bands_of(Evidence(good))]
 
-    assert (3.0, 11.0, "kill@c3:batch=3, back after 8.0 s") in bands
-    assert (11.0, 11.0, "batch 3 again") in bands
+    assert (3.0, 3.4, 11.0, "kill@c3:batch=3 landed after 0.4 s, healed after 8.0 s") in bands
+    assert (12.0, None, 12.0, "batch 3 again") in bands
 
 
 def test_how_long_a_fault_lasted_is_not_told_of_wrong_answers(bad):
@@ -189,7 +190,7 @@ def test_a_void_certificate_hides_the_speed_of_right_answers(good):
 def test_the_speed_of_a_good_run_would_have_been_seen(drawn_good):
     assert set(speeds(drawn_good["report.html"].decode())) >= {"2.08 s", "41,234", "CPU seconds per million", "3.3 MiB"}
     pictures = {name for name in drawn_good if name.endswith(".png")}
-    assert pictures == {f"{name}.png" for name in ("cells", "timeline", "latency", "cost", "lateness")}
+    assert pictures == {f"{name}.png" for name in ("cells", "timeline", "recovery", "latency", "cost", "lateness")}
 
 
 def test_drawings_that_became_withheld_are_taken_away(good):
@@ -279,7 +280,7 @@ def test_a_section_that_breaks_is_said_in_its_place_and_the_rest_stays(good, mon
     page = run_page.page_of(Evidence(good))
 
     assert "ZeroDivisionError" in page.sections[0].missing[0]
-    assert [section.missing for section in page.sections[1:]] == [()] * 7
+    assert [section.missing for section in page.sections[1:]] == [()] * 8
 
 
 def test_cells_are_named_as_the_checks_name_them():

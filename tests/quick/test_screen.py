@@ -65,7 +65,7 @@ def result(measurement):
     checks = tuple(CheckResult(name, Outcome.PASS, "a sentence " * 30) for name in CHECKS)
     certificate = Certificate(True, (), 1, 12_345_678, 12_345_678, 12_345_678, {"p99.9": 12.3}, 100)
     verdict = Verdict(Outcome.PASS, "counted right " * 40, 0, checks, {})
-    return Result(Path("runs/somewhere"), spec, verdict, certificate, measurement, {})
+    return Result(Path("runs/somewhere"), spec, verdict, certificate, measurement, (), {})
 
 
 def line(lines, head):

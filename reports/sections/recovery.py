@@ -1,0 +1,87 @@
+"""How the engine came back from each fault: what was reached and when, and the run's backlog beside its twin's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness import recovery
+from harness.measure import RECOVERY, not_right
+from harness.measurement import Quantity, Recovery
+from harness.recovery import WORDS, Watched
+from reports.evidence import Evidence
+from reports.figures import timeline as figure
+from reports.figures.style import BLUE, INK, MUTED, ORANGE, RED, picture
+from reports.page import Section, Table
+from reports.sections.timeline import bands_of
+
+
+def section(evidence: Evidence) -> Section | None:
+    """Only where a fault landed. What a void certificate hides elsewhere is shown here: see harness/measure.py."""
+    if not any(fault.landed for fault in evidence.faults):
+        return None
+    found: tuple[Recovery, ...] = evidence.store.read_as(RECOVERY, tuple[Recovery, ...])
+    run, twin = recovery.watched(evidence.store), recovery.twin_of(evidence.store)
+    panels = tuple(panels_of(run, twin, speed=not not_right(evidence.verdict)))
+    length = len(panels[0].lines[0].values) if panels else 0
+    seconds = np.arange(length, dtype=np.float64) + 0.5
+    bands = tuple(band for band in bands_of(evidence) if band.fault and band.from_s <= length)
+    alt = f"{', '.join(panel.title for panel in panels)} over {length} seconds"
+    return Section(
+        "recovery",
+        "Recovery",
+        picture=picture("recovery", alt, lambda sheet: figure.draw(seconds, panels, bands, sheet)) if panels else None,
+        text=tuple(_text(found, twin)),
+        tables=tuple(Table(("what", "value", "over twin", "how"), tuple(rows(each)), each.fault) for each in found),
+    )
+
+
+def panels_of(run: Watched, twin: Watched | None, *, speed: bool) -> Iterator[figure.Panel]:
+    """With `speed` also what tells how fast the engine was, which else stands nowhere on the page."""
+    length = int(np.ceil(run.end_s if speed else min(run.end_s, run.load_s)))
+    if speed and run.backlog is not None:
+        lines = [figure.Line("this run", _cut(run.backlog, length), BLUE)]
+        if twin is not None and twin.backlog is not None:
+            lines.append(figure.Line("its twin without a fault", _cut(twin.backlog, length), MUTED, dashed=True))
+        yield figure.Panel("due and not done, events", "events", tuple(lines))
+    if speed:
+        silent = [("results", run.changes_s, ORANGE), ("progress", run.progress_s, INK)]
+        lines = [
+            figure.Line(name, _cut(recovery.silent_s(run, moments_s), length), colour, dashed=name == "progress")
+            for name, moments_s, colour in silent
+            if len(moments_s)
+        ]
+        if lines:
+            yield figure.Panel("seconds since the last sign of", "s", tuple(lines))
+    if run.wrong is not None and len(run.wrong.cell):
+        wrong = run.wrong.wrong_at(np.arange(1, length + 1, dtype=np.float64)).astype(np.float64)
+        yield figure.Panel("cells with a wrong count", "cells", (figure.Line("wrong", wrong, RED),))
+
+
+def rows(found: Recovery) -> Iterator[tuple[str, str, str, str]]:
+    for name, quantity in found.quantities.items():
+        label, unit = WORDS[name]
+        over = "" if quantity.over_twin is None else f"{quantity.over_twin:+,.{_digits(unit)}f} {unit}"
+        yield label, told(quantity, unit), over, quantity.note
+
+
+def told(quantity: Quantity, unit: str) -> str:
+    return "-" if quantity.value is None else f"{quantity.value:,.{_digits(unit)}f} {unit}"
+
+
+def _digits(unit: str) -> int:
+    return 1 if unit == "s" else 0
+
+
+def _text(found: tuple[Recovery, ...], twin: Watched | None) -> Iterator[str]:
+    struck = ", ".join(f"{each.fault} at {each.struck_s:.1f} s" for each in found)
+    yield f"Struck: {struck}. Times count from there, until the next fault or the end of the run."
+    if twin is None:
+        yield "There is no run of the same seed without a fault to hold it to."
+
+
+def _cut(values: NDArray[np.float64], length: int) -> NDArray[np.float64]:
+    """So many seconds; NaN where there were none."""
+    return np.append(values[:length], np.full(max(0, length - len(values)), np.nan))
