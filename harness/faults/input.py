@@ -25,6 +25,8 @@ from harness.model import INDEX_BITS, FaultSpec, Segment, Spell, TapeSpec, Usage
 from harness.services.kafka import end_offsets
 
 AT_ONCE = 5000
+FIND_WITHIN_S = 10.0
+BEFORE_MS = 500  # its first record may have been sent before it is polled
 # A rate or a silence is believed when it lasted so long, or half of the fault's own time if that is less.
 SEEN_FOR_MS = 1000.0
 # What was dated so far beyond its sending is no clock's error.
@@ -44,9 +46,9 @@ class Record:
 
 
 class Listener:
-    """Reads the topic from where it ended when the fault began."""
+    """Reads the topic from a moment on."""
 
-    def __init__(self, field: Field) -> None:
+    def __init__(self, field: Field, since_ms: int) -> None:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": field.kafka_address.bootstrap,
@@ -56,8 +58,9 @@ class Listener:
                 "auto.offset.reset": "error",
             }
         )
-        ends = end_offsets(field.kafka_address, field.topic)
-        self._consumer.assign([TopicPartition(field.topic, partition, end) for partition, end in ends.items()])
+        partitions = end_offsets(field.kafka_address, field.topic)
+        moments = [TopicPartition(field.topic, partition, since_ms) for partition in partitions]
+        self._consumer.assign(self._consumer.offsets_for_times(moments, FIND_WITHIN_S))
 
     def hear(self) -> Iterator[Record]:
         for message in self._consumer.consume(AT_ONCE, 0.01):
@@ -113,8 +116,8 @@ class _ByRecords(_Input):
         super().__init__(fault, kind)
         self._listener: Listener | None = None
 
-    def begin(self, field: Field, _now: Moment) -> None:
-        self._listener = Listener(field)
+    def begin(self, field: Field, now: Moment) -> None:
+        self._listener = Listener(field, now.epoch_ms + _from_ms(self._fault) - BEFORE_MS)
 
     def landed(self, _now: Moment) -> str:
         return self.seen(list(self._listener.hear())) if self._listener else ""
