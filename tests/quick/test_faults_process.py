@@ -27,6 +27,7 @@ JVM = Member(11, 10, ("/usr/lib/jvm/bin/java", "org.apache.spark.deploy.SparkSub
 EXECUTORS = tuple(Member(pid, 11, ("/usr/lib/jvm/bin/java", "x.CoarseGrainedExecutorBackend")) for pid in (20, 21))
 DAEMON, WORKER = (Member(pid, parent, ("python3", "-m", "pyspark.daemon")) for pid, parent in ((30, 11), (31, 30)))
 SPARK = (PYTHON, JVM)
+LOST = ("The query failed: [CONCURRENT_STREAM_LOG_UPDATE] Concurrent update", "bye")
 ON_CLUSTER = replace(MANIFEST, ivy="spark")
 SPEC_ON_CLUSTER = replace(SPEC, master="local-cluster[2,1,1024]")
 
@@ -39,6 +40,7 @@ class Kept:
     story: list[str] = field(default_factory=list)
     code: int | None = None
     newest: Progress | None = None
+    words: tuple[str, ...] = LOST
 
     def alive(self) -> bool:
         return self.code is None
@@ -56,7 +58,7 @@ class Kept:
         return self.newest
 
     def tail(self, lines: int) -> tuple[str, ...]:
-        return ("The query failed: [CONCURRENT_STREAM_LOG_UPDATE] Concurrent update", "bye")
+        return self.words
 
     def stop(self) -> None:
         self.story.append("stop")
@@ -78,7 +80,7 @@ class WithMembers(ScriptedEngine):
         return None if self.running else self.code
 
     def tail(self, lines: int) -> tuple[str, ...]:
-        return ("The query failed: [CONCURRENT_STREAM_LOG_UPDATE] Concurrent update", "bye")
+        return LOST
 
     def signal(self, number: signal.Signals, pids) -> None:
         self.story.append(f"{number.name} {sorted(pids)}")
@@ -387,6 +389,21 @@ def test_a_zombie_that_never_ended_has_not_landed_and_is_ended():
     assert spark.kept.story == ["SIGCONT [10, 11]", "stop"]
 
 
+def test_a_zombie_that_ended_for_another_reason_has_proved_nothing():
+    spark, fault = frozen_zombie()
+    spark.kept.words = ("at java.util.concurrent.ThreadPoolExecutor", "redis: connection closed")
+    spark.commits, spark.newest = {4}, progress(5, TOTAL)
+    at(fault, spark, 10_100)
+    spark.kept.code = 1
+    at(fault, spark, 10_200)
+    at(fault, spark, 10_300)
+    at(fault, spark, 10_400)
+
+    assert fault.over()
+    assert not report_of(fault).landed
+    assert "connection closed, so that nobody knows whether it had written" in report_of(fault).proof
+
+
 @pytest.mark.parametrize("point", ["c3", "c4"])
 def test_a_zombie_needs_something_left_to_write(point):
     assert "nothing is left that it could write late" in create(f"zombie@{point}").needs[0]
@@ -423,11 +440,7 @@ def test_a_second_driver_that_tells_of_its_own_batch_has_landed():
 
 
 def test_a_second_driver_that_only_came_to_grief_has_not_landed():
-    class Broken(Kept):
-        def tail(self, lines: int) -> tuple[str, ...]:
-            return ("no such file",)
-
-    spark, fault = engine(kept=Broken(code=2)), create("two-drivers@now")
+    spark, fault = engine(kept=Kept(code=2, words=("no such file",))), create("two-drivers@now")
     at(fault, spark, 1)
     at(fault, spark, 2)
 

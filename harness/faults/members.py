@@ -1,0 +1,106 @@
+"""The processes of an engine as faults see them: which is which, and how one that was struck is seen to go on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from harness.engines.base import Engine, Ghost, Member
+from harness.faults.base import Context
+from harness.faults.moment import Moment, done
+from harness.faults.strike import CannotStrikeError, Strike
+
+# How Spark says that its checkpoint is not its own any more, and how others may.
+CONFLICT = re.compile(r"CONCURRENT_[A-Z]|[Cc]oncurrent (update|write|modification)|[Ff]enced")
+SLOW_MS = 60_000.0  # to end or to be killed, on a machine that has much else to do
+
+
+def everything(_: Member) -> bool:
+    return True
+
+
+def is_driver(member: Member) -> bool:
+    """The process that was started; of Spark the Python that holds the query."""
+    return member.leads
+
+
+def is_executor(member: Member) -> bool:
+    return any("CoarseGrainedExecutorBackend" in word for word in member.command)
+
+
+def is_driver_jvm(member: Member) -> bool:
+    return bool(member.command) and Path(member.command[0]).name == "java" and not is_executor(member)
+
+
+def is_python_worker(member: Member) -> bool:
+    return any(word.startswith(("pyspark.daemon", "pyspark.worker")) for word in member.command)
+
+
+def pids_of(members: tuple[Member, ...]) -> list[int]:
+    return [member.pid for member in members]
+
+
+def chosen(engine: Engine | Ghost, which: Callable[[Member], bool]) -> tuple[Member, ...]:
+    return tuple(member for member in engine.members() if which(member))
+
+
+def at_least_one(engine: Engine, which: Callable[[Member], bool], what: str) -> tuple[Member, ...]:
+    found = chosen(engine, which)
+    if not found:
+        raise CannotStrikeError(f"{engine.manifest.id} has no {what} here")
+    return found
+
+
+def listed(pids: Sequence[int]) -> str:
+    return ", ".join(map(str, pids)) or "none"
+
+
+def is_conflict(line: str) -> bool:
+    return bool(CONFLICT.search(line))
+
+
+def last_words(driver: Engine | Ghost) -> str:
+    """The line that tells of the conflict if there is one, else the last."""
+    lines = [line.strip() for line in driver.tail(200) if line.strip()]
+    return ([line for line in lines if is_conflict(line)] or lines or ["no word"])[-1][:200]
+
+
+class GoingOn:
+    """Sees that an engine which was struck does something again."""
+
+    def __init__(self, manifest_progress: bool) -> None:
+        self._tells = manifest_progress
+        self._before = 0
+
+    def begin(self, engine: Engine) -> None:
+        newest = engine.progress()
+        self._before = sum(newest.offsets.values()) if newest else 0
+
+    def seen(self, now: Moment) -> str:
+        if not now.engine.alive():
+            return ""
+        if not self._tells:
+            return "it runs; it tells no progress"
+        if done(now) > self._before:
+            return f"it went on from {self._before:,} to {done(now):,} records"
+        return f"it runs, and all {self._before:,} records had been done" if self._before >= now.total > 0 else ""
+
+
+class ProcessStrike(Strike):
+    """What all of the family need: how long a start may take, and to see the engine go on."""
+
+    def __init__(self, context: Context) -> None:
+        ready_ms = context.manifest.ready_s * 1000
+        self.land_within_ms = SLOW_MS
+        self.heal_within_ms = ready_ms + SLOW_MS
+        self._ready_ms = ready_ms
+        self._going_on = GoingOn(context.manifest.progress)
+
+    def _restart(self, engine: Engine) -> None:
+        """Whatever state it is in, afterwards exactly one of it runs, and is watched."""
+        if engine.alive():
+            engine.kill()
+        self._going_on.begin(engine)
+        engine.disarm()
+        engine.restart()
