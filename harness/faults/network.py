@@ -255,35 +255,28 @@ class Reset(_OnLink):
         return "every connection was reset (RST)"
 
     def landed(self, now: Moment) -> str:
-        if not self._theirs:  # between two connections of the engine: again
-            self._strike(now)
-            return ""
         try:
-            heard = self._ping.hear(1.0) if self._ping else 0
-        except OSError as reset:
-            return f"{_count(self._theirs, 'connection')} of the engine, and ours, which says {type(reset).__name__}"
-        finally:
-            self._hang_up()
-        if heard is None or heard:
-            self._theirs = 0
+            if self._theirs and self._ping:
+                self._ping.hear(1.0)
+        except OSError as heard:
+            return f"{_count(self._theirs, 'connection')} of the engine, and ours, which says {type(heard).__name__}"
+        self._strike(now)  # the engine was between two connections: again
         return ""
 
     def heal(self, now: Moment) -> None:
         """It is over with the moment."""
 
     def _strike(self, now: Moment) -> None:
-        ours = self._connect(now) is not None
+        ours = self._connect(now)
         link = self._link(now)
         before = link.statistics().resets
-        self._theirs = link.reset().resets - before - (1 if ours else 0)
-        if not ours:
-            self._theirs = 0
+        self._theirs = max(0, link.reset().resets - before - 1) if ours else 0
 
 
 class Severed(_OnLink):
     """So many connections end in the middle of something: after some bytes, or between execution and reply."""
 
-    land_within_ms = 90_000.0  # the engine has to write, and after each but the last it may have to start again
+    land_within_ms = 120_000.0  # the engine has to write, and after each but the last it may have to start again
 
     def __init__(self, link: str, sides: tuple[str, ...], toxic: Toxic, words: str, *, executed: bool) -> None:
         super().__init__(link)
@@ -396,7 +389,7 @@ def _kind(
         return struck(spec, strike, context)
 
     needs = "an embedded Kafka and Redis" if len(links) > 1 else "an embedded Redis"
-    return Kind(name, "network", what, correct, make, needs, options, moments, links)
+    return Kind(name, "network", what, correct, make, needs, options, moments, links=links)
 
 
 def _missing(context: Context, link: str) -> tuple[str, ...]:

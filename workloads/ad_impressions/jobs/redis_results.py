@@ -15,9 +15,14 @@ from redis.retry import Retry
 UUID_LENGTH = 36
 
 
-def connect(url: str) -> redis.Redis:
-    """No retries: a command whose answer got lost may have been executed, and to send HINCRBY again counts it twice."""
-    return redis.Redis.from_url(url, decode_responses=True, retry=Retry(NoBackoff(), 0), socket_timeout=60)
+def connect(url: str, *, retries: bool = False) -> redis.Redis:
+    """No retries: a command whose answer got lost may have been executed, and to send HINCRBY again counts it twice.
+
+    With `retries`, what `redis.Redis(host=...)` does unless it is told otherwise: it sends again, up to ten times, and
+    says nothing. (`from_url` has no retries of its own in redis-py 8.)
+    """
+    retry = redis.Redis().get_retry() if retries else Retry(NoBackoff(), 0)
+    return redis.Redis.from_url(url, decode_responses=True, retry=retry, socket_timeout=60)
 
 
 def read_ads(client: redis.Redis) -> dict[str, str]:

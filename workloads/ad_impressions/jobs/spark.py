@@ -38,7 +38,7 @@ from workloads.ad_impressions.jobs.crash_points import CrashPoints
 from workloads.ad_impressions.jobs.progress_log import ProgressLog
 from workloads.ad_impressions.jobs.redis_results import connect, read_ads
 from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS, Parser
-from workloads.ad_impressions.jobs.spark_sinks import SINKS, write_batch
+from workloads.ad_impressions.jobs.spark_sinks import RETRYING, SINKS, write_batch
 
 YEAR_10000_MS = 253_402_300_800_000
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -109,7 +109,7 @@ def count_views(views: DataFrame, window_ms: int) -> DataFrame:
 
 def make_writer(config: Config) -> Writer:
     """The cells of a batch come to the driver and go to Redis in one pipeline: there are few of them."""
-    client = connect(config["redis"])
+    client = connect(config["redis"], retries=config["sink"] in RETRYING)
     sink = SINKS[config["sink"]]
     crash_points = CrashPoints(Path(config["crash_path"]))
 

@@ -1,8 +1,9 @@
-"""Three ways to bring a batch's counts into Redis. They differ in what happens when Spark runs a batch again.
+"""Four ways to bring a batch's counts into Redis. They differ in what happens when Spark runs a batch again.
 
 `foreachBatch` is at least once: after a crash between write and commit the same batch comes again. `absolute` does
 not mind, because it writes totals that stay the same. `fenced` remembers per campaign which batch it has, in the same
-step in which it adds. `increment` just adds, and is wrong then: it is here to be found out.
+step in which it adds. `increment` just adds, and is wrong then: it is here to be found out, and so is
+`increment-retrying`, whose connection repeats what it sent: that is wrong without any crash.
 """
 
 from __future__ import annotations
@@ -77,7 +78,14 @@ def fence_key(campaign: str) -> str:
     return f"fence:{campaign}"
 
 
-SINKS: Mapping[str, Sink] = {"absolute": absolute, "fenced": fenced, "increment": increment}
+SINKS: Mapping[str, Sink] = {
+    "absolute": absolute,
+    "fenced": fenced,
+    "increment": increment,
+    "increment-retrying": increment,
+}
+# Written through a connection that sends a pipeline again when its answer did not come, as redis.Redis(host=...) does.
+RETRYING = frozenset({"increment-retrying"})
 
 
 def write_batch(sink: Sink, client: Redis, batch: int, rows: Iterable[tuple[str, int, int]], crash: Crash) -> None:
