@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import psutil
 import pytest
@@ -16,8 +17,10 @@ from harness.faults.registry import create, parse
 from harness.model import EngineManifest, KafkaAddress, SinkClaim, UsageError
 from harness.services.redis import CLIENT_NAME
 from tests.quick.cases import SPEC
+from tests.quick.test_faults import ScriptedEngine
 
 MANIFEST = EngineManifest("scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
+ENGINE: Any = ScriptedEngine()
 CAMPAIGNS = ("a", "b", "c")
 TABLE = {"campaigns": "all of them", "ad": "a"}
 
@@ -200,12 +203,12 @@ class Course:
     def __init__(self, server, text):
         spec = replace(SPEC, engine="scripted", sink="default", fault=parse(text))
         self.fault, self.now_ms = create(spec, MANIFEST), 0
-        self._field = Field(None, server, KafkaAddress("nobody"), "topic", None, CAMPAIGNS, put_back)
+        self.field = Field(None, server, KafkaAddress("nobody"), "topic", redis_py.Redis(), CAMPAIGNS, put_back)
 
     def poll(self, until_ms):
         while self.now_ms < until_ms:
             self.now_ms += 50
-            self.fault.poll(Moment(self.now_ms, 1, None, None, 1000, self._field))
+            self.fault.poll(Moment(self.now_ms, 1, ENGINE, None, 1000, self.field))
         return self.report
 
     @property
@@ -215,10 +218,10 @@ class Course:
 
 
 def test_all_of_the_family_are_tried_here():
-    assert {each.name for each in KINDS} == {name for name, _ in TRIED}
+    assert {each.name for each in KINDS} == {text.partition("(")[0] for text, _ in TRIED}
 
 
-TRIED = [
+TRIED = (
     (
         "redis-kill",
         "nobody answers at its port; its run_id was 11111111 and is 22222222, and what was written before is",
@@ -238,11 +241,10 @@ TRIED = [
         "key a says: WRONGTYPE Operation against a key holding the wrong kind of value; key a",
     ),
     ("redis-evict(campaigns=2)", "3 counts of 2 campaigns are gone: expired_keys went from 0 to 2"),
-]
-TRIED = [(text.partition("(")[0], (text, proof)) for text, proof in TRIED]
+)
 
 
-@pytest.mark.parametrize(("text", "proof"), [each for _, each in TRIED])
+@pytest.mark.parametrize(("text", "proof"), TRIED)
 def test_each_lands_with_its_proof_and_is_healed(server, text, proof):
     report = Course(server, f"{text}@now").poll(10_000)
 
@@ -317,7 +319,7 @@ def test_in_its_middle_it_is_undone_at_the_end_of_a_run(server):
     course = Course(server, "redis-freeze(for=10m)@now")
     course.poll(100)
     assert psutil.Process(server.child.pid).status() == psutil.STATUS_STOPPED
-    course.fault.heal(Moment(200, 1, None, None, 1000, course._field))
+    course.fault.heal(Moment(200, 1, ENGINE, None, 1000, course.field))
 
     assert course.report.healed
     assert psutil.Process(server.child.pid).status() != psutil.STATUS_STOPPED
@@ -331,9 +333,7 @@ def test_a_server_by_address_is_never_harmed():
 
 
 def test_a_world_without_redis_has_none_to_harm():
-    (report,) = (course := Course(None, "redis-flush@now")).fault.reports()
-    course.poll(100)
-    report = course.report
+    report = Course(None, "redis-flush@now").poll(100)
 
     assert not report.reachable
     assert "no Redis of ours" in report.proof
