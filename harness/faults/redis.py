@@ -32,6 +32,7 @@ NEEDS = "an embedded Redis"
 PROBE_S = 0.5  # how long a probe waits for the answer of a server that may never give one
 END_DEADLINE_S = 20.0
 LONGEST_PAUSE_MS = 600_000  # a pause is ended by us; this is for a harness that was killed in the middle of it
+OUT_OF_REACH = (redis.ConnectionError, redis.TimeoutError)
 KEEPS = {"none": "", "rdb": "rdb", "aof": "aof"}
 
 Options = Mapping[str, str]
@@ -74,8 +75,9 @@ def refusal(client: redis.Redis) -> redis.ResponseError | None:
 
 def takes_writes(now: Moment) -> str:
     """The proof that all is well again."""
-    with server_of(now).client() as client:
+    with server_of(now).client() as client, suppress(*OUT_OF_REACH):
         return "" if refusal(client) else "a write of ours is taken again"
+    return ""
 
 
 class Down(RedisStrike):
@@ -124,10 +126,14 @@ class Down(RedisStrike):
             server.restart(self.keeps, None if self.keeps else field.put_back)
 
     def healed(self, now: Moment) -> str:
-        with server_of(now).client() as client:
-            run_id = str(client.info("server")["run_id"])
-            early, late = (client.get(key) == self._run_id for key in (EARLY, LATE))
-            client.delete(EARLY, LATE)
+        with server_of(now).client() as client, suppress(*OUT_OF_REACH):
+            return self._compared(client)
+        return ""
+
+    def _compared(self, client: redis.Redis) -> str:
+        run_id = str(client.info("server")["run_id"])
+        early, late = (client.get(key) == self._run_id for key in (EARLY, LATE))
+        client.delete(EARLY, LATE)
         if run_id == self._run_id:
             return f"it was not restarted: its run_id still is {run_id[:8]}"
         back = f"its run_id was {self._run_id[:8]} and is {run_id[:8]}"

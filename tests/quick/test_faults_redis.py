@@ -325,6 +325,14 @@ def test_in_its_middle_it_is_undone_at_the_end_of_a_run(server):
     assert psutil.Process(server.child.pid).status() != psutil.STATUS_STOPPED
 
 
+def test_a_server_that_does_not_come_back_is_not_healed(server):
+    server.restart = lambda *_: None
+    report = Course(server, "redis-restart-empty@now").poll(70_000)
+
+    assert (report.landed, report.healed) == (True, False)
+    assert "not seen to be healed within 60 s" in report.proof
+
+
 def test_a_server_by_address_is_never_harmed():
     spec = replace(SPEC, engine="scripted", sink="default", redis="redis://localhost:1/0")
     for each in KINDS:
