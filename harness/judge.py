@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from generators.tape import Tape
 from harness import checks, lateness, recount
 from harness.checks.case import Case, Observed
-from harness.lateness import LogEvents
+from harness.lateness import Countable, LogEvents
 from harness.ledger import Cell, Expectation, Ledger
 from harness.model import (
     INDEX_BITS,
@@ -99,7 +99,7 @@ def assemble(store: Store) -> Case:
         dropped=dropped,
         permitted=permitted,
         sent_late=_sent_late(store, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
-        expectation=_expectation(events, dropped, permitted, spec, counted.exact or claim.late == "keep"),
+        expectation=_expectation(counted, spec, counted.exact or claim.late == "keep"),
         observed=_observed(store, population, claim.bookkeeping),
         drops_late=claim.late == "drop",
         batch_log=batch_log,
@@ -110,14 +110,14 @@ def assemble(store: Store) -> Case:
     )
 
 
-def _expectation(
-    events: LogEvents, dropped: NDArray[np.bool_], permitted: NDArray[np.bool_], spec: RunSpec, known: bool
-) -> Expectation:
-    """Known: exactly what was not dropped. Else every event that may be late is allowed to be missing."""
+def _expectation(counted: Countable, spec: RunSpec, known: bool) -> Expectation:
+    """Known: exactly what was not dropped, and maybe what an earlier run of its batch had counted. Else every event
+    that may be late is allowed to be missing."""
+    events, dropped = counted.events, counted.dropped
     if known:
-        exact = _ledger(events.only(~dropped), spec.window_ms)
-        return Expectation(exact, exact)
-    return Expectation(_ledger(events.only(~permitted), spec.window_ms), _ledger(events, spec.window_ms))
+        may = _ledger(events.only(~dropped | counted.counted_before), spec.window_ms)
+        return Expectation(_ledger(events.only(~dropped), spec.window_ms), may)
+    return Expectation(_ledger(events.only(~counted.permitted), spec.window_ms), _ledger(events, spec.window_ms))
 
 
 def _ledger(events: LogEvents, window_ms: int) -> Ledger:

@@ -7,13 +7,15 @@ never widen it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.model import INDEX_BITS, MARK_SERVER, BatchLog, RunSpec
+from harness.faults.when import seconds
+from harness.model import INDEX_BITS, MARK_SERVER, BatchLog, EarlierRun, RunSpec
 from harness.store import Store
 from workloads.ad_impressions.records import OTHER_EVENT, VIEW_EVENT
 
@@ -50,10 +52,11 @@ class Countable:
     dropped: NDArray[np.bool_]
     batch: NDArray[np.int64]
     exact: bool  # the batch log says of every event whether it was dropped
+    counted_before: NDArray[np.bool_]  # dropped, but an earlier run of its batch had counted it, and may have shown it
 
     def only(self, mask: NDArray[np.bool_]) -> Countable:
         rows = (self.permitted[mask], self.dropped[mask], self.batch[mask])
-        return Countable(self.events.only(mask), *rows, self.exact)
+        return Countable(self.events.only(mask), *rows, self.exact, self.counted_before[mask])
 
 
 def stored_batch_log(store: Store, drops_late: bool) -> BatchLog | None:
@@ -73,13 +76,21 @@ def countable(log: pa.Table, batch_log: BatchLog | None, spec: RunSpec) -> Count
     partition, offset, event_id, campaign, time_ms = (np.asarray(log.column(n).to_numpy())[well_formed] for n in names)
     real = LogEvents(partition, offset, event_id, campaign.astype(np.int64), time_ms)
     counted = kind[well_formed] == VIEW_EVENT
-    late, events = permitted(real, spec.window_ms, spec.watermark_ms)[counted], real.only(counted)
+    late, events = permitted(real, spec.window_ms, min(watermarks_ms(spec)))[counted], real.only(counted)
     gone = np.zeros(len(events), dtype=np.bool_)
+    before = gone
     exact = batch_log is not None and batch_log.complete
     if batch_log is not None and exact:
         gone = dropped(events, batch_log, spec.window_ms) & late
+        before = gone & counted_by(events, batch_log.earlier, spec.window_ms)
     batch = batch_of(events, batch_log) if batch_log else np.full(len(events), NO_BATCH)
-    return Countable(events, late, gone, batch, exact)
+    return Countable(events, late, gone, batch, exact, before)
+
+
+def watermarks_ms(spec: RunSpec) -> list[int]:
+    """The declared lateness, and all to which a plan changes it on the way."""
+    changes = [leaf for leaf in spec.fault.leaves if leaf.action == "change-watermark"]
+    return [spec.watermark_ms, *(round(seconds(leaf.options["to"], "to") * 1000) for leaf in changes)]
 
 
 def permitted(events: LogEvents, window_ms: int, watermark_ms: int) -> NDArray[np.bool_]:
@@ -127,3 +138,20 @@ def dropped(events: LogEvents, log: BatchLog, window_ms: int) -> NDArray[np.bool
     taken, position = np.unique(batch_of(events, log), return_inverse=True)
     watermark = np.array([marks[int(b)] for b in taken], dtype=np.int64)[position]
     return np.asarray(events.window_end_ms(window_ms) <= watermark)
+
+
+def in_run(events: LogEvents, run: EarlierRun) -> NDArray[np.bool_]:
+    """Events that lay between the start and the end of a run that was forgotten."""
+    result = np.zeros(len(events), dtype=np.bool_)
+    for partition, end in run.ends.items():
+        start = run.starts.get(partition, 0)
+        result |= (events.partition == partition) & (events.offset >= start) & (events.offset < end)
+    return result
+
+
+def counted_by(events: LogEvents, runs: Iterable[EarlierRun], window_ms: int) -> NDArray[np.bool_]:
+    """Events that some run which was forgotten did not drop."""
+    result, ends = np.zeros(len(events), dtype=np.bool_), events.window_end_ms(window_ms)
+    for run in runs:
+        result |= in_run(events, run) & (ends > run.drop_watermark_ms)
+    return result

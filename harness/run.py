@@ -17,6 +17,7 @@ import numpy as np
 from generators.tape import Tape
 from harness.faults.moment import Moment
 from harness.judge import judge
+from harness.lateness import watermarks_ms
 from harness.ledger import Cell
 from harness.model import (
     INDEX_BITS,
@@ -191,7 +192,7 @@ class _Run:
         self._finish_fault()
         newest = self.tape.event_time_bounds_rel_ms()[1] + self.epoch_ms
         window = self.spec.window_ms
-        closing_ms = (newest + self.spec.watermark_ms) // window * window + 2 * window
+        closing_ms = (newest + max(watermarks_ms(self.spec))) // window * window + 2 * window
         self._send(self._marks("closing", closing_ms, self.spec.tape.partitions))
         self._drained()
         ends = sum(self.world.end_offsets().values())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from harness.checks import reruns
 from harness.checks.case import Case
+from harness.ledger import Difference
 from harness.model import CheckResult, Outcome
 
 
@@ -18,9 +20,14 @@ def check(case: Case) -> CheckResult:
     return CheckResult(
         "lost",
         Outcome.FAIL,
-        f"{missing:,} events are missing from {len(short):,} cells",
+        f"{missing:,} events are missing from {len(short):,} cells{_cause(case, short)}",
         word="lost",
         count=missing,
         blame="engine",
         witnesses=case.witnesses(short),
     )
+
+
+def _cause(case: Case, short: list[Difference]) -> str:
+    cause = reruns.skipped(case, short)
+    return f": {cause}" if cause else ""

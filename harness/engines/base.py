@@ -7,9 +7,10 @@ Faults use the same seam: they kill, look at what the engine had made durable, a
 from __future__ import annotations
 
 import signal
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from harness.model import BatchLog, EngineManifest, Progress
 
@@ -97,6 +98,13 @@ class Engine(Protocol):
 
     def restart(self) -> None:
         """Start again with the same configuration. From the thread that started the engine."""
+
+    def change(self, orders: Mapping[str, Any]) -> None:
+        """From the next start on some of its orders are others; the keys are those of `EngineConfig`."""
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """Where it keeps its state, if that is a folder on this machine."""
 
     def members(self) -> tuple[Member, ...]:
         """All that lives of the newest start."""

@@ -15,6 +15,8 @@ from typing import Any
 
 from harness.model import KafkaAddress, RedisAddress
 
+FILE = "engine.json"
+
 
 @dataclass(frozen=True)
 class EngineConfig:
@@ -59,7 +61,7 @@ class EngineConfig:
 
     def write(self, folder: Path) -> Path:
         """Write it for its owner's eyes only, from the first byte on."""
-        path = folder / "engine.json"
+        path = folder / FILE
         path.unlink(missing_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -130,6 +132,14 @@ class FakeEngine:
             self._replayed.add(open_batch)
 
     restart = start
+
+    def change(self, orders: Mapping[str, Any]) -> None:
+        self._sink = orders.get("sink", self._sink)
+        self._watermark_ms = orders.get("watermark_ms", self._watermark_ms)
+
+    @property
+    def checkpoint(self) -> Path | None:
+        return None
 
     @property
     def starts(self) -> int:

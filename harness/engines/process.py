@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from harness.engines.base import Member, Reached
 from harness.engines.config import EngineConfig
@@ -23,6 +24,7 @@ from harness.engines.driver import Driver, members_of
 from harness.engines.manifest import job_path
 from harness.engines.progress import ProgressFile
 from harness.engines.spark import checkpoint as spark_checkpoint
+from harness.engines.spark import forgotten
 from harness.model import BatchLog, EngineManifest, HarnessError, Progress
 from harness.services.children import Child, spawn
 from harness.wait import wait_until
@@ -100,11 +102,14 @@ class ProcessEngine:
         if not self._manifest.progress:
             return None
         told = self._progress.newest()
-        proved = spark_checkpoint.newest_committed(self._checkpoint, self._done) if self._checkpoint else None
-        self._done = proved[0] if proved else self._done
-        if proved is None or (told is not None and told.batch >= proved[0]):
+        if self._checkpoint is None:
             return told
-        return Progress(time.time_ns() // 1_000_000, proved[0], 0, proved[1])
+        proved = spark_checkpoint.newest_committed(self._checkpoint, self._done)
+        self._done = proved[0] if proved else self._done
+        if proved and (told is None or (told.batch, told.offsets) != proved):
+            return Progress(time.time_ns() // 1_000_000, proved[0], 0, proved[1])
+        # A line may outlive its batch: an edited checkpoint knows nothing of it any more.
+        return told if told and spark_checkpoint.committed(self._checkpoint, told.batch) else None
 
     def collect(self) -> None:
         if self._checkpoint:
@@ -118,12 +123,14 @@ class ProcessEngine:
             note = f"The checkpoint {self._config.checkpoint} is not on this machine."
             return BatchLog((), drops_late, complete=False, note=note)
         allow_multiple = self._config.options.get(spark_checkpoint.ALLOW_MULTIPLE, "true").lower() != "false"
-        return spark_checkpoint.read(
+        log = spark_checkpoint.read(
             self._evidence,
             drops_late=drops_late,
             allow_multiple=allow_multiple,
             replayed=frozenset(self._replayed),
         )
+        earlier = forgotten.earlier_runs(self._evidence, drops_late=drops_late, allow_multiple=allow_multiple)
+        return replace(log, earlier=earlier)
 
     def tail(self, lines: int) -> tuple[str, ...]:
         return tuple(self._child.tail(lines)) if self._child else ()
@@ -150,8 +157,15 @@ class ProcessEngine:
         if self._child:
             self._child.kill_group()  # what outlived the one that was started would write as well
         if self._checkpoint:
+            # It may have been edited while the engine was down.
+            forgotten.set_apart(self._checkpoint, self._evidence, self._starts + 1)
+            self._done = spark_checkpoint.newest_commit(self._checkpoint)
             self._replayed |= spark_checkpoint.open_batches(self._checkpoint)
         self.start()
+
+    def change(self, orders: Mapping[str, Any]) -> None:
+        self._config = replace(self._config, **orders)
+        self._config.write(self._private)
 
     def members(self) -> tuple[Member, ...]:
         return members_of(self._child) if self._child else ()

@@ -71,7 +71,7 @@ def _fault(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
         raise NotUnderstoodError(f"it does not say when: {head}@WHEN")
     when = whens.parse(moment)
     _check_moment(name, when, kinds[name])
-    return FaultSpec(text, name, when, options)
+    return FaultSpec(text, name, when, {**kinds[name].options, **options})
 
 
 def _check_moment(name: str, when: When, kind: Kind) -> None:

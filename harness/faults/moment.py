@@ -12,6 +12,7 @@ from harness.model import KafkaAddress, Progress
 from harness.services.kafka import EmbeddedKafka
 from harness.services.link import Link
 from harness.services.redis import EmbeddedRedis
+from harness.services.small_disk import SmallDisk
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Field:
     campaigns: Sequence[str]  # the keys under which results may lie
     put_back: Callable[[Redis], None]  # writes into an emptied Redis what a job reads there, which is ours; no result
     links: Mapping[str, Link] = field(default_factory=dict)  # "kafka", "redis": the roads that lead through a proxy
+    disk: SmallDisk | None = None  # the one on which the checkpoint lies, if it has one of its own
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from itertools import chain
 
-from harness.faults import grammar, input, kill, network, process, redis
+from harness.faults import change, checkpoint, grammar, input, kill, network, process, redis
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
 from harness.faults.idle import Idle
@@ -16,7 +16,10 @@ from harness.faults.when import NotUnderstoodError, seconds
 from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim, TapeSpec, UsageError
 
 FAULTS: dict[str, Kind] = {
-    kind.name: kind for kind in chain(kill.KINDS, input.KINDS, process.KINDS, redis.KINDS, network.KINDS)
+    kind.name: kind
+    for kind in chain(
+        kill.KINDS, input.KINDS, process.KINDS, redis.KINDS, network.KINDS, checkpoint.KINDS, change.KINDS
+    )
 }
 
 TWICE = ("repeat", "flip-flop", "any", "stagger")
@@ -34,6 +37,11 @@ def default_fault(claim: SinkClaim) -> FaultSpec:
 def links(fault: FaultSpec) -> set[str]:
     """Where the engine must be led through a proxy, "kafka" or "redis", so that a plan can be done."""
     return {link for leaf in fault.leaves if leaf.action in FAULTS for link in _links(leaf, FAULTS[leaf.action])}
+
+
+def wants_own_disk(fault: FaultSpec) -> bool:
+    """Whether the checkpoint has to lie on a disk of its own, so that a plan can be done."""
+    return any(FAULTS[leaf.action].own_disk for leaf in fault.leaves if leaf.action in FAULTS)
 
 
 def _links(leaf: FaultSpec, kind: Kind) -> tuple[str, ...]:

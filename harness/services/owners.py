@@ -15,6 +15,7 @@ import os
 import platform
 import shutil
 import signal
+import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
@@ -122,7 +123,7 @@ def lease_folder(path: Path) -> Path:
 def release_folder(path: Path) -> None:
     """Delete a folder of this owner, and its entry."""
     path = path.absolute()
-    shutil.rmtree(path, ignore_errors=True)
+    _delete(path)
     for file, entry in _entries():
         if entry.folder == str(path) and entry.owner == owner_mark():
             file.unlink(missing_ok=True)
@@ -146,7 +147,7 @@ def sweep() -> list[str]:
         _end_orphans([entry for _, entry in orphaned], done)
         for file, entry in orphaned:
             if entry.folder and Path(entry.folder).exists():
-                shutil.rmtree(entry.folder, ignore_errors=True)
+                _delete(Path(entry.folder))
                 done.append(f"Deleted {entry.folder}, which a run that is no longer alive left behind.")
             file.unlink(missing_ok=True)
     return done
@@ -158,6 +159,14 @@ def locked(name: str) -> Iterator[None]:
     with (state_folder() / f"{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _delete(folder: Path) -> None:
+    """With what is mounted below it: a disk that was of use to a fault."""
+    for mounted in psutil.disk_partitions(all=True):
+        if Path(mounted.mountpoint).is_relative_to(folder):
+            subprocess.run(["umount", "-l", mounted.mountpoint], capture_output=True, check=False)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _end_orphans(entries: list[Entry], done: list[str]) -> None:

@@ -32,10 +32,11 @@ from harness.model import (
 )
 from harness.observe import Row
 from harness.sampler import RedisObserver, Sampled
-from harness.services import kafka, owners, security
+from harness.services import kafka, owners, security, small_disk
 from harness.services.kafka import EmbeddedKafka
 from harness.services.link import Link
 from harness.services.redis import EmbeddedRedis, claim, connect, external
+from harness.services.small_disk import SmallDisk
 from harness.store import Store
 from workloads.ad_impressions.schema import Population
 
@@ -54,6 +55,7 @@ class RealWorld:
         self._embedded_kafka: EmbeddedKafka | None = None
         self._embedded_redis: EmbeddedRedis | None = None
         self._links: dict[str, Link] = {}
+        self._disk: SmallDisk | None = None
         self._kafka: KafkaAddress | None = None
         self._load: Load | None = None
         self._engine: ProcessEngine | None = None
@@ -83,6 +85,7 @@ class RealWorld:
             self._population.campaign_ids,
             lambda client: _write_ad_table(client, self._population),
             self._links,
+            disk=self._disk,
         )
 
     def now_ms(self) -> int:
@@ -97,6 +100,7 @@ class RealWorld:
         address, self._redis = self._open_redis()
         kafka.create_topic(self._kafka, self._topic, self._spec.tape.partitions)
         _write_ad_table(self._redis, self._population)
+        self._mount_disk()
         self._engine = self._make_engine(self._kafka, address)
         self._load = Load(self._spec, self._kafka, self._topic, self._store.path, self._private)
         self._load.start()
@@ -108,6 +112,12 @@ class RealWorld:
             if not external[name]:
                 self._links[name] = link = Link(name, self._store.logs)
                 link.start()
+
+    def _mount_disk(self) -> None:
+        """Below the checkpoint, where a planned fault is to fill its disk up and that can be had."""
+        if registry.wants_own_disk(self._spec.fault) and not self._spec.checkpoint and not small_disk.impossible():
+            self._disk = SmallDisk(self._private / "checkpoint")
+            self._disk.mount()
 
     def _open_kafka(self) -> KafkaAddress:
         if self._spec.kafka:
@@ -250,6 +260,8 @@ class RealWorld:
                 service.stop()
         for link in self._links.values():
             link.stop()
+        if self._disk:
+            self._disk.unmount()
         owners.release_folder(self._private)
 
 

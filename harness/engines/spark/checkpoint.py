@@ -25,7 +25,9 @@ ALLOW_MULTIPLE = "spark.sql.streaming.statefulOperator.allowMultiple"
 
 
 @dataclass(frozen=True)
-class _Planned:
+class Planned:
+    """What offsets/N says."""
+
     ends: dict[int, int]
     watermark_ms: int
 
@@ -54,6 +56,11 @@ def committed(checkpoint: Path, batch: int) -> bool:
     return (checkpoint / "commits" / str(batch)).exists()
 
 
+def newest_commit(checkpoint: Path) -> int:
+    """By a look at the whole folder; -1 for none."""
+    return max(numbers(checkpoint / "commits"), default=-1)
+
+
 def newest_committed(checkpoint: Path, since: int = -1) -> tuple[int, dict[int, int]] | None:
     """The last batch that is durably done, and up to where it went; None while there is none or it can't be read.
 
@@ -63,14 +70,14 @@ def newest_committed(checkpoint: Path, since: int = -1) -> tuple[int, dict[int, 
     while committed(checkpoint, newest + 1):
         newest += 1
     try:
-        return (newest, _parse(checkpoint / "offsets" / str(newest)).ends) if newest >= 0 else None
+        return (newest, parse(checkpoint / "offsets" / str(newest)).ends) if newest >= 0 else None
     except (OSError, ValueError):
         return None
 
 
 def open_batches(checkpoint: Path) -> set[int]:
     """Planned and not committed: what a restart has to replay. At most one, by Spark's order of doing things."""
-    offsets = _numbers(checkpoint / "offsets")
+    offsets = numbers(checkpoint / "offsets")
     return {batch for batch in offsets[-1:] if not committed(checkpoint, batch)}
 
 
@@ -79,13 +86,13 @@ def read(
 ) -> BatchLog:
     """All batches of a checkpoint or of a copy of it. Where something is missing, `complete` is False and says what."""
     notes: list[str] = []
-    plans: dict[int, _Planned] = {}
-    for batch in _numbers(checkpoint / "offsets"):
+    plans: dict[int, Planned] = {}
+    for batch in numbers(checkpoint / "offsets"):
         try:
-            plans[batch] = _parse(checkpoint / "offsets" / str(batch))
+            plans[batch] = parse(checkpoint / "offsets" / str(batch))
         except (ValueError, OSError) as error:
             notes.append(f"offsets/{batch} can't be used: {error}.")
-    notes += _gaps(plans, set(_numbers(checkpoint / "commits")))
+    notes += _gaps(plans, set(numbers(checkpoint / "commits")))
     batches = tuple(
         Batch(
             batch=number,
@@ -104,11 +111,11 @@ def _files(checkpoint: Path) -> Iterator[Path]:
     if metadata.is_file():
         yield metadata
     for folder in FOLDERS:
-        for number in _numbers(checkpoint / folder):
+        for number in numbers(checkpoint / folder):
             yield checkpoint / folder / str(number)
 
 
-def _numbers(folder: Path) -> list[int]:
+def numbers(folder: Path) -> list[int]:
     """Spark's batch files are named by plain numbers; all else there is hidden, temporary or not ours to read."""
     try:
         return sorted(int(each.name) for each in folder.iterdir() if each.name.isascii() and each.name.isdecimal())
@@ -135,7 +142,8 @@ def _whole(content: bytes) -> bool:
         return False
 
 
-def _parse(path: Path) -> _Planned:
+def parse(path: Path) -> Planned:
+    """A file of offsets/. ValueError says what is wrong with it."""
     lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
     if lines[0] != "v1":
         raise ValueError(f"its version is {lines[0][:20]!r}, and only 'v1' is known")
@@ -145,12 +153,12 @@ def _parse(path: Path) -> _Planned:
     try:
         [partitions] = source.values()
         ends = {int(partition): int(end) for partition, end in partitions.items()}
-        return _Planned(ends, int(metadata["batchWatermarkMs"]))
+        return Planned(ends, int(metadata["batchWatermarkMs"]))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"it does not hold one topic's offsets and a batchWatermarkMs ({error!r})") from error
 
 
-def _gaps(plans: dict[int, _Planned], commits: set[int]) -> list[str]:
+def _gaps(plans: dict[int, Planned], commits: set[int]) -> list[str]:
     if not plans:
         return ["There is no batch in it." if not commits else "All offsets are missing."]
     last = max(plans)
@@ -165,11 +173,11 @@ def _gaps(plans: dict[int, _Planned], commits: set[int]) -> list[str]:
     return notes
 
 
-def _short(numbers: list[int]) -> str:
-    shown = ", ".join(map(str, numbers[:5]))
-    return shown if len(numbers) <= 5 else f"{shown} and {len(numbers) - 5} more"
+def _short(batches: list[int]) -> str:
+    shown = ", ".join(map(str, batches[:5]))
+    return shown if len(batches) <= 5 else f"{shown} and {len(batches) - 5} more"
 
 
-def _drop_watermark_ms(plans: dict[int, _Planned], rule_batch: int, drops_late: bool) -> int:
+def _drop_watermark_ms(plans: dict[int, Planned], rule_batch: int, drops_late: bool) -> int:
     """0 drops nothing: right for batch 0 and for queries that keep all. A missing plan has been noted by `_gaps`."""
     return plans[rule_batch].watermark_ms if drops_late and rule_batch in plans else 0

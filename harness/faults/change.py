@@ -1,0 +1,189 @@
+"""The change family: the engine is killed and started again with other orders, as after a release or a tuning.
+
+That it has them is read from the file that its process was started with. What a checkpoint pins, it keeps all the
+same: its next plan says so. An engine that stops loudly gets its old orders back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from harness.engines.base import Engine
+from harness.engines.config import FILE
+from harness.explain import nearest
+from harness.faults.base import Context, Fault, Kind
+from harness.faults.downtime import Downtime, down
+from harness.faults.idle import Idle
+from harness.faults.moment import Moment
+from harness.faults.when import seconds
+from harness.model import FaultSpec
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+PARSER = "streamgauge.parser"
+STANDING = ("point", "batch", "offset", "time", "now")
+
+Orders = Mapping[str, Any]
+
+
+class Change(Downtime):
+    """`to` and `back` are keys of an engine's orders; `pinned` is a key of a plan that tells what came of it."""
+
+    def __init__(self, spec: FaultSpec, context: Context, to: Orders, back: Orders, pinned: str = "") -> None:
+        super().__init__(spec, context)
+        self._to, self._back, self._pinned = to, back, pinned
+        self._told_before = ""
+
+    def check(self, now: Moment) -> None:
+        """There is always something to change."""
+
+    def deed(self, now: Moment) -> None:
+        self._told_before = self._told(now.engine)
+        now.engine.change(self._to)
+
+    def proof(self, now: Moment) -> str:
+        pid, orders = orders_of(now.engine)
+        if any(orders.get(key) != value for key, value in self._to.items()):
+            return ""
+        return f"process {pid} was started with {_difference(self._to, self._back)}"
+
+    def undo(self, now: Moment) -> str:
+        now.engine.change(self._back)
+        return f"it got back {_difference(self._back, self._to)}"
+
+    def effect(self, now: Moment) -> str:
+        told = self._told(now.engine)
+        before = "the same" if told == self._told_before else self._told_before
+        return f"{self._pinned} is {told} in its plans, and was {before} before" if told else ""
+
+    def _told(self, engine: Engine) -> str:
+        """What the newest plan says."""
+        newest = engine.progress()
+        plan = engine.planned(newest.batch) if newest and self._pinned else None
+        with suppress(ValueError, IndexError, TypeError, KeyError):
+            head = json.loads((plan or b"").split(b"\n")[1])
+            return str(head["conf"][self._pinned] if self._pinned in head["conf"] else head.get(self._pinned, ""))
+        return ""
+
+
+def orders_of(engine: Engine) -> tuple[int, Orders]:
+    """The orders of the process that leads, and its number."""
+    for member in engine.members():
+        paths = [Path(word) for word in member.command if Path(word).name == FILE]
+        with suppress(OSError, ValueError):
+            if member.leads and paths:
+                return member.pid, json.loads(paths[0].read_bytes())
+    return 0, {}
+
+
+def _difference(to: Orders, other: Orders) -> str:
+    """Only what differs: orders may hold what is not to be told."""
+    words = []
+    for key, value in to.items():
+        if isinstance(value, Mapping):
+            others = other.get(key, {})
+            words += [f"{name} = {each}" for name, each in value.items() if others.get(name) != each]
+            words += [f"no {name}" for name in others if name not in value]
+        else:
+            words.append(f"{key} = {value}")
+    return ", ".join(words)
+
+
+def _changed(spec: FaultSpec, context: Context, to: Orders, back: Orders, *needs: str, pinned: str = "") -> Fault:
+    missing = [need for need in needs if need]
+    if not context.manifest.command:
+        missing.append(f"{context.manifest.id} is no process that is given orders")
+    if to == back:
+        missing.append(f"that is what it has already: {_difference(to, {})}")
+    return Idle(spec, tuple(missing)) if missing else down(spec, Change(spec, context, to, back, pinned), context)
+
+
+def _conf(key: str, pinned: str = "") -> Callable[[FaultSpec, Context], Fault]:
+    """A key that only the Spark job knows."""
+
+    def change(spec: FaultSpec, context: Context) -> Fault:
+        conf = dict(context.spec.conf)
+        need = "" if context.manifest.id == "spark" else f"{context.manifest.id} does not know {key}"
+        to = {"options": {**conf, key: spec.options["to"]}}
+        return _changed(spec, context, to, {"options": conf}, need, pinned=pinned)
+
+    return change
+
+
+def _trigger(spec: FaultSpec, context: Context) -> Fault:
+    to = f"{seconds(spec.options['to'], 'to') * 1000:.0f} milliseconds"
+    return _changed(spec, context, {"trigger": to}, {"trigger": context.spec.trigger})
+
+
+def _watermark(spec: FaultSpec, context: Context) -> Fault:
+    to_ms, back_ms = round(seconds(spec.options["to"], "to") * 1000), context.spec.watermark_ms
+    pinned = "batchWatermarkMs"
+    return _changed(spec, context, {"watermark_ms": to_ms}, {"watermark_ms": back_ms}, pinned=pinned)
+
+
+def _sink(spec: FaultSpec, context: Context) -> Fault:
+    to, names = spec.options["to"], [claim.name for claim in context.manifest.sinks]
+    need = ""
+    if to not in names:
+        need = f"{context.manifest.id} has no sink {to!r}, it has {', '.join(names)}{nearest(to, names)}"
+    return _changed(spec, context, {"sink": to}, {"sink": context.spec.sink}, need)
+
+
+RESUMES = "an engine that resumes and tells its progress"
+CHANGED = "killed, and started again with"
+
+KINDS = (
+    Kind(
+        "change-partitions",
+        "change",
+        f"{CHANGED} another number of shuffle partitions",
+        "keeps the number that its checkpoint has, or moves its state; no count changes",
+        _conf(PARTITIONS, PARTITIONS),
+        needs="the Spark job",
+        options={"to": "4"},
+        moments=STANDING,
+    ),
+    Kind(
+        "change-trigger",
+        "change",
+        f"{CHANGED} another trigger",
+        "goes on, no count changes",
+        _trigger,
+        needs=RESUMES,
+        options={"to": "2s"},
+        moments=STANDING,
+    ),
+    Kind(
+        "change-watermark",
+        "change",
+        f"{CHANGED} another declared lateness",
+        "its watermark does not go back; by the new one it drops what is late, and nothing else",
+        _watermark,
+        needs=RESUMES,
+        options={"to": "20s"},
+        moments=STANDING,
+    ),
+    Kind(
+        "change-sink",
+        "change",
+        f"{CHANGED} another of its sinks",
+        "goes on, or stops loudly when its state does not fit and goes on with the old one",
+        _sink,
+        needs=f"{RESUMES}, and that sink",
+        options={"to": "fenced"},
+        moments=STANDING,
+    ),
+    Kind(
+        "change-code",
+        "change",
+        f"{CHANGED} another way to parse, which is another plan of the same query",
+        "goes on, no count changes",
+        _conf(PARSER),
+        needs="the Spark job",
+        options={"to": "from_json"},
+        moments=STANDING,
+    ),
+)

@@ -1,0 +1,474 @@
+"""The checkpoint family: the engine is down, somebody edits its checkpoint, and it is started again.
+
+What a batch was and what it wrote is known from the copies that the run keeps (harness/engines/spark/forgotten.py);
+the edits themselves are proved by what is in the folder before the engine is started again. An engine that stops
+loudly because of an edit gets its checkpoint back as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from harness.engines.spark.checkpoint import newest_commit, numbers, parse
+from harness.faults.base import Context, Fault, Kind
+from harness.faults.downtime import QUIET, SLOW_MS, Downtime, down
+from harness.faults.idle import Idle
+from harness.faults.moment import Moment, done
+from harness.faults.strike import CannotStrikeError, Strike, struck
+from harness.faults.when import seconds
+from harness.model import FaultSpec
+from harness.services import small_disk
+
+STATE_FILES = (".zip", ".changelog", ".delta", ".snapshot")
+OLDER = {"batches": "3"}
+FULL = {"for": "5s"}
+TOLD = 4  # names in a proof
+
+
+class Edit(Downtime):
+    """One edit of a checkpoint. `edit` does it and says what it was; what is said is held against the folder."""
+
+    def __init__(self, spec: FaultSpec, context: Context) -> None:
+        super().__init__(spec, context)
+        self._sink = context.claim.name
+        self._kept: Path | None = None
+        self._proof = ""
+        self._batch: int | None = None
+        self._plan: bytes | None = None
+        self._replayed: bool | None = None
+
+    @abstractmethod
+    def edit(self, folder: Path) -> str:
+        """Returns the proof; "" when the folder does not look as it should."""
+
+    def check(self, now: Moment) -> None:
+        folder = now.engine.checkpoint
+        if folder is None or not (folder / "offsets").is_dir():
+            raise CannotStrikeError("there is no checkpoint on this machine")
+        if newest_commit(folder) < 1:
+            raise CannotStrikeError("it has not committed two batches yet")
+
+    def deed(self, now: Moment) -> None:
+        folder = _folder(now)
+        self._kept = folder.with_name(f"{folder.name}.kept")
+        copy(folder, self._kept)
+        self._proof = self.edit(folder)
+
+    def proof(self, now: Moment) -> str:  # noqa: ARG002
+        """Seen before it was started again: by then it may have written anew what was deleted."""
+        return self._proof
+
+    def undo(self, now: Moment) -> str:
+        assert self._kept is not None
+        copy(self._kept, _folder(now))
+        return "its checkpoint was put back as it had been"
+
+    def effect(self, now: Moment) -> str:
+        self._forget_copy()
+        if self._batch is None:
+            return ""
+        plan = now.engine.planned(self._batch)
+        self._replayed = plan == self._plan
+        same = "by the very same plan" if self._replayed else f"planned anew, {_grown(self._plan, plan)}"
+        return f"batch {self._batch} was run again, {same}"
+
+    def batch(self) -> int | None:
+        return self._batch
+
+    def replayed(self) -> bool | None:
+        return self._replayed or None
+
+    def _is_about(self, folder: Path, batch: int) -> None:
+        """The batch that will be run again."""
+        self._batch, self._plan = batch, (folder / "offsets" / str(batch)).read_bytes()
+
+    def _forget_copy(self) -> None:
+        if self._kept:
+            shutil.rmtree(self._kept, ignore_errors=True)
+
+
+class DeleteCommit(Edit):
+    """Of the last batch that had data: behind it there are often some without, and those would be all that is replayed.
+    What is planned behind it goes as well, of which nothing was written yet."""
+
+    def edit(self, folder: Path) -> str:
+        batch = last_data_batch(folder, newest_commit(folder))
+        self._is_about(folder, batch)
+        return remove(folder, _from("offsets", folder, batch + 1) + _from("commits", folder, batch))
+
+
+class DeleteOffsets(Edit):
+    """At a crash point of the batch that was being written, otherwise of the last one with data that was committed."""
+
+    def edit(self, folder: Path) -> str:
+        written = self.reached is not None and self.reached.point != QUIET
+        batch = self.reached.batch if self.reached and written else last_data_batch(folder, newest_commit(folder))
+        self._is_about(folder, batch)
+        return remove(folder, _from("offsets", folder, batch) + _from("commits", folder, batch))
+
+
+class Gap(Edit):
+    def edit(self, folder: Path) -> str:
+        return remove(folder, [folder / "offsets" / str(numbers(folder / "offsets")[-2])])
+
+
+class DeleteMetadata(Edit):
+    def edit(self, folder: Path) -> str:
+        return remove(folder, [folder / "metadata"])
+
+
+class DeleteAll(Edit):
+    def edit(self, folder: Path) -> str:
+        files = sum(path.is_file() for path in folder.rglob("*"))
+        for each in folder.iterdir():
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+        left = [*folder.iterdir()]
+        return "" if left else f"all {files} files of its checkpoint are gone"
+
+
+class DamageState(Edit):
+    """One file that the engine has to load when it starts again, and the checksum beside it, is not what it was."""
+
+    def __init__(
+        self,
+        spec: FaultSpec,
+        context: Context,
+        find: Callable[[Path, int], Path | None],
+        change: Callable[[bytes], bytes],
+    ) -> None:
+        super().__init__(spec, context)
+        self._find, self._change = find, change
+
+    def check(self, now: Moment) -> None:
+        super().check(now)
+        if not _state_files(_folder(now)):
+            raise CannotStrikeError(f"sink {self._sink} keeps no state in its checkpoint")
+
+    def edit(self, folder: Path) -> str:
+        if (path := self._find(folder, newest_commit(folder) + 1)) is None:
+            return ""
+        before = path.read_bytes()
+        path.write_bytes(self._change(before))
+        _crc_of(path).unlink(missing_ok=True)
+        return told_change(path.relative_to(folder), before, path.read_bytes())
+
+
+class RestoreOlder(Edit):
+    """A copy is taken while the engine stands still, and put back some batches later."""
+
+    def __init__(self, spec: FaultSpec, context: Context, batches: int) -> None:
+        super().__init__(spec, context)
+        self.land_within_ms += batches * SLOW_MS
+        self._batches = batches
+        self._older: Path | None = None
+
+    def landed(self, now: Moment) -> str:
+        if self._older is not None:
+            return super().landed(now)
+        if reached := now.engine.reached():
+            folder = _folder(now)
+            self._older = folder.with_name(f"{folder.name}.older")
+            copy(folder, self._older)
+            now.engine.disarm()
+            now.engine.arm(QUIET, reached.batch + self._batches)
+        return ""
+
+    def edit(self, folder: Path) -> str:
+        assert self._older is not None
+        before = newest_commit(folder)
+        copy(self._older, folder)
+        after = newest_commit(folder)
+        self._is_about(folder, numbers(folder / "offsets")[-1])
+        return f"its checkpoint, with batch {before} committed, is now the copy in which {after} is the last one"
+
+    def effect(self, now: Moment) -> str:
+        if self._older:
+            shutil.rmtree(self._older, ignore_errors=True)
+        return super().effect(now)
+
+
+class DiskFull(Strike):
+    """Its checkpoint lies on a small disk of its own, and there is no room on it for a while."""
+
+    def __init__(self, context: Context, hold_ms: float) -> None:
+        self.hold_ms = hold_ms
+        self.heal_within_ms = context.manifest.ready_s * 1000 + 2 * SLOW_MS
+        self._before = self._starts = 0
+
+    def inject(self, now: Moment) -> str:
+        if now.field is None or now.field.disk is None:
+            raise CannotStrikeError("its checkpoint does not lie on a disk of its own")
+        self._before, self._starts = done(now), now.engine.starts
+        return f"{now.field.disk.fill():,} bytes of ballast were put onto the disk of its checkpoint"
+
+    def landed(self, now: Moment) -> str:
+        self._disk(now).fill()
+        refusal = self._disk(now).refusal()
+        return f"a write to it is answered by {refusal}" if refusal else ""
+
+    def holds(self, now: Moment, landed_ms: int) -> bool:
+        """What it deletes would be room for what it writes."""
+        self._disk(now).fill()
+        return super().holds(now, landed_ms)
+
+    def heal(self, now: Moment) -> None:
+        self._disk(now).free()
+
+    def healed(self, now: Moment) -> str:
+        if self._disk(now).refusal() or not now.engine.alive() or done(now) <= self._before:
+            return ""
+        free = f"{self._disk(now).free_bytes():,} bytes are free again"
+        times = now.engine.starts - self._starts
+        stopped = f"it had stopped and was started again ({times} times)" if times else "it had not stopped"
+        return f"{free}; {stopped}, and went on from {self._before:,} to {done(now):,} records"
+
+    def _disk(self, now: Moment) -> small_disk.SmallDisk:
+        assert now.field is not None
+        assert now.field.disk is not None
+        return now.field.disk
+
+
+def last_data_batch(folder: Path, newest: int) -> int:
+    """The newest one up to `newest` that took records."""
+    for batch in range(newest, 0, -1):
+        with suppress(OSError, ValueError):
+            if parse(folder / "offsets" / str(batch)).ends != parse(folder / "offsets" / str(batch - 1)).ends:
+                return batch
+    return newest
+
+
+def remove(folder: Path, paths: list[Path]) -> str:
+    """Delete files with their hidden checksums, and say which of them are there no more."""
+    for path in paths:
+        path.unlink(missing_ok=True)
+        _crc_of(path).unlink(missing_ok=True)
+    gone = [str(path.relative_to(folder)) for path in paths if not path.exists() and not _crc_of(path).exists()]
+    if len(gone) < len(paths):
+        return ""
+    shown = ", ".join(gone[:TOLD]) + (f" and {len(gone) - TOLD} more" if len(gone) > TOLD else "")
+    return f"gone, each with its .crc: {shown}; {_ends(folder, 'offsets')}, {_ends(folder, 'commits')}"
+
+
+def version_file(folder: Path, version: int) -> Path | None:
+    """Of the state that batch `version` begins with: the largest file, or what comes closest to that version."""
+    found = [(int(path.stem), path.stat().st_size, path) for path in _state_files(folder) if int(path.stem) <= version]
+    return max(found)[2] if found else None
+
+
+def data_file(folder: Path, version: int) -> Path | None:
+    """Where the values of that state lie: for RocksDB its newest table."""
+    newest = version_file(folder, version)
+    if newest is None:
+        return None
+    tables = [path for path in newest.parent.glob("SSTs/*.sst") if path.stat().st_mtime <= newest.stat().st_mtime]
+    return max(tables, key=lambda path: path.stat().st_mtime, default=newest)
+
+
+def half(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def flipped(content: bytes) -> bytes:
+    """One bit of the byte in the middle."""
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+def told_change(name: Path, before: bytes, after: bytes) -> str:
+    """Held against what was there; "" when nothing changed."""
+    if len(after) < len(before):
+        return f"{name} has {len(after):,} of its {len(before):,} bytes, and its .crc is gone"
+    changed = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+    if not changed:
+        return ""
+    at = changed[0]
+    return f"byte {at:,} of {len(after):,} in {name} is {after[at]:#04x} and was {before[at]:#04x}, its .crc is gone"
+
+
+def copy(source: Path, target: Path) -> None:
+    """Whole, as it stands. What is purged while we look is not part of it."""
+    shutil.rmtree(target, ignore_errors=True)
+    for path in (source, *source.rglob("*")):
+        place = target / path.relative_to(source)
+        with suppress(FileNotFoundError):
+            if path.is_dir():
+                place.mkdir(parents=True, exist_ok=True)
+            else:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, place)
+
+
+def _folder(now: Moment) -> Path:
+    folder = now.engine.checkpoint
+    assert folder is not None  # `check` has looked
+    return folder
+
+
+def _from(name: str, folder: Path, batch: int) -> list[Path]:
+    return [folder / name / str(number) for number in numbers(folder / name) if number >= batch]
+
+
+def _ends(folder: Path, name: str) -> str:
+    there = numbers(folder / name)
+    return f"{name}/ ends at {there[-1]}" if there else f"{name}/ is empty"
+
+
+def _crc_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.crc")
+
+
+def _state_files(folder: Path) -> list[Path]:
+    found = (folder / "state").rglob("*")
+    return [path for path in found if path.suffix in STATE_FILES and path.stem.isdecimal()]
+
+
+def _grown(before: bytes | None, after: bytes | None) -> str:
+    """Two plans, as far as they can be read, in records."""
+    with suppress(ValueError, AttributeError, IndexError):
+        old, new = (sum(_ends_of(plan)) for plan in (before or b"", after or b""))
+        return f"up to {new:,} records where it had been {old:,}"
+    return "in a way that can't be read"
+
+
+def _ends_of(plan: bytes) -> list[int]:
+    [partitions] = json.loads(plan.rstrip(b"\n").rpartition(b"\n")[2]).values()
+    return [int(end) for end in partitions.values()]
+
+
+def _edited(make: Callable[[FaultSpec, Context], Edit]) -> Callable[[FaultSpec, Context], Fault]:
+    def fault(spec: FaultSpec, context: Context) -> Fault:
+        missing = _no_files(context)
+        return Idle(spec, missing) if missing else down(spec, make(spec, context), context)
+
+    return fault
+
+
+def _no_files(context: Context) -> tuple[str, ...]:
+    manifest = context.manifest
+    if manifest.evidence != "spark-checkpoint" or not manifest.command:
+        return (f"{manifest.id} keeps no checkpoint whose files are known",)
+    return ()
+
+
+def _truncate(spec: FaultSpec, context: Context) -> Edit:
+    return DamageState(spec, context, version_file, half)
+
+
+def _flip(spec: FaultSpec, context: Context) -> Edit:
+    return DamageState(spec, context, data_file, flipped)
+
+
+def restore_older(spec: FaultSpec, context: Context) -> Fault:
+    missing = _no_files(context)
+    if QUIET not in context.claim.crash_points:
+        missing = (*missing, f"sink {context.claim.name} can't be asked to stand still at {QUIET}")
+    strike = RestoreOlder(spec, context, int(spec.options["batches"]))
+    return Idle(spec, missing) if missing else down(spec, strike, context)
+
+
+def disk_full(spec: FaultSpec, context: Context) -> Fault:
+    missing = list(_no_files(context))
+    if context.spec.checkpoint:
+        missing.append(f"its checkpoint lies at {context.spec.checkpoint}, which is not ours to fill")
+    if why := small_disk.impossible():
+        missing.append(f"no small disk can be mounted here: {why}")
+    strike = DiskFull(context, seconds(spec.options["for"], "for") * 1000)
+    return Idle(spec, tuple(missing)) if missing else struck(spec, strike, context)
+
+
+NEEDS = "a local checkpoint of Spark, and an engine that resumes"
+PROGRESS = ("batch", "offset", "time", "now")
+STANDING = ("point", *PROGRESS)
+LOUD = "stops loudly, and goes on when the checkpoint is put back"
+
+KINDS = (
+    Kind(
+        "checkpoint-delete-commit",
+        "checkpoint",
+        "while it is down, commits/N and its .crc are deleted, N being its last batch with data",
+        "replays batch N by the same plan, and no count changes",
+        _edited(DeleteCommit),
+        needs=NEEDS,
+        moments=PROGRESS,
+    ),
+    Kind(
+        "checkpoint-delete-offsets",
+        "checkpoint",
+        "while it is down, offsets/N and commits/N and their .crc are deleted: batch N is planned anew, and larger",
+        "detects or refuses it, or counts right all the same",
+        _edited(DeleteOffsets),
+        needs=NEEDS,
+        moments=STANDING,
+    ),
+    Kind(
+        "checkpoint-gap",
+        "checkpoint",
+        "while it is down, the last but one file of offsets/ is deleted",
+        LOUD,
+        _edited(Gap),
+        needs=NEEDS,
+        moments=STANDING,
+    ),
+    Kind(
+        "checkpoint-delete-metadata",
+        "checkpoint",
+        "while it is down, the file with the identity of its query is deleted",
+        LOUD,
+        _edited(DeleteMetadata),
+        needs=NEEDS,
+        moments=STANDING,
+    ),
+    Kind(
+        "checkpoint-delete-all",
+        "checkpoint",
+        "while it is down, its whole checkpoint is deleted: it begins again",
+        "counts right only if its results are no sums of what was counted before",
+        _edited(DeleteAll),
+        needs=NEEDS,
+        moments=STANDING,
+    ),
+    Kind(
+        "checkpoint-truncate-state",
+        "checkpoint",
+        "while it is down, the file of the state that it has to load is cut in half, and its .crc deleted",
+        LOUD,
+        _edited(_truncate),
+        needs=f"{NEEDS}; a sink with state",
+        moments=STANDING,
+    ),
+    Kind(
+        "checkpoint-flip-state",
+        "checkpoint",
+        "while it is down, one bit in the values of the state that it has to load is turned, and its .crc deleted",
+        LOUD,
+        _edited(_flip),
+        needs=f"{NEEDS}; a sink with state",
+        moments=STANDING,
+    ),
+    Kind(
+        "checkpoint-restore-older",
+        "checkpoint",
+        "a copy of its checkpoint is taken, and put back some batches later while it is down",
+        "detects it, or replays what it did since and counts right all the same",
+        restore_older,
+        needs=f"{NEEDS}; crash point c1",
+        options=OLDER,
+        moments=PROGRESS,
+    ),
+    Kind(
+        "checkpoint-disk-full",
+        "checkpoint",
+        "its checkpoint lies on a small disk of its own, which is filled up for a while",
+        "stops loudly or waits, goes on when there is room again, and no count changes",
+        disk_full,
+        needs="a local checkpoint of Spark, and the right to mount a tmpfs",
+        options=FULL,
+        moments=STANDING,
+        own_disk=True,
+    ),
+)

@@ -1,0 +1,140 @@
+"""What is done to an engine while it is down: to the files of its checkpoint, to its orders.
+
+It is killed where it stands still, the deed is done and looked at, and it is started again. Then it goes on, or it
+stops loudly. In that case the deed is undone, as its operators would do when they read why it stopped, and it has to
+go on after all. At a moment of progress it is killed before its next write, where it can be asked to stand still
+there: so that what is seen afterwards comes from the deed, and not from a batch that was half written.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from harness.engines.base import Reached
+from harness.faults.base import Context, Fault
+from harness.faults.idle import Idle
+from harness.faults.moment import Moment, done
+from harness.faults.strike import CannotStrikeError, Strike, missing_for, struck
+from harness.model import FaultSpec
+
+# To come to a standstill, to be killed, to be looked at, on a machine that has much else to do.
+SLOW_MS = 60_000.0
+QUIET = "c1"
+
+
+class Downtime(Strike):
+    """The families say what is done while it is down, what is seen of it, and how it is undone."""
+
+    def __init__(self, spec: FaultSpec, context: Context) -> None:
+        self._ready_ms = context.manifest.ready_s * 1000
+        self.land_within_ms = self._ready_ms + SLOW_MS
+        self.heal_within_ms = self._ready_ms + SLOW_MS
+        self._stands = spec.when.kind == "point"
+        self._asks = not self._stands and QUIET in context.claim.crash_points
+        self.reached: Reached | None = None
+        self._killed = ""
+        self._starts = 0
+        self._before = 0
+        self._end = ""
+        self._hung = False
+
+    @abstractmethod
+    def check(self, now: Moment) -> None:
+        """Whether there is something to do it to; else raises CannotStrikeError. The engine is up."""
+
+    @abstractmethod
+    def deed(self, now: Moment) -> None:
+        """Do it. The engine is down."""
+
+    @abstractmethod
+    def proof(self, now: Moment) -> str:
+        """What is seen of the deed in the world. The engine was started again."""
+
+    @abstractmethod
+    def undo(self, now: Moment) -> str:
+        """Take it back, and say so. The engine is down."""
+
+    @abstractmethod
+    def effect(self, now: Moment) -> str:
+        """What there is to be said when it has gone on."""
+
+    def inject(self, now: Moment) -> str:
+        self.check(now)
+        if self._asks:
+            now.engine.arm(QUIET, 0)
+            return "it was asked to stand still before its next write"
+        if done(now) >= now.total > 0:
+            raise CannotStrikeError("all had been done already when it came")
+        self._strike(now)
+        return self._killed
+
+    def landed(self, now: Moment) -> str:
+        if not self._killed and now.engine.reached():
+            self._strike(now)
+            return f"{self._killed}; {seen}" if (seen := self.proof(now)) else ""
+        return self.proof(now) if self._killed else ""
+
+    def holds(self, now: Moment, landed_ms: int) -> bool:
+        """Until it has gone on or stopped."""
+        if not now.engine.alive() or now.engine.starts > self._starts:
+            self._end = f"it stopped loudly: {_last_words(now)}"
+        elif not self._went_on(now) and now.now_ms - landed_ms > self._ready_ms:
+            self._hung, self._end = True, f"it did nothing for {self._ready_ms / 1000:.0f} s"
+        return not self._end and not self._went_on(now)
+
+    def heal(self, now: Moment) -> None:
+        """The supervisor starts what has stopped by itself; what hangs is killed here."""
+        if not self._killed:
+            now.engine.disarm()
+        elif self._hung:
+            now.engine.kill()
+            self._end += f"; {self.undo(now)}"
+            now.engine.restart()
+        elif self._end:
+            self._end += f"; {self.undo(now)}"
+
+    def healed(self, now: Moment) -> str:
+        if not self._killed:
+            return "nothing was done to it"
+        if not self._went_on(now):
+            return ""
+        words = (self._end, f"it went on from {self._before:,} to {done(now):,} records", self.effect(now))
+        return "; ".join(word for word in words if word)
+
+    def _strike(self, now: Moment) -> None:
+        engine = now.engine
+        self.reached = engine.reached()
+        killed = engine.kill()
+        engine.collect()
+        engine.disarm()
+        newest = engine.progress()
+        self._before = sum(newest.offsets.values()) if newest else 0
+        at = f"at {self.reached.point} of batch {self.reached.batch}: " if self.reached else ""
+        self._killed = f"{at}{killed}"
+        self.deed(now)
+        engine.restart()
+        self._starts = engine.starts
+
+    def _went_on(self, now: Moment) -> bool:
+        return now.engine.alive() and done(now) > self._before
+
+
+def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:
+    """On its course, or why this engine can't have it."""
+    manifest = context.manifest
+    missing = []
+    if not manifest.resumes:
+        missing.append(f"{manifest.id} does not resume after a kill, by its own manifest")
+    if not manifest.progress:
+        missing.append(f"{manifest.id} writes no progress, so that nobody would see it go on")
+    if spec.when.point == "c4":
+        missing.append("at c4 nothing stands still: take c1, c2 or c3")
+    return Idle(spec, (*missing, *missing_for(spec, context))) if missing else struck(spec, strike, context)
+
+
+def _last_words(now: Moment) -> str:
+    """Of an engine that stopped: what the query failed of, or the last that it said."""
+    lines = [line.strip() for line in now.engine.tail(40) if line.strip()]
+    failed = [line for line in lines if line.startswith("The query failed")] or lines
+    words = failed[-1][:300] if failed else "it said nothing"
+    return f"exit code {now.engine.exit_code()}, {words!r}"
