@@ -293,21 +293,19 @@ class Severed(_OnLink):
     def landed(self, now: Moment) -> str:
         after = self._link(now).statistics()
         struck_times = after.struck - self._before.struck
-        if struck_times < self._toxic.times:
+        if struck_times < self._toxic.times or after.ending:
             return ""
         unanswered = Counter(after.unanswered) - Counter(self._before.unanswered)
         answered = Counter(after.answered) - Counter(self._before.answered)
-        executed = calls(now)
-        executed.subtract(self._calls)
-        beyond = {name: executed[name] - answered[name] for name in unanswered}
-        if any(beyond[name] < count for name, count in unanswered.items()) or (self._executed and not unanswered):
+        executed = calls(now) - self._calls - answered
+        if self._executed and (not unanswered or unanswered - executed):
             return ""
         dropped = after.swallowed.get("reply", 0) - self._before.swallowed.get("reply", 0)
         seen = f"{_count(struck_times, 'connection')} reset by the proxy, {dropped:,} bytes of replies dropped"
-        if not unanswered:
-            return seen
-        told = ", ".join(f"{executed[name]:,} {name} ({answered[name]:,} answered)" for name in sorted(unanswered))
-        return f"{seen}; executed by Redis' own statistics since: {told}"
+        told = ", ".join(
+            f"{min(executed[name], count):,} of {count:,} {name}" for name, count in sorted(unanswered.items())
+        )
+        return f"{seen}; by its own statistics Redis has executed {told} that were never answered" if told else seen
 
     def heal(self, now: Moment) -> None:
         self._link(now).clear()

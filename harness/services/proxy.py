@@ -74,6 +74,7 @@ class Statistics:
 
     connections: int = 0  # ever made
     open: int = 0
+    ending: int = 0  # of those: struck, and the service has not yet done all that had passed
     resets: int = 0  # done by us
     struck: int = 0  # of those, cut or robbed of a reply
     troubled: bool = False  # a toxic is in force
@@ -103,6 +104,7 @@ class Proxy:
         return Statistics(
             connections=self._made,
             open=len(self._tunnels),
+            ending=sum(tunnel.robbed for tunnel in self._tunnels),
             resets=self._resets,
             struck=self._struck,
             troubled=any(toxic != Toxic() for toxic in self.toxics.values()),
