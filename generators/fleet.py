@@ -61,7 +61,7 @@ class LoadConfig:
     settings: Mapping[str, Any]
     folder: str
     metadata_deadline_s: float = 10.0
-    flush_deadline_s: float = 30.0
+    flush_deadline_s: float = 150.0  # a broker may be away just then, and takes its time to come back
 
     @staticmethod
     def read(path: Path) -> LoadConfig:

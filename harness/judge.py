@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from generators.tape import Tape
@@ -107,6 +108,9 @@ def assemble(store: Store) -> Case:
         faults=tuple(msgspec.convert(entry["report"], FaultReport) for entry in store.history("fault")),
         engine=msgspec.convert(_last(store, "engine")["report"], EngineReport),
         certificate=certificate,
+        unread=_ledger(events.only(_unread(log, events) & ~dropped), spec.window_ms),
+        unread_at=_places(log),
+        aborted=_aborted(store),
     )
 
 
@@ -129,6 +133,35 @@ def _ledger_of_marks(marks: Sequence[Mark], window_ms: int) -> Ledger:
     for mark in marks:
         ledger += Ledger({Cell(mark.campaign, mark.event_time_ms // window_ms * window_ms): 1})
     return ledger
+
+
+def _unread(log: pa.Table, events: LogEvents) -> NDArray[np.bool_]:
+    """Which events a planned fault removed before the engine had done them."""
+    result = np.zeros(len(events), dtype=np.bool_)
+    for partition, offsets in _removed_unread(log):
+        result |= (events.partition == partition) & np.isin(events.offset, offsets)
+    return result
+
+
+def _places(log: pa.Table) -> str:
+    return "; ".join(f"partition {p} offsets {at[0]:,} to {at[-1]:,}" for p, at in _removed_unread(log))
+
+
+def _removed_unread(log: pa.Table) -> list[tuple[int, NDArray[np.int64]]]:
+    """Partition by partition; the log is ordered."""
+    if recount.FATE not in log.column_names:
+        return []
+    fate, partition, offset = (
+        np.asarray(log.column(name).to_numpy()) for name in (recount.FATE, "partition", "offset")
+    )
+    unread = fate == recount.UNREAD
+    return [(int(p), offset[unread & (partition == p)]) for p in np.unique(partition[unread])]
+
+
+def _aborted(store: Store) -> Ledger:
+    """What was sent in transactions of ours that were aborted: nobody may count it."""
+    cells = (cell for entry in store.history("aborted") for cell in entry["cells"])
+    return sum((Ledger({Cell(campaign, window_ms): count}) for campaign, window_ms, count in cells), Ledger())
 
 
 def _expected(store: Store) -> Ledger:

@@ -64,6 +64,9 @@ def stored_batch_log(store: Store, drops_late: bool) -> BatchLog | None:
     if not store.has("batches.json"):
         return None
     log: BatchLog = store.read_as("batches.json", BatchLog)
+    if any(store.history("anew")):
+        note = "The topic was made anew, so that offsets don't say any more which batch took an event."
+        return replace(log, batches=(), drops_late=drops_late, complete=False, note=note)
     return replace(log, drops_late=drops_late)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -100,6 +101,10 @@ class Load:
     def pid(self) -> int | None:
         """Of the process to which all of its cost belongs; None before the start."""
         return self._child.pid if self._child else None
+
+    def signal(self, number: signal.Signals) -> None:
+        """To all of the fleet: faults hold it while they take something out of the log."""
+        self._running.signal_group(number)
 
     def stop(self) -> None:
         """SIGTERM lets Locust flush and close its books."""

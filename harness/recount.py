@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from numpy.typing import NDArray
 
 from generators.tape import Tape
@@ -25,6 +25,10 @@ from workloads.ad_impressions.schema import VIEW as VIEW_TYPE
 from workloads.ad_impressions.schema import Population
 
 VIEW, OTHER, POISON = records.VIEW_EVENT, records.OTHER_EVENT, records.NO_EVENT
+
+# A column that the log of a run has only if a planned fault took records out of it: what had become of each by then.
+FATE = "fate"
+KEPT, DONE, UNREAD = 0, 1, 2  # it is still there; it was removed when the engine had done it; it was removed before
 
 CHUNK = 4000
 STALL_S = 60.0
@@ -41,6 +45,10 @@ CONSUMER_SETTINGS: Mapping[str, Any] = {
     "group.id": "streamgauge-recount",
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
+    # What a producer has aborted lies in the log and was never said. The end of a partition is told, for the last of it
+    # may be such, and then no record comes with which a partition ends.
+    "isolation.level": "read_committed",
+    "enable.partition.eof": True,
 }
 
 Columns = dict[str, NDArray[Any]]
@@ -98,12 +106,16 @@ def _read_partition(
     while at < end:
         messages = consumer.consume(min(CHUNK, end - at), 0.5)
         if messages:
-            values, keys = list(map(Message.value, messages)), list(map(Message.key, messages))
-            if None in keys:  # what we send has a key, what is no record but an error has none
+            keys = list(map(Message.key, messages))
+            if None in keys:  # what we send has a key, what is no record but an error or the end has none
                 _refuse_errors(messages, topic, partition)
             at = _offset(messages[-1]) + 1
+            if None in keys or at > end:
+                messages = [message for message in messages if not message.error() and _offset(message) < end]
+                keys = list(map(Message.key, messages))
             deadline = time.monotonic() + STALL_S
-            yield _offsets(messages), values, keys
+            if messages:
+                yield _offsets(messages), list(map(Message.value, messages)), keys
         elif time.monotonic() > deadline:
             raise HarnessError(
                 f"Reading partition {partition} of topic {topic} back stalled for {STALL_S:.0f} s at offset {at:,} of "
@@ -114,7 +126,7 @@ def _read_partition(
 
 def _refuse_errors(messages: list[Message], topic: str, partition: int) -> None:
     for message in messages:
-        if error := message.error():
+        if (error := message.error()) and error.code() != KafkaError._PARTITION_EOF:
             raise HarnessError(f"Partition {partition} of topic {topic} can't be read back: {error.str()}.")
 
 
@@ -176,6 +188,7 @@ class _Audit:
             doubled=_named(len(doubled_marks) + int(balance[twice].sum(dtype=np.int64)), doubled),
             foreign=self._places_of(~self._ours),
             altered=self._places_of(self._altered),
+            removed=int(np.count_nonzero(self._log[FATE])) if FATE in self._log else 0,
         )
 
     def _servers_seen(self) -> list[int]:

@@ -195,7 +195,7 @@ class _Run:
         closing_ms = (newest + max(watermarks_ms(self.spec))) // window * window + 2 * window
         self._send(self._marks("closing", closing_ms, self.spec.tape.partitions))
         self._drained()
-        ends = sum(self.world.end_offsets().values())
+        ends = sum(self._ends().values())
         how = "by its own offsets" if self._progress() else f"by results that stood still for {STILL_S:.0f} s"
         return EngineReport("drained", f"all {ends:,} records of the log are done, {how}", self._restarts())
 
@@ -281,10 +281,14 @@ class _Run:
         progress = self._progress()
         return sum(progress.offsets.values()) if progress else 0
 
+    def _ends(self) -> Mapping[int, int]:
+        self._until(self.world.reachable, self.manifest.drain_s, lambda: "a fault keeps Kafka or Redis away")
+        return self.world.end_offsets()
+
     def _drained(self) -> None:
         """All of the log is done by the engine's own offsets, or, without such, nothing changes any more."""
         if self.manifest.progress:
-            ends = self.world.end_offsets()
+            ends = self._ends()
             self._until_still(
                 1.0,
                 lambda: _covers(self._progress(), ends),

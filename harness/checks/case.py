@@ -6,7 +6,7 @@ Nothing here or in any check reaches for Kafka, Redis, an engine or a workload; 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
@@ -37,6 +37,7 @@ class LogAudit:
     doubled: Named
     foreign: Named
     altered: Named
+    removed: int = 0  # so many of them a planned fault has taken out of the log again
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,9 @@ class Case:
     faults: tuple[FaultReport, ...]
     engine: EngineReport
     certificate: Certificate
+    unread: Ledger = field(default_factory=Ledger)  # what a planned fault removed before the engine had done it ...
+    unread_at: str = ""  # ... and where it was
+    aborted: Ledger = field(default_factory=Ledger)  # what lay in transactions of ours that came to nothing
 
     @property
     def cut_short(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.checks import reruns
+from harness.checks import removed, reruns
 from harness.checks.case import Case, join
 from harness.lateness import NO_BATCH
 from harness.ledger import Difference, Ledger
@@ -37,7 +37,7 @@ def _cause(case: Case, over: list[Difference]) -> str:
     for batch in np.unique(case.batch[case.batch != NO_BATCH]):
         if _counts_of(case, int(batch)) == surplus:
             return f": exactly batch {batch} once more{_why(case, int(batch))}, windows {windows}"
-    if cause := reruns.counted_twice(case, over):
+    if cause := removed.aborted(case, over) or reruns.counted_twice(case, over):
         return f": {cause}, windows {windows}"
     return f", windows {windows}"
 

@@ -18,9 +18,10 @@ def check(case: Case) -> CheckResult:
         sentence = f"the load was cut short after {audit.found:,} of {audit.planned:,} planned records"
         return CheckResult("log", Outcome.UNKNOWN, sentence)
     if not wrong:
-        return CheckResult(
-            "log", Outcome.PASS, f"all {audit.planned:,} planned records are in the Kafka log, once each"
-        )
+        since = f"; {audit.removed:,} of them were removed by the planned fault" if audit.removed else ""
+        verb = "were" if audit.removed else "are"
+        sentence = f"all {audit.planned:,} planned records {verb} in the Kafka log, once each{since}"
+        return CheckResult("log", Outcome.PASS, sentence)
     parts = [f"{named.count:,} {kind}" for kind, named in wrong.items()]
     return CheckResult(
         "log",

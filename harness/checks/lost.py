@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.checks import reruns
+from harness.checks import removed, reruns
 from harness.checks.case import Case
 from harness.ledger import Difference
 from harness.model import CheckResult, Outcome
@@ -29,5 +29,5 @@ def check(case: Case) -> CheckResult:
 
 
 def _cause(case: Case, short: list[Difference]) -> str:
-    cause = reruns.skipped(case, short)
+    cause = removed.unread(case, short) or reruns.skipped(case, short)
     return f": {cause}" if cause else ""

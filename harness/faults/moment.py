@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from redis import Redis
 
@@ -13,6 +15,23 @@ from harness.services.kafka import EmbeddedKafka
 from harness.services.link import Link
 from harness.services.redis import EmbeddedRedis
 from harness.services.small_disk import SmallDisk
+
+
+class Log(Protocol):
+    """The topic of a run, for faults that put something into it or take something out: all of that is evidence."""
+
+    def keep(self, below: Mapping[int, int], done: Mapping[int, int], *, anew: bool = False) -> int:
+        """Read and keep the records below those offsets, which are to be removed; how many of them the engine had not
+        done. `anew`: the topic goes with them, and offsets begin again."""
+
+    def send(self, partitions: Sequence[int]) -> None:
+        """One event of ours into each of those partitions, which counts like all others."""
+
+    def begin(self, records: int) -> Callable[[], None]:
+        """So many events of ours, confirmed by Kafka, in a transaction that is left open. What it returns aborts it."""
+
+    def signal_fleet(self, number: signal.Signals) -> None:
+        """To the ad servers: they can be held for a moment."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +46,7 @@ class Field:
     campaigns: Sequence[str]  # the keys under which results may lie
     put_back: Callable[[Redis], None]  # writes into an emptied Redis what a job reads there, which is ours; no result
     links: Mapping[str, Link] = field(default_factory=dict)  # "kafka", "redis": the roads that lead through a proxy
+    log: Log | None = None
     disk: SmallDisk | None = None  # the one on which the checkpoint lies, if it has one of its own
 
 

@@ -16,9 +16,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.errors import KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionError, for_code
+from kafka.protocol.consumer.offsets import IsolationLevel
 
 from harness.model import HarnessError, KafkaAddress
 from harness.services.addresses import LOOPBACK, PortTaken, on_free_ports
@@ -26,6 +28,7 @@ from harness.services.children import Child, spawn
 from harness.services.owners import lease_folder, release_folder
 from harness.wait import wait_until
 
+SETTINGS = "server.properties"
 FORMAT_DEADLINE_S = 120.0  # long, for busy machines: a death is noticed at once
 READY_DEADLINE_S = 120.0
 STOP_DEADLINE_S = 10.0
@@ -52,6 +55,7 @@ class EmbeddedKafka:
         self._data = folder / "kafka-data"
         self._classpath, self._java, self._heap = str(jars / "*"), str(java), heap
         self._engine_at, self.behind_proxy = engine_at, ""  # the latter: where the proxy has to lead
+        self._cluster = ""
         self._child: Child | None = None
         self._address: KafkaAddress | None = None
 
@@ -84,6 +88,27 @@ class EmbeddedKafka:
         self._child = self._address = None
         release_folder(self._data)
 
+    def restart(self) -> None:
+        """Start a broker that has ended again, on its data and at its port, and wait until it answers."""
+        if self.child.alive():
+            raise HarnessError("The embedded Kafka was to be started again while it still ran.")
+        wait_until(
+            self._came_back,
+            deadline_s=READY_DEADLINE_S,
+            what=f"the port of the embedded Kafka at {self.address.bootstrap} to be free again",
+            state=self.child.last_words,
+        )
+
+    def serves(self) -> bool:
+        """Whether it could answer: it runs, listens, and nobody has stopped it."""
+        with suppress(psutil.NoSuchProcess):
+            stopped = psutil.Process(self.child.pid).status() == psutil.STATUS_STOPPED
+            return self.child.alive() and not stopped and self.listens()
+        return False
+
+    def listens(self) -> bool:
+        return any(_listens(server) for server in self.address.bootstrap.split(","))
+
     def properties(self, broker_port: int, controller_port: int) -> dict[str, str]:
         """The server's configuration: one node, everything replicated once, nothing deleted, no topic by accident."""
         return {
@@ -114,18 +139,30 @@ class EmbeddedKafka:
         cluster = _new_cluster_id()
         lease_folder(self._data)
         (self._data / "tmp").mkdir()
-        settings = self._data / "server.properties"
+        settings = self._data / SETTINGS
         properties = self.properties(*ports[:2])
         if self._engine_at:
             self.behind_proxy = f"{LOOPBACK}:{ports[2]}"
             properties = with_engine_listener(properties, self.behind_proxy, self._engine_at)
         settings.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         self._format(settings, cluster)
+        return self._begin(KafkaAddress(f"{LOOPBACK}:{ports[0]}"), cluster)
+
+    def _came_back(self) -> bool:
+        """Clients that try again and again may hold its port for a moment."""
+        with suppress(PortTaken):
+            self._begin(self.address, self._cluster)
+            return True
+        return False
+
+    def _begin(self, address: KafkaAddress, cluster: str) -> KafkaAddress:
+        """The broker on what is formatted."""
+        self._cluster = cluster
+        settings = self._data / SETTINGS
         # The native parts of the compression codecs are unpacked into the temporary folder: let them go with the data.
         options = [f"-Xmx{self._heap}", f"-Djava.io.tmpdir={self._data / 'tmp'}"]
         options += ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-XX:+ExitOnOutOfMemoryError"]
         self._child = broker = self._spawn_java("kafka", [*options, "kafka.Kafka", str(settings)])
-        address = KafkaAddress(f"{LOOPBACK}:{ports[0]}")
         wait_until(
             lambda: _answers(broker, address, cluster),
             deadline_s=READY_DEADLINE_S,
@@ -182,12 +219,16 @@ def create_topic(address: KafkaAddress, name: str, partitions: int) -> None:
     """Make a topic, and wait until every partition has a leader: sending earlier may fail."""
     with _admin(address, f"topic {name}") as admin:
         admin.create_topics({name: {"num_partitions": partitions, "configs": TOPIC_CONFIG}})
-        wait_until(
-            lambda: _served(admin, name) == list(range(partitions)),
-            deadline_s=LEADER_DEADLINE_S,
-            what=f"a leader of each of the {partitions} partitions of topic {name} in Kafka at {address.bootstrap}",
-            state=lambda: f"partitions with a leader: {_served(admin, name)}.",
-        )
+        _await_leaders(admin, address, name, partitions)
+
+
+def _await_leaders(admin: Any, address: KafkaAddress, name: str, partitions: int) -> None:
+    wait_until(
+        lambda: _served(admin, name) == list(range(partitions)),
+        deadline_s=LEADER_DEADLINE_S,
+        what=f"a leader of each of the {partitions} partitions of topic {name} in Kafka at {address.bootstrap}",
+        state=lambda: f"partitions with a leader: {_served(admin, name)}.",
+    )
 
 
 def topic_exists(address: KafkaAddress, name: str) -> bool:
@@ -200,6 +241,20 @@ def delete_topic(address: KafkaAddress, name: str) -> None:
         admin.delete_topics([name])
 
 
+def topic_id(address: KafkaAddress, name: str) -> str:
+    """What tells a topic from another one that had its name before."""
+    with _admin(address, f"topic {name}") as admin:
+        (description,) = admin.describe_topics([name])
+        return str(description["topic_id"])
+
+
+def add_partitions(address: KafkaAddress, name: str, total: int) -> None:
+    """From now on the topic has so many; returns when each of them has a leader."""
+    with _admin(address, f"topic {name}") as admin:
+        admin.create_partitions({name: total})
+        _await_leaders(admin, address, name, total)
+
+
 def beginning_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
     """The first offset that still exists, per partition."""
     return _offsets(address, topic, OffsetSpec.EARLIEST)
@@ -210,16 +265,24 @@ def end_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
     return _offsets(address, topic, OffsetSpec.LATEST)
 
 
+def stable_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
+    """How far a reader may read that wants committed records only: no further than the first open transaction."""
+    return _offsets(address, topic, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
+
+
 def delete_records(address: KafkaAddress, topic: str, before: Mapping[int, int]) -> None:
     """Delete all records below the given offset of each partition."""
     with _admin(address, f"topic {topic}") as admin:
         admin.delete_records({TopicPartition(topic, partition): offset for partition, offset in before.items()})
 
 
-def _offsets(address: KafkaAddress, topic: str, which: Any) -> dict[int, int]:
+def _offsets(
+    address: KafkaAddress, topic: str, which: Any, isolation: Any = IsolationLevel.READ_UNCOMMITTED
+) -> dict[int, int]:
     with _admin(address, f"topic {topic}") as admin:
         partitions = _led_partitions(admin, topic)
-        found = admin.list_partition_offsets({TopicPartition(topic, partition): which for partition in partitions})
+        asked = {TopicPartition(topic, partition): which for partition in partitions}
+        found = admin.list_partition_offsets(asked, isolation)
         return {place.partition: at.offset for place, at in sorted(found.items())}
 
 

@@ -50,7 +50,7 @@ class World(Protocol):
 
     def end_offsets(self) -> Mapping[int, int]: ...
     def reachable(self) -> bool:
-        """Whether the results can be looked at: a fault in the middle of its work may keep them from everybody."""
+        """Whether results and log can be looked at: a fault in its middle may keep them from everybody."""
 
     def snapshot(self) -> object:
         """The results as something that can be compared."""

@@ -38,6 +38,7 @@ from harness.services.link import Link
 from harness.services.redis import EmbeddedRedis, claim, connect, external
 from harness.services.small_disk import SmallDisk
 from harness.store import Store
+from harness.worlds.topic import TopicLog
 from workloads.ad_impressions.schema import Population
 
 PAGE = 5000
@@ -58,6 +59,7 @@ class RealWorld:
         self._disk: SmallDisk | None = None
         self._kafka: KafkaAddress | None = None
         self._load: Load | None = None
+        self._log: TopicLog | None = None
         self._engine: ProcessEngine | None = None
         self._observer: RedisObserver | None = None
         self._accounting: Accounting | None = None
@@ -85,6 +87,7 @@ class RealWorld:
             self._population.campaign_ids,
             lambda client: _write_ad_table(client, self._population),
             self._links,
+            self._log if self._embedded_kafka else None,
             disk=self._disk,
         )
 
@@ -103,6 +106,7 @@ class RealWorld:
         self._mount_disk()
         self._engine = self._make_engine(self._kafka, address)
         self._load = Load(self._spec, self._kafka, self._topic, self._store.path, self._private)
+        self._log = TopicLog(self._spec, self._kafka, self._topic, self._load.signal, self._store)
         self._load.start()
 
     def _start_proxies(self) -> None:
@@ -233,7 +237,12 @@ class RealWorld:
         return observe.counts_only(self._redis, self._population.campaign_ids)
 
     def reachable(self) -> bool:
-        if self._embedded_redis is None or self.fault.settled():
+        if self.fault.settled():
+            return True
+        return (not self._embedded_kafka or self._embedded_kafka.serves()) and self._redis_answers()
+
+    def _redis_answers(self) -> bool:
+        if self._embedded_redis is None:
             return True
         with self._embedded_redis.client(HURRIED_S) as client, suppress(redis.RedisError):
             return bool(client.ping())
@@ -243,7 +252,8 @@ class RealWorld:
         return observe.scan(self._redis)
 
     def read_log(self) -> Mapping[str, Any]:
-        return recount.read(self._address, self._topic, self.end_offsets(), self._population)
+        columns = recount.read(self._address, self._topic, self.end_offsets(), self._population)
+        return self._log.whole(columns) if self._log else columns
 
     def close(self) -> None:
         """Each part by itself: one that can't be stopped in order must not keep the others alive."""

@@ -1,0 +1,122 @@
+"""The topic of a run in the hands of a fault: what is taken out of it or put into it beside the plan is kept and told.
+
+So the judge knows afterwards what once lay in the log, and what must not be counted.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import confluent_kafka
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.encode import Encoder
+from harness import recount
+from harness.load import send_marks
+from harness.model import INDEX_BITS, MARK_SERVER, HarnessError, KafkaAddress, Mark, RunSpec
+from harness.recount import DONE, FATE, KEPT, UNREAD, Columns
+from harness.store import Store
+from workloads.ad_impressions.schema import Population
+
+# Our events are dated so far back: ahead of nothing in an orderly load, and not yet late.
+ROAD_MS = 2000
+TRANSACTION_DEADLINE_S = 60.0
+
+
+class TopicLog:
+    """See `harness.faults.moment.Log`."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        kafka: KafkaAddress,
+        topic: str,
+        signal_fleet: Callable[[signal.Signals], None],
+        store: Store,
+    ) -> None:
+        self._spec, self._kafka, self._topic, self._store = spec, kafka, topic, store
+        self._population = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign)
+        self._signal_fleet = signal_fleet
+        self._kept: list[Columns] = []
+        self._index = 2 * spec.tape.partitions  # the opening and the closing events have the first ones
+        self._transactions = 0
+
+    def keep(self, below: Mapping[int, int], done: Mapping[int, int], *, anew: bool = False) -> int:
+        columns = recount.read(self._kafka, self._topic, below, self._population)
+        read = _looked_up(done, columns["partition"]) > columns["offset"]
+        columns[FATE] = np.where(read, DONE, UNREAD).astype(np.int8)
+        self._kept.append(columns)
+        if anew:  # what comes now has offsets from 0 on: what was before lies below
+            self._store.tell("anew", ends=below)
+            for each in self._kept:
+                each["offset"] = each["offset"] - _looked_up(below, each["partition"])
+        return int(np.count_nonzero(~read))
+
+    def send(self, partitions: Sequence[int]) -> None:
+        time_ms = time.time_ns() // 1_000_000 - ROAD_MS
+        marks = tuple(Mark(self._next_id(), 0, partition, time_ms, "between") for partition in partitions)
+        self._store.tell("marks", marks=marks)
+        send_marks(self._kafka, self._topic, marks, self._population)
+
+    def begin(self, records: int) -> Callable[[], None]:
+        marks = self._spread(records)
+        self._transactions += 1
+        producer = confluent_kafka.Producer(
+            {
+                **self._kafka.librdkafka,
+                "bootstrap.servers": self._kafka.bootstrap,
+                "transactional.id": f"{self._topic}-{self._transactions}",
+                "log_level": 3,
+            }
+        )
+        producer.init_transactions(TRANSACTION_DEADLINE_S)
+        producer.begin_transaction()
+        encoder = Encoder(self._population, 0)
+        for mark in marks:
+            message = encoder.mark(mark)
+            producer.produce(self._topic, message["value"], message["key"], mark.partition)
+        if left := producer.flush(TRANSACTION_DEADLINE_S):
+            raise HarnessError(
+                f"{left:,} of {records:,} records of a transaction were not confirmed by Kafka at "
+                f"{self._kafka.bootstrap} within {TRANSACTION_DEADLINE_S:g} s."
+            )
+        window_ms = self._spec.window_ms
+        cells = Counter((mark.campaign, mark.event_time_ms // window_ms * window_ms) for mark in marks)
+        self._store.tell("aborted", cells=[(*cell, count) for cell, count in sorted(cells.items())])
+        return lambda: producer.abort_transaction(TRANSACTION_DEADLINE_S)
+
+    def signal_fleet(self, number: signal.Signals) -> None:
+        self._signal_fleet(number)
+
+    def whole(self, log: Columns) -> Columns:
+        """All that ever lay in the log, in its order."""
+        if not self._kept:
+            return log
+        parts = [*self._kept, {**log, FATE: np.full(len(log["offset"]), KEPT, dtype=np.int8)}]
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        order = np.lexsort((joined["offset"], joined["partition"]))
+        return {name: column[order] for name, column in joined.items()}
+
+    def _spread(self, records: int) -> list[Mark]:
+        """Views of the campaigns in turn, in the partitions in turn, of this moment: nobody could tell them apart."""
+        time_ms, tape = time.time_ns() // 1_000_000 - ROAD_MS, self._spec.tape
+        return [
+            Mark(self._next_id(), number % tape.campaigns, number % tape.partitions, time_ms, "aborted")
+            for number in range(records)
+        ]
+
+    def _next_id(self) -> int:
+        self._index += 1
+        return MARK_SERVER << INDEX_BITS | (self._index - 1)
+
+
+def _looked_up(offsets: Mapping[int, int], partitions: NDArray[np.int16]) -> NDArray[np.int64]:
+    """The offset of each row's partition; 0 where there is none."""
+    result = np.zeros(len(partitions), dtype=np.int64)
+    for partition, offset in offsets.items():
+        result[partitions == partition] = offset
+    return result
