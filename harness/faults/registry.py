@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from itertools import chain
 
-from harness.faults import change, checkpoint, grammar, input, kill, network, process, redis
+from harness.faults import change, checkpoint, grammar, input, kafka, kill, network, process, redis
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
 from harness.faults.idle import Idle
@@ -18,7 +18,7 @@ from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim, TapeSpe
 FAULTS: dict[str, Kind] = {
     kind.name: kind
     for kind in chain(
-        kill.KINDS, input.KINDS, process.KINDS, redis.KINDS, network.KINDS, checkpoint.KINDS, change.KINDS
+        kill.KINDS, input.KINDS, kafka.KINDS, process.KINDS, redis.KINDS, network.KINDS, checkpoint.KINDS, change.KINDS
     )
 }
 

@@ -1,0 +1,416 @@
+"""The kafka family: harm to the broker, and to the topic under its reader. Only to a Kafka of our own.
+
+What is proved comes from the process and from Kafka's own metadata: it is gone and nobody listens, it is in state T,
+the log begins later than where the engine had read to, the topic has another id, a transaction is open or aborted.
+What a fault takes out of the log is read and kept before, so that it is known to the single event what was lost.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import psutil
+
+from harness.faults.base import Context, Fault, Kind
+from harness.faults.moment import Field, Log, Moment, done
+from harness.faults.strike import CannotStrikeError, Strike, struck
+from harness.faults.when import seconds
+from harness.model import FaultSpec, HarnessError, KafkaAddress, UsageError
+from harness.services import kafka
+from harness.services.kafka import EmbeddedKafka
+from harness.wait import wait_until
+
+NEEDS = "an embedded Kafka"
+SLOW_MS = 60_000.0  # to end, to be written or to be started, on a machine that has much else to do
+END_DEADLINE_S = 60.0
+ORDERLY_END = 143  # a Java program that ends by SIGTERM
+STILL_S = 0.3
+SHARE = re.compile(r"(\d+)%")
+ANY_MOMENT = ("point", "batch", "offset", "time", "now")
+
+Options = Mapping[str, str]
+Offsets = dict[int, int]
+
+
+class KafkaStrike(Strike):
+    """What all of the family share: how they find Kafka and the run's topic."""
+
+    colour = "tab:brown"
+    land_within_ms = SLOW_MS
+    heal_within_ms = SLOW_MS
+
+    def __init__(self, hold_s: float = 0.0) -> None:
+        self.hold_ms = hold_s * 1000
+
+
+def field_of(now: Moment) -> tuple[Field, EmbeddedKafka, Log]:
+    field = now.field
+    if field is None or field.kafka is None or field.log is None:
+        raise CannotStrikeError("there is no Kafka of ours in this run")
+    return field, field.kafka, field.log
+
+
+def server_of(now: Moment) -> EmbeddedKafka:
+    return field_of(now)[1]
+
+
+def log_of(now: Moment) -> Log:
+    return field_of(now)[2]
+
+
+def topic_of(now: Moment) -> tuple[KafkaAddress, str]:
+    field = field_of(now)[0]
+    return field.kafka_address, field.topic
+
+
+def ends_of(now: Moment) -> Offsets:
+    return kafka.end_offsets(*topic_of(now))
+
+
+def need_more_to_come(now: Moment) -> None:
+    """What happens to the topic when all of it is done is seen by nobody, and nothing would come after it."""
+    if done(now) >= now.total:
+        raise CannotStrikeError("when its moment came, all had been done already")
+
+
+class Down(KafkaStrike):
+    """The broker ends, and is started again at the same port with its data."""
+
+    def __init__(self, hold_s: float = 0.0) -> None:
+        super().__init__(hold_s)
+        self._pid = self._before = 0
+
+    @abstractmethod
+    def end(self, server: EmbeddedKafka) -> str: ...
+
+    def inject(self, now: Moment) -> str:
+        server = server_of(now)
+        self._pid, self._before = server.child.pid, sum(ends_of(now).values())
+        return f"{self.end(server)} to process {self._pid} when the log ended at {self._before:,} records"
+
+    def landed(self, now: Moment) -> str:
+        server = server_of(now)
+        if server.child.alive() or server.listens():
+            return ""
+        return f"it ended with exit code {server.child.returncode()}, and nobody listens at {server.address.bootstrap}"
+
+    def heal(self, now: Moment) -> None:
+        server = server_of(now)
+        if not server.child.alive():
+            server.restart()
+
+    def healed(self, now: Moment) -> str:
+        with suppress(HarnessError):
+            records = sum(ends_of(now).values())
+            return f"process {server_of(now).child.pid} answers at the same port, and the log ends at {records:,}"
+        return ""
+
+
+class Kill(Down):
+    """SIGKILL. What the broker had written is in the page cache, and so are there again."""
+
+    def end(self, server: EmbeddedKafka) -> str:
+        server.child.kill_group()
+        return "SIGKILL"
+
+
+class Restart(Down):
+    """SIGTERM: it hands over, writes what it has, and ends by itself."""
+
+    def end(self, server: EmbeddedKafka) -> str:
+        server.child.stop(END_DEADLINE_S)
+        return "SIGTERM"
+
+    def landed(self, now: Moment) -> str:
+        seen = super().landed(now)
+        orderly = server_of(now).child.returncode() == ORDERLY_END
+        return f"{seen}, in order" if seen and orderly else ""
+
+
+class Pause(KafkaStrike):
+    """SIGSTOP: connections stand, and nothing is answered."""
+
+    def inject(self, now: Moment) -> str:
+        child = server_of(now).child
+        child.signal_group(signal.SIGSTOP)
+        return f"SIGSTOP to process {child.pid}"
+
+    def landed(self, now: Moment) -> str:
+        return "it is in state T" if self._stopped(now) else ""
+
+    def heal(self, now: Moment) -> None:
+        server_of(now).child.signal_group(signal.SIGCONT)
+
+    def healed(self, now: Moment) -> str:
+        if self._stopped(now):
+            return ""
+        with suppress(HarnessError):
+            return f"SIGCONT, and it answers: the log ends at {sum(ends_of(now).values()):,} records"
+        return ""
+
+    def _stopped(self, now: Moment) -> bool:
+        return psutil.Process(server_of(now).child.pid).status() == psutil.STATUS_STOPPED
+
+
+class DeleteRecords(KafkaStrike):
+    """The engine is down for a while, and a part of what came in meanwhile is deleted before it has read it."""
+
+    stops_engine = True
+
+    def __init__(self, down_s: float, share: float) -> None:
+        super().__init__()
+        self._down_ms, self._share = down_s * 1000, share
+        self.land_within_ms = self._down_ms + SLOW_MS
+        self._done: Offsets = {}
+        self._since_ms = self._starts = 0
+
+    def inject(self, now: Moment) -> str:
+        server_of(now)
+        need_more_to_come(now)
+        killed = now.engine.kill()
+        newest = now.engine.progress()  # it may have done more between our look and its end
+        self._done = dict(newest.offsets) if newest else {}
+        self._since_ms, self._starts = now.now_ms, now.engine.starts
+        return f"{killed}; it had done {sum(self._done.values()):,} records"
+
+    def landed(self, now: Moment) -> str:
+        if now.now_ms - self._since_ms < self._down_ms:
+            return ""
+        behind = {p: end - self._done.get(p, 0) for p, end in ends_of(now).items()}
+        gone = {p: round(records * self._share) for p, records in behind.items()}
+        if not all(gone.values()):
+            return ""
+        return self._delete(now, {p: self._done.get(p, 0) + records for p, records in gone.items()})
+
+    def heal(self, now: Moment) -> None:
+        now.engine.disarm()
+        now.engine.restart()
+
+    def healed(self, now: Moment) -> str:
+        """No one brings back what was deleted; the engine has to say so, or not."""
+        starts = now.engine.starts
+        return f"the engine was started again (start {starts})" if starts > self._starts else ""
+
+    def _delete(self, now: Moment, below: Offsets) -> str:
+        unread = log_of(now).keep(below, self._done)
+        kafka.delete_records(*topic_of(now), below)
+        first = kafka.beginning_offsets(*topic_of(now))
+        if any(first[p] <= self._done.get(p, 0) for p in below):
+            return ""
+        places = "; ".join(f"{p} begins at {first[p]:,} and was done to {self._done.get(p, 0):,}" for p in below)
+        return f"{unread:,} records that it had not done are gone: partition {places}"
+
+
+class Recreate(KafkaStrike):
+    """The topic goes with all that is in it, and another one gets its name. The ad servers are held meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before = ""
+        self._gone = self._unread = 0
+
+    def inject(self, now: Moment) -> str:
+        log = log_of(now)
+        need_more_to_come(now)
+        self._before = kafka.topic_id(*topic_of(now))
+        log.signal_fleet(signal.SIGSTOP)
+        try:
+            ends = self._standing_still(now)
+            newest = now.engine.progress()
+            self._unread = log.keep(ends, newest.offsets if newest else {}, anew=True)
+            self._gone = sum(ends.values())
+            kafka.delete_topic(*topic_of(now))
+            kafka.create_topic(*topic_of(now), len(ends))
+        finally:
+            log.signal_fleet(signal.SIGCONT)
+        return f"the topic with {self._gone:,} records was deleted and made anew"
+
+    def landed(self, now: Moment) -> str:
+        after = kafka.topic_id(*topic_of(now))
+        if after == self._before:
+            return ""
+        return f"its id was {self._before} and is {after}; of the records {self._unread:,} had not been done"
+
+    def heal(self, now: Moment) -> None:
+        """What is gone is gone."""
+
+    def healed(self, now: Moment) -> str:
+        ends = ends_of(now)
+        return f"the new topic takes records: it ends at {sum(ends.values()):,}" if any(ends.values()) else ""
+
+    @staticmethod
+    def _standing_still(now: Moment) -> Offsets:
+        """What the ad servers had handed over before they were held is on its way for a moment."""
+        seen: list[Offsets] = []
+
+        def still() -> Offsets | None:
+            seen.append(ends_of(now))
+            return seen[-1] if seen[-2:-1] == seen[-1:] else None
+
+        return wait_until(still, deadline_s=END_DEADLINE_S, what="the log to stand still", every_s=STILL_S)
+
+
+class AddPartitions(KafkaStrike):
+    """The topic has more partitions than when the engine looked, and in each new one lies an event that counts."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
+        self._new: list[int] = []
+
+    def inject(self, now: Moment) -> str:
+        need_more_to_come(now)
+        before = len(ends_of(now))
+        self._new = list(range(before, before + self._count))
+        kafka.add_partitions(*topic_of(now), before + self._count)
+        return f"the topic had {before} partitions, {self._count} were added"
+
+    def landed(self, now: Moment) -> str:
+        if not set(self._new) <= set(ends_of(now)):
+            return ""
+        log_of(now).send(self._new)
+        ends = ends_of(now)
+        new = ", ".join(f"{p} ({ends[p]} record)" for p in self._new)
+        return f"it has {len(ends)}, and an event of ours lies in each of the new ones: {new}"
+
+    def heal(self, now: Moment) -> None:
+        """Kafka can't take partitions away."""
+
+    def healed(self, now: Moment) -> str:  # noqa: ARG002
+        return "they stay"
+
+
+class AbortedTransaction(KafkaStrike):
+    """Events that look like all others lie in the log and were never said: their producer aborts."""
+
+    def __init__(self, records: int, hold_s: float) -> None:
+        super().__init__(hold_s)
+        self._records = records
+        self._abort: Callable[[], None] | None = None
+
+    def inject(self, now: Moment) -> str:
+        log = log_of(now)
+        need_more_to_come(now)
+        self._abort = log.begin(self._records)
+        return f"a transaction with {self._records:,} views was begun"
+
+    def landed(self, now: Moment) -> str:
+        stable, ends = kafka.stable_offsets(*topic_of(now)), ends_of(now)
+        held = {p: end - stable[p] for p, end in ends.items() if end > stable[p]}
+        if sum(held.values()) < self._records:
+            return ""
+        places = ", ".join(f"{p} ({stable[p]:,} of {ends[p]:,})" for p in held)
+        return f"it is open: who reads committed records only may read less than there is in partitions {places}"
+
+    def heal(self, now: Moment) -> None:  # noqa: ARG002
+        if self._abort:
+            self._abort()
+
+    def healed(self, now: Moment) -> str:
+        ends, stable = ends_of(now), kafka.stable_offsets(*topic_of(now))
+        if any(stable[p] < end for p, end in ends.items()):
+            return ""
+        log_of(now).send(list(ends))  # a partition must not end in what nobody may read: its reader could not tell
+        return "it was aborted, the last stable offsets are the ends again, and an event of ours follows"
+
+
+def hold_of(options: Options) -> float:
+    return seconds(options["for"], "for")
+
+
+def share_of(options: Options) -> float:
+    number = SHARE.fullmatch(options["share"])
+    if not number or not 0 < int(number[1]) <= 100:
+        raise UsageError(f"share = {options['share']!r} of kafka-delete-records is not a share from 1% to 100%.")
+    return int(number[1]) / 100
+
+
+def missing(context: Context) -> tuple[str, ...]:
+    if context.spec.kafka:
+        return ("the Kafka of this run is one by address, and only an embedded one is harmed",)
+    return ()
+
+
+def missing_for_deletion(context: Context) -> tuple[str, ...]:
+    """The engine is killed for it, and what it has done must be known."""
+    engine = context.manifest
+    resumes = () if engine.resumes else (f"{engine.id} does not resume when it was killed, by its own manifest",)
+    tells = () if engine.progress else (f"{engine.id} writes no progress, so nobody knows what it has not read",)
+    return (*missing(context), *resumes, *tells)
+
+
+def kind(
+    name: str,
+    what: str,
+    correct: str,
+    make: Callable[[Options], KafkaStrike],
+    options: Options | None = None,
+    *,
+    needs: str = NEEDS,
+    lacks: Callable[[Context], tuple[str, ...]] = missing,
+) -> Kind:
+    known = dict(options or {})
+
+    def strike(spec: FaultSpec, context: Context) -> Fault:
+        made = make({**known, **spec.options})
+        made.needs = lacks(context)
+        return struck(spec, made, context)
+
+    return Kind(name, "kafka", what, correct, strike, needs=needs, options=known, moments=ANY_MOMENT)
+
+
+KINDS = (
+    kind(
+        "kafka-kill",
+        "SIGKILL to the broker, and after a while a start at the same port with its data",
+        "waits, and goes on where it was; no count changes",
+        lambda options: Kill(hold_of(options)),
+        {"for": "5s"},
+    ),
+    kind(
+        "kafka-restart",
+        "SIGTERM to the broker, which ends in order, and a start at the same port with its data",
+        "waits, and goes on where it was; no count changes",
+        lambda _: Restart(),
+    ),
+    kind(
+        "kafka-pause",
+        "SIGSTOP to the broker: connections stand and nothing is answered",
+        "waits and catches up; no count changes",
+        lambda options: Pause(hold_of(options)),
+        {"for": "5s"},
+    ),
+    kind(
+        "kafka-delete-records",
+        "the engine is killed, and of what comes in while it is down the first part is deleted before it reads it",
+        "stops loudly: nobody can count what is gone, and to go on without a word is a silent loss of just that",
+        lambda options: DeleteRecords(hold_of(options), share_of(options)),
+        {"share": "50%", "for": "3s"},
+        needs=f"{NEEDS}, an engine that resumes and tells its progress",
+        lacks=missing_for_deletion,
+    ),
+    kind(
+        "kafka-topic-recreate",
+        "the topic is deleted with all that is in it and made anew, with offsets from 0 on; the load waits meanwhile",
+        "stops loudly, and does not take a new record for one that it had read",
+        lambda _: Recreate(),
+    ),
+    kind(
+        "kafka-add-partitions",
+        "the topic gets further partitions, and in each of them lies an event that counts",
+        "finds them by itself and reads them from their beginning",
+        lambda options: AddPartitions(int(options["count"])),
+        {"count": "2"},
+    ),
+    kind(
+        "kafka-aborted-transaction",
+        "a producer writes views in a transaction, leaves it open for a while, and aborts it",
+        "counts none of them: it reads what is committed",
+        lambda options: AbortedTransaction(int(options["records"]), hold_of(options)),
+        {"records": "1000", "for": "1s"},
+    ),
+)
