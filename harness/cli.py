@@ -18,13 +18,17 @@ import typer
 from generators import preview
 from harness import __version__, console, doctor, environment, jvm, plan, store
 from harness.experiments import bench as benches
-from harness.experiments import drive_repeat, drive_search, one_run, search, tuning
+from harness.experiments import chaos, drive_chaos, drive_repeat, drive_search, one_run, replay, search, tuning
+from harness.faults import evidence
+from harness.faults import registry as faults
 from harness.flags import takes
 from harness.judge import judge
 from harness.model import Exit, HarnessError, RunSpec, UsageError, Verdict
 from harness.services import children, keeper, owners
 from harness.services.redis import find_server
 from harness.store import MissingEvidence, Store
+from reports import card as reports_card
+from reports import faults as reports_faults
 from reports import rounds as reports_rounds
 from reports import screen
 from reports import trials as reports_trials
@@ -234,6 +238,64 @@ def search_command(
         print(console.table(reports_trials.rows(trials), reports_trials.COLUMNS))
         print(place.path)
     raise typer.Exit(found.outcome.exit_code)
+
+
+@app.command("chaos")
+@takes("rate", "duration", *EVENTS, *SYSTEM, "repeat")
+def chaos_command(
+    *,
+    tier: Annotated[str, typer.Option(help="smoke, pr, nightly, or the path of a .toml file.")] = "smoke",
+    fault: Annotated[list[str] | None, typer.Option(help="A fault or plan instead of the tier's own; repeat.")] = None,
+    engine: Annotated[list[str] | None, typer.Option(help="Only this engine of the tier; repeat.")] = None,
+    sink: Annotated[list[str] | None, typer.Option(help="Only this sink; repeat.")] = None,
+    listing: Annotated[bool, typer.Option("--list", help="List all faults, and the evidence of each.")] = False,
+    resume: Annotated[Path | None, typer.Option(help="The directory of one that was broken off.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder in which experiment directories are made.")] = EXPERIMENTS,
+    as_json: Json = False,
+    **flags: Any,
+) -> None:
+    """Faults x engines x sinks, and the guarantee card."""
+    if listing:
+        _list_faults(as_json)
+        return
+    asked = drive_chaos.Asked(tuple(engine or ()), tuple(sink or ()), tuple(fault or ()))
+    place = drive_chaos.resume(resume) if resume else drive_chaos.begin(chaos.read_tier(tier), asked, flags, out)
+    card = drive_chaos.drive(place)
+    if as_json:
+        print(json.dumps(reports_card.as_object(card, place.path)))
+    else:
+        told = [f"{card.outcome.value}  {card.sentence}"]
+        for heading, rows in reports_card.tables(card):
+            told += ["", heading, console.wrapped_table(rows, reports_card.HEADER, reports_card.WIDTHS)]
+        console.show_result([*told, "", *reports_card.endings(card), str(place.path)], card.outcome)
+    raise typer.Exit(card.outcome.exit_code)
+
+
+def _list_faults(as_json: bool) -> None:
+    kinds, seen = faults.FAULTS, evidence.by_kind()
+    if as_json:
+        print(json.dumps(reports_faults.as_object(kinds, seen)))
+        return
+    print(console.wrapped_table(reports_faults.rows(kinds, seen), reports_faults.HEADER, reports_faults.WIDTHS))
+    print(reports_faults.summary(kinds, seen))
+
+
+@app.command("replay")
+def replay_command(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    out: Annotated[Path, typer.Option(help="Folder in which the new run directory is made.")] = RUNS,
+    as_json: Json = False,
+) -> None:
+    """Run a stored plan again: is the outcome the same?"""
+    found = replay.replay(run, out)
+    if as_json:
+        told = {"command": "replay", "same": found.same if found.known else None, "exit": found.exit_code}
+        print(json.dumps({**told, "sentence": found.sentence, **msgspec.to_builtins(found)}))
+    else:
+        rows = [[line.what, line.before, line.again, "" if line.same else "differs"] for line in found.lines]
+        print(console.wrapped_table(rows, ("", "before", "again", ""), (8, 29, 29, 7)))
+        print(f"{found.sentence}\n{found.again}")
+    raise typer.Exit(found.exit_code)
 
 
 @app.command()

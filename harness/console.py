@@ -6,8 +6,10 @@ Everything goes to stderr but a command's own answer, so that `--json` and pipes
 from __future__ import annotations
 
 import sys
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Protocol
 
 from rich.console import Console
@@ -137,6 +139,16 @@ def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     return "\n".join(
         "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [header, *rows]
     )
+
+
+def wrapped_table(rows: Sequence[Sequence[str]], header: Sequence[str], widths: Sequence[int]) -> str:
+    """Columns of fixed widths, whose cells go on in the next line."""
+    lines: list[str] = []
+    for row in [header, *rows]:
+        cells = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            lines.append("  ".join(part.ljust(w) for part, w in zip(parts, widths, strict=True)).rstrip())
+    return "\n".join(lines)
 
 
 def say(text: str) -> None:

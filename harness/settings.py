@@ -142,7 +142,7 @@ KEYS: dict[str, Key] = {
     "watermark": Key(_duration_ms, "10s", "declared lateness"),
     "disorder": Key(_disorder, "mobile", "preset, dial=value list, or both"),
     "late_dropped_max": Key(_limit, None, "how many events may be dropped as late"),
-    "fault": Key(_text, "", "kill@c3:batch=3, kill@offset=50%, none"),
+    "fault": Key(_text, "", "a fault or a plan, such as kill@c3:batch=3, or none; chaos --list shows all"),
     "client": Key(_choice(CLIENTS), "confluent", "Kafka client of the generator"),
     "lag_budget_ms": Key(
         _above_zero("a number of ms", 3_600_000), 100.0, "p99.9 of sending late that voids the certificate"

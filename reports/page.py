@@ -29,11 +29,19 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Link:
+    """A text of a table that leads to a file beside the page."""
+
+    text: str
+    href: str
+
+
+@dataclass(frozen=True)
 class Table:
     """Texts in rows. With `folded` a reader opens it by its caption."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[str | Link, ...], ...]
     caption: str = ""
     folded: bool = False
 

@@ -46,7 +46,12 @@ LAYERS = [
     },
     {"harness.recount", "harness.load", "harness.settings", "harness.plan", "harness.judge", "harness.worlds"},
     {"harness.run"},
-    {"harness.experiments.folder", "harness.experiments.repeat", "harness.experiments.search"},  # planners: pure
+    {  # planners: pure
+        "harness.experiments.folder",
+        "harness.experiments.repeat",
+        "harness.experiments.search",
+        "harness.experiments.chaos",
+    },
     {"reports"},
     {"harness.experiments", "harness.console"},
     {"harness.flags", "harness.cli"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import console, environment, measure
+from harness import console, environment, measure, recovery
 from harness.engines import fake, manifest
 from harness.faults import registry
 from harness.model import EngineManifest, RunSpec, UsageError, Verdict
@@ -37,10 +37,15 @@ def refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> Non
     claim_external(spec)
 
 
-def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path) -> load.Result:
-    """A fresh run in a directory of its own below `out`. An existing Redis is claimed for each run anew."""
+def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Path | None = None) -> load.Result:
+    """A fresh run in a directory of its own below `out`. An existing Redis is claimed for each run anew.
+
+    `twin`: the run without a fault to which its recovery is held.
+    """
     claim_external(spec)
     place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}")
+    if twin:
+        recovery.link_twin(place, twin)
     progress = console.progress()
     try:
         with children.guard():

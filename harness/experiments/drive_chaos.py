@@ -1,0 +1,141 @@
+"""Drives `chaos`: a fresh run for each case, its twin before it. What is wanted and what is known lie in the
+experiment's directory, so that it goes on from there, were it begun just now or broken off yesterday."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness import console, environment, plan
+from harness.experiments import chaos, one_run
+from harness.experiments.chaos import NO_FAULT, Case, Ran, Seen, Tier
+from harness.experiments.folder import Folder
+from harness.faults import registry
+from harness.model import EngineManifest, EngineReport, FaultReport, RunSpec, UsageError
+from harness.store import Store, runs
+from reports import card
+from reports.load import Result
+
+Resolved = tuple[RunSpec, EngineManifest]
+DEFAULT_ENGINES = ("spark",)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What somebody wants of a tier. Faults replace its list, engines and sinks choose from it; empty: all."""
+
+    engines: tuple[str, ...] = ()
+    sinks: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+
+    def wants(self, case: Case) -> bool:
+        return (not self.engines or case.engine in self.engines) and (not self.sinks or case.sink in self.sinks)
+
+
+def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> Folder:
+    """Everything is resolved before the first run, so that a mistake in the last case is told at once."""
+    keys = {**plan.read_scenario(tier.scenario)[1], **tier.keys}
+    rounds = plan.rounds_of(tier.scenario, keys, flags)
+    flags = {name: value for name, value in flags.items() if name != "repeat"}
+    calm, _ = plan.resolve(tier.scenario, {**keys, "fault": NO_FAULT}, flags, one_run.find_manifest)
+    seed = calm.tape.seed
+    wanted = chaos.runs_of(_cases(tier, asked, seed), seed, rounds, twins=tier.twins)
+    if not wanted:
+        raise UsageError(
+            "No case is left: the tier has none on this engine and sink. Name faults of your own by --fault."
+        )
+    settings = {"scenario": tier.scenario, "keys": keys, "flags": flags}
+    for case in wanted:
+        resolve(settings, case)
+    place = Folder.create(out.absolute(), "chaos")
+    _keep(place, settings, wanted, [])
+    return place
+
+
+def _cases(tier: Tier, asked: Asked, seed: int) -> list[Case]:
+    rows = tier.cases
+    if asked.faults:
+        rows = tuple(chaos.Rows(engine, asked.faults) for engine in asked.engines or DEFAULT_ENGINES)
+    sinks_of = {row.engine: [claim.name for claim in one_run.find_manifest(row.engine).sinks] for row in rows}
+    cases = chaos.crossed(rows, sinks_of, registry.FAULTS)
+    if not asked.faults:
+        cases += chaos.drawn(cases, tier.pairs, seed, registry.FAULTS)
+    return [case for case in cases if asked.wants(case)]
+
+
+def resume(path: Path) -> Folder:
+    return Folder.open(path.absolute(), "chaos")
+
+
+def resolve(settings: Mapping[str, Any], case: Case) -> Resolved:
+    """The run of a case. The engine's manifest says what it claims."""
+    own = {"engine": case.engine, "sink": case.sink, "fault": case.fault, "seed": case.seed}
+    keys = {name: value for name, value in settings["keys"].items() if name not in own}
+    return plan.resolve(settings["scenario"], keys, {**settings["flags"], **own}, one_run.find_manifest)
+
+
+def drive(place: Folder) -> chaos.Card:
+    """All that is still wanted; then the card, in all its forms."""
+    settings: dict[str, Any] = place.load("settings", dict[str, Any])
+    wanted: list[Case] = place.load("wanted", list[Case])
+    done: list[Ran] = place.load("done", list[Ran])
+    for case in chaos.pending(wanted, done):
+        console.say(f"case {len(done) + 1} of {len(wanted)}: {case.fault} on {case.engine}/{case.sink}")
+        done.append(_run(place, settings, case, _twin(place, case, done)))
+        console.say(f"  {done[-1].seen}: {done[-1].sentence}")
+        _keep(place, settings, wanted, done)
+    found = chaos.card(done, _claims(done))
+    card.save(found, place.path, settings)
+    return found
+
+
+def _run(place: Folder, settings: Mapping[str, Any], case: Case, twin: Path | None) -> Ran:
+    spec, manifest = resolve(settings, case)
+    if needs := registry.create(spec, manifest).needs:
+        return Ran(case, Seen.NOT_POSSIBLE, "; ".join(needs))
+    before = {each.path for each in runs(place.runs)}
+    try:
+        result = one_run.drive(spec, manifest, place.runs, twin=twin)
+    except UsageError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever broke under this fault, the other cases go on
+        broken = next((str(_below(place, s.path)) for s in runs(place.runs) if s.path not in before), "")
+        return Ran(case, Seen.UNKNOWN, f"the harness broke: {type(error).__name__}: {error}", broken)
+    return ran(case, result, _below(place, result.path))
+
+
+def ran(case: Case, result: Result, run: str) -> Ran:
+    """What a finished run says of its case."""
+    faults, engine = ended(Store(result.path))
+    seen, wrong = chaos.classified(result.verdict, faults, engine.state, planned=case.fault != NO_FAULT)
+    return Ran(case, seen, result.verdict.sentence, run, wrong, result.verdict.words, result.recovery)
+
+
+def ended(store: Store) -> tuple[list[FaultReport], EngineReport]:
+    """What a run's history says of its faults and its engine."""
+    faults = [msgspec.convert(entry["report"], FaultReport) for entry in store.history("fault")]
+    reports = [msgspec.convert(entry["report"], EngineReport) for entry in store.history("engine")]
+    return faults, reports[-1] if reports else EngineReport("gone", "the history does not say how the engine ended")
+
+
+def _twin(place: Folder, case: Case, done: Sequence[Ran]) -> Path | None:
+    found = next((each for each in done if each.case == case.twin and each.run), None)
+    return place.path / found.run if found and case.fault != NO_FAULT else None
+
+
+def _claims(done: Sequence[Ran]) -> dict[tuple[str, str], str]:
+    places = dict.fromkeys((each.case.engine, each.case.sink) for each in done)
+    return {(engine, sink): one_run.find_manifest(engine).sink(sink).guarantee for engine, sink in places}
+
+
+def _below(place: Folder, path: Path) -> str:
+    return os.path.relpath(path, place.path)
+
+
+def _keep(place: Folder, settings: Mapping[str, Any], wanted: Sequence[Case], done: Sequence[Ran]) -> None:
+    place.save("chaos", settings=settings, environment=environment.describe(), wanted=wanted, done=done)

@@ -1,0 +1,135 @@
+"""A stored plan once more, in a directory of its own, and whether it ended the same way.
+
+A seed gives the same events and the same plan; when each process gets its turn it does not give. So the same outcome
+means: the same verdict in the same words, the same class, and each fault landed where it did before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from harness.experiments import one_run
+from harness.experiments.chaos import Seen, classified
+from harness.experiments.drive_chaos import ended
+from harness.faults.when import words
+from harness.model import EngineManifest, Exit, FaultReport, Outcome, RunSpec, UsageError, Verdict
+from harness.store import MissingEvidence, Store
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended, as far as it can be expected to end so again."""
+
+    outcome: Outcome
+    words: tuple[str, ...]
+    seen: Seen
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that is compared."""
+
+    what: str
+    before: str
+    again: str
+
+    @property
+    def same(self) -> bool:
+        return self.before == self.again
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A run and its repetition."""
+
+    run: str
+    again: str
+    lines: tuple[Line, ...]
+    known: bool  # neither of them is UNKNOWN
+
+    @property
+    def same(self) -> bool:
+        return all(line.same for line in self.lines)
+
+    @property
+    def exit_code(self) -> int:
+        if not self.known:
+            return Exit.UNKNOWN
+        return Exit.PASS if self.same else Exit.FAIL
+
+    @property
+    def sentence(self) -> str:
+        if not self.known:
+            return "nobody can say whether it ended the same: one of both is UNKNOWN"
+        unlike = [line.what for line in self.lines if not line.same]
+        return f"it ended otherwise: {', '.join(unlike)}" if unlike else "it ended the same way"
+
+
+def replay(run: Path, out: Path) -> Replayed:
+    before = Store.open(run.absolute())
+    spec, manifest = planned(before)
+    first = how(before)
+    result = one_run.drive(spec, manifest, out)
+    return compared(str(before.path), first, str(result.path), how(Store.open(result.path)))
+
+
+def planned(store: Store) -> tuple[RunSpec, EngineManifest]:
+    """Refused where it can't be done again from what is stored."""
+    try:
+        spec: RunSpec = store.read_as("spec.json", RunSpec)
+        manifest = msgspec.convert(store.read_json("plan.json")["manifest"], EngineManifest)
+    except MissingEvidence as error:
+        raise UsageError(f"{store.path} can't be run again: {error}.") from None
+    if "***" in spec.redis:
+        raise UsageError(
+            f"{store.path} can't be run again: the password of its Redis was not kept. Run its scenario with --redis "
+            "instead; its page says how."
+        )
+    one_run.refuse_the_impossible(spec, manifest)
+    return spec, manifest
+
+
+def how(store: Store) -> Ended:
+    try:
+        verdict: Verdict = store.read_as("verdict.json", Verdict)
+        spec: RunSpec = store.read_as("spec.json", RunSpec)
+    except MissingEvidence as error:
+        raise UsageError(f"{error}: `streamgauge recheck {store.path}` judges a run from what is there.") from None
+    faults, engine = ended(store)
+    seen, _ = classified(verdict, faults, engine.state, planned=spec.fault.planned)
+    return Ended(verdict.outcome, verdict.words, seen, tuple(_landed(faults)))
+
+
+def compared(run: str, before: Ended, again_run: str, again: Ended) -> Replayed:
+    lines = [
+        Line("verdict", before.outcome.value, again.outcome.value),
+        Line("words", ", ".join(before.words), ", ".join(again.words)),
+        Line("class", before.seen.value, again.seen.value),
+    ]
+    for number in range(max(len(before.faults), len(again.faults))):
+        mine, other = (_at(each.faults, number) for each in (before, again))
+        lines.append(Line(f"fault {number + 1}", mine, other))
+    known = Outcome.UNKNOWN not in (before.outcome, again.outcome)
+    return Replayed(run, again_run, tuple(lines), known)
+
+
+def _at(faults: Sequence[str], number: int) -> str:
+    return faults[number] if number < len(faults) else "not there"
+
+
+def _landed(faults: Sequence[FaultReport]) -> Iterator[str]:
+    """Where each fault landed, as exactly as its moment can be met: a crash point in a batch, or as it was asked."""
+    for report in faults:
+        if not report.landed:
+            yield f"{report.spec.text} did not land"
+            continue
+        moment = report.spec.when
+        exact = moment.kind == "point" and report.batch is not None
+        where = f"batch {report.batch}" if exact else words(moment)
+        again = {None: "", True: ", replayed", False: ", not replayed"}[report.replayed]
+        yield f"{report.spec.text} landed at {where}{again}"

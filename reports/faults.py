@@ -1,0 +1,45 @@
+"""The catalogue of faults with the evidence that each was seen landing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from harness.faults.base import Kind
+from harness.faults.evidence import Evidence
+
+HEADER = ("fault", "needs", "a correct pipeline", "seen landing on")
+WIDTHS = (19, 17, 23, 14)
+
+
+def rows(kinds: Mapping[str, Kind], seen: Mapping[str, Sequence[Evidence]]) -> list[list[str]]:
+    """Families stay together."""
+    return [[name, kind.needs or "nothing", kind.correct, _where(seen.get(name, ()))] for name, kind in kinds.items()]
+
+
+def summary(kinds: Mapping[str, Kind], seen: Mapping[str, Sequence[Evidence]]) -> str:
+    proved = sum(bool(seen.get(name)) for name in kinds)
+    return f"{len(kinds)} faults, {proved} of them seen landing, with proof: docs/faults.evidence.jsonl"
+
+
+def as_object(kinds: Mapping[str, Kind], seen: Mapping[str, Sequence[Evidence]]) -> dict[str, Any]:
+    return {"faults": [_object(kind, seen.get(name, ())) for name, kind in kinds.items()]}
+
+
+def _object(kind: Kind, seen: Sequence[Evidence]) -> dict[str, Any]:
+    return {
+        "name": kind.name,
+        "family": kind.family,
+        "what": kind.what,
+        "needs": kind.needs,
+        "correct": kind.correct,
+        "options": dict(kind.options),
+        "moments": list(kind.moments),
+        "evidence": msgspec.to_builtins(seen),
+    }
+
+
+def _where(seen: Sequence[Evidence]) -> str:
+    return ", ".join(dict.fromkeys(f"{each.engine} {each.sink} {each.outcome}" for each in seen)) or "not yet"

@@ -1,0 +1,404 @@
+"""Chaos: what is planned, which class a run is of, what a cell of the card says, and whole experiments on the fake."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from harness import cli, environment
+from harness.experiments import chaos, one_run
+from harness.experiments.chaos import Case, Ran, Rows, Seen, Wrong, classified
+from harness.faults import evidence, registry
+from harness.measurement import Quantity, Recovery
+from harness.model import CheckResult, Exit, FaultReport, FaultSpec, HarnessError, Outcome, UsageError, Verdict
+from reports import card as reports_card
+from reports.page import render
+
+KINDS = registry.FAULTS
+LANDED = FaultReport(FaultSpec("kill@c3:batch=3", "kill"), True, True, "seen", at_ms=1)
+NOTHING = Wrong()
+MISSED = replace(LANDED, landed=False)
+ABSENT = replace(LANDED, landed=False, reachable=False)
+SINKS = {"spark": ("absolute", "increment"), "reference": ("transaction",)}
+
+
+def verdict(*, engine="PASS", fault="PASS", **failed: int) -> Verdict:
+    """The named checks fail with their counts."""
+    checks = [CheckResult(name, Outcome.FAIL, name, word=name, count=count) for name, count in failed.items()]
+    checks += [CheckResult("engine", Outcome(engine), "engine"), CheckResult("fault", Outcome(fault), "fault")]
+    outcome = Outcome.worst([check.outcome for check in checks])
+    return Verdict(outcome, "a sentence", 0, tuple(checks), {})
+
+
+@pytest.mark.parametrize(
+    ("failed", "seen"),
+    [
+        ({}, Seen.EXACTLY_ONCE),
+        ({"duplicated": 3}, Seen.AT_LEAST_ONCE),
+        ({"phantom": 1}, Seen.AT_LEAST_ONCE),
+        ({"lost": 3}, Seen.AT_MOST_ONCE),
+        ({"lost": 3, "duplicated": 1}, Seen.NONE),
+        ({"masked": 1}, Seen.NONE),
+        ({"readable": 0}, Seen.NONE),
+        ({"late": 7}, Seen.EXACTLY_ONCE),  # a bound of its own, which is no guarantee of the sink's
+    ],
+)
+def test_the_class_of_a_run_follows_from_its_counts(failed, seen):
+    assert classified(verdict(**failed), [LANDED], "drained", planned=True)[0] is seen
+
+
+@pytest.mark.parametrize(
+    ("found", "state", "seen"),
+    [
+        (verdict(engine="FAIL"), "crashed", Seen.STOPPED),
+        (verdict(engine="FAIL", fault="UNKNOWN"), "crashed", Seen.STOPPED),  # it never healed, for it never came back
+        (verdict(engine="FAIL", duplicated=2), "crashed", Seen.AT_LEAST_ONCE),
+        (verdict(engine="FAIL"), "stuck", Seen.STUCK),
+        (verdict(fault="UNKNOWN"), "drained", Seen.UNKNOWN),
+    ],
+)
+def test_an_engine_that_is_gone_is_of_its_own_class(found, state, seen):
+    assert classified(found, [LANDED], state, planned=True)[0] is seen
+
+
+def test_without_a_fault_that_landed_nothing_is_known():
+    assert classified(verdict(lost=1), [MISSED], "drained", planned=True)[0] is Seen.UNKNOWN
+    assert classified(verdict(fault="UNKNOWN"), [ABSENT], "drained", planned=True)[0] is Seen.NOT_POSSIBLE
+    assert classified(verdict(), [], "drained", planned=False)[0] is Seen.EXACTLY_ONCE
+
+
+def cell(*runs: Ran, claim="exactly-once") -> chaos.Cell:
+    (only,) = chaos.card(runs, {("spark", "absolute"): claim}).cells
+    return only
+
+
+def ran(seen: Seen, run="runs/1", wrong=NOTHING, fault="kill@c3:batch=3", recovery=()) -> Ran:
+    return Ran(Case("spark", "absolute", fault, 1), seen, f"it was {seen}", run, wrong, (), recovery)
+
+
+def test_over_its_runs_a_cell_adds_up_what_was_wrong():
+    lost = ran(Seen.AT_MOST_ONCE, "runs/2", Wrong(lost=1))
+    doubled = ran(Seen.AT_LEAST_ONCE, "runs/3", Wrong(duplicated=1))
+    right = ran(Seen.EXACTLY_ONCE)
+
+    assert cell(right, right).seen is Seen.EXACTLY_ONCE
+    assert cell(right, lost).seen is Seen.AT_MOST_ONCE
+    assert cell(right, lost).witness == "runs/2"
+    assert cell(doubled, lost).seen is Seen.NONE
+    assert cell(right, ran(Seen.STOPPED)).seen is Seen.STOPPED
+    assert cell(right, ran(Seen.UNKNOWN)).seen is Seen.EXACTLY_ONCE
+    assert cell(ran(Seen.UNKNOWN), ran(Seen.NOT_POSSIBLE)).seen is Seen.UNKNOWN
+    assert cell(right, ran(Seen.STUCK)).seen is Seen.STUCK
+
+
+@pytest.mark.parametrize(
+    ("claim", "kept"),
+    [
+        ("exactly-once", {Seen.EXACTLY_ONCE, Seen.STOPPED}),
+        ("at-least-once", {Seen.EXACTLY_ONCE, Seen.AT_LEAST_ONCE, Seen.STOPPED}),
+        ("at-most-once", {Seen.EXACTLY_ONCE, Seen.AT_MOST_ONCE, Seen.STOPPED}),
+        ("none", {Seen.EXACTLY_ONCE, Seen.AT_LEAST_ONCE, Seen.AT_MOST_ONCE, Seen.NONE, Seen.STOPPED}),
+    ],
+)
+def test_which_classes_keep_a_claim(claim, kept):
+    wrong = {Seen.AT_LEAST_ONCE: Wrong(duplicated=1), Seen.AT_MOST_ONCE: Wrong(lost=1), Seen.NONE: Wrong(1, 1)}
+    for seen in Seen:
+        found = cell(ran(seen, wrong=wrong.get(seen, NOTHING)), claim=claim).kept
+        assert found is (None if seen in chaos.UNDECIDED else seen in kept), seen
+
+
+@pytest.mark.parametrize(
+    ("seen", "outcome"),
+    [
+        ([Seen.EXACTLY_ONCE, Seen.STOPPED, Seen.NOT_POSSIBLE], Outcome.PASS),
+        ([Seen.EXACTLY_ONCE, Seen.UNKNOWN], Outcome.UNKNOWN),
+        ([Seen.STUCK, Seen.UNKNOWN], Outcome.FAIL),
+        ([Seen.NOT_POSSIBLE], Outcome.UNKNOWN),
+        ([], Outcome.UNKNOWN),
+    ],
+)
+def test_a_card_is_as_bad_as_its_worst_cell(seen, outcome):
+    done = [ran(each, fault=f"kill@batch>={number}") for number, each in enumerate(seen)]
+
+    assert chaos.card(done, {("spark", "absolute"): "exactly-once"}).outcome is outcome
+
+
+def recovered(**values: float | None) -> tuple[Recovery, ...]:
+    return (Recovery("kill", 1.0, 1.0, 9.0, {name: Quantity(value, "a note") for name, value in values.items()}),)
+
+
+def test_figures_are_the_middle_of_the_runs_and_unreached_where_one_was():
+    runs = [
+        ran(Seen.EXACTLY_ONCE, recovery=recovered(detect_s=s, catch_up_s=c)) for s, c in ((1, 2), (5, None), (2, 3))
+    ]
+    figures = cell(*runs).recovery
+
+    assert figures["detect_s"].value == 2
+    assert figures["catch_up_s"].value is None
+    assert cell(ran(Seen.EXACTLY_ONCE, recovery=(*recovered(detect_s=1), *recovered(detect_s=4)))).recovery[
+        "detect_s"
+    ] == Quantity(4, "a note"), "of a plan of several faults the worst"
+
+
+def test_cases_are_crossed_in_the_order_written_and_none_twice():
+    rows = [Rows("spark", ("kill@c3", "kill@c2")), Rows("spark", ("kill@c3",)), Rows("reference", ("kill@now",))]
+
+    found = [(case.engine, case.sink, case.fault) for case in chaos.crossed(rows, SINKS, KINDS)]
+
+    assert found == [
+        ("spark", "absolute", "kill@c3"),
+        ("spark", "absolute", "kill@c2"),
+        ("spark", "increment", "kill@c3"),
+        ("spark", "increment", "kill@c2"),
+        ("reference", "transaction", "kill@now"),
+    ]
+
+
+def test_every_fault_has_a_usual_moment_that_can_be_written():
+    cases = chaos.crossed([Rows("reference", ("every",))], SINKS, KINDS)
+
+    assert [registry.parse(case.fault).action for case in cases] == list(KINDS)
+
+
+def test_pairs_are_drawn_from_the_seed_and_can_be_written():
+    cases = chaos.crossed([Rows("spark", ("kill@c3",))], SINKS, KINDS)
+
+    first, again, other = (chaos.drawn(cases, 8, seed, KINDS) for seed in (1, 1, 2))
+
+    assert first == again != other
+    assert all(len(registry.parse(case.fault).steps) == 2 for case in first)
+
+
+def test_each_seed_has_its_twin_before_its_faults():
+    cases = [Case("spark", "absolute", fault, 0) for fault in ("kill@c3", "kill@c2")]
+
+    found = [(case.fault, case.seed) for case in chaos.runs_of(cases, 5, 2, twins=True)]
+
+    assert found == [("none", 5), ("kill@c3", 5), ("none", 6), ("kill@c3", 6), ("kill@c2", 5), ("kill@c2", 6)]
+    assert all(case.fault != "none" for case in chaos.runs_of(cases, 5, 2, twins=False))
+
+
+@pytest.mark.parametrize("name", chaos.tiers())
+def test_the_shipped_tiers_can_be_planned(name):
+    tier = chaos.read_tier(name)
+    sinks = {row.engine: [claim.name for claim in one_run.find_manifest(row.engine).sinks] for row in tier.cases}
+    cases = chaos.crossed(tier.cases, sinks, KINDS)
+
+    for case in cases:
+        assert case.sink in sinks[case.engine]
+        assert registry.parse(case.fault).planned
+    assert name != "pr" or len(cases) <= 15
+
+
+def test_what_is_no_tier_is_told_what_is(tmp_path):
+    with pytest.raises(UsageError, match="nearest: 'nightly'"):
+        chaos.read_tier("nigtly")
+    (tmp_path / "mine.toml").write_text("[[cases]]\nengine = 'spark'\nfaults = 'kill@c3'\n")
+    with pytest.raises(UsageError, match="can't be read"):
+        chaos.read_tier(str(tmp_path / "mine.toml"))
+
+
+FAST = ["--rate", "200", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(environment, "describe", dict)
+    monkeypatch.setattr(one_run, "write_page", lambda _: None)
+    tier = tmp_path / "mine.toml"
+    rows = "[[cases]]\nengine = 'fake'\nsinks = ['absolute', 'increment']\nfaults = ['kill@c3:batch=3']\n"
+    tier.write_text(f"# two\ntwins = true\n{rows}")
+
+    def run(command, *arguments):
+        return CliRunner().invoke(cli.app, [command, *map(str, arguments)], catch_exceptions=False)
+
+    run.tier = tier
+    return run
+
+
+def only(folder):
+    (path,) = folder.iterdir()
+    return path
+
+
+def test_a_whole_experiment_ends_in_the_card_in_all_its_forms(call, tmp_path):
+    done = call("chaos", "--tier", call.tier, *FAST)
+    path = only(tmp_path / "experiments")
+
+    assert done.exit_code == Exit.PASS, done.stdout
+    assert max(map(len, done.stdout.splitlines())) < 80 or str(path) in done.stdout
+    told = json.loads((path / "card.json").read_text())
+    found = {(cell["sink"], cell["fault"]): cell for cell in told["cells"]}
+    assert {key: cell["seen"] for key, cell in found.items()} == {
+        ("absolute", "none"): "exactly once",
+        ("absolute", "kill@c3:batch=3"): "exactly once",
+        ("increment", "none"): "exactly once",
+        ("increment", "kill@c3:batch=3"): "at least once",
+    }
+    killed = found["absolute", "kill@c3:batch=3"]
+    assert killed["recovery"]["longest_silence_s"]["over_twin"] is not None
+    assert (path / killed["witness"] / "recovery.json").is_file()
+    text = (path / "card.md").read_text()
+    assert f"[{(path / killed['witness']).name}]({killed['witness']}/summary.md)" in text
+    html = (path / "report.html").read_text()
+    assert f'href="{killed["witness"]}/report.html"' in html
+    assert "<h1>Guarantee card</h1>" in html
+
+
+def test_a_cell_below_its_claim_fails_and_is_named_with_its_witness(call, tmp_path):
+    asked = ["--engine", "fake", "--sink", "absolute", "--fault", "kill@c3:batch=3", "--conf", "misbehave=drop:50"]
+    done = call("chaos", "--tier", call.tier, *FAST, *asked)
+
+    assert done.exit_code == Exit.FAIL
+    assert "at most once !" in done.stdout
+    (broken,) = (json.loads((only(tmp_path / "experiments") / "card.json").read_text())["cells"][1],)
+    assert broken["witness"] in done.stdout
+
+
+def test_what_is_not_possible_is_not_run_and_decides_nothing(call, tmp_path):
+    done = call(
+        "chaos", "--tier", call.tier, *FAST, "--engine", "fake", "--sink", "absolute", "--fault", "kill-executor@now"
+    )
+
+    told = json.loads((only(tmp_path / "experiments") / "card.json").read_text())
+    (impossible,) = (cell for cell in told["cells"] if cell["fault"] == "kill-executor@now")
+    assert (impossible["seen"], impossible["runs"], impossible["witness"]) == ("n/a", 0, "")
+    assert impossible["sentence"]
+    assert done.exit_code == Exit.PASS
+
+
+def test_a_fault_under_which_the_harness_breaks_is_unknown_and_the_others_go_on(call, monkeypatch):
+    whole, runs = one_run.drive, []
+
+    def second_breaks(*arguments, **others):
+        runs.append(arguments)
+        if len(runs) == 2:
+            raise HarnessError("the machine went away.")
+        return whole(*arguments, **others)
+
+    monkeypatch.setattr(one_run, "drive", second_breaks)
+    done = call("chaos", "--tier", call.tier, *FAST, "--json")
+
+    told = json.loads(done.stdout)
+    assert done.exit_code == told["exit"] == Exit.UNKNOWN
+    assert [cell["seen"] for cell in told["cells"]] == ["exactly once", "unknown", "exactly once", "at least once"]
+    assert "the machine went away" in told["cells"][1]["sentence"]
+
+
+def test_an_experiment_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatch):
+    whole, runs = one_run.drive, []
+
+    def third_breaks_off(*arguments, **others):
+        runs.append(arguments)
+        if len(runs) == 3:
+            raise KeyboardInterrupt
+        return whole(*arguments, **others)
+
+    monkeypatch.setattr(one_run, "drive", third_breaks_off)
+    call("chaos", "--tier", call.tier, *FAST)
+    path = only(tmp_path / "experiments")
+    assert len(json.loads((path / "experiment.json").read_text())["done"]) == 2
+    done = call("chaos", "--resume", path)
+
+    assert done.exit_code == Exit.PASS
+    assert len(runs) == 5, "the broken one was made again, and no other"
+
+
+def test_rounds_take_the_next_seeds_each_with_its_twin(call, tmp_path):
+    call("chaos", "--tier", call.tier, *FAST, "--sink", "absolute", "--repeat", "2", "--seed", "7")
+
+    done = json.loads((only(tmp_path / "experiments") / "experiment.json").read_text())["done"]
+    assert [(each["case"]["fault"], each["case"]["seed"]) for each in done] == [
+        ("none", 7),
+        ("kill@c3:batch=3", 7),
+        ("none", 8),
+        ("kill@c3:batch=3", 8),
+    ]
+
+
+def test_mistakes_are_told_before_anything_is_run(call, tmp_path):
+    for arguments in (["--fault", "kil@c3"], ["--sink", "nowhere"], ["--rate", "-5"]):
+        with pytest.raises(UsageError):
+            call("chaos", "--tier", call.tier, *arguments)
+    assert not (tmp_path / "experiments").exists()
+
+
+def test_the_list_of_faults_fits_a_terminal_and_shows_its_evidence(call):
+    shown, told = call("chaos", "--list").stdout, json.loads(call("chaos", "--list", "--json").stdout)
+
+    assert max(map(len, shown.splitlines())) <= 79
+    assert [each["name"] for each in told["faults"]] == list(KINDS)
+    for each in told["faults"]:
+        assert each["what"]
+        assert each["correct"]
+
+
+def test_the_committed_evidence_is_of_faults_that_exist_and_names_its_proof():
+    for kind, seen in evidence.by_kind().items():
+        assert kind in KINDS
+        for each in seen:
+            assert each.proof
+            assert kind in each.fault
+            registry.parse(each.fault)
+
+
+def test_torn_evidence_is_named_by_its_line(tmp_path):
+    (tmp_path / "e.jsonl").write_text('{"fault": "x"\n')
+    with pytest.raises(HarnessError, match="line 1"):
+        evidence.by_kind(tmp_path / "e.jsonl")
+
+
+def test_texts_of_a_card_are_texts_and_never_markup():
+    evil = "<img src=x>"
+    card = chaos.card([replace(ran(Seen.NONE), sentence=evil)], {("spark", "absolute"): "none"})
+
+    assert evil not in render(reports_card.page(card, {"keys": {}, "flags": {"conf": evil}}))
+
+
+def test_a_plan_that_is_run_again_ends_the_same(call, tmp_path):
+    call("run", "--engine", "fake", *FAST, "--sink", "increment", "--fault", "kill@c3:batch=3")
+    first = only(tmp_path / "runs")
+    same = call("replay", first, "--json")
+    told = json.loads(same.stdout)
+
+    assert (same.exit_code, told["same"]) == (Exit.PASS, True)
+    assert told["again"] != str(first)
+    assert {"what": "fault 1", "before": told["lines"][3]["before"], "again": told["lines"][3]["before"]} == told[
+        "lines"
+    ][3]
+    assert "landed at batch 3, replayed" in told["lines"][3]["before"]
+
+
+def test_a_plan_that_ends_otherwise_is_told_so(call, tmp_path):
+    call("run", "--engine", "fake", *FAST, "--sink", "increment", "--fault", "kill@c3:batch=3")
+    first = only(tmp_path / "runs")
+    spec = json.loads((first / "spec.json").read_text())
+    (first / "spec.json").write_text(json.dumps({**spec, "sink": "fenced"}))
+
+    done = call("replay", first)
+
+    assert done.exit_code == Exit.FAIL
+    assert "it ended otherwise: verdict, words, class" in done.stdout
+
+
+def test_what_is_unknown_is_not_compared(call, tmp_path):
+    call("run", "--engine", "fake", *FAST, "--fault", "kill@c3:batch=99999")
+
+    assert call("replay", only(tmp_path / "runs")).exit_code == Exit.UNKNOWN
+
+
+def test_a_run_whose_password_was_not_kept_is_not_run_again(call, tmp_path):
+    call("run", "--engine", "fake", *FAST)
+    path = only(tmp_path / "runs")
+    spec = json.loads((path / "spec.json").read_text())
+    (path / "spec.json").write_text(json.dumps({**spec, "redis": "redis://***@host:6379"}))
+
+    with pytest.raises(UsageError, match="password"):
+        call("replay", path)
+    (path / "spec.json").unlink()
+    with pytest.raises(UsageError, match=r"spec\.json"):
+        call("replay", path)
