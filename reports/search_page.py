@@ -104,9 +104,7 @@ def _held(searched: Searched) -> Number:
         return Number(label, "", note="no rate was tried")
     if rate is None:
         some = any(trial.held is Held.YES for trial in searched.tried)
-        return Number(
-            label, "none", note="a lower one failed" if some else f"of {len(searched.tried)} trials none held"
-        )
+        return Number(label, "none", note="each that held lies above one that failed" if some else "no trial held")
     confirmed = any(t.stage is Stage.CONFIRM and t.held is Held.YES for t in searched.at(rate))
     note = "confirmed by a fresh run" if confirmed else "not confirmed by a fresh run"
     return Number(label, f"{rate:,.0f}", "events/s", note)
@@ -163,6 +161,11 @@ def _below_the_drawing(searched: Searched) -> Iterator[str]:
     )
     if searched.knee and searched.knee.failed_per_s:
         yield "The engine's limit lies within the dark band; nothing beyond it is sustained."
+    if searched.settings.warm_up_ms:
+        yield (
+            f"Processed is the mean over the whole load. Its first {duration(searched.settings.warm_up_ms)} go up to the "
+            "offered rate, so that it lies below that even where the engine keeps up."
+        )
     unseen = sum(t.p99_ms is None for t in searched.tried)
     if unseen:
         yield f"Trials without a point for p99, because it was withheld or could not be measured: {unseen}."
@@ -195,7 +198,9 @@ def _said(searched: Searched, trial: Trial) -> str:
 
 
 def _rate(trial: Trial) -> str:
-    return f"{'about ' if trial.held is Held.ESTIMATE else ''}{trial.rate_per_s:,.0f}"
+    if trial.held is Held.ESTIMATE:
+        return f"about {float(f'{trial.rate_per_s:.3g}'):,.0f}"
+    return f"{trial.rate_per_s:,.0f}"
 
 
 def _row(number: int, trial: Trial, said: str) -> tuple[str, ...]:

@@ -156,12 +156,19 @@ def test_a_search_that_was_broken_off_blames_no_generator(tmp_path):
     assert "generator" not in made.numbers[1].note
 
 
+def test_a_warm_up_is_said_to_lower_what_was_processed(tmp_path):
+    for settings in (QUICK, replace(QUICK, warm_up_ms=0)):
+        text = section(page(stored(tmp_path, pages.SEARCHED, settings)), "throughput").text
+        assert any("whole load" in sentence for sentence in text) is bool(settings.warm_up_ms)
+
+
 def test_no_rate_held(tmp_path):
     made = page(stored(tmp_path, [pages.trial(20_000.0, Held.NO, reason="slow"), pages.trial(10_000.0, Held.NO)]))
 
     assert made.outcome is Outcome.UNKNOWN
     assert made.sentence == "No rate held; the lowest tried, 10,000/s, failed."
     assert numbers(made) == ["none", "10,000", ""]
+    assert made.numbers[0].note == "no trial held"
     assert section(made, "throughput").missing == ("no trial has a figure that may be shown.",)
 
 
@@ -178,11 +185,11 @@ def test_a_search_without_trials_still_has_a_page(tmp_path):
 
 def test_an_estimate_is_neither_a_rung_nor_an_answer(tmp_path):
     """Its rate rose, so it was not made at any."""
-    estimate = pages.trial(62_000.0, Held.ESTIMATE, stage=Stage.RAMP, reason="it fell behind", p99_ms=1.0)
+    estimate = pages.trial(61_987.6, Held.ESTIMATE, stage=Stage.RAMP, reason="it fell behind", p99_ms=1.0)
     read = searched.read(stored(tmp_path, [estimate, *pages.SEARCHED]))
     made = search_page.page_of(read)
 
-    assert 62_000.0 not in [rung.offered_per_s for rung in read.rungs]
+    assert 61_987.6 not in [rung.offered_per_s for rung in read.rungs]
     assert numbers(made) == ["60,000", "66,000", "41"]
     assert section(made, "trials").tables[0].rows[0][1:4] == ("ramp", "about 62,000", "estimate")
     assert "Trials: 7 in 18 minutes (1 estimate, 4 held, 2 failed)." in made.facts
