@@ -163,8 +163,8 @@ def _below_the_drawing(searched: Searched) -> Iterator[str]:
         yield "The engine's limit lies within the dark band; nothing beyond it is sustained."
     if warm_up_ms := searched.settings.warm_up_ms:
         yield (
-            f"Processed is the mean over the whole load. Its first {duration(warm_up_ms)} go up to the offered rate, so "
-            "that it lies below that even where the engine keeps up."
+            f"Processed is the mean over the whole load. Its first {duration(warm_up_ms)} go up to the offered rate, "
+            "so that it lies below that even where the engine keeps up."
         )
     unseen = sum(t.p99_ms is None for t in searched.tried)
     if unseen:
