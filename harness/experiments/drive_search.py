@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness import console, environment
 from harness.experiments import one_run, search
@@ -15,6 +16,9 @@ from harness.objective import headline_p99_ms
 from harness.store import Store
 from harness.timeline import Lines
 from reports.load import Result
+
+if TYPE_CHECKING:
+    from reports.page import Page
 
 NO_CERTIFICATE = Certificate(False, ("there is no certificate",), 0, 0, 0, 0, {}, 0.0)
 
@@ -63,7 +67,16 @@ def drive(place: Folder, engine_manifest: EngineManifest) -> list[search.Trial]:
         console.say(f"  {trial.held}: {trial.reason}")
         return trial
 
-    return search.search(trials_so_far(place), settings, run_trial, keep)
+    done = search.search(trials_so_far(place), settings, run_trial, keep)
+    write_page(place)
+    return done
+
+
+def write_page(place: Folder) -> Page:
+    """Drawing is slow to import, and most commands draw nothing."""
+    from reports import search_page
+
+    return search_page.write(place)
 
 
 def _keep(place: Folder, spec: RunSpec, settings: search.Settings, done: list[search.Trial]) -> None:
