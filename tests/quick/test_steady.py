@@ -130,7 +130,7 @@ def test_seconds_without_a_value_are_bridged():
 def saw(seed, floor):
     """A state that grows with each batch and is cleaned every 13 to 19 s, out of step with the windows."""
     dice = np.random.default_rng(seed)
-    values = []
+    values: list[float] = []
     while len(values) < len(floor):
         values += list(np.linspace(0, 1.5e6, dice.integers(13, 20)))
     return floor + np.array(values[: len(floor)])
