@@ -18,7 +18,8 @@ import typer
 from generators import preview
 from harness import __version__, console, doctor, environment, jvm, plan, store
 from harness.experiments import bench as benches
-from harness.experiments import chaos, drive_chaos, drive_repeat, drive_search, one_run, replay, search, tuning
+from harness.experiments import chaos, drive_chaos, drive_repeat, drive_search, folder, one_run, replay, search, tuning
+from harness.experiments.folder import Folder
 from harness.faults import evidence
 from harness.faults import registry as faults
 from harness.flags import takes
@@ -133,13 +134,19 @@ def recheck(run: Annotated[Path, typer.Argument(help="A run directory.")], as_js
 
 
 @app.command()
-def report(run: Annotated[Path, typer.Argument(help="A run directory.")], as_json: Json = False) -> None:
-    """Make the page of a stored run again, whatever is left of it."""
-    place = _ended(run)
-    made, shown = one_run.write_page(place), str(place.path / "report.html")
+def report(
+    run: Annotated[Path, typer.Argument(help="The directory of a run or of a search.")], as_json: Json = False
+) -> None:
+    """Make the page of a stored run or search again, whatever is left of it."""
+    place = run.absolute()
+    if (place / folder.FILE).exists():
+        made = drive_search.write_page(Folder.open(place, "search"))
+    else:
+        made = one_run.write_page(_ended(run))
+    shown = str(place / "report.html")
     missing = [sentence for section in made.sections for sentence in section.missing]
     if as_json:
-        print(json.dumps({"command": "report", "run": str(place.path), "page": shown, "missing": missing}))
+        print(json.dumps({"command": "report", "run": str(place), "page": shown, "missing": missing}))
     else:
         print("\n".join([shown, *(f"missing: {sentence}" for sentence in missing)]))
 

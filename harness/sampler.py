@@ -2,6 +2,12 @@
 
 The core is pure: successive looks in, rows of changes out. The thread around it asks Redis with one prepared request
 for all campaigns and compares the answer as bytes, so that a look at results that stand still costs next to nothing.
+
+Hashes grow with every window, and most windows change no more. Once there are many, a look is mostly a glance: it reads
+only windows that may still change, from the newest that was seen back over the declared lateness and a little more. A
+whole look comes about once a second, less often where it takes long, and always at the end. So final values and their
+number are those of whole looks; a change in a window that was not glanced at is seen late by one whole period at most,
+is counted (`seen_late`), and may hide a dip that was shorter than that.
 """
 
 from __future__ import annotations
@@ -29,6 +35,10 @@ LOOK_EVERY_S = 0.05
 BUSY_SHARE = 1 / 3
 MOST_CAMPAIGNS = 500
 REPLY_TIMEOUT_S = 5.0
+# Windows that ended before the newest by more than the declared lateness and so many windows are settled.
+SETTLED_WINDOWS = 2
+WHOLE_EVERY_S = 1.0
+WHOLE_SHARE = 0.05  # of all time may go into whole looks
 _RECENT_LOOKS = 20
 _RECEIVE_BYTES = 1 << 18
 _INT64_END = 1 << 63
@@ -39,6 +49,9 @@ class Looks:
     """How the results were looked at."""
 
     scans: int
+    whole: int  # of them
+    whole_period_max_ms: float
+    seen_late: int  # changes outside of what was glanced at
     period_ms: float  # the median
     period_p99_ms: float
     period_max_ms: float
@@ -68,6 +81,16 @@ def sampled_campaigns(tape: TapeSpec) -> tuple[int, ...]:
     return tuple(sorted([*order[: MOST_CAMPAIGNS - len(probes)].tolist(), *probes]))
 
 
+def unsettled(newest_ms: int | None, now_ms: int, window_ms: int, watermark_ms: int) -> range:
+    """The windows that may still change. From the newest that was seen and not from the clock: an engine that fell
+    behind has them all before it. Ahead as far as the events that close a run lie. Empty while nothing was seen.
+    """
+    if newest_ms is None:
+        return range(0)
+    begin_ms = (newest_ms - watermark_ms) // window_ms * window_ms - SETTLED_WINDOWS * window_ms
+    return range(begin_ms, (now_ms + watermark_ms) // window_ms * window_ms + 3 * window_ms, window_ms)
+
+
 class Recorder:
     """Turns looks into changes. A count that vanished has become 0; a value that is no number changes nothing."""
 
@@ -76,26 +99,56 @@ class Recorder:
         self._replies: list[object] = [[] for _ in campaigns]
         self._texts: list[dict[Any, Any]] = [{} for _ in campaigns]
         self._counts: list[dict[int, int]] = [{} for _ in campaigns]
-        self._looks_us = array("q")
+        self._looks_us, self._whole_us = array("q"), array("q")
+        self._glanced: range | None = None  # by the look before; None: that saw all
+        self._seen_late = 0
         self._rows = {name: array("q") for name in ("at_us", "campaign", "window_ms", "count")}
         self._garbage = 0
         self._errors: list[str] = []
+        self.newest_ms: int | None = None  # of the windows that have begun: dates of the future say nothing
+        self.windows = 0  # of the campaign that has most
 
     def look(self, at_us: int, replies: Sequence[object]) -> None:
         """One look: for each campaign its hash as Redis gives it, [field, value, ...]; anything else is no hash."""
         self._looks_us.append(at_us)
+        self._whole_us.append(at_us)
         for place, reply in enumerate(replies):
             if reply == self._replies[place]:
                 continue
             if isinstance(reply, list):
                 self._replies[place] = reply
-                self._changed(at_us, place, dict(zip(reply[::2], reply[1::2], strict=True)))
+                old, new = self._texts[place], dict(zip(reply[::2], reply[1::2], strict=True))
+                self._texts[place] = new
+                self._changed(at_us, place, old, new)
+                self.windows = max(self.windows, len(new))
             else:
                 self._garbage += 1
+        self._glanced = None
 
-    def unchanged(self, at_us: int) -> None:
+    def glance(self, at_us: int, windows: range, replies: Sequence[object]) -> None:
+        """A look at some windows only: for each campaign their counts in order, None where there is none."""
+        self._looks_us.append(at_us)
+        fields = [b"%d" % window_ms for window_ms in windows]
+        for place, reply in enumerate(replies):
+            if not isinstance(reply, list):
+                continue  # no hash: a whole look counts it
+            texts = self._texts[place]
+            old = {field: texts[field] for field in fields if field in texts}
+            new = {field: text for field, text in zip(fields, reply, strict=True) if text is not None}
+            if old == new:
+                continue
+            self._replies[place] = None  # the next whole look is another one, even if it sees what the last one saw
+            for field in old.keys() - new.keys():
+                del texts[field]
+            texts.update(new)
+            self._changed(at_us, place, old, new)
+        self._glanced = windows
+
+    def unchanged(self, at_us: int, *, whole: bool = True) -> None:
         """One look that saw just what the one before had seen."""
         self._looks_us.append(at_us)
+        if whole:
+            self._whole_us.append(at_us)
 
     def failed(self, error: Exception) -> None:
         """A look that saw nothing."""
@@ -107,6 +160,9 @@ class Recorder:
         middle_ms, high_ms, most_ms = np.quantile(periods_ms, [0.5, 0.99, 1.0])
         looks = Looks(
             scans=len(looks_us),
+            whole=len(self._whole_us),
+            whole_period_max_ms=float(np.diff(np.array(self._whole_us, dtype=np.int64)).max(initial=0)) / 1000,
+            seen_late=self._seen_late,
             period_ms=float(middle_ms),
             period_p99_ms=float(high_ms),
             period_max_ms=float(most_ms),
@@ -121,8 +177,7 @@ class Recorder:
         columns = {name: np.array(column, dtype=np.int64) for name, column in self._rows.items()}
         return Sampled({**columns, "campaign": columns["campaign"].astype(np.int32)}, looks)
 
-    def _changed(self, at_us: int, place: int, new: dict[Any, Any]) -> None:
-        old, self._texts[place] = self._texts[place], new
+    def _changed(self, at_us: int, place: int, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> None:
         for field in old.keys() - new.keys():
             if (window_ms := _whole(field)) is not None and window_ms in self._counts[place]:
                 self._keep(at_us, place, window_ms, 0)
@@ -139,6 +194,10 @@ class Recorder:
         if self._counts[place].get(window_ms) == count:
             return
         self._counts[place][window_ms] = count
+        if self._glanced is not None and window_ms not in self._glanced:
+            self._seen_late += 1
+        if window_ms * 1000 <= at_us:
+            self.newest_ms = max(window_ms, self.newest_ms or window_ms)
         row = (at_us, self._campaigns[place], window_ms, count)
         for column, value in zip(self._rows.values(), row, strict=True):
             column.append(value)
@@ -167,17 +226,21 @@ class Pace:
 class RedisObserver:
     """A thread that looks at the sampled campaigns from `start` until `stop`. What fails is noted, and tried again."""
 
-    def __init__(self, client: redis.Redis, names: Sequence[str], tape: TapeSpec) -> None:
+    def __init__(
+        self, client: redis.Redis, names: Sequence[str], tape: TapeSpec, window_ms: int, watermark_ms: int
+    ) -> None:
         self._client, self._all_campaigns = client, tape.all_campaigns
+        self._window_ms, self._watermark_ms = window_ms, watermark_ms
         campaigns = sampled_campaigns(tape)
         self._recorder, self._pace = Recorder(campaigns), Pace()
-        token = uuid.uuid4().hex
-        commands = [*(("HGETALL", names[campaign]) for campaign in campaigns), ("PING", token)]
-        self._request = b"".join(_packed(command) for command in commands)
+        self._names = [names[campaign] for campaign in campaigns]
         # The last reply is known in advance: when the answer ends with it, the answer is whole.
-        self._end = f"${len(token)}\r\n{token}\r\n".encode()
-        self._expected = len(campaigns)
-        self._answer = b""
+        self._token = uuid.uuid4().hex
+        self._end = f"${len(self._token)}\r\n{self._token}\r\n".encode()
+        self._whole = self._request("HGETALL")
+        self._whole_due_s = 0.0
+        self._glance, self._glance_at = b"", range(0)
+        self._last = (b"", b"")  # request and answer
         self._connection: redis.Connection | None = None
         self._stopped = threading.Event()
         self._cpu_s = 0.0
@@ -197,7 +260,7 @@ class RedisObserver:
         while True:
             last, began_s = self._stopped.is_set(), time.monotonic()
             try:
-                self._look()
+                self._look(whole=last)
             except (redis.RedisError, OSError, hiredis.HiredisError) as error:
                 self._recorder.failed(error)
                 self._disconnect()
@@ -209,22 +272,43 @@ class RedisObserver:
             self._stopped.wait(due_s - now_s)
         self._disconnect()
 
-    def _look(self) -> None:
-        answer = self._ask()
+    def _look(self, *, whole: bool) -> None:
+        began_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
+        windows = unsettled(self._recorder.newest_ms, now_ms, self._window_ms, self._watermark_ms)
+        if whole or began_s >= self._whole_due_s or self._recorder.windows <= 2 * len(windows):
+            self._see(self._whole, None)
+            took_s = time.monotonic() - began_s
+            self._whole_due_s = began_s + max(WHOLE_EVERY_S, took_s / WHOLE_SHARE)
+            return
+        if windows != self._glance_at:
+            self._glance, self._glance_at = self._request("HMGET", *map(str, windows)), windows
+        self._see(self._glance, windows)
+
+    def _see(self, request: bytes, windows: range | None) -> None:
+        """Ask for these windows, or for all, and hand on what is another answer to the same question."""
+        answer = self._ask(request)
         at_us = time.time_ns() // 1000
-        if answer == self._answer:
-            self._recorder.unchanged(at_us)
+        if (request, answer) == self._last:
+            self._recorder.unchanged(at_us, whole=windows is None)
             return
         reader = hiredis.Reader()
         reader.feed(answer)
-        self._recorder.look(at_us, [reader.gets() for _ in range(self._expected)])
-        self._answer = answer
+        replies = [reader.gets() for _ in self._names]
+        if windows is None:
+            self._recorder.look(at_us, replies)
+        else:
+            self._recorder.glance(at_us, windows, replies)
+        self._last = (request, answer)
 
-    def _ask(self) -> bytes:
+    def _request(self, command: str, *fields: str) -> bytes:
+        commands = [*((command, name, *fields) for name in self._names), ("PING", self._token)]
+        return b"".join(_packed(each) for each in commands)
+
+    def _ask(self, request: bytes) -> bytes:
         if self._connection is None:
             self._connection = _connected(self._client)
         connection = self._connection
-        connection.send_packed_command([self._request], check_health=False)  # type: ignore[no-untyped-call]
+        connection.send_packed_command([request], check_health=False)  # type: ignore[no-untyped-call]
         # The answer is read past redis-py, which would make a call of its own for each of hundreds of replies.
         plug = connection._get_socket()
         parts: list[bytes] = []

@@ -21,6 +21,8 @@ LIMIT = 0.01
 # Fewer seconds than this, or than this many windows, and a slope says nothing.
 SHORTEST_S = 20
 SHORTEST_WINDOWS = 2
+# An engine drops what it holds of closed windows now and then; within so many windows it has done so.
+CLEANED_WITHIN = 2
 SEED = 20_000
 _COLUMNS = {"backlog": "backlog", "latency": "latency_p50_ms", "state": "state_bytes"}
 _WORDS = {"backlog": "the backlog", "latency": "the median latency", "state": "the state"}
@@ -41,6 +43,8 @@ def find(timeline: pa.Table, load_s: float, window_s: float) -> Steady:
     within = (seconds >= 0) & (seconds < np.floor(load_s))
     series = {name: _column(timeline, column)[within] for name, column in _COLUMNS.items()}
     known = {name: _filled(values) for name, values in series.items() if np.isfinite(values).any()}
+    if "state" in known:
+        known["state"] = _least_of(known["state"], round(CLEANED_WITHIN * window_s))
     if "backlog" not in known:
         return _no(None, None, "not steady: the backlog is not known, because the engine told no progress")
     first = max(warm_up(values) for values in known.values())
@@ -112,6 +116,12 @@ def _no(start_s: float | None, end_s: float | None, sentence: str) -> Steady:
 
 def _column(timeline: pa.Table, name: str) -> Floats:
     return np.asarray(timeline.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
+
+
+def _least_of(values: Floats, length: int) -> Floats:
+    """The least of the last so many seconds: what is left of a state after cleaning up, which is what may grow."""
+    padded = np.concatenate((np.full(length - 1, np.inf), values))
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(padded, length).min(axis=1))
 
 
 def _filled(values: Floats) -> Floats:

@@ -93,10 +93,11 @@ class Lines:
         return np.diff(curve.spread(self._bounds_s)) if curve else self._nothing()
 
     def backlog(self) -> Floats:
+        """A batch that is being worked on counts as done in proportion: its steps would drown what really grows."""
         if self.sent is None or self.processed is None:
             return self._nothing()
         ends = self._bounds_s[1:]
-        return np.maximum(0.0, self.sent.known(ends) - self.processed.known(ends))
+        return np.maximum(0.0, self.sent.known(ends) - self.processed.spread(ends))
 
     def watermark_lag_ms(self) -> Floats:
         ends = self._bounds_s[1:]

@@ -40,6 +40,12 @@ class Evidence:
         return dict(self.store.read_as("environment.json", dict[str, Any]))
 
     @cached_property
+    def engine_settings(self) -> Mapping[str, str]:
+        """What the job says it set by itself; empty when it says nothing."""
+        name = "engine_settings.json"
+        return dict(self.store.read_as(name, dict[str, str])) if self.store.has(name) else {}
+
+    @cached_property
     def plan(self) -> Mapping[str, Any]:
         return dict(self.store.read_as("plan.json", dict[str, Any]))
 

@@ -6,15 +6,20 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness import console, environment
+from harness.cost import engine_s_per_million
 from harness.experiments import one_run, search
 from harness.experiments.folder import Folder
-from harness.model import Certificate, EngineManifest, HarnessError, RunSpec, UsageError
+from harness.model import Certificate, EngineManifest, HarnessError, Outcome, RunSpec, UsageError
 from harness.objective import headline_p99_ms
 from harness.store import Store
 from harness.timeline import Lines
 from reports.load import Result
+
+if TYPE_CHECKING:
+    from reports.page import Page
 
 NO_CERTIFICATE = Certificate(False, ("there is no certificate",), 0, 0, 0, 0, {}, 0.0)
 
@@ -33,6 +38,10 @@ def resume(path: Path) -> Folder:
 
 def spec_of(place: Folder) -> RunSpec:
     spec: RunSpec = place.load("spec", RunSpec)
+    if "***" in spec.redis:
+        raise UsageError(
+            f"{place.path} can't be gone on with: its Redis wants a password, and none is ever kept. Search anew."
+        )
     return spec
 
 
@@ -63,11 +72,20 @@ def drive(place: Folder, engine_manifest: EngineManifest) -> list[search.Trial]:
         console.say(f"  {trial.held}: {trial.reason}")
         return trial
 
-    return search.search(trials_so_far(place), settings, run_trial, keep)
+    done = search.search(trials_so_far(place), settings, run_trial, keep)
+    write_page(place)
+    return done
+
+
+def write_page(place: Folder) -> Page:
+    """Drawing is slow to import, and most commands draw nothing."""
+    from reports import search_page
+
+    return search_page.write(place)
 
 
 def _keep(place: Folder, spec: RunSpec, settings: search.Settings, done: list[search.Trial]) -> None:
-    place.save("search", spec=spec, settings=settings, environment=environment.describe(), trials=done)
+    place.save("search", spec=spec.public(), settings=settings, environment=environment.describe(), trials=done)
 
 
 def _ramp(step: search.Step, result: Result, settings: search.Settings, seconds: float) -> search.Trial:
@@ -92,8 +110,9 @@ def _trial(step: search.Step, result: Result, settings: search.Settings, seconds
     certificate = result.certificate or NO_CERTIFICATE
     measured = result.measurement
     held, reason = search.judge_trial(result.verdict.outcome, certificate, measured, settings.objective_p99_ms)
+    if result.verdict.outcome is not Outcome.PASS and held is search.Held.NO:
+        reason = result.verdict.sentence
     latency = (measured.latency_by("probes") or measured.latency_by("rank-matched")) if measured else None
-    engine_cost = next((c for c in measured.cost if c.part == "engine"), None) if measured else None
     return search.Trial(
         stage=step.stage,
         rate_per_s=step.rate_per_s,
@@ -103,6 +122,6 @@ def _trial(step: search.Step, result: Result, settings: search.Settings, seconds
         p50_ms=latency.corrected.p50 if latency else None,
         p99_ms=headline_p99_ms(measured),
         processed_per_s=measured.processed_per_s if measured else None,
-        cpu_s_per_million=engine_cost.cpu_s_per_million if engine_cost else None,
+        cpu_s_per_million=engine_s_per_million(measured.cost) if measured else None,
         seconds=seconds,
     )

@@ -127,7 +127,8 @@ class Answer:
             lowest = f"; the lowest tried, {self.failed_per_s:,.0f}/s, failed" if self.failed_per_s else ""
             return f"no rate held{lowest}"
         if self.failed_per_s is None:
-            return f"at least {self.held_per_s:,.0f} events/s, generator-limited"
+            why = "generator-limited" if self.limited else "no higher rate was tried"
+            return f"at least {self.held_per_s:,.0f} events/s, {why}"
         return f"between {self.held_per_s:,.0f} (held) and {self.failed_per_s:,.0f} (failed) events/s"
 
 

@@ -1,8 +1,9 @@
 """The Spark job's stages, each done in several ways, all side by side in one run: what docs/tuning.md is made of.
 
 Every variant is a fresh process that reads the same topic from its beginning to its end, and counts only if its
-results are right. A stage is tried with the best of the stages before it. The textbook job comes first, in the middle
-and last, so that a drift of the machine shows. Wall times of a shared machine mean little: CPU seconds decide.
+results are right. A stage is tried with the best of the stages before it. In the end reading alone, the textbook job
+and the best are run in turns, so that a drift of the machine meets all three. Wall times of a shared machine mean
+little: CPU seconds decide.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -24,6 +26,7 @@ from harness.engines.config import EngineConfig
 from harness.engines.manifest import job_path
 from harness.engines.spark import checkpoint as checkpoints
 from harness.experiments import tuning_topic as topic
+from harness.experiments.tuning_threads import ORDER, Threads, spent, threads_of
 from harness.model import HarnessError, KafkaAddress, RedisAddress
 from harness.observe import counts_only
 from harness.services import owners
@@ -33,9 +36,7 @@ from harness.services.redis import EmbeddedRedis, connect
 from harness.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-EVENTS = 5_000_000  # the compiler of the JVM is busy for the first millions, whatever the variant
-QUICK = 10  # sizes are divided by this
-BATCHES = 10
+WORTH = 0.05  # what is cheaper by less may be so by chance: the way that the job has stays
 DEADLINE_S = 600.0
 STOP_DEADLINE_S = 30.0
 
@@ -51,6 +52,18 @@ _STATE = "org.apache.spark.sql.execution.streaming.state."
 HDFS, ROCKSDB = _STATE + "HDFSBackedStateStoreProvider", _STATE + "RocksDBStateStoreProvider"
 
 Options = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured. The compiler of the JVM is busy for the first millions of events, whatever the way."""
+
+    events: int
+    batches: int
+    rounds: int  # of reading alone, textbook and best
+
+
+FULL, QUICK = Size(3_000_000, 10, 3), Size(300_000, 4, 1)
 
 
 @dataclass(frozen=True)
@@ -73,6 +86,7 @@ class Measured:
     steady_cpu_s_per_million: float
     whole_cpu_s_per_million: float
     wall_s: float
+    threads: Mapping[str, float]  # group -> CPU seconds per million events, steady; empty where it can't be told
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,7 @@ class Mark:
     at_s: float
     cpu_s: float
     events: int
+    threads: Threads = field(default_factory=dict)
 
 
 TEXTBOOK = Way("whole job", "textbook", {PARSER: "from_json", PROVIDER: HDFS, SHUFFLE: "200"})
@@ -118,12 +133,10 @@ DEFAULTS: Options = {PARSER: "prefilter", SHUFFLE: "2", PROVIDER: ROCKSDB, TRIGG
 Run = Callable[[Way, Options], Measured]
 
 
-def tune(run: Run) -> Iterator[Measured]:
+def tune(run: Run, rounds: int) -> Iterator[Measured]:
     """All variants in their order; each stage with the best of those before it."""
     best, newest = dict(DEFAULTS), None
-    yield run(READ_ONLY, READ_ONLY.options)
-    yield run(TEXTBOOK, TEXTBOOK.options)
-    for number, ways in enumerate(STAGES.values()):
+    for ways in STAGES.values():
         found: list[tuple[Way, Measured]] = []
         for way in ways:
             # What is the best already was measured in the stage before.
@@ -133,19 +146,26 @@ def tune(run: Run) -> Iterator[Measured]:
             yield measured
         kept, newest = best_of(found)
         best |= kept.options
-        if number == len(STAGES) // 2:
-            yield run(TEXTBOOK, TEXTBOOK.options)
-    whole = {BEST: best, READ_ONLY: READ_ONLY.options, TEXTBOOK: TEXTBOOK.options}
-    for way in (BEST, READ_ONLY, TEXTBOOK, BEST, READ_ONLY, BEST):
-        yield run(way, whole[way])
+    for _ in range(rounds):
+        yield run(READ_ONLY, {**best, **READ_ONLY.options})  # whatever else is set, it is set for both
+        yield run(TEXTBOOK, TEXTBOOK.options)
+        yield run(BEST, best)
 
 
 def best_of(found: Sequence[tuple[Way, Measured]]) -> tuple[Way, Measured]:
-    """The least CPU of the ways that are right for every record."""
+    """The least CPU of the ways that are right for every record; the job's own if that is hardly more."""
     fit = [(way, measured) for way, measured in found if measured.right and way.name not in INEXACT]
     if not fit:
         raise HarnessError(f"Every way of the stage {found[0][0].stage!r} counts wrong, so that none can be kept.")
-    return min(fit, key=lambda pair: pair[1].steady_cpu_s_per_million)
+    least = min(fit, key=lambda pair: pair[1].steady_cpu_s_per_million)
+    enough = least[1].steady_cpu_s_per_million / (1 - WORTH)
+    own = [pair for pair in fit if is_own(pair[0]) and pair[1].steady_cpu_s_per_million <= enough]
+    return own[0] if own else least
+
+
+def is_own(way: Way) -> bool:
+    """Does the job do it this way?"""
+    return all(DEFAULTS.get(key) == value for key, value in way.options.items())
 
 
 def measure(way: Way, begin: Mark, first: Mark, last: Mark, right: bool) -> Measured:
@@ -158,6 +178,10 @@ def measure(way: Way, begin: Mark, first: Mark, last: Mark, right: bool) -> Meas
         steady_cpu_s_per_million=(last.cpu_s - first.cpu_s) * 1e6 / events,
         whole_cpu_s_per_million=last.cpu_s * 1e6 / last.events,
         wall_s=last.at_s - begin.at_s,
+        threads={
+            group: cpu_s * 1e6 / events
+            for group, cpu_s in spent(first.threads, last.threads, last.cpu_s - first.cpu_s).items()
+        },
     )
 
 
@@ -186,21 +210,42 @@ def summary(found: Sequence[Measured], figure: Callable[[Measured], float]) -> S
 
 
 def lines(found: Sequence[Measured]) -> Iterator[str]:
-    """The table of docs/tuning.md, and what it comes to."""
+    """The tables of docs/tuning.md, and what they come to."""
     textbook = summary(found, lambda each: each.steady_cpu_s_per_million).textbook
+    own = {(way.stage, way.name) for ways in STAGES.values() for way in ways if is_own(way)}
     yield "| stage | way | right | events/s | CPU-s per M events | of the textbook's | with the start |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for each in found:
         ratio = each.steady_cpu_s_per_million / textbook
         figures = f"{each.steady_cpu_s_per_million:.2f} | {ratio:.2f} | {each.whole_cpu_s_per_million:.2f}"
-        yield f"| {each.stage} | {each.name} | {_told(each)} | {each.steady_per_s:,.0f} | {figures} |"
+        name = f"{each.name}, the job's" if (each.stage, each.name) in own else each.name
+        yield f"| {each.stage} | {name} | {_told(each)} | {each.steady_per_s:,.0f} | {figures} |"
     cpu = summary(found, lambda each: each.steady_cpu_s_per_million)
     speed = summary(found, lambda each: each.steady_per_s)
     yield ""
     yield (
         f"best against textbook: {1 / speed.gain:.2f} times the events/s, {cpu.gain:.2f} times the events per "
-        f"CPU-second; {cpu.over_reading:.2f} times the CPU of reading alone (medians of 3)"
+        f"CPU-second; {cpu.over_reading:.2f} times the CPU of reading alone "
+        f"(medians of {sum(each.name == BEST.name for each in found)})"
     )
+    yield from _profile([each for each in found if each.threads])
+
+
+def _profile(found: Sequence[Measured]) -> Iterator[str]:
+    """Where the CPU of the best goes, beside that of reading alone."""
+    if not found:
+        return
+    yield ""
+    yield "| threads | best: CPU-s per M events | share | read only: CPU-s per M events |"
+    yield "| --- | --- | --- | --- |"
+    whole = summary(found, lambda each: sum(each.threads.values())).best
+    for group in ORDER:
+        cpu = summary(found, partial(_cpu_of, group))
+        yield f"| {group} | {cpu.best:.2f} | {cpu.best / whole:.0%} | {cpu.read_only:.2f} |"
+
+
+def _cpu_of(group: str, each: Measured) -> float:
+    return each.threads[group]
 
 
 def _told(each: Measured) -> str:
@@ -213,12 +258,12 @@ def _told(each: Measured) -> str:
 
 def tuning(quick: bool, say: Callable[[str], None]) -> Iterator[Measured]:
     """Everything, on services of our own."""
-    events = EVENTS // (QUICK if quick else 1)
+    size = QUICK if quick else FULL
     folder = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-tuning-")))
     broker, redis = EmbeddedKafka(folder, jvm.jars("services"), jvm.java()), EmbeddedRedis(folder)
     try:
-        variants = _Variants(folder, broker.start(), redis.start(), events, say)
-        yield from tune(variants.run)
+        variants = _Variants(folder, broker.start(), redis.start(), size, say)
+        yield from tune(variants.run, size.rounds)
     finally:
         redis.stop()
         broker.stop()
@@ -229,11 +274,12 @@ class _Variants:
     """Runs ways as processes of their own, on a topic that is written once."""
 
     def __init__(
-        self, folder: Path, kafka: KafkaAddress, redis: RedisAddress, events: int, say: Callable[[str], None]
+        self, folder: Path, kafka: KafkaAddress, redis: RedisAddress, size: Size, say: Callable[[str], None]
     ) -> None:
         self._folder, self._kafka, self._redis, self._say = folder, kafka, redis, say
-        self._tape = topic.make_tape(events)
+        self._tape = topic.make_tape(size.events)
         self._expected = topic.expected(self._tape)
+        self._batch = size.events // size.batches
         self._count = 0
         say(f"writing {self._tape.total:,} events")
         topic.fill(self._tape, kafka)
@@ -268,8 +314,7 @@ class _Variants:
         )
 
     def _config(self, folder: Path, options: Options) -> EngineConfig:
-        limit = self._tape.total // BATCHES
-        limits = {LIMIT: str(limit // 2 if options.get(LIMIT) == "half" else limit)}
+        limits = {LIMIT: str(self._batch // 2 if options.get(LIMIT) == "half" else self._batch)}
         return EngineConfig(
             run=folder.name,
             kafka=self._kafka,
@@ -302,7 +347,7 @@ class _Variants:
             if newest is None or sum(newest[1].values()) < events:
                 return None
             at_s = (checkpoint / "commits" / str(newest[0])).stat().st_mtime
-            return Mark(at_s, _cpu_s(child.pid), sum(newest[1].values()))
+            return Mark(at_s, _cpu_s(child.pid), sum(newest[1].values()), threads_of(child.pid))
 
         return wait_until(
             mark, deadline_s=DEADLINE_S, what=f"{events:,} events in {folder.name}", state=child.last_words

@@ -90,6 +90,8 @@ def _exactness(way: str, raw: Raw, looked: Looked, overtaken_ms: float | None) -
         f"Each figure is late by at most the time since the look before: {looked.period_ms:.0f} ms, "
         f"{looked.period_p99_ms:.0f} ms at p99, {looked.period_max_ms:.0f} ms at most."
     )
+    if looked.seen_late:
+        yield f"{looked.seen_late:,} changes of settled windows are late by up to {looked.whole_period_max_ms:,.0f} ms."
 
 
 def _on_ranks(looked: Looked, overtaken_ms: float | None) -> str:

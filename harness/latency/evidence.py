@@ -60,6 +60,8 @@ class Looked:
     period_ms: float
     period_p99_ms: float
     period_max_ms: float
+    whole_period_max_ms: float = 0.0
+    seen_late: int = 0  # changes that only whole looks could see
 
 
 @dataclass(frozen=True)

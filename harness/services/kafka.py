@@ -23,15 +23,15 @@ from kafka.errors import KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionE
 from kafka.protocol.consumer.offsets import IsolationLevel
 
 from harness.model import HarnessError, KafkaAddress
-from harness.services.addresses import LOOPBACK, PortTaken, on_free_ports
+from harness.services.addresses import LOOPBACK, PortTaken
 from harness.services.children import Child, spawn
+from harness.services.embedded import Embedded
 from harness.services.owners import lease_folder, release_folder
 from harness.wait import wait_until
 
 SETTINGS = "server.properties"
 FORMAT_DEADLINE_S = 120.0  # long, for busy machines: a death is noticed at once
 READY_DEADLINE_S = 120.0
-STOP_DEADLINE_S = 10.0
 REQUEST_TIMEOUT_MS = 15_000
 CONNECT_TIMEOUT_S = 5.0
 LEADER_DEADLINE_S = 30.0
@@ -46,46 +46,23 @@ TOPIC_CONFIG = {
 logging.getLogger("kafka").addHandler(logging.NullHandler())  # what matters arrives as an exception
 
 
-class EmbeddedKafka:
-    """One broker for one owner: `start`, then `address`, then `stop`."""
+class EmbeddedKafka(Embedded[KafkaAddress]):
+    """A freshly formatted data folder and one broker on it; the data go with it."""
+
+    name, ports, stop_deadline_s = "Kafka", 2, 10.0
 
     def __init__(self, folder: Path, jars: Path, java: str | Path, heap: str = "1g", engine_at: str = "") -> None:
         """`engine_at`: where an engine has to be told that the broker is, if it is to come through a proxy."""
-        self.log = folder / "kafka.log"
+        super().__init__(folder / "kafka.log")
         self._data = folder / "kafka-data"
         self._classpath, self._java, self._heap = str(jars / "*"), str(java), heap
         self._engine_at, self.behind_proxy = engine_at, ""  # the latter: where the proxy has to lead
         self._cluster = ""
-        self._child: Child | None = None
-        self._address: KafkaAddress | None = None
-
-    @property
-    def address(self) -> KafkaAddress:
-        if self._address is None:
-            raise HarnessError("The embedded Kafka was asked for its address before it was started.")
-        return self._address
-
-    @property
-    def child(self) -> Child:
-        """The broker's process, for those who count its cost or do it harm."""
-        if self._child is None:
-            raise HarnessError("The embedded Kafka was asked for its process before it was started.")
-        return self._child
-
-    def start(self) -> KafkaAddress:
-        """Format a fresh data folder, start the broker, and wait until it answers for its metadata."""
-        try:
-            self._address = on_free_ports(3 if self._engine_at else 2, self._start_at)
-        except BaseException:
-            self.stop()
-            raise
-        return self._address
+        if engine_at:
+            self.ports = 3
 
     def stop(self) -> None:
-        """End the broker and delete its data."""
-        if self._child:
-            self._child.stop(STOP_DEADLINE_S)
-        self._child = self._address = None
+        super().stop()
         release_folder(self._data)
 
     def restart(self) -> None:
@@ -134,8 +111,6 @@ class EmbeddedKafka:
         }
 
     def _start_at(self, ports: list[int]) -> KafkaAddress:
-        self.stop()
-        self.log.unlink(missing_ok=True)  # it must tell of this start only
         cluster = _new_cluster_id()
         lease_folder(self._data)
         (self._data / "tmp").mkdir()

@@ -24,15 +24,15 @@ from redis.connection import parse_url
 from redis.retry import Retry
 
 from harness.model import HarnessError, RedisAddress, UsageError
-from harness.services.addresses import LOOPBACK, PortTaken, on_free_ports
+from harness.services.addresses import LOOPBACK, PortTaken
 from harness.services.children import Child, spawn
+from harness.services.embedded import Embedded
 from harness.services.security import expand
 from harness.wait import wait_until
 
 MARKER = "streamgauge:marker"
 MINIMUM_VERSION = (6, 2)
 READY_DEADLINE_S = 30.0
-STOP_DEADLINE_S = 5.0
 CONNECT_TIMEOUT_S = 5.0
 REPLY_TIMEOUT_S = 15.0
 KEYS_NAMED = 5
@@ -58,42 +58,17 @@ class Server(NamedTuple):
     origin: str
 
 
-class EmbeddedRedis:
-    """One server for one owner: `start`, then `address`, then `stop`. In memory only, unless a fault saves its data."""
+class EmbeddedRedis(Embedded[RedisAddress]):
+    """In memory only, unless a fault saves its data; they go with it."""
+
+    name, ports, stop_deadline_s = "Redis", 1, 5.0
 
     def __init__(self, folder: Path) -> None:
-        self.log = folder / "redis.log"
+        super().__init__(folder / "redis.log")
         self._data = folder / "redis-data"
-        self._child: Child | None = None
-        self._address: RedisAddress | None = None
-
-    @property
-    def address(self) -> RedisAddress:
-        if self._address is None:
-            raise HarnessError("The embedded Redis was asked for its address before it was started.")
-        return self._address
-
-    @property
-    def child(self) -> Child:
-        """The server's process, for those who count its cost or do it harm."""
-        if self._child is None:
-            raise HarnessError("The embedded Redis was asked for its process before it was started.")
-        return self._child
-
-    def start(self) -> RedisAddress:
-        """Start the server, and wait until it answers PING."""
-        try:
-            self._address = on_free_ports(1, self._start_at)
-        except BaseException:
-            self.stop()
-            raise
-        return self._address
 
     def stop(self) -> None:
-        """End the server; its data go with it."""
-        if self._child:
-            self._child.stop(STOP_DEADLINE_S)
-        self._child = self._address = None
+        super().stop()
         self._forget()
 
     def restart(self, keeps: str = "", first: Callable[[redis.Redis], object] | None = None) -> None:
@@ -122,8 +97,6 @@ class EmbeddedRedis:
         return [*program, "--save", "", "--dir", str(self._data)]
 
     def _start_at(self, ports: list[int]) -> RedisAddress:
-        self.stop()
-        self.log.unlink(missing_ok=True)  # it must tell of this start only
         (port,) = ports
         return self._serve(port)
 

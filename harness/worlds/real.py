@@ -223,7 +223,9 @@ class RealWorld:
         return pids | {part: pid for part, pid in children.items() if pid}
 
     def start_observing(self) -> None:
-        self._observer = RedisObserver(self._redis, self._population.campaign_ids, self._spec.tape)
+        spec = self._spec
+        names = self._population.campaign_ids
+        self._observer = RedisObserver(self._redis, names, spec.tape, spec.window_ms, spec.watermark_ms)
         self._observer.start()
 
     def stop_observing(self) -> Sampled | None:

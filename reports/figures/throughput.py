@@ -68,14 +68,14 @@ def draw(rungs: Sequence[Rung], knee: Knee | None, objective_p99_ms: float | Non
             textcoords="offset points",
             color=MUTED,
         )
-    _latency_axis(upper, rungs)
+    _latency_axis(upper, rungs, objective_p99_ms)
     _bands(lower, rungs, lambda rung: rung.achieved_per_s, GREEN, "processed")
     top = max(rung.offered_per_s for rung in rungs) * 1.05
     lower.plot([0, top], [0, top], color=MUTED, linewidth=1.0, linestyle=(0, (1, 2)), label="offered")
     for axes in (upper, lower):
         axes.set_xlim(0, top)
         _zone(axes, knee, top)
-    _name_zone(upper, knee, sheet.narrow)
+    _name_zone(upper, knee, top, sheet.narrow)
     lower.set_ylim(bottom=0)
     lower.yaxis.set_major_formatter(SHORT)
     lower.xaxis.set_major_formatter(SHORT)
@@ -97,8 +97,11 @@ def _bands(axes: Axes, rungs: Sequence[Rung], of: Callable[[Rung], Range | None]
         axes.plot(rung.offered_per_s, value.mid, "o", markersize=5, color=colour, markerfacecolor=inside)
 
 
-def _latency_axis(axes: Axes, rungs: Sequence[Rung]) -> None:
+def _latency_axis(axes: Axes, rungs: Sequence[Rung], objective_p99_ms: float | None) -> None:
+    """Above the highest mark or line there is room for words."""
     values = [r.mid for rung in rungs for r in (rung.p50_ms, rung.p99_ms) if r is not None and r.mid > 0]
+    values += [objective_p99_ms] if objective_p99_ms else []
+    axes.margins(y=0.18)
     if values and max(values) > LOG_RATIO * min(values):
         log_ticks(axes)
     else:
@@ -115,9 +118,12 @@ def _zone(axes: Axes, knee: Knee | None, top: float) -> None:
         axes.axvspan(knee.failed_per_s, top, color=RED, alpha=0.1, linewidth=0)
 
 
-def _name_zone(axes: Axes, knee: Knee | None, narrow: bool) -> None:
+def _name_zone(axes: Axes, knee: Knee | None, top: float, narrow: bool) -> None:
+    """On the side where there is more room."""
     if knee is None:
         return
+    beyond = knee.failed_per_s or knee.held_per_s
+    right = beyond < top / 2
     text = f"at least {short(knee.held_per_s)}/s, generator-limited"
     if knee.failed_per_s is not None:
         text = f"{short(knee.held_per_s)} to {short(knee.failed_per_s)}/s" + (
@@ -125,11 +131,11 @@ def _name_zone(axes: Axes, knee: Knee | None, narrow: bool) -> None:
         )
     axes.annotate(
         text,
-        (knee.held_per_s, 1),
-        (-4, -4),
+        (beyond if right else knee.held_per_s, 1),
+        (4 if right else -4, -4),
         xycoords=("data", "axes fraction"),
         textcoords="offset points",
-        ha="right",
+        ha="left" if right else "right",
         va="top",
         color=INK,
     )

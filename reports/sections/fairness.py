@@ -8,6 +8,7 @@ from typing import Any
 
 from harness import plan
 from harness.model import RunSpec, Segment
+from harness.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.page import Section, Table
 
@@ -18,12 +19,15 @@ def section(evidence: Evidence) -> Section:
     default, _ = plan.resolve(spec.scenario, {}, {"engine": spec.engine, "sink": spec.sink}, lambda _: manifest)
     changed = tuple(_changed(settings(spec), settings(default)))
     late = "drops late events" if claim.late == "drop" else "keeps late events"
+    own, missing = _own(evidence)
     return Section(
         "fairness",
         "Fairness card",
+        missing=missing,
         text=(
             f"{spec.engine} with sink {spec.sink} claims {claim.guarantee} and {late}.",
             *(() if changed else ("Every setting has its default.",)),
+            *(() if own or missing else ("Its job does not tell what it sets by itself.",)),
         ),
         tables=(
             *(
@@ -31,10 +35,19 @@ def section(evidence: Evidence) -> Section:
                 if changed
                 else ()
             ),
+            *((Table(("setting", "value"), own, "What the job sets that its engine ships otherwise"),) if own else ()),
             Table(("", ""), tuple(_flat(evidence.environment)), "Machine and versions"),
             Table(("setting", "value"), tuple(settings(spec).items()), "All settings of this run", folded=True),
         ),
     )
+
+
+def _own(evidence: Evidence) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """The job's own settings, and what is missing of them."""
+    try:
+        return tuple(evidence.engine_settings.items()), ()
+    except MissingEvidence as error:
+        return (), (f"{error}, so what the job set by itself is not known.",)
 
 
 def settings(spec: RunSpec) -> dict[str, str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from harness.services.redis import connect
 from harness.wait import wait_until
 from tests.engines.odd import odd_records
-from tests.engines.trial import DEADLINE_S, START_MS, WINDOW_MS, Trial
+from tests.engines.trial import DEADLINE_S, QUICK_START, START_MS, WINDOW_MS, Trial
+from workloads.ad_impressions.jobs.spark_parse import BEST
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -28,6 +31,9 @@ def test_totals_are_exact_to_the_single_late_event(trial, started):
     engine.collect()
     batches = engine.batch_log()
 
+    told = json.loads((trial.folder / "engine_settings.json").read_text())
+    assert (told["spark.sql.shuffle.partitions"], told["streamgauge.parser"]) == ("2", BEST)
+    assert QUICK_START in told["spark.driver.extraJavaOptions"], "what --conf says is in it"
     assert engine.exit_code() == 0
     assert batches is not None
     assert batches.complete, batches.note

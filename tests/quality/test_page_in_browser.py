@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from typer.testing import CliRunner
 
 from harness import cli, environment
 from harness.experiments import one_run
+from harness.experiments.folder import Folder
+from harness.experiments.search import QUICK, Trial
 from harness.model import Outcome
 from harness.store import Store
-from reports import run_page
+from reports import run_page, search_page
 from reports.evidence import Evidence
 from reports.figures import percentiles, throughput
 from reports.figures.style import BLUE, picture
@@ -113,8 +116,16 @@ def a_run(folder: Path, *arguments: str) -> str:
     return render(run_page.page_of(Evidence(store)))
 
 
-def a_search() -> str:
-    """The drawings that no run has, on a page of their own."""
+def a_search(folder: Path, trials: Sequence[Trial]) -> str:
+    """Its page as the command leaves it."""
+    place = Folder(folder)
+    place.save("search", spec=pages.search_spec(), settings=QUICK, environment={"python": "3.11"}, trials=trials)
+    search_page.write(place)
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def drawings_of_no_run() -> str:
+    """On a page of their own."""
     rungs = [
         throughput.Rung(
             rate, throughput.Range(rate, rate, rate), None, throughput.Range(5, 10 + rate / 99, 90), rate < 5e3
@@ -128,7 +139,7 @@ def a_search() -> str:
         picture("latency", "latency by percentile", lambda s: percentiles.draw([curve], s)),
     )
     sections = tuple(Section(each.name, each.name, picture=each) for each in drawn)
-    return render(Page("search", "", Outcome.PASS, "held", (), (), "", sections))
+    return render(Page("drawings", "", Outcome.PASS, "held", (), (), "", sections))
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +148,9 @@ def texts(tmp_path_factory):
         "pass": a_run(tmp_path_factory.mktemp("pass"), "--disorder", "late"),
         "fail": a_run(tmp_path_factory.mktemp("fail"), "--sink", "increment"),
         "one": a_run(tmp_path_factory.mktemp("one"), "--fault", "none", "--conf", "misbehave=drop:1900"),
-        "search": a_search(),
+        "drawings": drawings_of_no_run(),
+        "search": a_search(tmp_path_factory.mktemp("search"), pages.SEARCHED),
+        "slow": a_search(tmp_path_factory.mktemp("slow"), pages.SLOW),
     }
 
 
@@ -152,7 +165,7 @@ def test_every_page_is_whole_at_every_width(scheme, texts, tmp_path):
         assert each["dark"] is (scheme == "dark")
         assert each["scroll"] <= each["width"], "the page can be pushed sideways"
         assert each["faintest"] >= 4.5
-        assert len(each["figures"]) >= 2
+        assert len(each["figures"]) >= (1 if each["page"] in ("search.html", "slow.html") else 2)
         for figure in each["figures"]:
             assert problems(figure, each["width"]) == [], (each["page"], each["width"], figure)
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
+from harness import plan
+from harness.engines import fake
+from harness.experiments.search import Held, Stage, Trial
 from harness.measurement import TIMELINE, Cost, Latency, Measurement, Observer, Quantiles, Steady
+from harness.model import RunSpec
 
 SECONDS = 45
 PROBES = np.sort(np.random.default_rng(1).lognormal(6.0, 0.7, 2000))
@@ -72,3 +79,38 @@ def latency() -> dict[str, list[object]]:
         "corrected_ms": [*PROBES.tolist(), *censored],
         "uncorrected_ms": [*(PROBES * 0.9).tolist(), *censored],
     }
+
+
+def search_spec(**flags: str) -> RunSpec:
+    """What a search of the fake engine starts from."""
+    name, keys = plan.read_scenario("calm")
+    spec, _ = plan.resolve(name, keys, {"engine": "fake", **flags}, lambda _: fake.MANIFEST)
+    return spec
+
+
+def trial(rate_per_s: float, held: Held = Held.YES, **changes: Any) -> Trial:
+    """One without figures, but for those that are given."""
+    run = "/elsewhere/runs/20261121-120000-calm-fake"
+    return replace(Trial(Stage.BISECT, rate_per_s, held, "", run, seconds=150.0), **changes)
+
+
+def _measured(rate_per_s: float, p99_ms: float, cpu_s: float, held: Held = Held.YES, **changes: Any) -> Trial:
+    figures = {"p50_ms": 500.0, "p99_ms": p99_ms, "processed_per_s": rate_per_s * 0.99, "cpu_s_per_million": cpu_s}
+    return trial(rate_per_s, held, **figures, **changes)
+
+
+SEARCHED = (
+    _measured(30_000.0, 900.0, 44.0),
+    _measured(90_000.0, 50_000.0, 38.0, Held.NO, reason="not steady: its backlog grew"),
+    _measured(60_000.0, 2_000.0, 41.0),
+    _measured(66_000.0, 20_000.0, 39.0, Held.NO, reason="p99 20,000 ms is over the objective of 10,000 ms"),
+    _measured(60_000.0, 3_000.0, 44.0, stage=Stage.CONFIRM),
+    _measured(60_000.0, 2_400.0, 40.0, stage=Stage.LADDER),
+)
+# Nearly every rate was too high, so that the interval lies at the left edge of a drawing; one has wrong counts.
+SLOW = (
+    _measured(40_000.0, 90_000.0, 38.0, Held.NO, reason="not steady: its backlog grew"),
+    trial(10_000.0, Held.NO, reason="the counts are FAIL"),
+    _measured(2_500.0, 2_000.0, 60.0),
+    _measured(2_800.0, 12_000.0, 58.0, Held.NO, reason="p99 12,000 ms is over the objective of 10,000 ms"),
+)

@@ -237,6 +237,16 @@ def test_cells_with_wrong_counts_and_marks_have_no_latency():
     assert found["first seen"].corrected.count == len(final) - 2
 
 
+def test_changes_that_only_whole_looks_could_see_are_told():
+    campaign, due_us = offered(20, 20, campaigns=2, probes=0)
+    evidence = looked_at(world(campaign, due_us, due_us, probes_from=2))
+    late = replace(evidence, looked=replace(evidence.looked, seen_late=3, whole_period_max_ms=1_234.0))
+
+    told = "3 changes of settled windows are late by up to 1,234 ms."
+    assert told in by_way(late)["rank-matched"].exactness
+    assert "settled" not in by_way(evidence)["rank-matched"].exactness
+
+
 def test_nothing_to_measure_gives_no_way_at_all():
     nothing = looked_at(world(EMPTY, EMPTY, EMPTY, 0))
     result = measured(nothing)

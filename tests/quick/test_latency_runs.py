@@ -145,6 +145,7 @@ def test_a_wrong_count_is_never_final(tmp_path):
     store, _ = ended(tmp_path, conf={"misbehave": "drop:100"})
     result = latencies(store)
 
+    assert result.never_final_share is not None
     assert 0 < result.never_final_share < 1
     assert result.latency[1].corrected.censored == 0, "cells with wrong counts are left out"
 

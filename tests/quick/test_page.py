@@ -26,6 +26,7 @@ from reports.evidence import Evidence
 from reports.page import render
 from reports.sections import SECTIONS, cells, reproduce, timeline
 from tests.quick import cases, pages
+from workloads.ad_impressions.jobs.progress_log import tell_settings
 
 FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
 
@@ -381,3 +382,17 @@ def test_shares_that_nobody_knows_are_not_told_as_none_at_all(good):
     good.write_json("measurement.json", replace(pages.MEASURED, never_final_share=None, dipped_share=None))
 
     assert said not in html_of(good)
+
+
+def test_what_the_job_sets_by_itself_stands_on_the_fairness_card(good):
+    assert "Its job does not tell what it sets by itself." in html_of(good)
+
+    tell_settings(str(good.path / "progress.jsonl"), {"spark.sql.shuffle.partitions": "2"})
+    shown = html_of(good)
+    assert "spark.sql.shuffle.partitions" in shown
+    assert "does not tell" not in shown
+
+    (good.path / "engine_settings.json").write_text('{"spark.sql.shuffle')
+    shown = html_of(good)
+    assert "so what the job set by itself is not known." in shown
+    assert "Machine and versions" in shown

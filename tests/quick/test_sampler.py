@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.sampler import LOOK_EVERY_S, MOST_CAMPAIGNS, Pace, Recorder, sampled_campaigns
+from harness.sampler import LOOK_EVERY_S, MOST_CAMPAIGNS, Pace, Recorder, sampled_campaigns, unsettled
 from tests.quick.cases import SPEC
 
 HASHES = st.dictionaries(st.sampled_from([b"0", b"10000", b"20000", b"x"]), st.sampled_from([b"1", b"2", b"30", b"2?"]))
@@ -31,7 +31,7 @@ def rows(sampled):
 
 
 @given(st.lists(st.tuples(HASHES, HASHES), min_size=1, max_size=8))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_the_changes_tell_every_count_at_every_look_and_nothing_twice(looks):
     sampled = recorded([[flat(fields) for fields in look] for look in looks])
     changes = rows(sampled)
@@ -112,3 +112,86 @@ def test_slow_looks_come_less_often_and_one_hiccup_changes_nothing():
     slow = [pace.period_s(0.03) for _ in range(30)][-1]
     assert slow == pytest.approx(0.09)
     assert [pace.period_s(0.002) for _ in range(30)][-1] == LOOK_EVERY_S, "and it recovers"
+
+
+ALL = range(0, 40_000, 10_000)
+COUNTS = st.dictionaries(st.sampled_from(ALL), st.integers(1, 3))
+GLANCED = st.sampled_from(
+    [None, range(0, 20_000, 10_000), range(10_000, 50_000, 10_000), range(20_000, 30_000, 10_000)]
+)
+
+
+def seen_by(recorder, at_us, counts, windows):
+    """A look of the real observer: all of a hash, or some of its fields."""
+    texts = {b"%d" % window_ms: b"%d" % count for window_ms, count in counts.items()}
+    if windows is None:
+        recorder.look(at_us, [flat(texts)])
+    else:
+        recorder.glance(at_us, windows, [[texts.get(b"%d" % window_ms) for window_ms in windows]])
+
+
+@given(st.lists(st.tuples(COUNTS, GLANCED), min_size=1, max_size=12))
+@settings(max_examples=300, deadline=None)
+def test_glances_tell_the_truth_of_their_windows_and_a_whole_look_of_all(looks):
+    recorder, late = Recorder([4]), 0
+    known: dict[int, int] = {}
+    for number, (counts, windows) in enumerate(looks):
+        seen_by(recorder, number * 50_000, counts, windows)
+        truth = dict.fromkeys(known, 0) | counts
+        glanced = looks[number - 1][1] if number else None
+        changed = {w for w in truth if truth[w] != known.get(w) and (windows is None or w in windows)}
+        known |= {window_ms: truth[window_ms] for window_ms in changed}
+        late += sum(glanced is not None and window_ms not in glanced for window_ms in changed)
+        sampled = recorder.sampled(1, 0.0)
+        told = {window_ms: count for _, _, window_ms, count in rows(sampled)}
+        assert told == known
+
+    assert sampled.looks.seen_late == late
+    assert (sampled.looks.scans, sampled.looks.whole) == (len(looks), sum(w is None for _, w in looks))
+
+
+def test_a_count_that_went_back_to_what_the_last_whole_look_saw_is_a_change():
+    """A whole answer that equals the one before may still be news after a glance."""
+    recorder = Recorder([4])
+    for number, (count, windows) in enumerate([(5, None), (6, range(0, 10_000, 10_000)), (5, None)]):
+        seen_by(recorder, number * 50_000, {0: count}, windows)
+
+    assert [count for *_, count in rows(recorder.sampled(1, 0.0))] == [5, 6, 5]
+
+
+def test_how_late_a_settled_window_may_be_seen_is_told():
+    recorder = Recorder([4])
+    for at_ms, windows in [(0, None), (50, range(20_000, 30_000, 10_000)), (900, range(20_000, 30_000, 10_000))]:
+        seen_by(recorder, at_ms * 1000, {0: 1, 20_000: at_ms + 1}, windows)
+    seen_by(recorder, 950_000, {0: 2, 20_000: 901}, None)
+    looks = recorder.sampled(1, 0.0).looks
+
+    assert (looks.seen_late, looks.whole_period_max_ms, looks.whole) == (1, 950.0, 2)
+
+
+def test_no_hash_is_left_to_whole_looks():
+    recorder = Recorder([4])
+    recorder.glance(0, range(0, 10_000, 10_000), [WRONG])
+
+    assert (rows(recorder.sampled(1, 0.0)), recorder.sampled(1, 0.0).looks.garbage) == ([], 0)
+
+
+def test_as_many_windows_are_glanced_at_however_long_a_run_takes():
+    newest = [unsettled(now_ms - 3_000, now_ms, 10_000, 10_000) for now_ms in range(10**9, 10**9 + 10**8, 999_983)]
+
+    assert {len(windows) for windows in newest} == {7, 8}
+
+
+def test_while_an_engine_is_behind_nothing_of_what_it_has_to_do_is_settled():
+    windows = unsettled(1_000_000, 1_600_000, 10_000, 10_000)
+
+    assert {*range(970_000, 1_600_001, 10_000)} <= {*windows}
+    assert 960_000 not in windows
+    assert not unsettled(None, 1_600_000, 10_000, 10_000)
+
+
+def test_dates_of_the_future_settle_nothing():
+    recorder = Recorder([4])
+    seen_by(recorder, 15_000_000, {0: 1, 10_000: 1, 9_000_000: 1}, None)
+
+    assert (recorder.newest_ms, recorder.windows) == (10_000, 3)

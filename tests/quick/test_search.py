@@ -71,8 +71,10 @@ def test_the_interval_holds_the_limit_and_is_narrow(limit, error):
 def test_a_near_estimate_leaves_three_trials_and_the_ladder(limit, error):
     trials = search([], QUICK, engine(limit, estimate_error=error), lambda _: None)
 
+    held_per_s = answer(trials).held_per_s
+    assert held_per_s
     assert [t.stage for t in trials][:4] == [Stage.RAMP, Stage.BISECT, Stage.BISECT, Stage.CONFIRM]
-    assert [round(t.rate_per_s / answer(trials).held_per_s, 1) for t in trials[4:]] == list(QUICK.ladder)
+    assert [round(t.rate_per_s / held_per_s, 1) for t in trials[4:]] == list(QUICK.ladder)
 
 
 def test_no_rung_is_begun_that_would_end_after_the_time():

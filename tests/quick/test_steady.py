@@ -125,3 +125,23 @@ def test_seconds_without_a_value_are_bridged():
     latency = [None if i % 7 == 0 else 500.0 for i in range(60)]
 
     assert judge(backlog=np.zeros(60), latency=latency).steady
+
+
+def saw(seed, floor):
+    """A state that grows with each batch and is cleaned every 13 to 19 s, out of step with the windows."""
+    dice = np.random.default_rng(seed)
+    values: list[float] = []
+    while len(values) < len(floor):
+        values += list(np.linspace(0, 1.5e6, dice.integers(13, 20)))
+    return floor + np.array(values[: len(floor)])
+
+
+def test_a_state_is_judged_by_what_is_left_after_cleaning():
+    flat = np.full(180, 1e6)
+    steady = sum(judge(backlog=np.zeros(180), state=saw(seed, flat)).steady for seed in range(20))
+    leaking = sum(
+        judge(backlog=np.zeros(180), state=saw(seed, flat * np.linspace(1, 2, 180))).steady for seed in range(20)
+    )
+
+    assert steady >= 19
+    assert leaking == 0

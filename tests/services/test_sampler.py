@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from harness.services.redis import EmbeddedRedis, connect
 from harness.wait import wait_until
 
 TAPE = TapeSpec(1, (Segment(1000, 10.0, 10.0),), 1, 20, 2, campaigns=3, ads_per_campaign=1, disorder=Disorder())
+WINDOW_MS = 10_000
 NAMES = ["first", "second", "third"]
 
 
@@ -31,7 +33,7 @@ def client(redis_address):
 
 
 def test_changes_are_seen_in_their_order_whatever_stands_beside_them(client):
-    observer = RedisObserver(client, NAMES, TAPE)
+    observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0)
     client.hset("first", "0", "1")
     client.set("third", "no hash at all")
     observer.start()
@@ -56,7 +58,7 @@ def test_an_answer_of_many_parts_is_one_look(client):
     names = [f"campaign-{number}" for number in range(400)]
     for name in names:
         client.hset(name, mapping={str(window * 10_000): window + 1 for window in range(60)})
-    observer = RedisObserver(client, names, tape)
+    observer = RedisObserver(client, names, tape, WINDOW_MS, 0)
     observer.start()
     some_looks(observer)
     sampled = observer.stop()
@@ -65,12 +67,31 @@ def test_an_answer_of_many_parts_is_one_look(client):
     assert sampled.looks.errors == 0
 
 
+def test_of_many_windows_most_are_glanced_at_and_none_is_missed_in_the_end(client):
+    """Sixty windows, the newest of them now; one of long ago changes, and one that may."""
+    now_ms = time.time_ns() // 1_000_000 // WINDOW_MS * WINDOW_MS
+    old_ms = now_ms - 59 * WINDOW_MS
+    client.hset("first", mapping={str(now_ms - back * WINDOW_MS): 1 for back in range(60)})
+    observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0)
+    observer.start()
+    some_looks(observer, 5)
+    client.hset("first", str(now_ms), "2")
+    some_looks(observer)
+    client.hset("first", str(old_ms), "2")
+    sampled = observer.stop()
+
+    told = list(zip(*(column.tolist() for column in sampled.columns.values()), strict=True))
+    assert [(window_ms, count) for _, _, window_ms, count in told[60:]] == [(now_ms, 2), (old_ms, 2)]
+    assert 1 < sampled.looks.whole < sampled.looks.scans
+    assert sampled.looks.errors == 0
+
+
 def test_redis_may_be_gone_for_a_moment(tmp_path):
     server = EmbeddedRedis(tmp_path)
     client = connect(server.start())
     try:
         client.hset("first", "0", "1")
-        observer = RedisObserver(client, NAMES, TAPE)
+        observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0)
         observer.start()
         some_looks(observer)
         client.client_kill_filter(_type="normal", skipme=True)
@@ -111,7 +132,7 @@ def test_redis_may_come_back_as_another_process_without_its_data(tmp_path):
 def test_without_redis_there_is_nothing_to_see_and_a_reason(tmp_path):
     server = EmbeddedRedis(tmp_path)
     client = connect(server.start())
-    observer = RedisObserver(client, NAMES, TAPE)
+    observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0)
     server.stop()
     observer.start()
     sampled = observer.stop()

@@ -1,11 +1,14 @@
-"""Tells the world how far a job is: one JSON object a line, appended and flushed."""
+"""Tells the world how far a job is: one JSON object a line, appended and flushed. And what it set by itself, once."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+SETTINGS_FILE = "engine_settings.json"  # beside the progress
 
 
 def now_ms() -> int:
@@ -26,3 +29,11 @@ class ProgressLog:
     def _append(self, text: str) -> None:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(text)
+
+
+def tell_settings(progress_path: str, settings: Mapping[str, str]) -> None:
+    """Everything that is not as the engine ships it, for those who compare. A restart writes it anew, and whole."""
+    path = Path(progress_path).with_name(SETTINGS_FILE)
+    part = path.with_name(f".{SETTINGS_FILE}.part")
+    part.write_text(json.dumps(dict(settings), indent=1), encoding="utf-8")
+    part.replace(path)

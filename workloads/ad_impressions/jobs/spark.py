@@ -35,7 +35,7 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.ad_impressions.jobs.crash_points import CrashPoints
-from workloads.ad_impressions.jobs.progress_log import ProgressLog
+from workloads.ad_impressions.jobs.progress_log import ProgressLog, tell_settings
 from workloads.ad_impressions.jobs.redis_results import connect, read_ads
 from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS, Parser
 from workloads.ad_impressions.jobs.spark_sinks import RETRYING, SINKS, write_batch
@@ -53,7 +53,8 @@ Config = dict[str, Any]
 Writer = Callable[[DataFrame, int], None]  # counts, number of the batch
 
 
-def make_session(config: Config) -> SparkSession:
+def session_settings(config: Config) -> dict[str, str]:
+    """All that is not Spark's default; what `--conf` says wins."""
     settings = {
         "spark.jars": ",".join(config["jars"]),
         "spark.log.level": "ERROR",
@@ -65,12 +66,16 @@ def make_session(config: Config) -> SparkSession:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     }
+    settings |= {key: value for key, value in config["options"].items() if not key.startswith(OWN_OPTION)}
+    settings[JAVA_OPTIONS] = f"-Djava.io.tmpdir={tempfile.gettempdir()} {settings.get(JAVA_OPTIONS, '')}"
+    return settings
+
+
+def make_session(config: Config) -> SparkSession:
     if config["master"].startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(config["master"]).appName(f"streamgauge-{config['run']}")
-    settings |= {key: value for key, value in config["options"].items() if not key.startswith(OWN_OPTION)}
-    settings[JAVA_OPTIONS] = f"-Djava.io.tmpdir={tempfile.gettempdir()} {settings.get(JAVA_OPTIONS, '')}"
-    for key, value in settings.items():
+    for key, value in session_settings(config).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
@@ -209,16 +214,24 @@ def run(config: Config, begin: Callable[[SparkSession], StreamingQuery]) -> int:
     return 1 if failure else 0
 
 
-def chosen_parser(config: Config) -> Parser:
-    name = config["options"].get(PARSER_OPTION, BEST)
+def chosen_parser(config: Config) -> str:
+    name: str = config["options"].get(PARSER_OPTION, BEST)
     if name not in PARSERS:
         sys.exit(f"{PARSER_OPTION} is {name!r}; give one of {', '.join(PARSERS)}.")
-    return PARSERS[name]
+    return name
+
+
+def own_settings(config: Config) -> dict[str, str]:
+    """For those who compare. Of the connectors the names tell the version; where they lie is nobody's concern."""
+    own = {key: value for key, value in config["options"].items() if key.startswith(OWN_OPTION)}
+    jars = ", ".join(Path(jar).name for jar in config["jars"])
+    return {**session_settings(config), **own, PARSER_OPTION: chosen_parser(config), "spark.jars": jars}
 
 
 def main(config_path: str) -> int:
     config: Config = json.loads(Path(config_path).read_bytes())
-    parse = chosen_parser(config)
+    parse = PARSERS[chosen_parser(config)]
+    tell_settings(config["progress_path"], own_settings(config))
     return run(config, lambda session: start_query(session, config, parse, make_writer(config)))
 
 

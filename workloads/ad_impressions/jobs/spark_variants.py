@@ -28,12 +28,13 @@ WRITER_OPTION = spark.OWN_OPTION + "writer"
 FIELDS = ("ad_id", "event_type", "event_time")
 READ_ONLY = "read only"
 
-# The whole record as Yahoo writes it. No quote, backslash or control character within a value, so that it can't be
-# anything else; possessive, so that a record that is something else is given up at once.
-_VALUE = r'[^"\\\x00-\x1f]*+'
+# A view exactly as Yahoo writes it, with nothing in a value that means something in JSON, so that it can't be anything
+# else. Possessive, so that another record is given up at once; the letters one by one, because Java looks up a list of
+# letters in a table and asks for ranges one after the other.
+_UUID, _WORD = "[0123456789abcdef-]{36}+", "[abcdefghijklmnopqrstuvwxyz-]++"
 _VIEW = (
-    rf'\A\{{"user_id": "{_VALUE}", "page_id": "{_VALUE}", "ad_id": "([ !#-\[\]-~]*+)", "ad_type": "{_VALUE}", '
-    rf'"event_type": "view", "event_time": "([ !#-\[\]-~]*+)", "ip_address": "{_VALUE}"\}}\z'
+    rf'\A\{{"user_id": "{_UUID}", "page_id": "{_UUID}", "ad_id": "({_UUID})", "ad_type": "{_WORD}", '
+    rf'"event_type": "view", "event_time": "([0123456789]++)", "ip_address": "[0123456789.]++"\}}\z'
 )
 
 
@@ -47,13 +48,16 @@ def substring(records: DataFrame) -> DataFrame:
 
 
 def pattern(records: DataFrame) -> DataFrame:
-    """A record of exactly Yahoo's shape is taken apart by one match, any other is parsed."""
+    """A view of exactly Yahoo's shape is taken apart by one match, any other record that could be one is parsed."""
     maybe = records.where(_text().contains("view") | _text().contains("\\"))
     # JSON that matters begins with {, so that no record can be taken for a match.
     found = maybe.select("value", F.regexp_replace(_text(), _VIEW, '#$1"$2').alias("found"))
     matched = _text().startswith("{") & F.col("found").startswith("#")
-    ad, time = F.expr("""substring(substring_index(found, '"', 1), 2)"""), F.substring_index("found", '"', -1)
-    event = F.struct(ad.alias("ad_id"), F.lit("view").alias("event_type"), time.alias("event_time"))
+    event = F.struct(
+        F.substring("found", 2, 36).alias("ad_id"),
+        F.lit("view").alias("event_type"),
+        F.substring("found", 39, 20).alias("event_time"),
+    )
     parsed = F.from_json(_text(), EVENT)
     return _views(found.select(F.inline(F.array(F.when(matched, event).otherwise(parsed)))))
 

@@ -1,0 +1,62 @@
+"""A server that is a child of ours, whatever it serves: how it begins and ends, and where it is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
+
+from harness.model import HarnessError
+from harness.services.addresses import on_free_ports
+from harness.services.children import Child
+
+Address = TypeVar("Address")
+
+
+class Embedded(ABC, Generic[Address]):
+    """One server for one owner: `start`, then `address`, then `stop`."""
+
+    name: ClassVar[str]
+    ports: int  # how many it needs
+    stop_deadline_s: ClassVar[float]
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self._child: Child | None = None
+        self._address: Address | None = None
+
+    @property
+    def address(self) -> Address:
+        if self._address is None:
+            raise HarnessError(f"The embedded {self.name} was asked for its address before it was started.")
+        return self._address
+
+    @property
+    def child(self) -> Child:
+        """The server's process, for those who count its cost or do it harm."""
+        if self._child is None:
+            raise HarnessError(f"The embedded {self.name} was asked for its process before it was started.")
+        return self._child
+
+    def start(self) -> Address:
+        """Return when it answers by its own protocol; what was begun of a start that failed is ended."""
+        try:
+            self._address = on_free_ports(self.ports, self._start_anew)
+        except BaseException:
+            self.stop()
+            raise
+        return self._address
+
+    def stop(self) -> None:
+        if self._child:
+            self._child.stop(self.stop_deadline_s)
+        self._child = self._address = None
+
+    def _start_anew(self, ports: list[int]) -> Address:
+        self.stop()
+        self.log.unlink(missing_ok=True)  # it must tell of this start only
+        return self._start_at(ports)
+
+    @abstractmethod
+    def _start_at(self, ports: list[int]) -> Address:
+        """Start it as `_child`, and wait until it answers. Raises PortTaken to be tried on other ports."""
