@@ -31,8 +31,8 @@ STATUS_S = 0.5
 QUEUE_FULL_S = 0.002
 FAILED = 1
 
-go_first()
 FLEET = Fleet(LoadConfig.read(Path(os.environ[CONFIG_VARIABLE])))
+go_first()
 
 
 class AdServer(User):

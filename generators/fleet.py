@@ -38,14 +38,13 @@ EVENTS_AT_ONCE = 1000
 READY, GO, STATUS, SENDS_FILE, DONE = "ready.json", "go.json", "status.jsonl", "sends.parquet", "done.json"
 
 
-# A load that waits for the engine's CPU isn't open: who may (root, mostly) goes before it.
+# A load that waits for the engine's CPU isn't open: its one thread goes first where it may (root, mostly).
 PRIORITY = -10
 
 
 def go_first() -> None:
-    """Before any thread is started: they inherit it. Linux weighs sessions first, and processes within each."""
-    with suppress(OSError):
-        Path("/proc/self/autogroup").write_text(str(PRIORITY))
+    """The calling thread alone, after the client's threads are there: those poll without rest while a broker is slow to
+    answer, and with this priority they would keep it from answering at all."""
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
 
