@@ -16,6 +16,7 @@ from workloads.ad_impressions.schema import (
     AD_TYPES,
     BANNER,
     EVENT_TYPES,
+    ID_LENGTH,
     PAGES,
     TIME_DIGITS,
     UUID_LENGTH,
@@ -27,7 +28,6 @@ from workloads.ad_impressions.schema import (
     uuid_table,
 )
 
-KEY_LENGTH = 12
 _FOUR_DIGITS = np.array([b"%04d" % number for number in range(10_000)], dtype="S4")
 
 Message = dict[str, bytes | None]
@@ -37,8 +37,11 @@ def encode_keys(ids: NDArray[np.uint64]) -> list[bytes]:
     """A record's key: the 48 bits of the event's id as 12 lower-case hex digits."""
     if not len(ids):
         return []
-    octets = ids.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 2:]
-    return octets.tobytes().hex("-", 6).encode().split(b"-")
+    return _octets(ids).tobytes().hex("-", ID_LENGTH // 2).encode().split(b"-")
+
+
+def _octets(ids: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    return ids.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 2:]
 
 
 class Encoder:
@@ -52,6 +55,8 @@ class Encoder:
         example = example_json(population, AD_TYPES[0], EVENT_TYPES[0])
         head_length = example.index(population.ad_ids[0].encode())
         self._head_length = head_length + UUID_LENGTH
+        user_end = example.index(population.user_ids[0].encode()) + UUID_LENGTH
+        self._id_at = slice(user_end - ID_LENGTH, user_end)
         self._heads = _heads(example[:head_length], population, users, pages)
         self._ads = _rows(ads)
         rests = [example_json(population, ad, kind)[self._head_length :] for kind in EVENT_TYPES for ad in AD_TYPES]
@@ -71,7 +76,7 @@ class Encoder:
         """A mark is a view like any other: of its campaign's first ad, by the first user on the first page."""
         population = self.population
         value = event_json(
-            user_id=population.user_ids[0],
+            user_id=population.user_of(0, mark.id),
             page_id=population.page_ids[0],
             ad_id=population.ad_ids[mark.campaign * population.ads_per_campaign],
             ad_type=AD_TYPES[BANNER],
@@ -92,12 +97,15 @@ class Encoder:
             (rows.nbytes - TIME_DIGITS + 1 if len(events) else 0,), f"V{TIME_DIGITS}", rows, 0, (1,)
         )
         anywhere[digits_at] = _digits(events.event_time_rel_ms + self.epoch_ms)
+        if self.population.carries_ids:
+            digits = np.frombuffer(_octets(events.id).tobytes().hex().encode(), dtype=np.uint8)
+            rows.view(np.uint8).reshape(-1, width)[:, self._id_at] = digits.reshape(-1, ID_LENGTH)
         return rows.view(f"S{width}").tolist()
 
     def _poison(self, events: Events, row: int) -> bytes | None:
         return poison_bytes(
             int(events.poison[row]),
-            user_id=self.population.user_ids[events.user[row]],
+            user_id=self.population.user_of(int(events.user[row]), int(events.id[row])),
             page_id=self.population.page_ids[events.page[row]],
             ad_id=self.population.ad_ids[events.ad[row]],
             ad_type=AD_TYPES[events.ad_type[row]],

@@ -27,9 +27,8 @@ from numpy.typing import NDArray
 from generators.encode import Encoder
 from generators.producers import Message, Producer, make_producer
 from generators.sends import SENDS
-from generators.tape import Tape
+from generators.tape import Tape, population_of
 from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
-from workloads.ad_impressions.schema import Population
 
 CONFIG_VARIABLE = "STREAMGAUGE_LOAD"
 # What numpy costs is per call for small slices: so many are made together, as long as they hold few events.
@@ -101,7 +100,7 @@ class Fleet:
         self.clock: Clock | None = None
         self.sent = 0
         self._encoder: Encoder | None = None
-        self._population = Population(config.tape.seed, config.tape.all_campaigns, config.tape.ads_per_campaign)
+        self._population = population_of(config.tape)
         self._joined = self._left = 0
         self._books = {name: array("q") for name in SENDS if name != "acked"}
         self._errors: list[str] = []

@@ -22,7 +22,7 @@ from generators.draws import Draws, Ints, Lane, below
 from generators.probes import ProbeSchedule
 from generators.profiles import Profile
 from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
-from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, PAGES, USERS, VIEW
+from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, PAGES, USERS, VIEW, Population
 
 # Small enough for a block's columns to stay in the cache, large enough for numpy's overhead to vanish.
 BLOCK = 1 << 15
@@ -68,6 +68,11 @@ class Events:
             self.poison,
             self.duplicate,
         )
+
+
+def population_of(spec: TapeSpec) -> Population:
+    """Who occurs in the events of a tape."""
+    return Population(spec.seed, spec.all_campaigns, spec.ads_per_campaign, spec.checksum)
 
 
 class Tape:
@@ -197,9 +202,11 @@ class Tape:
         return seal.hexdigest()
 
     def _sealed_spec(self) -> dict[str, object]:
-        """A tape without probes or spells has the digest that it had before there were any."""
-        missing = [*(["probe"] if not self.spec.probes else []), *(["spells"] if not self.spec.spells else [])]
-        return {k: v for k, v in asdict(self.spec).items() if not k.startswith(tuple(missing))}
+        """A tape without probes, spells or checksums has the digest that it had before there were any."""
+        spec = self.spec
+        used = {"probe": spec.probes, "spells": spec.spells, "checksum": spec.checksum}
+        unused = tuple(name for name, value in used.items() if not value)
+        return {key: value for key, value in asdict(spec).items() if not key.startswith(unused)}
 
     def _probing(self, server: int) -> bool:
         return server == self.spec.servers

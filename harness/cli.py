@@ -20,6 +20,8 @@ from harness import __version__, console, doctor, environment, jvm, plan, store
 from harness.experiments import bench as benches
 from harness.experiments import chaos, drive_chaos, drive_repeat, drive_search, folder, one_run, replay, search, tuning
 from harness.experiments.folder import Folder
+from harness.experiments.selftest import drive as selftests
+from harness.experiments.selftest import report as reports_selftest
 from harness.faults import evidence
 from harness.faults import registry as faults
 from harness.flags import takes
@@ -66,7 +68,7 @@ def root(
 
 
 @app.command("run")
-@takes("engine", "sink", "rate", "duration", *EVENTS, "fault", *SYSTEM, "repeat", "web")
+@takes("engine", "sink", "rate", "duration", *EVENTS, "fault", *SYSTEM, "repeat", "checksum", "web")
 def run_command(
     scenario: Scenario = plan.DEFAULT_SCENARIO,
     listing: Annotated[bool, typer.Option("--list", help="List the shipped scenarios.")] = False,
@@ -233,7 +235,9 @@ def search_command(
         one_run.refuse_the_impossible(spec, engine_manifest)
     else:
         name, keys = plan.read_scenario(scenario)
-        spec, engine_manifest = plan.resolve(name, {**keys, "fault": "none"}, flags, one_run.find_manifest)
+        spec, engine_manifest = plan.resolve(
+            name, {**keys, "fault": "none", "checksum": False}, flags, one_run.find_manifest
+        )
         one_run.refuse_the_impossible(spec, engine_manifest)
         place = drive_search.begin(spec, search.QUICK if quick else search.Settings(), out)
     trials = drive_search.drive(place, engine_manifest)
@@ -303,6 +307,21 @@ def replay_command(
         print(console.wrapped_table(rows, ("", "before", "again", ""), (8, 29, 29, 7)))
         print(f"{found.sentence}\n{found.again}")
     raise typer.Exit(found.exit_code)
+
+
+@app.command("selftest")
+def selftest_command(
+    clean: Annotated[int, typer.Option(min=0, help="So many runs without a bug, all of which have to PASS.")] = 50,
+    seed: Annotated[int, typer.Option(help="Decides what the clean runs are.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Is the checker shown to fail? Planted bugs, sinks of known class, and checkers that are wrong on purpose."""
+    found = selftests.selftest(clean, seed, console.say)
+    if as_json:
+        print(json.dumps(reports_selftest.as_object(found)))
+    else:
+        console.show_result(reports_selftest.lines(found), found.outcome)
+    raise typer.Exit(found.outcome.exit_code)
 
 
 @app.command()

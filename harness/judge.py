@@ -7,6 +7,7 @@ results (did the engine?). This module puts the Case together; harness/checks de
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -15,13 +16,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from generators.tape import Tape
-from harness import checks, lateness, recount
-from harness.checks.case import Case, Observed
+from harness import checks, lateness, processed, recount
+from harness.checks.case import Case, Observed, Watched
 from harness.lateness import Countable, LogEvents
-from harness.ledger import Cell, Expectation, Ledger
+from harness.ledger import LATEST_WINDOW_MS, Cell, Expectation, Ledger
 from harness.model import (
     INDEX_BITS,
-    INDEX_MASK,
     Certificate,
     CheckResult,
     EngineManifest,
@@ -29,6 +29,7 @@ from harness.model import (
     FaultReport,
     Mark,
     Outcome,
+    Progress,
     RunSpec,
     Verdict,
 )
@@ -111,6 +112,9 @@ def assemble(store: Store) -> Case:
         unread=_ledger(events.only(_unread(log, events) & ~dropped), spec.window_ms),
         unread_at=_places(log),
         aborted=_aborted(store),
+        watched=_watched(store),
+        sent_us=_sent_us(store, events, epoch_ms),
+        told=_told(store),
     )
 
 
@@ -185,13 +189,51 @@ def _last(store: Store, kind: str) -> dict[str, Any]:
 def _sent_late(store: Store, events: LogEvents) -> NDArray[np.bool_]:
     """Which events were sent so late that the generator itself made them late."""
     sends = store.read_table("sends.parquet")
-    server, low = (np.asarray(sends.column(name).to_numpy()) for name in ("server", "slot_lo"))
-    lag_ms = np.asarray((sends.column("sent_us").to_numpy() - sends.column("intended_us").to_numpy()) / 1000)
-    result = np.zeros(len(events), dtype=np.bool_)
-    for number in np.unique(server[lag_ms > ROAD_MS]):
-        mine = np.flatnonzero(server == number)
-        mine = mine[np.argsort(low[mine])]
-        rows = np.flatnonzero(events.id >> INDEX_BITS == number)
-        place = np.searchsorted(low[mine], events.id[rows] & INDEX_MASK, side="right") - 1
-        result[rows] = lag_ms[mine][np.clip(place, 0, None)] > ROAD_MS
-    return result
+    lag_ms = (sends.column("sent_us").to_numpy() - sends.column("intended_us").to_numpy()) / 1000
+    row = _slices_of(sends, events)
+    return np.asarray((row >= 0) & (np.append(lag_ms, 0)[row] > ROAD_MS))
+
+
+def _sent_us(store: Store, events: LogEvents, epoch_ms: int) -> NDArray[np.int64]:
+    """When each event was sent, at the earliest: a copy is held to be as old as its original. 0: nobody knows."""
+    sends = store.read_table("sends.parquet")
+    row = _slices_of(sends, events)
+    sent_us = np.append(sends.column("sent_us").to_numpy(), 0).astype(np.int64) + epoch_ms * 1000
+    return np.where(row >= 0, sent_us[row], 0)
+
+
+def _slices_of(sends: pa.Table, events: LogEvents) -> NDArray[np.intp]:
+    """The row of the books in which each event's own slot lies; -1 for what was never booked."""
+    server, low, high = (
+        np.asarray(sends.column(name).to_numpy(), dtype=np.int64) for name in ("server", "slot_lo", "slot_hi")
+    )
+    order = np.argsort(server << INDEX_BITS | low)
+    begin, end = (server << INDEX_BITS | low)[order], (server << INDEX_BITS | high)[order]
+    place = np.searchsorted(begin, events.id, side="right") - 1
+    booked = (place >= 0) & (events.id < np.append(end, 0)[place])
+    return np.where(booked, np.append(order, -1)[place], -1)
+
+
+def _watched(store: Store) -> Watched | None:
+    """What was seen meanwhile; None for a run that came to its end before anybody looked."""
+    told = next(store.history("observer"), None)
+    if told is None or not store.has("samples.parquet"):
+        return None
+    table = store.read_table("samples.parquet")
+    at_us, campaign, window_ms, count = (
+        np.asarray(table.column(name).to_numpy(), dtype=np.int64)
+        for name in ("at_us", "campaign", "window_ms", "count")
+    )
+    inside = (window_ms >= 0) & (window_ms < LATEST_WINDOW_MS)
+    columns = (at_us[inside], campaign[inside], window_ms[inside], count[inside])
+    return Watched(*columns, longest_gap_ms=float(told["period_max_ms"]))
+
+
+def _told(store: Store) -> tuple[Progress, ...]:
+    """The engine's own words, as far as they make sense."""
+    found = []
+    for number, line in enumerate(processed.progress_lines(store)):
+        with suppress(ValueError, TypeError):
+            offsets = {int(partition): int(offset) for partition, offset in line["offsets"].items()}
+            found.append(Progress(int(line["at"]), number, 0, offsets))
+    return tuple(found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,19 @@ from numpy.typing import NDArray
 class Cell(NamedTuple):
     campaign: int
     window_ms: int
+
+
+# Many cells as one column of numbers: the campaign above, the start of the window below.
+_WINDOW_BITS = 43
+LATEST_WINDOW_MS = (1 << _WINDOW_BITS) - 1
+
+
+def cell_codes(campaign: NDArray[np.integer[Any]], window_ms: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(campaign.astype(np.int64) << _WINDOW_BITS | window_ms)
+
+
+def cell_of(code: int) -> Cell:
+    return Cell(code >> _WINDOW_BITS, code & LATEST_WINDOW_MS)
 
 
 class Ledger(Mapping[Cell, int]):

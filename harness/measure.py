@@ -32,12 +32,14 @@ def not_right(verdict: Verdict) -> str:
     return ""
 
 
-def withheld(verdict: Verdict, certificate: Certificate | None) -> str:
+def withheld(spec: RunSpec, verdict: Verdict, certificate: Certificate | None) -> str:
     """Why no speed may be given; empty when it may."""
     if wrong := not_right(verdict):
         return wrong
     if certificate is None or not certificate.valid:
         return "the load certificate is void"
+    if spec.tape.checksum:
+        return "in checksum mode ids are summed beside the counts, which is other work than is measured elsewhere"
     return ""
 
 
@@ -75,7 +77,8 @@ def measure(store: Store, verdict: Verdict) -> Measured:
     certificate = certificate_of(store)
     if next(store.history("epoch"), None) is None:
         return Measured(None, None, None)
-    if withheld(verdict, certificate) or certificate is None:
+    spec: RunSpec = store.read_as("spec.json", RunSpec)
+    if withheld(spec, verdict, certificate) or certificate is None:
         return Measured(None, timelines.timeline(store, None), None)
     latency = unless_missing(lambda: latencies(store))
     table = timelines.timeline(store, latency.by_second if latency else None)

@@ -125,6 +125,7 @@ class TapeSpec:
     probes: int = 0  # so many further campaigns get one view each ...
     probe_every_ms: int = 10_000  # ... in this length of time, from one further server
     spells: tuple[Spell, ...] = ()
+    checksum: bool = False  # the low 48 bits of an event's user id are the event's id, so that a job can sum it
 
     @property
     def all_campaigns(self) -> int:
@@ -195,6 +196,7 @@ class EngineManifest:
     ready_s: float = 120.0  # how long until the opening events must be answered
     drain_s: float = 120.0  # how long it may take after the last event
     env: Mapping[str, str] = field(default_factory=dict)
+    checksum: bool = False  # sums the ids of a cell's events beside counting them, where it is asked to
     ivy: str = ""  # id of the JVM artifacts that it needs, "" for none
 
     def sink(self, name: str) -> SinkClaim:

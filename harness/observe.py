@@ -12,6 +12,7 @@ from typing import NamedTuple
 import redis
 
 from harness.checks.case import Observed, Stray
+from harness.checksums import PREFIX, Checksum
 from harness.ledger import Cell, Ledger
 
 OUR_KEYS = "streamgauge:*"
@@ -68,25 +69,29 @@ def interpret(rows: Iterable[Row], campaign_index: Mapping[str, int], bookkeepin
     """Raw rows as counts per cell, and everything that is no count under its own name."""
     ours = (OUR_KEYS, "campaigns", "updated:*", *bookkeeping)
     counts: dict[Cell, int] = {}
+    sums: dict[Cell, Checksum] = {}
     strays: list[Stray] = []
     for row in rows:
         if any(fnmatch.fnmatchcase(row.key, pattern) for pattern in ours):
             continue
         where = f"{row.key}[{row.field}]" if row.field else row.key
-        campaign = campaign_index.get(row.key)
+        campaign = campaign_index.get(row.key.removeprefix(PREFIX))
         if row.kind != "hash":
             strays.append(Stray(where, row.kind, "key"))
         elif campaign is None:
             strays.append(Stray(where, row.value, "campaign"))
-        elif (window := _whole(row.field)) is None or (count := _whole(row.value)) is None:
+        elif (window := _whole(row.field)) is None:
             strays.append(Stray(where, row.value, "number"))
-        else:
+        elif row.key.startswith(PREFIX) and (checksum := Checksum.read(row.value)) is not None:
+            sums[Cell(campaign, window)] = checksum
+        elif not row.key.startswith(PREFIX) and (count := _whole(row.value)) is not None:
             counts[Cell(campaign, window)] = count
-    return Observed(Ledger(counts), tuple(strays))
+        else:
+            strays.append(Stray(where, row.value, "number"))
+    return Observed(Ledger(counts), tuple(strays), sums)
 
 
 def _whole(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
+    """Redis' own idea of a whole number, which is narrower than Python's: no spaces, no underscores, ASCII digits."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdecimal() else None

@@ -87,6 +87,7 @@ def resolve(
             disorder=dials,
             probes=values["probes"],
             probe_every_ms=values["window"],
+            checksum=values["checksum"],
         ),
         fault,
     )
@@ -105,6 +106,12 @@ def resolve(
         **{key: values[key] for key in ("kafka", "kafka_config", "redis", "reset", "web")},
     )
     _sound(spec, claim, explicit_limit="late_dropped_max" in given)
+    if spec.tape.checksum and not manifest.checksum:
+        raise UsageError(
+            f"checksum was asked for, but the manifest of engine {manifest.id} does not claim checksum = true: it "
+            "counts events and does not sum their ids. Leave it out: even so nothing can cancel in a probe campaign, "
+            "which holds one event in a window."
+        )
     return spec, manifest
 
 

@@ -43,7 +43,7 @@ NO_ROOM = 50_000_000
 INTERRUPTED = 130
 
 # These start a broker or Spark, unless one of the options says that they list, explain or use something else.
-JAVA_COMMANDS = frozenset({"run", "up", "test", "bench", "chaos", "search", "compare", "selftest"})
+JAVA_COMMANDS = frozenset({"run", "up", "test", "bench", "chaos", "search", "compare"})
 PERHAPS_WITHOUT_JAVA = frozenset({"--help", "-h", "--list", "--engine", "--kafka"})
 
 Stamp = dict[str, str]

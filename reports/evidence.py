@@ -57,7 +57,7 @@ class Evidence:
     def withheld(self) -> str:
         """Why no speed may stand anywhere on the page; empty when it may."""
         try:
-            return withheld(self.verdict, self.certificate)
+            return withheld(self.spec, self.verdict, self.certificate)
         except MissingEvidence as error:
             return f"nobody knows whether the answers are right, because {error}"
 

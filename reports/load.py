@@ -27,7 +27,7 @@ class Result:
 
     @property
     def withheld(self) -> str:
-        return "" if self.measurement else withheld(self.verdict, self.certificate)
+        return "" if self.measurement else withheld(self.spec, self.verdict, self.certificate)
 
 
 def load(path: Path) -> Result:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.cost import ENGINE, engine_s_per_million
@@ -36,8 +36,7 @@ def _all(result: Result) -> Iterator[str]:
         if check.name in ("fault", "late") and check.outcome is Outcome.PASS:
             yield from _wrapped(f"  {check.name:<9}", check.sentence, 2)
     yield from _speed(result)
-    yield "  checks   " + "  ".join(f"{check.name} {_sign(check)}" for check in verdict.checks[:5])
-    yield "           " + "  ".join(f"{check.name} {_sign(check)}" for check in verdict.checks[5:])
+    yield from _wrapped("  checks   ", _signs(verdict.checks), 3)
     yield f"  slack    {verdict.slack:,} (events that could be missing unnoticed)"
     yield from _witnesses(result)
     yield ""
@@ -110,8 +109,11 @@ def _witnesses(result: Result) -> Iterator[str]:
             yield from _wrapped("      ", witness.detail, 1)
 
 
-def _sign(check: CheckResult) -> str:
-    return {Outcome.PASS: "ok", Outcome.FAIL: "FAIL", Outcome.UNKNOWN: "unknown"}[check.outcome]
+def _signs(checks: Sequence[CheckResult]) -> str:
+    """The worst first, each group in the order in which they were done."""
+    signs = {Outcome.FAIL: "FAIL", Outcome.UNKNOWN: "unknown", Outcome.PASS: "ok"}
+    groups = {sign: [check.name for check in checks if check.outcome is outcome] for outcome, sign in signs.items()}
+    return "; ".join(f"{sign}: {' '.join(names)}" for sign, names in groups.items() if names)
 
 
 def _wrapped(head: str, text: str, most: int) -> list[str]:

@@ -18,6 +18,7 @@ LAYERS = [
         "harness.ledger",
         "harness.lateness",
         "harness.checks",
+        "harness.checksums",
         "harness.certificate",
         "harness.measure",
         "harness.measurement",

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.checks import duplicated, engine, fault, late, log, lost, oracle, phantom, readable, vacuity
+from harness.checks import (
+    duplicated,
+    early,
+    engine,
+    fault,
+    late,
+    log,
+    lost,
+    masked,
+    non_monotonic,
+    oracle,
+    phantom,
+    readable,
+    stale,
+    unaccounted,
+    vacuity,
+)
 from harness.checks.case import Case
 from harness.model import CheckResult, Outcome
 
@@ -19,6 +35,11 @@ CHECKS: dict[str, Callable[[Case], CheckResult]] = {
     "phantom": phantom.check,
     "readable": readable.check,
     "late": late.check,
+    "unaccounted": unaccounted.check,
+    "masked": masked.check,
+    "non-monotonic": non_monotonic.check,
+    "early": early.check,
+    "stale": stale.check,
 }
 
 

@@ -5,18 +5,22 @@ Nothing here or in any check reaches for Kafka, Redis, an engine or a workload; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.checksums import Checksum
 from harness.lateness import NO_BATCH, LogEvents
-from harness.ledger import Cell, Difference, Expectation, Ledger
-from harness.model import BatchLog, Certificate, EngineReport, FaultReport, RunSpec, Witness
+from harness.ledger import Cell, Difference, Expectation, Ledger, cell_codes
+from harness.model import BatchLog, Certificate, EngineReport, FaultReport, Progress, RunSpec, Witness
 
 EXAMPLES = 5
+NOBODY_LOOKED = "nobody looked at the results while the run went on"
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,22 @@ class Observed:
 
     counts: Ledger
     strays: tuple[Stray, ...]
+    sums: Mapping[Cell, Checksum] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What was seen of the results while the run went on: a row for each change of a count, in order of the looks."""
+
+    at_us: Ints
+    campaign: Ints
+    window_ms: Ints
+    count: Ints
+    longest_gap_ms: float  # between two looks: a change may have been there for so long
+
+    @property
+    def codes(self) -> Ints:
+        return cell_codes(self.campaign, self.window_ms)
 
 
 @dataclass(frozen=True)
@@ -81,6 +101,9 @@ class Case:
     faults: tuple[FaultReport, ...]
     engine: EngineReport
     certificate: Certificate
+    watched: Watched | None
+    sent_us: Ints  # when each event was sent, at the earliest; 0: nobody knows
+    told: tuple[Progress, ...]  # the engine's own progress
     unread: Ledger = field(default_factory=Ledger)  # what a planned fault removed before the engine had done it ...
     unread_at: str = ""  # ... and where it was
     aborted: Ledger = field(default_factory=Ledger)  # what lay in transactions of ours that came to nothing
@@ -93,6 +116,12 @@ class Case:
     @property
     def differences(self) -> list[Difference]:
         return self.expectation.differences(self.observed.counts)
+
+    @property
+    def event_codes(self) -> Ints:
+        """The cell of each event."""
+        start = np.floor_divide(self.events.time_ms, self.spec.window_ms) * self.spec.window_ms
+        return cell_codes(self.events.campaign, start)
 
     def cell_name(self, cell: Cell) -> str:
         clock = datetime.fromtimestamp(cell.window_ms / 1000, UTC).strftime("%H:%M:%S")
@@ -125,6 +154,11 @@ class Case:
         """The largest first: they say most about the cause."""
         ranked = sorted(differences, key=lambda d: (-abs(d.surplus), d.cell))
         return tuple(self.witness(d) for d in ranked[:EXAMPLES])
+
+
+def first_rows(codes: Ints) -> NDArray[np.intp]:
+    """The first row of each cell, in order of the rows."""
+    return np.sort(np.unique(codes, return_index=True)[1])
 
 
 def join(values: Iterable[object], limit: int = 8) -> str:

@@ -36,6 +36,7 @@ class EngineConfig:
     master: str = "local[*]"
     options: Mapping[str, str] = field(default_factory=dict)  # --conf k=v
     jars: tuple[str, ...] = ()
+    checksum: bool = False  # sum the ids of each cell's events beside counting them
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -57,6 +58,7 @@ class EngineConfig:
             "master": self.master,
             "options": dict(self.options),
             "jars": list(self.jars),
+            "checksum": self.checksum,
         }
 
     def write(self, folder: Path) -> Path:

@@ -1,9 +1,10 @@
 """An engine without processes: it counts lists in memory under a clock that is cranked by hand.
 
 It has the three sinks and the four crash points of the Spark job, its batches, its watermark and its replay, so that
-every phase of a run, every fault and every check can be tried within a second. And it can be told to misbehave:
-`--conf misbehave=drop:1000` loses one event in a thousand (see MISBEHAVIOURS). It ships with the program because the
-checker has to be shown to fail wherever it runs.
+every phase of a run, every fault and every check can be tried within a second; and two sinks that note a batch in a
+step of its own, before or after they write it, which is how one loses and how one counts twice. And it can be told to
+misbehave: `--conf misbehave=drop:1000` loses one event in a thousand (see MISBEHAVIOURS). It ships with the program
+because the checker has to be shown to fail wherever it runs.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import signal
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from harness.checksums import PREFIX, Checksum
 from harness.engines.base import Member, Reached
 from harness.explain import nearest
 from harness.model import Batch, BatchLog, EngineManifest, Progress, SinkClaim, UsageError
@@ -23,6 +25,7 @@ from harness.model import Batch, BatchLog, EngineManifest, Progress, SinkClaim, 
 BATCH_MS = 500
 START_MS = 2000
 POINTS = ("c1", "c2", "c3", "c4")
+MARKER = "marker"
 FAKE_PID = 1_000_000_000  # of nobody: systems end long before
 
 MANIFEST = EngineManifest(
@@ -34,8 +37,11 @@ MANIFEST = EngineManifest(
         SinkClaim("absolute", late="drop", guarantee="exactly-once", crash_points=POINTS),
         SinkClaim("fenced", late="keep", guarantee="exactly-once", crash_points=POINTS, bookkeeping=("fence:*",)),
         SinkClaim("increment", late="keep", guarantee="at-least-once", crash_points=POINTS),
+        SinkClaim("marker-first", "keep", "at-most-once", POINTS, bookkeeping=(MARKER,)),
+        SinkClaim("marker-last", "keep", "at-least-once", POINTS, bookkeeping=(MARKER,)),
     ),
     evidence="spark-checkpoint",
+    checksum=True,
     ready_s=30.0,
     drain_s=30.0,
 )
@@ -55,6 +61,7 @@ class Event:
 
     campaign: str
     time_ms: int
+    id: int
 
 
 @dataclass
@@ -79,7 +86,20 @@ class FakeStore:
         return self.hashes.get(key, {}).get(name)
 
 
-Counts = dict[tuple[str, int], int]  # (campaign id, window start) -> events
+class Tally(NamedTuple):
+    """So many events, and the sums of their ids."""
+
+    events: int = 0
+    sums: Checksum = Checksum()
+
+    def __add__(self, other: object) -> Tally:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        return Tally(self.events + other.events, self.sums + other.sums)
+
+
+Cell = tuple[str, int]  # campaign id, window start
+Counts = dict[Cell, Tally]
 Log = list[list[Event | None]]  # a list of records per partition; None is no event
 
 
@@ -96,10 +116,12 @@ class FakeEngine:
         window_ms: int,
         watermark_ms: int,
         misbehave: str = "",
+        checksum: bool = False,
     ) -> None:
         self._log, self._store, self._clock = log, store, clock
         self._sink, self._window_ms, self._watermark_ms = sink, window_ms, watermark_ms
         self._bad = _Misbehaviour.parse(misbehave)
+        self._checksum = checksum
         self._running, self._frozen = False, False
         self._exit_code: int | None = None
         self._busy_until_ms = 0
@@ -130,6 +152,8 @@ class FakeEngine:
         open_batch = self._committed + 1
         if open_batch in self._planned:
             self._replayed.add(open_batch)
+            if self._bad.kind == "replan":
+                del self._planned[open_batch]
 
     restart = start
 
@@ -252,8 +276,11 @@ class FakeEngine:
         half, other_half = campaigns[: len(campaigns) // 2], campaigns[len(campaigns) // 2 :]
         armed = self._armed if self._armed and number >= self._armed[1] and len(campaigns) > 1 else None
         parts = [{key: self._work.writes[key] for key in writes if key[0] in keys} for keys in (half, other_half)]
+        marked = int(self._store.get(MARKER, "batch") or -1) >= number
         for point, part, left in (("c1", {}, parts), ("c2", parts[0], parts[1:]), ("c3", parts[1], [])):
-            self._write(number, part)
+            self._mark(number, now=(self._sink, point) == ("marker-first", "c2"))
+            self._write(number, {} if marked else part)
+            self._mark(number, now=(self._sink, point) == ("marker-last", "c3"))
             if armed and armed[0] == point:
                 self._left = left
                 self._reached = Reached(point, number, self._clock.now_ms)
@@ -289,28 +316,39 @@ class FakeEngine:
                 window = event.time_ms // self._window_ms * self._window_ms
                 if self._sink == "absolute" and window + self._window_ms <= self._watermarks[number]:
                     continue
-                for key in self._bad.keys((event.campaign, window)):
-                    counts[key] = counts.get(key, 0) + 1
+                for key, number_of_event in self._bad.counted((event.campaign, window), event.id):
+                    counts[key] = counts.get(key, Tally()) + Tally(1, Checksum.of([number_of_event]))
         if self._sink == "absolute":
             state = dict(self._state)
-            for key, count in counts.items():
-                state[key] = state.get(key, 0) + count
+            for key, tally in counts.items():
+                state[key] = state.get(key, Tally()) + tally
             return _Batch({key: state[key] for key in counts}, state, newest_ms)
         return _Batch(counts, {}, newest_ms)
 
-    def _write(self, number: int, part: Mapping[tuple[str, int], int]) -> None:
+    def _write(self, number: int, part: Mapping[Cell, Tally]) -> None:
         fenced_out = set()
         if self._sink == "fenced":
             campaigns = {campaign for campaign, _ in part}
             fenced_out = {c for c in campaigns if int(self._store.get(f"fence:{c}", "batch") or -1) >= number}
-        for (campaign, window), count in part.items():
+        for (campaign, window), tally in part.items():
             if campaign in fenced_out:
                 continue
-            old = 0 if self._sink == "absolute" else int(self._store.get(campaign, str(window)) or 0)
-            self._store.set(campaign, str(window), self._bad.spell(old + count))
+            total = tally if self._sink == "absolute" else self._written(campaign, str(window)) + tally
+            self._store.set(campaign, str(window), self._bad.spell(total.events))
+            if self._checksum:
+                self._store.set(PREFIX + campaign, str(window), str(total.sums))
             self._store.set(f"updated:{campaign}", str(window), str(self._clock.now_ms))
             if self._sink == "fenced":
                 self._store.set(f"fence:{campaign}", "batch", str(number))
+
+    def _written(self, campaign: str, window: str) -> Tally:
+        sums = Checksum.read(self._store.get(PREFIX + campaign, window) or "")
+        return Tally(int(self._store.get(campaign, window) or 0), sums or Checksum())
+
+    def _mark(self, number: int, *, now: bool) -> None:
+        """The marker sinks' note that a batch is done: a step of its own, and that is what is wrong with them."""
+        if now:
+            self._store.set(MARKER, "batch", str(number))
 
     def _commit(self, number: int) -> None:
         if self._work is None or number <= self._committed:
@@ -376,6 +414,7 @@ class _Misbehaviour:
     kind: str
     every: int
     passed: int = 0
+    again: dict[Cell, int] = field(default_factory=dict)  # by cell the event that takes the place of the next one
 
     @classmethod
     def parse(cls, text: str) -> _Misbehaviour:
@@ -391,10 +430,15 @@ class _Misbehaviour:
         self.passed += 1
         return self.passed % self.every == 0
 
-    def keys(self, key: tuple[str, int]) -> list[tuple[str, int]]:
-        """The cells into which one event is counted."""
+    def counted(self, cell: Cell, event: int) -> list[tuple[Cell, int]]:
+        """The cells into which one event is counted, and as which event."""
+        if self.kind == "swap":
+            if cell in self.again:
+                return [(cell, self.again.pop(cell))]
+            if self._hits():
+                self.again[cell] = event
         change = _CELL_BUGS.get(self.kind)
-        return change(key) if change and self._hits() else [key]
+        return [(each, event) for each in (change(cell) if change and self._hits() else [cell])]
 
     def spell(self, count: int) -> str:
         return f"{count}?" if self.kind == "garble" and self._hits() else str(count)
@@ -406,7 +450,7 @@ class _Misbehaviour:
         return self.kind == "mute" or (self.kind == "stall" and batch >= 3)
 
 
-_CELL_BUGS: dict[str, Callable[[tuple[str, int]], list[tuple[str, int]]]] = {
+_CELL_BUGS: dict[str, Callable[[Cell], list[Cell]]] = {
     "drop": lambda _key: [],
     "double": lambda key: [key, key],
     "future-window": lambda key: [(key[0], key[1] + 3_600_000)],
@@ -417,6 +461,8 @@ MISBEHAVIOURS: dict[str, str] = {
     "double": "counts every n-th event twice",
     "future-window": "counts every n-th event an hour ahead",
     "stranger": "counts every n-th event for a campaign that does not exist",
+    "swap": "counts every n-th event twice, and the next one of its cell not at all",
+    "replan": "plans a batch that a crash left open anew, as if its plan had been deleted",
     "garble": "writes every n-th count as no number",
     "mute": "never answers",
     "stall": "stops after batch 3",

@@ -222,6 +222,7 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "resumes": (_flag, False),
     "ready_s": (_seconds, False),
     "drain_s": (_seconds, False),
+    "checksum": (_flag, False),
     "env": (_environment, False),
     "ivy": (_text, False),
 }

@@ -27,6 +27,7 @@ from harness.services import small_disk
 STATE_FILES = (".zip", ".changelog", ".delta", ".snapshot")
 OLDER = {"batches": "3"}
 FULL = {"for": "5s"}
+KEPT, OLD = ".kept", ".older"  # copies beside a checkpoint, while a fault is about
 TOLD = 4  # names in a proof
 
 
@@ -36,7 +37,6 @@ class Edit(Downtime):
     def __init__(self, spec: FaultSpec, context: Context) -> None:
         super().__init__(spec, context)
         self._sink = context.claim.name
-        self._kept: Path | None = None
         self._proof = ""
         self._batch: int | None = None
         self._plan: bytes | None = None
@@ -55,8 +55,7 @@ class Edit(Downtime):
 
     def deed(self, now: Moment) -> None:
         folder = _folder(now)
-        self._kept = folder.with_name(f"{folder.name}.kept")
-        copy(folder, self._kept)
+        copy(folder, _beside(folder, KEPT))
         self._proof = self.edit(folder)
 
     def proof(self, now: Moment) -> str:  # noqa: ARG002
@@ -64,12 +63,16 @@ class Edit(Downtime):
         return self._proof
 
     def undo(self, now: Moment) -> str:
-        assert self._kept is not None
-        copy(self._kept, _folder(now))
+        copy(_beside(_folder(now), KEPT), _folder(now))
         return "its checkpoint was put back as it had been"
 
+    def healed(self, now: Moment) -> str:
+        words = super().healed(now)
+        for copied in (KEPT, OLD) if words else ():
+            shutil.rmtree(_beside(_folder(now), copied), ignore_errors=True)
+        return words
+
     def effect(self, now: Moment) -> str:
-        self._forget_copy()
         if self._batch is None:
             return ""
         plan = now.engine.planned(self._batch)
@@ -86,10 +89,6 @@ class Edit(Downtime):
     def _is_about(self, folder: Path, batch: int) -> None:
         """The batch that will be run again."""
         self._batch, self._plan = batch, (folder / "offsets" / str(batch)).read_bytes()
-
-    def _forget_copy(self) -> None:
-        if self._kept:
-            shutil.rmtree(self._kept, ignore_errors=True)
 
 
 class DeleteCommit(Edit):
@@ -165,31 +164,25 @@ class RestoreOlder(Edit):
         super().__init__(spec, context)
         self.land_within_ms += batches * SLOW_MS
         self._batches = batches
-        self._older: Path | None = None
+        self._copied = False
 
     def landed(self, now: Moment) -> str:
-        if self._older is not None:
+        reached = now.engine.reached()
+        if self._copied or not reached:
             return super().landed(now)
-        if reached := now.engine.reached():
-            folder = _folder(now)
-            self._older = folder.with_name(f"{folder.name}.older")
-            copy(folder, self._older)
-            now.engine.disarm()
-            now.engine.arm(QUIET, reached.batch + self._batches)
+        folder = _folder(now)
+        copy(folder, _beside(folder, OLD))
+        self._copied = True
+        now.engine.disarm()
+        now.engine.arm(QUIET, reached.batch + self._batches)
         return ""
 
     def edit(self, folder: Path) -> str:
-        assert self._older is not None
         before = newest_commit(folder)
-        copy(self._older, folder)
+        copy(_beside(folder, OLD), folder)
         after = newest_commit(folder)
         self._is_about(folder, numbers(folder / "offsets")[-1])
         return f"its checkpoint, with batch {before} committed, is now the copy in which {after} is the last one"
-
-    def effect(self, now: Moment) -> str:
-        if self._older:
-            shutil.rmtree(self._older, ignore_errors=True)
-        return super().effect(now)
 
 
 class DiskFull(Strike):
@@ -307,6 +300,10 @@ def _folder(now: Moment) -> Path:
     folder = now.engine.checkpoint
     assert folder is not None  # `check` has looked
     return folder
+
+
+def _beside(folder: Path, ending: str) -> Path:
+    return folder.with_name(folder.name + ending)
 
 
 def _from(name: str, folder: Path, batch: int) -> list[Path]:

@@ -72,6 +72,8 @@ class Downtime(Strike):
         if not self._killed and now.engine.reached():
             self._strike(now)
             return f"{self._killed}; {seen}" if (seen := self.proof(now)) else ""
+        if not self._killed and done(now) >= now.total > 0:
+            self.land_within_ms = 0.0  # there is no further write to stand still before
         return self.proof(now) if self._killed else ""
 
     def holds(self, now: Moment, landed_ms: int) -> bool:
@@ -95,7 +97,7 @@ class Downtime(Strike):
 
     def healed(self, now: Moment) -> str:
         if not self._killed:
-            return "nothing was done to it"
+            return "it was let go, and nothing was done to it"
         if not self._went_on(now):
             return ""
         words = (self._end, f"it went on from {self._before:,} to {done(now):,} records", self.effect(now))

@@ -74,6 +74,7 @@ class _OnLink(Strike):
     """What all of the family share: their link, and a connection of ours on it."""
 
     colour = "tab:purple"
+    land_within_ms = 60_000.0  # the engine has to be on its link, and our looks take as long as the fault makes them
 
     def __init__(self, link: str) -> None:
         self._name = link
@@ -205,7 +206,6 @@ class Swallowed(_OnLink):
         super().__init__(link)
         self._sides = sides
         self.hold_ms = hold_ms
-        self.land_within_ms = 60_000.0  # until the engine has something to say
         self._asked_ms = self._ours_bytes = self._resets = 0
         self._before = Statistics()
 

@@ -104,7 +104,7 @@ class Proxy:
         return Statistics(
             connections=self._made,
             open=len(self._tunnels),
-            ending=sum(tunnel.robbed for tunnel in self._tunnels),
+            ending=sum(tunnel.ending for tunnel in self._tunnels),
             resets=self._resets,
             struck=self._struck,
             troubled=any(toxic != Toxic() for toxic in self.toxics.values()),
@@ -185,7 +185,13 @@ class Tunnel:
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.spoilt = False  # bytes are missing in its middle
-        self.robbed = False  # what it asks is executed, and no reply of it comes through
+        self.robbed = False  # it will be reset when all that it asked is executed
+        self._cut = False
+
+    @property
+    def ending(self) -> bool:
+        """What has passed is executed, and no reply comes through."""
+        return self.robbed or self._cut
 
     async def run(self) -> None:
         self._task = asyncio.current_task()
@@ -216,7 +222,7 @@ class Tunnel:
         if side == "reply":
             self.abort()
             return
-        self.robbed = True
+        self._cut = True
         self._service.write_eof()
         _reset(self._engine)
 
@@ -226,7 +232,7 @@ class Tunnel:
             return
         if side == "reply":
             self._conversation.answer(data, delivered=delivered)
-        elif writes(self._conversation.ask(data)) and not self.robbed and self._proxy.may_rob():
+        elif writes(self._conversation.ask(data)) and not self.ending and self._proxy.may_rob():
             self.robbed = True
         if self.robbed:
             self._look_again()
@@ -289,7 +295,7 @@ class Pump:
         """The toxic is looked at for each piece: one that is set or cleared meanwhile holds at once."""
         while data and not self._cut:
             toxic = self._toxic
-            if toxic.swallow or (self._side == "reply" and self._tunnel.robbed):
+            if toxic.swallow or (self._side == "reply" and self._tunnel.ending):
                 self._swallow(data, spoils=toxic.swallow)
                 return
             left = self._left_before_the_cut(toxic)

@@ -14,7 +14,7 @@ import numpy as np
 
 from generators.encode import Encoder
 from generators.fleet import WRITTEN_AT_ONCE, Slice
-from generators.tape import Tape
+from generators.tape import Tape, population_of
 from harness import recount
 from harness.certificate import SENDS, certify
 from harness.engines import fake
@@ -24,7 +24,6 @@ from harness.model import Certificate, LoadStatus, Mark, RunSpec
 from harness.observe import Row
 from harness.sampler import Recorder, Sampled, sampled_campaigns
 from harness.store import Store
-from workloads.ad_impressions.schema import Population
 
 CRANK_MS = 50
 
@@ -41,7 +40,7 @@ class FakeWorld:
     def __init__(self, spec: RunSpec, store: Store) -> None:
         self._spec, self._store = spec, store
         self._tape = Tape(spec.tape)
-        self._population = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign)
+        self._population = population_of(spec.tape)
         self._clock = FakeClock()
         self._redis = FakeStore()
         self._records: list[list[_Record]] = [[] for _ in range(spec.tape.partitions)]
@@ -62,6 +61,7 @@ class FakeWorld:
             window_ms=spec.window_ms,
             watermark_ms=spec.watermark_ms,
             misbehave=spec.conf.get("misbehave", ""),
+            checksum=spec.tape.checksum,
         )
         self.fault = registry.create(spec, fake.MANIFEST)
         self.field = None
@@ -144,10 +144,11 @@ class FakeWorld:
         for seen, records in zip(self._engine_log, self._records, strict=True):
             new = records[len(seen) :]
             columns = recount.parse_records([r.value for r in new], [r.key for r in new], self._population)
-            rows = zip(*(columns[name].tolist() for name in ("kind", "campaign", "event_time_ms")), strict=True)
+            wanted = ("kind", "campaign", "event_time_ms", "event_id")
+            rows = zip(*(columns[name].tolist() for name in wanted), strict=True)
             seen += [
-                fake.Event(names[campaign], time_ms) if kind == recount.VIEW else None
-                for kind, campaign, time_ms in rows
+                fake.Event(names[campaign], time_ms, number) if kind == recount.VIEW else None
+                for kind, campaign, time_ms, number in rows
             ]
 
     def load_status(self) -> LoadStatus:

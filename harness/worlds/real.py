@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import redis
 
+from generators.tape import population_of
 from harness import jvm, observe, recount
 from harness.accounting import Accounting
 from harness.engines.config import EngineConfig
@@ -50,7 +51,7 @@ class RealWorld:
 
     def __init__(self, spec: RunSpec, manifest: EngineManifest, store: Store) -> None:
         self._spec, self._manifest, self._store = spec, manifest, store
-        self._population = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign)
+        self._population = population_of(spec.tape)
         self._topic = f"streamgauge-{store.path.name}"
         self._private = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-")))
         self._embedded_kafka: EmbeddedKafka | None = None
@@ -165,6 +166,7 @@ class RealWorld:
             trigger=spec.trigger,
             master=spec.master,
             options=spec.conf,
+            checksum=spec.tape.checksum,
             jars=_jars(self._manifest.ivy),
         )
         java_home = str(Path(jvm.java()).resolve().parent.parent)

@@ -276,6 +276,18 @@ def test_what_never_stood_still_was_not_touched(spark):
     assert left(spark)[0] == [0, 1, 2, 3, 4]
 
 
+def test_what_has_nothing_more_to_write_is_not_waited_for(spark):
+    fault = create("checkpoint-gap@now")
+    at(fault, spark)
+    spark.newest = told(TOTAL)
+    at(fault, spark, 200)
+    at(fault, spark, 300)
+
+    assert fault.over()
+    assert not report_of(fault).landed
+    assert "it was let go, and nothing was done to it" in report_of(fault).proof
+
+
 class Disk:
     """A disk as the test wants it."""
 

@@ -27,6 +27,11 @@ CHECKS = (
     "phantom",
     "readable",
     "late",
+    "unaccounted",
+    "masked",
+    "non-monotonic",
+    "early",
+    "stale",
     "objective",
 )
 

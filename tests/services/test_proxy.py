@@ -194,6 +194,20 @@ def test_a_request_that_is_cut_leaves_half_of_a_pipeline(link, direct):
     assert counts(direct) == {2: executed, 1: 300 - executed}
 
 
+def test_a_cut_between_two_commands_is_one_cut(link, direct):
+    command = b"*4\r\n$7\r\nHINCRBY\r\n$6\r\ncounts\r\n$1\r\na\r\n$1\r\n1\r\n"
+    with engine(link) as client:
+        client.ping()
+        link.trouble(Toxic(cut_after_bytes=len(command), times=2), ("request",))
+        with pytest.raises(redis.ConnectionError):
+            client.hincrby("counts", "a", 1)
+        wait_until(lambda: link.statistics().open == 0, deadline_s=10, what="the connection to end")
+
+    assert (link.statistics().struck, link.statistics().troubled) == (1, True)
+    assert link.statistics().unanswered == {"HINCRBY": 1}
+    assert direct.hget("counts", "a") == "1"
+
+
 def test_a_reply_that_is_cut_ends_in_a_reset(link, direct):
     direct.set("large", "x" * 100_000)
     with Ping("redis", link.address) as ping:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from workloads.ad_impressions.schema import (
     AD_TYPES,
     EVENT_TYPES,
+    ID_LENGTH,
     TIME_DIGITS,
     UUID_LENGTH,
     VIEW,
@@ -32,7 +33,6 @@ VIEW_EVENT, OTHER_EVENT, NO_EVENT = 0, 1, 2
 # Later than this is no time to any engine.
 YEAR_10000_MS = 253_402_300_800_000
 
-_KEY_LENGTH = 12
 _WORD = 8
 _NOTHING = -1
 
@@ -83,13 +83,18 @@ class RecordReader:
     def __init__(self, population: Population) -> None:
         self._population = population
         self._shape = _Shape(population)
-        names = {"user": population.user_ids, "page": population.page_ids, "ad": population.ad_ids}
+        # Of a user only what stands before the id that the event may carry.
+        self._user_length = UUID_LENGTH - ID_LENGTH if population.carries_ids else UUID_LENGTH
+        users = tuple(name[: self._user_length] for name in population.user_ids)
+        names = {"user": users, "page": population.page_ids, "ad": population.ad_ids}
         places = self._shape.places
         self._ids = {part: _Ids(some, places[part], self._shape.row.itemsize) for part, some in names.items()}
+        self._tails = np.array([name[-ID_LENGTH:].encode() for name in population.user_ids], dtype=f"S{ID_LENGTH}")
 
     def read(self, values: Sequence[bytes | None], keys: Sequence[bytes | None]) -> Records:
-        records = self._read_shaped(values if None not in values else [value or b"" for value in values])
-        records.event_id[:] = read_keys(keys)
+        ids = read_keys(keys)
+        records = self._read_shaped(values if None not in values else [value or b"" for value in values], ids)
+        records.event_id[:] = ids
         for row in np.flatnonzero(records.kind == NO_EVENT).tolist():
             self._read_slowly(values[row], row, records)
         return records
@@ -102,14 +107,15 @@ class RecordReader:
             self._read_slowly(value, row, records)
         return records
 
-    def _read_shaped(self, values: Sequence[bytes | None]) -> Records:
+    def _read_shaped(self, values: Sequence[bytes | None], ids: NDArray[np.int64]) -> Records:
         shape = self._shape
         rows = np.array(values, dtype=shape.row)
         lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))  # type: ignore[arg-type]
-        user, page, ad = (ids.look_up(rows) for ids in self._ids.values())
+        user, page, ad = (some.look_up(rows) for some in self._ids.values())
         kind = shape.kinds(rows)
         time_ms = shape.times(rows, kind)
-        right = _same(shape.write(rows, kind, {"user": user, "page": page, "ad": ad}), rows)
+        carried = self._take_ids(rows, user, ids)
+        right = carried & _same(shape.write(rows, kind, {"user": user, "page": page, "ad": ad}), rows)
         right &= (lengths == shape.lengths[kind]) & (time_ms != _NOTHING)
         event_type, ad_type = kind // len(AD_TYPES), kind % len(AD_TYPES)
         found = {
@@ -125,6 +131,20 @@ class RecordReader:
         }
         return _where(right, found)
 
+    def _take_ids(
+        self, rows: NDArray[np.bytes_], user: NDArray[np.int64], ids: NDArray[np.int64]
+    ) -> NDArray[np.bool_] | np.bool_:
+        """Whether the id that a record carries is its own; afterwards there stands what the population has there."""
+        if not self._population.carries_ids:
+            return np.True_
+        end = self._shape.places["user"] + UUID_LENGTH
+        tails = rows.view(np.uint8).reshape(-1, rows.itemsize)[:, end - ID_LENGTH : end]
+        octets = ids.astype(">i8").view(np.uint8).reshape(-1, 8)[:, 2:]
+        own = np.frombuffer(octets.tobytes().hex().encode(), dtype=np.uint8).reshape(-1, ID_LENGTH)
+        same = (tails == own).all(axis=1)
+        tails[:] = self._tails[user].view(np.uint8).reshape(-1, ID_LENGTH)
+        return np.asarray(same)
+
     def _read_slowly(self, value: bytes | None, row: int, into: Records) -> None:
         """An event is a JSON object that names a known ad, a known event type and a time in digits."""
         fields = _json_object(value)
@@ -138,8 +158,13 @@ class RecordReader:
         into.event_time_ms[row] = int(time)
         into.ad[row], into.event_type[row] = ad, event_type
         into.ad_type[row] = _index(AD_TYPES, _text(fields, "ad_type"))
-        into.user[row] = self._ids["user"].index.get(_text(fields, "user_id"), _NOTHING)
+        into.user[row] = self._user(_text(fields, "user_id"), int(into.event_id[row]))
         into.page[row] = self._ids["page"].index.get(_text(fields, "page_id"), _NOTHING)
+
+    def _user(self, text: str, event_id: int) -> int:
+        name, carried = text[: self._user_length], text[self._user_length :]
+        own = f"{event_id:0{ID_LENGTH}x}" if self._population.carries_ids else ""
+        return self._ids["user"].index.get(name, _NOTHING) if carried == own else _NOTHING
 
 
 def read_keys(keys: Sequence[bytes | None]) -> NDArray[np.int64]:
@@ -147,9 +172,9 @@ def read_keys(keys: Sequence[bytes | None]) -> NDArray[np.int64]:
     try:
         joined = b"".join(keys)  # type: ignore[arg-type]  # a missing key is what the exception is for
         octets = bytes.fromhex(joined.decode("ascii"))
-        if octets.hex().encode() == joined and set(map(len, keys)) <= {_KEY_LENGTH}:  # type: ignore[arg-type]
+        if octets.hex().encode() == joined and set(map(len, keys)) <= {ID_LENGTH}:  # type: ignore[arg-type]
             wide = np.zeros((len(keys), 8), dtype=np.uint8)
-            wide[:, 2:] = np.frombuffer(octets, dtype=np.uint8).reshape(-1, _KEY_LENGTH // 2)
+            wide[:, 2:] = np.frombuffer(octets, dtype=np.uint8).reshape(-1, ID_LENGTH // 2)
             return wide.view(">i8").ravel().astype(np.int64)
     except (TypeError, ValueError):
         pass
@@ -157,7 +182,7 @@ def read_keys(keys: Sequence[bytes | None]) -> NDArray[np.int64]:
 
 
 def _read_key(key: bytes | None) -> int:
-    if key is None or len(key) != _KEY_LENGTH or key.strip(b"0123456789abcdef"):
+    if key is None or len(key) != ID_LENGTH or key.strip(b"0123456789abcdef"):
         return _NOTHING
     return int(key, 16)
 
@@ -172,7 +197,7 @@ class _Ids:
 
     def __init__(self, ids: tuple[str, ...], at: int, row_size: int) -> None:
         self.index = {name: number for number, name in enumerate(ids)}
-        self._pieces = _fields({"first": at, "last": at + UUID_LENGTH - _WORD}, "<u8", row_size)
+        self._pieces = _fields({"first": at, "last": at + len(ids[0]) - _WORD}, "<u8", row_size)
         rows = np.array([b" " * at + name.encode() for name in ids], dtype=f"S{row_size}")
         hashes = self._hash(rows)
         order = np.argsort(hashes)

@@ -25,6 +25,7 @@ USERS = 100
 PAGES = 100
 TIME_DIGITS = 13
 UUID_LENGTH = 36
+ID_LENGTH = 12  # of an event's id in hex digits: in a record's key and, in checksum mode, at the end of its user id
 
 # What a poison record is instead of an event. Every kind is one that any sane engine drops, also one that reads only
 # the three fields it needs: nothing of it may be countable.
@@ -47,6 +48,7 @@ class Population:
     seed: int
     campaigns: int
     ads_per_campaign: int
+    carries_ids: bool = False  # user ids end with the id of their event, so that a job can sum it
 
     @cached_property
     def campaign_ids(self) -> tuple[str, ...]:
@@ -69,6 +71,11 @@ class Population:
     def ad_to_campaign(self) -> dict[str, str]:
         """The join table of the benchmark: ad uuid -> campaign uuid."""
         return {ad: self.campaign_ids[i // self.ads_per_campaign] for i, ad in enumerate(self.ad_ids)}
+
+    def user_of(self, number: int, event_id: int) -> str:
+        """The id of a user as it stands in one event."""
+        name = self.user_ids[number]
+        return f"{name[:-ID_LENGTH]}{event_id:0{ID_LENGTH}x}" if self.carries_ids else name
 
     def _uuids(self, kind: str, count: int) -> tuple[str, ...]:
         """Random-looking version 4 UUIDs, written all at once: 100,000 ads take a fraction of a second."""

@@ -1,0 +1,70 @@
+"""Early: a count that was seen before enough of its events were sent. Such a count is no count, whatever it ends as.
+
+An event is held to be sent when its slice began to be handed to Kafka's client, less a second for clocks of processes
+that differ; the harness' own marks, of which nobody booked when, are held to be sent always. Cells that hold too many
+in the end are left to `duplicated`, and those in which no event lies to `phantom`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.checks.case import EXAMPLES, NOBODY_LOOKED, Case, Ints, first_rows
+from harness.ledger import cell_codes, cell_of
+from harness.model import CheckResult, Outcome, Witness
+
+TOLERANCE_US = 1_000_000
+
+
+def check(case: Case) -> CheckResult:
+    if case.watched is None:
+        return CheckResult("early", Outcome.UNKNOWN, NOBODY_LOOKED, blame="evidence")
+    if case.audit.missing.count:
+        sentence = "not looked for: the Kafka log does not hold all that was sent, so nobody knows how much could count"
+        return CheckResult("early", Outcome.PASS, sentence)
+    seen = case.watched
+    code, count = seen.codes, seen.count
+    sent = _sent_by(case, code, seen.at_us + TOLERANCE_US)
+    rows = np.flatnonzero((count > sent) & np.isin(code, _judged(case)))
+    if not len(rows):
+        return CheckResult("early", Outcome.PASS, f"none of {len(count):,} changes came before its events were sent")
+    firsts = rows[first_rows(code[rows])]
+    return CheckResult(
+        "early",
+        Outcome.FAIL,
+        f"{len(firsts):,} cells held more than had been sent by then",
+        word="early",
+        count=len(firsts),
+        blame="engine",
+        witnesses=tuple(
+            Witness(
+                cell=case.cell_name(cell_of(int(code[row]))),
+                expected=f"at most {int(sent[row])}",
+                seen=str(int(count[row])),
+                detail=f"{(int(seen.at_us[row]) / 1000 - case.epoch_ms) / 1000:.1f} s into the load",
+            )
+            for row in firsts[:EXAMPLES]
+        ),
+    )
+
+
+def _judged(case: Case) -> Ints:
+    """Cells that anybody expects, and that hold not too many in the end."""
+    over = {d.cell for d in case.differences if d.surplus > 0}
+    cells = [cell for cell in case.expectation.may if cell not in over]
+    columns = np.array(cells, dtype=np.int64).reshape(-1, 2).T
+    return cell_codes(columns[0], columns[1])
+
+
+def _sent_by(case: Case, code: Ints, at_us: Ints) -> Ints:
+    """How many events of each cell were sent until each moment."""
+    if not len(code):
+        return np.zeros(0, dtype=np.int64)
+    begun_us = int(at_us.min())
+    sent_us = np.maximum(case.sent_us - begun_us, 0)
+    width = int(max(sent_us.max(initial=0), at_us.max() - begun_us)) + 1
+    cells = np.unique(np.concatenate([case.event_codes, code]))
+    events, wanted = np.searchsorted(cells, case.event_codes), np.searchsorted(cells, code)
+    keys = np.sort(events * width + sent_us)
+    until = np.searchsorted(keys, wanted * width + (at_us - begun_us), side="right")
+    return np.asarray(until - np.searchsorted(keys, wanted * width, side="left"), dtype=np.int64)

@@ -1,0 +1,104 @@
+"""Stale: the engine says that it is done with a cell, and long afterwards the results still show too little.
+
+So conservative that no honest engine can fail, one that writes a window only when it closes it included. The clock of
+a cell starts at the first word of the engine's own progress by which all of the cell's events are done, and in every
+partition also an event that lies beyond the end of the window by the whole watermark: then the window is closed by any
+rule, and what is done is written. From there on ten seconds, and the longest time between two looks, are allowed. An
+engine that tells no progress can't be stale by its own word; a cell that is never right is `lost`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.checks.case import EXAMPLES, NOBODY_LOOKED, Case, Ints, first_rows
+from harness.lateness import watermarks_ms
+from harness.ledger import cell_codes, cell_of
+from harness.model import CheckResult, Outcome, Witness
+
+ALLOWED_MS = 10_000
+NEVER = np.iinfo(np.int64).max
+
+
+def check(case: Case) -> CheckResult:
+    if case.watched is None:
+        return CheckResult("stale", Outcome.UNKNOWN, NOBODY_LOOKED, blame="evidence")
+    if not case.told:
+        return CheckResult("stale", Outcome.PASS, "the engine tells no progress, so nothing can be held against it")
+    codes, right_ms = _first_right(case)
+    told_ms = _told_ms(case, codes)
+    known = told_ms < NEVER
+    late_ms = np.where(known, right_ms - case.watched.longest_gap_ms - np.where(known, told_ms, 0), 0)
+    rows = np.flatnonzero(late_ms > ALLOWED_MS)
+    if not len(rows):
+        judged = int(known.sum())
+        sentence = (
+            f"{judged:,} cells were right within {ALLOWED_MS / 1000:.0f} s of the engine's word that they are done"
+        )
+        return CheckResult("stale", Outcome.PASS, sentence)
+    worst = rows[np.argsort(-late_ms[rows], kind="stable")]
+    return CheckResult(
+        "stale",
+        Outcome.FAIL,
+        f"{len(rows):,} cells showed too little, for up to {late_ms[worst[0]] / 1000:.1f} s after they were done",
+        word="stale",
+        count=len(rows),
+        blame="engine",
+        witnesses=tuple(
+            Witness(
+                cell=case.cell_name(cell := cell_of(int(codes[row]))),
+                expected=f"{case.expectation.must.count(cell)} by {(told_ms[row] - case.epoch_ms) / 1000:.1f} s",
+                seen=f"right at {(right_ms[row] - case.epoch_ms) / 1000:.1f} s",
+                detail=f"{late_ms[row] / 1000:.1f} s after the engine's progress had passed all of it",
+            )
+            for row in worst[:EXAMPLES]
+        ),
+    )
+
+
+def _first_right(case: Case) -> tuple[Ints, Ints]:
+    """The cells that were seen to hold what they must, and when that was first."""
+    assert case.watched is not None
+    must = case.expectation.must
+    campaign, window = np.array([(c.campaign, c.window_ms) for c in must], dtype=np.int64).reshape(-1, 2).T
+    codes = cell_codes(campaign, window)
+    order = np.argsort(codes)
+    codes, least = codes[order], np.array(list(must.values()), dtype=np.int64)[order]
+    place = np.searchsorted(codes, case.watched.codes)
+    inside = np.append(codes, -1)[place] == case.watched.codes
+    enough = np.flatnonzero(inside & (case.watched.count >= np.append(least, NEVER)[place]))
+    firsts = enough[first_rows(case.watched.codes[enough])]
+    return case.watched.codes[firsts], case.watched.at_us[firsts] // 1000
+
+
+def _told_ms(case: Case, codes: Ints) -> Ints:
+    """For each cell when the engine first said that it is done and closed; NEVER if it did not."""
+    done_ms = _done_ms(case)
+    closed = {int(w): _closed_ms(case, done_ms, int(w)) for w in np.unique([cell_of(int(c)).window_ms for c in codes])}
+    order = np.argsort(case.event_codes, kind="stable")
+    ordered = case.event_codes[order]
+    begin, end = np.searchsorted(ordered, codes), np.searchsorted(ordered, codes, side="right")
+    told = [int(done_ms[order[b:e]].max(initial=0)) for b, e in zip(begin, end, strict=True)]
+    both = [max(ms, closed[cell_of(int(code)).window_ms]) for ms, code in zip(told, codes, strict=True)]
+    return np.array(both, dtype=np.int64)
+
+
+def _done_ms(case: Case) -> Ints:
+    """For each event when the engine first said that it is done, which it was not before it was sent."""
+    lines = sorted(case.told, key=lambda line: line.at_ms)
+    at_ms = np.array([*(line.at_ms for line in lines), NEVER], dtype=np.int64)
+    result = np.full(len(case.events), NEVER, dtype=np.int64)
+    for partition in np.unique(case.events.partition):
+        ends = np.maximum.accumulate([line.offsets.get(int(partition), 0) for line in lines])
+        rows = case.events.partition == partition
+        result[rows] = at_ms[np.searchsorted(ends, case.events.offset[rows], side="right")]
+    return np.maximum(result, case.sent_us // 1000)
+
+
+def _closed_ms(case: Case, done_ms: Ints, window_ms: int) -> int:
+    """When the engine had done, in every partition, an event by which a window is closed."""
+    lateness_ms = max(watermarks_ms(case.spec))
+    closing = case.events.time_ms >= window_ms + case.spec.window_ms + lateness_ms
+    partitions = np.unique(case.events.partition)
+    first = [done_ms[closing & (case.events.partition == p)].min(initial=NEVER) for p in partitions]
+    return int(max(first, default=NEVER))

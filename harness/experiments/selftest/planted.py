@@ -1,0 +1,288 @@
+"""Runs with a known answer, put together by hand: a name and a run. What each must come out as stands in expected.toml.
+
+Each run is honest but for one thing. Those that must PASS stand next to those that must not: a checker that cries
+always is of no more use than one that never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness import lateness
+from harness.checks.case import Case, Named, Observed, Stray, Watched
+from harness.checksums import ID_RANGE, PRIME, Checksum
+from harness.experiments.selftest.by_hand import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events, sums, watched
+from harness.lateness import LogEvents
+from harness.ledger import Cell, Expectation, Ledger
+from harness.model import Batch, BatchLog, EngineReport, FaultReport, FaultSpec, When
+
+KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
+LANDED = FaultReport(KILL, True, True, "seen", batch=3, replayed=True, at_ms=EPOCH_MS + 5_000)
+ZOMBIE = FaultReport(FaultSpec("zombie@c1", "zombie", When("point", "c1")), True, True, "seen", at_ms=EPOCH_MS + 5_000)
+HONEST = case()
+SUMMED = case(spec=replace(SPEC, tape=replace(SPEC.tape, checksum=True)))
+FIRST, LAST = min(HONEST.log_ledger), max(HONEST.log_ledger)
+
+Planted = tuple[str, Case]
+PARTS = ("counts", "late_events", "evidence", "faults", "meanwhile", "checksummed")  # of expected.toml
+
+
+def planted() -> Iterator[Planted]:
+    """From top to bottom as expected.toml."""
+    yield from counts()
+    yield from late_events()
+    yield from evidence()
+    yield from faults()
+    yield from meanwhile()
+    yield from checksummed()
+
+
+def counts() -> Iterator[Planted]:
+    yield "honest", HONEST
+    yield "one lost", seen({FIRST: -1})
+    yield "one lost in the last window", seen({LAST: -1})
+    yield "a cell lost", seen({FIRST: -HONEST.log_ledger.count(FIRST)})
+    yield "the last window lost", _without(LAST.window_ms)
+    yield "one doubled", seen({LAST: 1})
+    yield "all doubled", seen(HONEST.log_ledger)
+    yield "one moved to another campaign", seen({FIRST: -1, _other(FIRST): 1})
+    yield "one moved to another window", seen({FIRST: -1, LAST: 1})
+    yield "a window that nobody expects", seen({Cell(0, EPOCH_MS + 9_000_000): 1})
+    yield "an hour off", case(observed=Observed(HONEST.log_ledger.shifted(3_600_000), ()))
+    yield "a stranger", _stray(Stray("nobody[1]", "1", "campaign"))
+    yield "no number", _stray(Stray("campaign-0[1]", "1?", "number"))
+    yield "nothing answered", case(observed=Observed(Ledger(), ()))
+    yield "stuck", case(engine=EngineReport("stuck", "no answer"))
+    yield "stuck, and one unseen", seen({FIRST: -1}, engine=EngineReport("stuck", "no answer"))
+    yield "crashed", case(engine=EngineReport("crashed", "gone"))
+
+
+def late_events() -> Iterator[Planted]:
+    dropped = int(late(None, 0).dropped.sum())
+    yield "late, allowed", late(None, 0)
+    yield "late, as many as allowed", late(dropped, 0)
+    yield "late, one too many", late(dropped - 1, 0)
+    yield "late, and one more is missing", late(None, 1)
+    yield "not late, and yet called late", _called_late()
+
+
+def evidence() -> Iterator[Planted]:
+    yield "nothing sent", case(sent=0)
+    yield "nothing in the log", case(events(0), audit=replace(HONEST.audit, found=0))
+    yield "no window closed", case(events(20))
+    for kind in ("missing", "doubled", "foreign", "altered"):
+        yield f"a record {kind}", case(audit=replace(HONEST.audit, **_one(kind)))
+    yield "oracles disagree", case(tape_ledger=HONEST.log_ledger + Ledger({FIRST: 1}))
+    yield "one lost, and the judge mislaid it", _mislaid(1)
+    yield "one doubled, and the judge expects it", _mislaid(-1)
+
+
+def faults() -> Iterator[Planted]:
+    yield "fault not tried", _fault()
+    yield "fault missed", _fault(replace(LANDED, landed=False))
+    yield "fault not healed", _fault(replace(LANDED, healed=False))
+    yield "fault not reachable", _fault(replace(LANDED, landed=False, reachable=False))
+    yield "fault missed, and one lost", seen({FIRST: -1}, spec=replace(SPEC, fault=KILL))
+    yield "fault landed", _fault(LANDED)
+
+
+def meanwhile() -> Iterator[Planted]:
+    """What was seen while the run went on; the results are right in the end."""
+    yield "nobody looked", case(watched=None)
+    yield "a count went back", _dipped(at_s=12.0)
+    yield "a count vanished for a while", _dipped(at_s=12.0, to=0)
+    yield "a count went back after a kill", _dipped(at_s=12.0, faults=(LANDED,), spec=replace(SPEC, fault=KILL))
+    yield "a count went back after a zombie", _dipped(at_s=12.0, faults=(ZOMBIE,))
+    yield "a count went back before the zombie", _dipped(at_s=4.0, faults=(ZOMBIE,))
+    yield "a zombie that never landed", _dipped(at_s=12.0, faults=(replace(ZOMBIE, landed=False),))
+    yield "a count before its events were sent", _at_once(LAST, at_s=1.0)
+    yield "one too many for a while", _one_too_many(LAST, at_s=25.0)
+    yield "done, and shown much later", _held_back(35.0)
+    yield "done, and shown a little later", _held_back(25.0)
+    yield "shown late, but not called done", _held_back(35.0, told=())
+    yield "shown late, and no window closed", _held_back(35.0, spec=replace(SPEC, watermark_ms=60_000))
+    yield "shown late to eyes that were shut", _held_back(35.0, longest_gap_ms=30_000.0)
+
+
+def checksummed() -> Iterator[Planted]:
+    lost, extra = (int(number) for number in SUMMED.events.id[SUMMED.rows_of(FIRST)][:2])
+    swapped = Checksum(extra - lost, _square(extra) - _square(lost))
+    yield "honest, with sums", SUMMED
+    yield "one lost, one doubled, with sums", _summed({FIRST: swapped})
+    yield "one lost, one doubled, without", replace(_summed({FIRST: swapped}), spec=SPEC)
+    other = Checksum(-swapped.s1, -swapped.s2)
+    yield "two changed places between campaigns", _summed({FIRST: swapped, _other(FIRST): other})
+    yield "wrong events, but S1 is right", _summed({FIRST: Checksum(0, 1)})
+    yield "wrong events, but S2 is right", _summed({FIRST: Checksum(PRIME, 0)})
+    yield (
+        "one lost, with sums",
+        replace(SUMMED, observed=Observed(HONEST.log_ledger - Ledger({FIRST: 1}), (), _sums({}))),
+    )
+    yield "late, allowed, with sums", _late_summed()
+    yield "a cell without sums", _without_sums(FIRST)
+    yield "no sums at all", replace(SUMMED, observed=Observed(HONEST.log_ledger, ()))
+
+
+def seen(change: Ledger | dict[Cell, int], **more: Any) -> Case:
+    return case(observed=Observed(HONEST.log_ledger + Ledger(change), ()), **more)
+
+
+def late(limit: int | None, stolen: int) -> Case:
+    """A watermark passes the first window between two batches; `stolen` further events vanish without a reason."""
+    log = events()
+    half = 100
+    proof = BatchLog(
+        (Batch(0, {0: half, 1: half}, 0), Batch(1, {0: 150, 1: 150}, EPOCH_MS + 25_000)), drops_late=True, complete=True
+    )
+    # The newer half of the second batch is dated back into the first window.
+    truth = (log.offset >= half) & (log.offset % 10 == 0)
+    sent_ms = log.time_ms
+    log = replace(log, time_ms=np.where(truth, EPOCH_MS + 1, log.time_ms))
+    gone = lateness.dropped(log, proof, WINDOW_MS)
+    kept, held = _ledger(log, ~gone), _ledger(log, ~truth)
+    return case(
+        log,
+        spec=replace(SPEC, late_dropped_max=limit),
+        dropped=gone,
+        permitted=np.ones(len(log), dtype=np.bool_),
+        batch=lateness.batch_of(log, proof),
+        expectation=Expectation(kept, kept),
+        observed=Observed(held - Ledger({max(held): stolen}), ()),
+        drops_late=True,
+        batch_log=proof,
+        exact=True,
+        sent_us=sent_ms * 1000,
+        watched=watched(log.only(~gone), sent_ms[~gone]),
+    )
+
+
+def _called_late() -> Case:
+    """The engine left out an event that no honest reading of the log makes late: the expectation keeps it."""
+    return case(
+        expectation=Expectation(HONEST.log_ledger, HONEST.log_ledger),
+        observed=Observed(HONEST.log_ledger - Ledger({FIRST: 1}), ()),
+        drops_late=True,
+        batch_log=BatchLog((Batch(0, {0: 150, 1: 150}, EPOCH_MS + 10_000),), drops_late=True, complete=True),
+        exact=True,
+    )
+
+
+def _mislaid(count: int) -> Case:
+    """Results and expectation agree, and the log holds another number of events."""
+    wrong = HONEST.log_ledger - Ledger({FIRST: count})
+    return case(expectation=Expectation(wrong, wrong), observed=Observed(wrong, ()))
+
+
+def _without(window_ms: int) -> Case:
+    kept = Ledger((cell, count) for cell, count in HONEST.log_ledger.items() if cell.window_ms != window_ms)
+    return case(observed=Observed(kept, ()))
+
+
+def _ledger(log: LogEvents, rows: NDArray[np.bool_]) -> Ledger:
+    return Ledger.of_events(log.campaign[rows], log.time_ms[rows], WINDOW_MS)
+
+
+def _other(cell: Cell) -> Cell:
+    return Cell((cell.campaign + 1) % CAMPAIGNS, cell.window_ms)
+
+
+def _stray(stray: Stray) -> Case:
+    return case(observed=Observed(HONEST.log_ledger, (stray,)))
+
+
+def _one(kind: str) -> dict[str, Any]:
+    return {kind: Named(1, ("000000000001",))}
+
+
+def _fault(*reports: FaultReport) -> Case:
+    return case(spec=replace(SPEC, fault=KILL), faults=reports)
+
+
+def _dipped(at_s: float, to: int | None = None, **more: Any) -> Case:
+    """At one moment the first cell shows less than before, and what it had a moment later."""
+    seen_so_far = _seen_until(FIRST, at_s)
+    return _inserted([(at_s, FIRST, seen_so_far - 1 if to is None else to), (at_s + 0.05, FIRST, seen_so_far)], **more)
+
+
+def _one_too_many(cell: Cell, at_s: float) -> Case:
+    """More than the cell will ever hold, and a moment later what it should: a step back, which is found as well."""
+    most = HONEST.log_ledger.count(cell) + 1
+    return _inserted([(at_s, cell, most), (at_s + 0.05, cell, _seen_until(cell, at_s))])
+
+
+def _seen_until(cell: Cell, at_s: float) -> int:
+    looked = _watched(HONEST)
+    mine = (looked.campaign == cell.campaign) & (looked.window_ms == cell.window_ms)
+    return int(looked.count[mine & (looked.at_us <= (EPOCH_MS + at_s * 1000) * 1000)].max(initial=0))
+
+
+def _inserted(rows: list[tuple[float, Cell, int]], **more: Any) -> Case:
+    looked = _watched(HONEST)
+    at_us = np.append(looked.at_us, [round((EPOCH_MS + at_s * 1000) * 1000) for at_s, _, _ in rows])
+    order = np.argsort(at_us, kind="stable")
+    columns = (
+        np.append(looked.campaign, [cell.campaign for _, cell, _ in rows]),
+        np.append(looked.window_ms, [cell.window_ms for _, cell, _ in rows]),
+        np.append(looked.count, [count for _, _, count in rows]),
+    )
+    return case(watched=replace(looked, **_named(at_us[order], *(column[order] for column in columns))), **more)
+
+
+def _held_back(until_s: float, longest_gap_ms: float = 50.0, **more: Any) -> Case:
+    looked = _at_once(FIRST, until_s).watched
+    assert looked
+    return case(watched=replace(looked, longest_gap_ms=longest_gap_ms), **more)
+
+
+def _at_once(cell: Cell, at_s: float) -> Case:
+    """A cell is shown only then, and at once in full."""
+    looked = _watched(HONEST)
+    mine = (looked.campaign == cell.campaign) & (looked.window_ms == cell.window_ms)
+    last = mine & (looked.count == HONEST.log_ledger.count(cell))
+    at_us = np.where(last, round((EPOCH_MS + at_s * 1000) * 1000), looked.at_us)
+    kept = ~mine | last
+    columns = (at_us[kept], looked.campaign[kept], looked.window_ms[kept], looked.count[kept])
+    return case(watched=replace(looked, **_named(*columns)))
+
+
+def _named(*columns: NDArray[np.int64]) -> dict[str, Any]:
+    return dict(zip(("at_us", "campaign", "window_ms", "count"), columns, strict=True))
+
+
+def _watched(of: Case) -> Watched:
+    assert of.watched
+    return of.watched
+
+
+def _summed(changes: dict[Cell, Checksum]) -> Case:
+    return replace(SUMMED, observed=Observed(HONEST.log_ledger, (), _sums(changes)))
+
+
+def _sums(changes: dict[Cell, Checksum]) -> dict[Cell, Checksum]:
+    return {
+        cell: Checksum(
+            *((a + b) % m for a, b, m in zip(pair, changes.get(cell, (0, 0)), (ID_RANGE, PRIME), strict=True))
+        )
+        for cell, pair in sums(SUMMED.events).items()
+    }
+
+
+def _late_summed() -> Case:
+    dropped = late(None, 0)
+    kept = sums(dropped.events.only(~dropped.dropped))
+    spec = replace(dropped.spec, tape=SUMMED.spec.tape)
+    return replace(dropped, spec=spec, observed=replace(dropped.observed, sums=kept))
+
+
+def _without_sums(cell: Cell) -> Case:
+    kept = {each: pair for each, pair in sums(SUMMED.events).items() if each != cell}
+    return replace(SUMMED, observed=Observed(HONEST.log_ledger, (), kept))
+
+
+def _square(number: int) -> int:
+    return (number % PRIME) ** 2

@@ -1,0 +1,42 @@
+"""Small whole runs of the fake engine, for nobody to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import plan
+from harness.engines import fake
+from harness.model import Verdict
+from harness.run import run
+from harness.store import Store
+from harness.worlds.fake import FakeWorld
+
+SMALL: Mapping[str, Any] = {
+    "engine": "fake",
+    "rate": 250,
+    "duration": "12s",
+    "window": "4s",
+    "campaigns": 5,
+    "probes": 5,
+    "servers": 2,
+    "disorder": "none",
+    "fault": "none",
+}
+
+
+class Unseen:
+    """A screen that nobody looks at."""
+
+    def phase(self, name: str, detail: str = "") -> None: ...
+
+    def update(self, facts: Mapping[str, str | float | int]) -> None: ...
+
+
+def fake_run(folder: Path, **changes: Any) -> tuple[Verdict, Store]:
+    """One run of the fake engine: SMALL but for some keys of a scenario."""
+    spec, manifest = plan.resolve("selftest", {**SMALL, **changes}, {}, lambda _: fake.MANIFEST)
+    store = Store.create(folder, "fake")
+    world = FakeWorld(spec, store)
+    return run(spec, manifest, environment={}, world=world, store=store, screen=Unseen()), store

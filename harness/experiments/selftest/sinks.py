@@ -1,0 +1,59 @@
+"""Reference sinks whose class is known, each on the fake engine under the faults that tell them apart, and engines with
+one bug each. Whole runs: tape, log, engine, results, samples, judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from harness.experiments.selftest.report import words_of
+from harness.experiments.selftest.runs import fake_run
+
+PARTS = ("sinks", "engines")  # of expected.toml
+SINKS = ("absolute", "fenced", "increment", "marker-first", "marker-last")
+POINTS = ("c1", "c2", "c3", "c4")
+
+
+def outcomes(folder: Path) -> Iterator[tuple[str, str]]:
+    for name, dials in sinks():
+        yield name, _outcome(folder, dials)
+    for name, dials in engines():
+        yield name, _outcome(folder, dials)
+
+
+def sinks() -> Iterator[tuple[str, dict[str, Any]]]:
+    for sink in SINKS:
+        for point in POINTS:
+            yield f"{sink}, killed at {point}", {"sink": sink, "fault": f"kill@{point}:batch=3"}
+    for sink in SINKS[:3]:
+        yield f"{sink}, overtaken at c2", {"sink": sink, "fault": "zombie@c2:batch=3"}
+        yield f"{sink}, its open plan deleted", {"sink": sink, "fault": "kill@c3:batch=3", **bug("replan")}
+
+
+def engines() -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "honest, in order", {}
+    yield "honest, in a storm", {"disorder": "storm", "sink": "fenced"}
+    yield "loses one in 100", bug("drop:100")
+    yield "counts one in 100 twice", bug("double:100")
+    yield "counts one in 100 an hour ahead", bug("future-window:100")
+    yield "counts one in 100 for a stranger", bug("stranger:100")
+    yield "writes no numbers", bug("garble:7")
+    yield "counts another one twice for each it loses", {**bug("swap:100"), "checksum": True}
+    yield "the same, without checksums", bug("swap:100")
+    yield "stops after a while", bug("stall")
+    yield "never answers", bug("mute")
+    yield "ends by itself", bug("die")
+    yield "drops what it may, and is allowed to", {"disorder": "late"}
+    yield "drops what it may, and is not allowed to", {"disorder": "late", "late_dropped_max": 0}
+    yield "killed when it is too late to be", {"fault": "kill@c3:batch=100000"}
+
+
+def bug(kind: str) -> dict[str, Any]:
+    return {"conf": {"misbehave": kind}}
+
+
+def _outcome(folder: Path, dials: dict[str, Any]) -> str:
+    verdict, _ = fake_run(folder, **dials)
+    return words_of(verdict)

@@ -1,0 +1,237 @@
+"""One honest run of the fake engine, in checksum mode, whose files are then changed: each change is a bug that is
+planted where a reader of results would meet it, and judged from the files as `recheck` does.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.checksums import PREFIX, Checksum
+from harness.experiments.selftest.report import words_of
+from harness.experiments.selftest.runs import fake_run
+from harness.judge import judge
+from harness.store import Store
+from workloads.ad_impressions.records import OTHER_EVENT
+
+PARTS = ("results", "samples", "files")  # of expected.toml
+OBSERVED, SAMPLES, LOG, HISTORY = "observed.parquet", "samples.parquet", "log.parquet", "history.jsonl"
+
+Row = dict[str, Any]
+Rows = list[Row]
+Change = Callable[[Store], None]
+
+
+def outcomes(folder: Path) -> Iterator[tuple[str, str]]:
+    _, honest = fake_run(folder, checksum=True, fault="kill@c3:batch=3", disorder="mobile")
+    for number, (name, change) in enumerate({**RESULTS, **SEEN_MEANWHILE, **FILES}.items()):
+        copy = Store(shutil.copytree(honest.path, folder / f"changed-{number}"))
+        change(copy)
+        yield name, words_of(judge(copy))
+
+
+def _rows(name: str, change: Callable[[Rows], Rows | None]) -> Change:
+    """Change the rows of a table; a change that returns nothing has changed them in place."""
+
+    def apply(store: Store) -> None:
+        table = store.read_table(name)
+        rows = table.to_pylist()
+        changed = change(rows)
+        rows = rows if changed is None else changed
+        store.write_table(name, {column: [row[column] for row in rows] for column in table.column_names})
+
+    return apply
+
+
+def _counts(rows: Rows) -> Rows:
+    """The counts of ordinary campaigns, the smallest window first; the first one is not the harness' own opening."""
+    own = {row["key"] for row in rows if row["key"].startswith(PREFIX)}
+    counts = [row for row in rows if PREFIX + row["key"] in own and int(row["value"]) > 1]
+    return sorted(counts, key=lambda row: (int(row["field"]), row["key"]))[1:]
+
+
+def _value(spell: Callable[[int], str]) -> Callable[[Rows], None]:
+    def change(rows: Rows) -> None:
+        row = _counts(rows)[0]
+        row["value"] = spell(int(row["value"]))
+
+    return change
+
+
+def _field(spell: Callable[[int], str]) -> Callable[[Rows], None]:
+    def change(rows: Rows) -> None:
+        row = _counts(rows)[0]
+        row["field"] = spell(int(row["field"]))
+
+    return change
+
+
+def _change_places(rows: Rows) -> None:
+    """Two windows of a campaign with different counts."""
+    one = _counts(rows)[0]
+    other = next(row for row in _counts(rows) if row["key"] == one["key"] and row["value"] != one["value"])
+    one["value"], other["value"] = other["value"], one["value"]
+
+
+def _without_last_window(rows: Rows) -> Rows:
+    """The last one of the load; the one behind it is the harness' own."""
+    last = sorted({row["field"] for row in _counts(rows)}, key=int)[-2]
+    return [row for row in rows if row["field"] != last]
+
+
+def _without_campaign(rows: Rows) -> Rows:
+    gone = _counts(rows)[0]["key"]
+    return [row for row in rows if row["key"] not in (gone, PREFIX + gone)]
+
+
+def _as_string(rows: Rows) -> Rows:
+    """A campaign whose key holds a text."""
+    gone = _counts(rows)[0]["key"]
+    return [*_without_campaign(rows), {"key": gone, "field": "", "value": "7", "kind": "string"}]
+
+
+def _more(**row: str) -> Callable[[Rows], Rows]:
+    def change(rows: Rows) -> Rows:
+        known = {**_counts(rows)[0], "value": "1"}
+        return [*rows, {**known, **row}]
+
+    return change
+
+
+def _sums(change: Callable[[Checksum], str]) -> Callable[[Rows], None]:
+    def apply(rows: Rows) -> None:
+        count = _counts(rows)[0]
+        row = next(r for r in rows if (r["key"], r["field"]) == (PREFIX + count["key"], count["field"]))
+        old = Checksum.read(row["value"])
+        assert old
+        row["value"] = change(old)
+
+    return apply
+
+
+def _without_sums(rows: Rows) -> Rows:
+    return [row for row in rows if not row["key"].startswith(PREFIX)]
+
+
+RESULTS: Mapping[str, Change] = {
+    "as it was": _rows(OBSERVED, lambda rows: rows),
+    "one event less": _rows(OBSERVED, _value(lambda count: str(count - 1))),
+    "one event more": _rows(OBSERVED, _value(lambda count: str(count + 1))),
+    "a count of 0": _rows(OBSERVED, _value(lambda _: "0")),
+    "a negative count": _rows(OBSERVED, _value(lambda count: str(-count))),
+    "a count as a float": _rows(OBSERVED, _value(lambda count: f"{count}.0")),
+    "a count in quotes": _rows(OBSERVED, _value(lambda count: f"'{count}'")),
+    "a count with a space": _rows(OBSERVED, _value(lambda count: f" {count}")),
+    "an empty count": _rows(OBSERVED, _value(lambda _: "")),
+    "two windows changed places": _rows(OBSERVED, _change_places),
+    "the last window is gone": _rows(OBSERVED, _without_last_window),
+    "a campaign is gone": _rows(OBSERVED, _without_campaign),
+    "a campaign is a text": _rows(OBSERVED, _as_string),
+    "nothing is there": _rows(OBSERVED, lambda _: []),
+    "a window in seconds": _rows(OBSERVED, _field(lambda window: str(window // 1000))),
+    "a window that is no number": _rows(OBSERVED, _field(lambda window: f"{window}ms")),
+    "a window too many": _rows(OBSERVED, _more(field="1900000000000")),
+    "a campaign too many": _rows(OBSERVED, _more(key="00000000-0000-4000-8000-000000000000")),
+    "one lost and one doubled": _rows(OBSERVED, _sums(lambda old: str(old + Checksum(7, 7)))),
+    "sums that are none": _rows(OBSERVED, _sums(lambda old: f"{old.s1}")),
+    "no sums": _rows(OBSERVED, _without_sums),
+}
+
+
+def _last_of_a_cell(rows: Rows) -> tuple[int, Row]:
+    """The last change that brought a count up from something: the harness' own closing events come all at once."""
+    before: set[tuple[int, int]] = set()
+    found = 0
+    for place, row in enumerate(rows):
+        cell = row["campaign"], row["window_ms"]
+        found = place if cell in before else found
+        before.add(cell)
+    return found, rows[found]
+
+
+def _step_back(rows: Rows) -> Rows:
+    """Just before its last change a cell shows nothing at all."""
+    place, row = _last_of_a_cell(rows)
+    return [*rows[:place], {**row, "count": 0}, *rows[place:]]
+
+
+def _at_the_start(rows: Rows) -> Rows:
+    """A cell has its final count before anything was sent, and no other one."""
+    _, row = _last_of_a_cell(rows)
+    cell = (row["campaign"], row["window_ms"])
+    others = [each for each in rows if (each["campaign"], each["window_ms"]) != cell]
+    return [{**row, "at_us": rows[0]["at_us"]}, *others]
+
+
+def _at_the_end(rows: Rows) -> Rows:
+    """A cell of the first window has its final count a minute after everything, and no other one."""
+    window = sorted({row["window_ms"] for row in rows})[1]
+    last = max((row for row in rows if row["window_ms"] == window), key=lambda row: (row["count"], row["campaign"]))
+    others = [r for r in rows if (r["campaign"], r["window_ms"]) != (last["campaign"], window)]
+    return [*others, {**last, "at_us": rows[-1]["at_us"] + 60_000_000}]
+
+
+SEEN_MEANWHILE: Mapping[str, Change] = {
+    "a count went back meanwhile": _rows(SAMPLES, _step_back),
+    "a count was there from the start": _rows(SAMPLES, _at_the_start),
+    "a count came a minute after it was done": _rows(SAMPLES, _at_the_end),
+}
+
+
+def _one_other(rows: Rows) -> int:
+    """A record that does not count."""
+    return next(place for place, row in enumerate(rows) if row["kind"] == OTHER_EVENT)
+
+
+def _record_lost(rows: Rows) -> None:
+    del rows[_one_other(rows)]
+
+
+def _record_twice(rows: Rows) -> None:
+    rows.insert(_one_other(rows), rows[_one_other(rows)])
+
+
+def _record_altered(rows: Rows) -> None:
+    rows[_one_other(rows)]["user"] += 1
+
+
+def _tape_of_others(rows: Rows) -> None:
+    rows[0]["views"] += 1
+
+
+def _without_lines(kind: str) -> Change:
+    def change(store: Store) -> None:
+        path = store.path / HISTORY
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if msgspec.json.decode(line)["kind"] != kind), encoding="utf-8")
+
+    return change
+
+
+def _torn(name: str) -> Change:
+    def change(store: Store) -> None:
+        content = (store.path / name).read_bytes()
+        (store.path / name).write_bytes(content[: len(content) // 2])
+
+    return change
+
+
+def _gone(name: str) -> Change:
+    return lambda store: (store.path / name).unlink()
+
+
+FILES: Mapping[str, Change] = {
+    "a record of the log is gone": _rows(LOG, _record_lost),
+    "a record of the log is there twice": _rows(LOG, _record_twice),
+    "a record of the log is altered": _rows(LOG, _record_altered),
+    "the fold of the tape is off by one": _rows("expected.parquet", _tape_of_others),
+    "nothing is told of the fault": _without_lines("fault"),
+    "nothing is told of the engine": _without_lines("engine"),
+    "nobody looked meanwhile": _without_lines("observer"),
+    "the results are torn": _torn(OBSERVED),
+    "the log is gone": _gone(LOG),
+}

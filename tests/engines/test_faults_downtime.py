@@ -1,0 +1,34 @@
+"""Whole runs in which Spark's checkpoint is edited, or its orders are changed, while it is down."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engines.test_runs import check, run
+
+SLOW_LOAD = ("calm", "--rate", "1000", "--duration", "40s", "--campaigns", "20")
+
+pytestmark = pytest.mark.timeout(400)
+
+
+def test_a_fence_by_batch_number_loses_what_a_batch_has_more_when_it_is_planned_anew(tmp_path):
+    answer = run(tmp_path, *SLOW_LOAD, "--sink", "fenced", "--fault", "checkpoint-delete-offsets@c3:batch=3")
+
+    assert (answer["verdict"], answer["words"]) == ("FAIL", ["lost"]), answer["sentence"]
+    assert "had more when planned anew: the checkpoint had forgotten the first run" in answer["sentence"]
+    assert "planned anew, up to" in check(answer, "fault")["sentence"]
+
+
+def test_a_commit_that_is_gone_makes_increments_count_that_batch_once_more(tmp_path):
+    answer = run(tmp_path, *SLOW_LOAD, "--sink", "increment", "--fault", "checkpoint-delete-commit@batch>=2")
+
+    assert (answer["verdict"], answer["words"]) == ("FAIL", ["duplicated"]), answer["sentence"]
+    assert "once more, which was replayed after checkpoint-delete-commit@batch>=2" in answer["sentence"]
+
+
+def test_a_gap_in_the_plans_is_a_loud_stop_and_no_wrong_count(tmp_path):
+    answer = run(tmp_path, *SLOW_LOAD, "--fault", "checkpoint-gap@batch>=2; change-trigger@now")
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert "it stopped loudly: exit code 1" in check(answer, "fault")["sentence"]
+    assert "was started with trigger = 2000 milliseconds" in check(answer, "fault")["sentence"]

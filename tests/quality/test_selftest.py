@@ -1,0 +1,85 @@
+"""The checker is shown to fail: `selftest` finds every planted bug under its right name and kills every wrong checker,
+and would say so if it did not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from harness import checks, cli
+from harness.checks import masked
+from harness.checksums import Checksum
+from harness.experiments.selftest import drive, mutants, planted
+from harness.experiments.selftest.report import Report, Tried, lines
+from harness.model import CheckResult, Exit, Outcome
+
+MATRIX = drive.expected()
+
+
+@pytest.mark.timeout(900)
+def test_it_all_comes_out_as_the_matrix_says():
+    answer = CliRunner().invoke(cli.app, ["selftest", "--json"])
+
+    found = json.loads(answer.stdout)
+    assert [each for each in found["tried"] if not each["right"]] == []
+    assert (answer.exit_code, found["verdict"]) == (Exit.PASS, "PASS")
+    parts = [each["part"] for each in found["tried"]]
+    assert parts.count("clean") == 50
+    assert parts.count("mutants") >= 2 * len(checks.CHECKS)
+    assert sum(not words.startswith("PASS") for part in MATRIX.values() for words in part.values()) >= 25
+
+
+def test_every_check_has_a_bug_that_only_it_is_there_for():
+    """The words of the matrix are those of all checks; a check without any would be one that nobody tried."""
+    mutants_of_checks = {each.name for each in mutants.mutants() if each.name.endswith("always passes")}
+
+    assert mutants_of_checks == {f"check {name} always passes" for name in checks.CHECKS}
+
+
+def test_no_name_stands_twice():
+    names = [name for part in MATRIX.values() for name in part]
+
+    assert len(names) == len(set(names))
+
+
+def test_a_bug_that_escapes_is_told(monkeypatch):
+    monkeypatch.setitem(checks.CHECKS, "masked", lambda _: CheckResult("masked", Outcome.PASS, "all is well"))
+
+    wrong = [each for each in drive.by_hand() if not each.right]
+
+    assert ("one lost, one doubled, with sums", "FAIL masked", "PASS") in [
+        (each.name, each.expected, each.seen) for each in wrong
+    ]
+    shown = lines(Report(tuple(wrong), 1, 0.0))
+    assert shown[0].startswith("FAIL  0 of ")
+    assert "  checksummed: one lost, one doubled, with sums: expected FAIL masked, seen PASS" in shown
+
+
+def test_a_bug_that_the_matrix_does_not_have_is_told(monkeypatch):
+    monkeypatch.setattr(planted, "counts", lambda: iter([("new", planted.HONEST)]))
+
+    found = {each.name: each for each in drive.by_hand()}
+
+    assert not found["new"].right
+    assert found["one lost"] == Tried("counts", "one lost", "FAIL lost", drive.UNTRIED)
+
+
+def test_a_checker_that_no_bug_tells_from_the_real_one_survives_and_is_told(monkeypatch):
+    harmless = mutants.Mutant("harmless", mutants._check("late", checks.CHECKS["late"]))
+    monkeypatch.setattr(drive, "mutants", lambda: [harmless])
+
+    (found,) = drive.on_mutants(lambda _: None)
+
+    assert found.seen == drive.SURVIVED
+
+
+@pytest.mark.parametrize("mutant", list(mutants.mutants()), ids=lambda mutant: mutant.name)
+def test_a_mutant_leaves_nothing_behind(mutant):
+    before = dict(checks.CHECKS), masked._expected, vars(Checksum).get("__ne__")
+
+    with mutant.planted():
+        pass
+
+    assert (dict(checks.CHECKS), masked._expected, vars(Checksum).get("__ne__")) == before
