@@ -8,6 +8,7 @@ more), by how much that event's time differs from when it is due, and whether th
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -55,7 +56,7 @@ class ServerDisorder:
     """What disorder does to one server."""
 
     def __init__(self, dials: Disorder, seed: int, server: int, servers: int, spells: tuple[Spell, ...] = ()) -> None:
-        self.dials = dials
+        self.dials = _silenced(dials, spells)
         self.spells = ServerSpells(spells, seed, server)
         self._seed, self._server, self._servers = seed, server, servers
 
@@ -136,6 +137,15 @@ class ServerDisorder:
 
     def _lane(self, name: str) -> Lane:
         return Lane.of(self._seed, self._server, name)
+
+
+def _silenced(dials: Disorder, spells: tuple[Spell, ...]) -> Disorder:
+    """A spell of silence is what the dials of silence say, of which there is one set."""
+    for spell in spells:
+        if spell.kind == "silent":
+            length_ms = spell.until_ms - spell.from_ms
+            dials = replace(dials, silent_servers=spell.servers, silent_start_ms=spell.from_ms, silent_ms=length_ms)
+    return dials
 
 
 class ServerSpells:

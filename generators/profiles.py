@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +75,25 @@ class Profile:
         while (late := (n > 0) & (self.inverse(n - 1) >= t_us)).any():
             n = n - late
         return n
+
+
+def raised(segments: tuple[Segment, ...], from_ms: int, until_ms: int, factor: float) -> tuple[Segment, ...]:
+    """The same chain, cut at two moments, and in between with so many times the rate."""
+    parts: list[Segment] = []
+    start_ms = 0
+    for whole in segments:
+        stop_ms = start_ms + whole.duration_ms
+        cuts = sorted({start_ms, stop_ms, *(cut for cut in (from_ms, until_ms) if start_ms < cut < stop_ms)})
+        for low_ms, high_ms in pairwise(cuts):
+            times = factor if from_ms <= low_ms < until_ms else 1.0
+            rates = [times * _rate_at(whole, at_ms - start_ms) for at_ms in (low_ms, high_ms)]
+            parts.append(Segment(high_ms - low_ms, *rates))
+        start_ms = stop_ms
+    return tuple(parts)
+
+
+def _rate_at(segment: Segment, at_ms: int) -> float:
+    return segment.start_per_s + (segment.end_per_s - segment.start_per_s) * at_ms / segment.duration_ms
 
 
 def steady(rate_per_s: float, duration_ms: int) -> tuple[Segment, ...]:

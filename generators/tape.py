@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from generators.disorder import ServerDisorder
 from generators.draws import Draws, Ints, Lane, below
 from generators.probes import ProbeSchedule
-from generators.profiles import Profile
-from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
+from generators.profiles import Profile, raised
+from harness.model import INDEX_BITS, INDEX_MASK, Segment, TapeSpec
 from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, PAGES, USERS, VIEW, Population
 
 # Small enough for a block's columns to stay in the cache, large enough for numpy's overhead to vanish.
@@ -80,7 +80,7 @@ class Tape:
 
     def __init__(self, spec: TapeSpec) -> None:
         self.spec = spec
-        self.profile = Profile(spec.profile)
+        self.profile = Profile(_with_bursts(spec))
         self.probes = ProbeSchedule(spec.seed, spec.probes, spec.probe_every_ms, self.profile.duration_ms)
         self.total = self.profile.total + self.probes.total
         self._slice_us = spec.slice_ms * 1000
@@ -243,6 +243,14 @@ class Tape:
             return self.probes.first_due_at(begin_us)
         slots = -(-(self.profile.first_due_at(begin_us) - server) // self.spec.servers)
         return np.clip(slots, 0, self.server_total(server))
+
+
+def _with_bursts(spec: TapeSpec) -> tuple[Segment, ...]:
+    segments = spec.profile
+    for spell in spec.spells:
+        if spell.kind == "burst":
+            segments = raised(segments, spell.from_ms, spell.until_ms, spell.factor)
+    return segments
 
 
 def _after_silence(due_us: Ints, silence_us: tuple[int, int] | None) -> Ints:

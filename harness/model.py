@@ -103,11 +103,13 @@ class Disorder:
 class Spell:
     """A stretch of the run in which the input is different in one way: what input faults make of a tape."""
 
-    kind: str  # "future" | "poison" | "duplicates" | "idle-partition" | "skew"
+    kind: str  # "burst" | "silent" | "future" | "poison" | "duplicates" | "idle-partition" | "skew"
     from_ms: int  # of due times (idle-partition: of slices), from the first one ...
     until_ms: int  # ... to before this one
     share: float = 0.0  # of the events within it
     ahead_ms: int = 0  # future: the one event at its beginning is dated so far ahead
+    factor: float = 1.0  # burst: so many times the rate of the profile
+    servers: int = 0  # silent: so many of them
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,11 @@ class TapeSpec:
     def all_campaigns(self) -> int:
         """To an engine a probe campaign is one like any other: the last ones of the population."""
         return self.campaigns + self.probes
+
+    @property
+    def reach_ms(self) -> int:
+        """As `Disorder.reach_ms`, with the silences that faults add."""
+        return self.disorder.reach_ms + sum(s.until_ms - s.from_ms for s in self.spells if s.kind == "silent")
 
     @property
     def senders(self) -> int:

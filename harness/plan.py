@@ -233,7 +233,7 @@ def _segments(profile: Any, rate: float, duration_ms: int) -> tuple[Segment, ...
 
 def _sound(spec: RunSpec, claim: SinkClaim, explicit_limit: bool) -> None:
     """What each value allows alone but they do not allow together."""
-    reach, room = spec.tape.disorder.reach_ms, spec.watermark_ms - ROAD_MS
+    reach, room = spec.tape.reach_ms, spec.watermark_ms - ROAD_MS
     if claim.late == "drop" and spec.late_dropped_max == 0 and reach > room and not explicit_limit:
         raise UsageError(
             f"disorder = {spec.disorder_name!r} reaches {reach} ms back, but the watermark of {spec.watermark_ms} ms "

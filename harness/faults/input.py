@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -21,7 +20,7 @@ from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.moment import Field, Moment
 from harness.faults.strike import CannotStrikeError, Strike, struck
 from harness.faults.when import NotUnderstoodError, seconds
-from harness.model import INDEX_BITS, FaultSpec, Segment, Spell, TapeSpec, UsageError
+from harness.model import INDEX_BITS, FaultSpec, Spell, TapeSpec, UsageError
 from harness.services.kafka import end_offsets
 
 AT_ONCE = 5000
@@ -309,51 +308,37 @@ def _from_ms(fault: FaultSpec) -> int:
 
 def _spell(kind: str) -> Callable[[TapeSpec, FaultSpec, Kind], TapeSpec]:
     def reshape(tape: TapeSpec, fault: FaultSpec, of: Kind) -> TapeSpec:
-        begin_ms = _from_ms(fault)
-        spell = Spell(kind, begin_ms, begin_ms + round(length_ms(fault, of)))
+        spell = _stretch(kind, fault, of)
         if "share" in of.options:
             spell = replace(spell, share=share(fault, of))
         if "ahead" in of.options:
             ahead_ms = round(seconds(option(fault, of, "ahead"), "ahead") * 1000)
-            spell = replace(spell, until_ms=begin_ms + 1, ahead_ms=ahead_ms)
-        return replace(tape, spells=(*tape.spells, spell))
+            spell = replace(spell, until_ms=spell.from_ms + 1, ahead_ms=ahead_ms)
+        return _with(tape, spell)
 
     return reshape
 
 
 def _silence(tape: TapeSpec, fault: FaultSpec, of: Kind) -> TapeSpec:
-    if tape.disorder.silent_servers:
-        raise UsageError(f"{fault.text}: the disorder has silent servers of its own already; choose another disorder.")
+    if tape.disorder.silent_servers or any(spell.kind == "silent" for spell in tape.spells):
+        raise UsageError(f"{fault.text}: servers fall silent already in this run, and can do so once.")
     count = option(fault, of, "servers")
     if not count.isdecimal() or not 0 < int(count) < tape.servers:
         raise NotUnderstoodError(f"servers = {count!r} is not a number from 1 to {tape.servers - 1}: one has to go on")
-    dials = replace(
-        tape.disorder,
-        silent_servers=int(count),
-        silent_start_ms=_from_ms(fault),
-        silent_ms=round(length_ms(fault, of)),
-    )
-    return replace(tape, disorder=dials)
+    return _with(tape, replace(_stretch("silent", fault, of), servers=int(count)))
 
 
 def _burst(tape: TapeSpec, fault: FaultSpec, of: Kind) -> TapeSpec:
-    """The profile, cut at the beginning and the end of the burst, and raised in between."""
-    begin, end = _from_ms(fault), _from_ms(fault) + round(length_ms(fault, of))
-    parts: list[Segment] = []
-    start = 0
-    for whole in tape.profile:
-        stop = start + whole.duration_ms
-        cuts = sorted({start, stop, *(cut for cut in (begin, end) if start < cut < stop)})
-        for low, high in pairwise(cuts):
-            factor = times(fault, of) if begin <= low < end else 1.0
-            rates = [factor * _rate(whole, at - start) for at in (low, high)]
-            parts.append(Segment(high - low, *rates))
-        start = stop
-    return replace(tape, profile=tuple(parts))
+    return _with(tape, replace(_stretch("burst", fault, of), factor=times(fault, of)))
 
 
-def _rate(segment: Segment, at_ms: int) -> float:
-    return segment.start_per_s + (segment.end_per_s - segment.start_per_s) * at_ms / segment.duration_ms
+def _stretch(kind: str, fault: FaultSpec, of: Kind) -> Spell:
+    begin_ms = _from_ms(fault)
+    return Spell(kind, begin_ms, begin_ms + round(length_ms(fault, of)))
+
+
+def _with(tape: TapeSpec, spell: Spell) -> TapeSpec:
+    return replace(tape, spells=(*tape.spells, spell))
 
 
 def _make(strike: Callable[[FaultSpec, Kind], Strike]) -> Callable[[FaultSpec, Context], Fault]:

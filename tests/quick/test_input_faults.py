@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generators.profiles import Profile, steady
+from generators.profiles import steady
 from generators.tape import IDLE_PARTITION, Tape
 from harness.faults import input as inputs
 from harness.faults.input import Burst, Duplicates, Ends, Future, IdlePartition, Poison, Record, Silent, Skew
@@ -76,8 +76,7 @@ def test_an_idle_partition_gets_nothing_and_nothing_is_missing(disorder):
 
 @pytest.mark.parametrize("at_s", [0, 3, 18])
 def test_a_burst_raises_the_rate_and_nothing_else(at_s):
-    spec = after(f"input-burst(times=5, for=2s)@t>={at_s}s")
-    profile = Profile(spec.profile)
+    profile = Tape(after(f"input-burst(times=5, for=2s)@t>={at_s}s")).profile
     us = np.array([at_s, at_s + 2, 20]) * 1_000_000
 
     counts = profile.cumulative(us.astype(np.int64))
@@ -86,9 +85,13 @@ def test_a_burst_raises_the_rate_and_nothing_else(at_s):
 
 
 def test_servers_that_fall_silent_are_those_of_the_dials():
-    dials = after("input-silent(servers=2, for=3s)@t>=4s").disorder
+    dials = replace(SPEC, disorder=Disorder(silent_servers=2, silent_start_ms=4000, silent_ms=3000))
+    spell = after("input-silent(servers=2, for=3s)@t>=4s")
 
-    assert (dials.silent_servers, dials.silent_start_ms, dials.silent_ms) == (2, 4000, 3000)
+    assert spell.reach_ms == dials.reach_ms == 3000
+    for server in range(SPEC.senders):
+        here, there = columns(Tape(spell), server), columns(Tape(dials), server)
+        assert all((here[name] == there[name]).all() for name in here)
 
 
 def test_a_tape_without_spells_has_the_digest_that_it_always_had():
