@@ -186,6 +186,6 @@ def _explained() -> Iterator[str]:
     yield "PASS keeps what the sink claims, FAIL is below it; n/a can't be done there, and the folded table says why."
     yield (
         "Recovery counts from the moment at which the fault struck. never: not within the run; for good: wrong in the "
-        "end too. Empty: does not apply, or withheld, for no speed is told of wrong counts. In brackets: more than in the "
-        "run without a fault."
+        "end too. Empty: does not apply, or withheld, for no speed is told of wrong counts. In brackets: more than in "
+        "the run without a fault."
     )
