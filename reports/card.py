@@ -10,6 +10,7 @@ import msgspec
 
 from harness.experiments.chaos import Card, Cell, Seen
 from harness.measurement import Quantity
+from harness.model import Outcome
 from harness.recovery import WORDS
 from reports.page import Link, Page, Section, Table
 from reports.page import save as save_page
@@ -21,9 +22,9 @@ FIGURES = {
     "wrong for": "wrong_value_s",
     "detected": "detect_s",
     "caught up": "catch_up_s",
-    "peak backlog": "peak_backlog",
+    "backlog": "peak_backlog",
     "outage": "loud_stop_s",
-    "disagreed": "disagreed_s",
+    "disagree": "disagreed_s",
 }
 SHORT = ("back", "silence", "wrong for")
 HEADER = ("fault", "seen", "runs", *SHORT)
@@ -75,11 +76,13 @@ def _seen(cell: Cell) -> str:
 
 
 def _short(cell: Cell, column: str) -> str:
-    """`never` was not reached."""
+    """`never` was not reached; a wrong value `for good` was never corrected."""
     quantity = cell.recovery.get(FIGURES[column])
     if quantity is None or "withheld" in quantity.note:
         return ""
-    return "never" if quantity.value is None else _figure(quantity, FIGURES[column])
+    if quantity.value is None:
+        return "for good" if "never corrected" in quantity.note else "never"
+    return _figure(quantity, FIGURES[column])
 
 
 def _figure(quantity: Quantity, name: str) -> str:
@@ -162,26 +165,27 @@ def page(card: Card, settings: Mapping[str, Any]) -> Page:
 
 
 def _section(engine: str, sink: str, claim: str, cells: list[Cell]) -> Section:
-    columns = ("seen", "fault", "runs", "counts", *FIGURES, "witness")
-    return Section(
-        id=f"{engine}-{sink}",
-        title=f"{engine}/{sink} claims {claim}",
-        tables=(
-            Table(columns, tuple(_page_row(cell) for cell in cells)),
-            Table(("fault", "what was seen"), tuple((cell.fault, _told(cell)) for cell in cells), "Every cell", True),
-        ),
-    )
+    """What was seen and how it came back, apart: each fits a page."""
+    recovered = tuple((cell.fault, *(_full(cell, column) for column in FIGURES)) for cell in cells if cell.recovery)
+    shown = [Table(("", "fault", "seen", "runs", "counts", "witness"), tuple(_page_row(cell) for cell in cells))]
+    if recovered:
+        shown.append(Table(("fault", *FIGURES), recovered, "How it came back"))
+    told = tuple((cell.fault, _told(cell)) for cell in cells)
+    shown.append(Table(("fault", "what was seen"), told, "Every cell", folded=True))
+    return Section(f"{engine}-{sink}", f"{engine}/{sink} claims {claim}", tables=tuple(shown))
 
 
 def _page_row(cell: Cell) -> tuple[str | Link, ...]:
     witness = Link("its run", f"{cell.witness}/report.html") if cell.witness else ""
-    figures = (_full(cell, column) for column in FIGURES)
-    return _seen(cell), cell.fault, str(cell.runs), _counts(cell), *figures, witness
+    undecided = "n/a" if cell.seen is Seen.NOT_POSSIBLE else Outcome.UNKNOWN.value
+    kept = {True: Outcome.PASS.value, False: Outcome.FAIL.value, None: undecided}[cell.kept]
+    return kept, cell.fault, str(cell.seen), str(cell.runs), _counts(cell), witness
 
 
 def _explained() -> Iterator[str]:
-    yield "Cells marked ! are below what their sink claims; n/a can't be done there, and the table below says why."
+    yield "PASS keeps what the sink claims, FAIL is below it; n/a can't be done there, and the folded table says why."
     yield (
-        "Recovery counts from the moment at which the fault struck. never: not within the run. Empty: does not apply, "
-        "or withheld, for no speed is told of wrong counts. In brackets: more than in the run without a fault."
+        "Recovery counts from the moment at which the fault struck. never: not within the run; for good: wrong in the "
+        "end too. Empty: does not apply, or withheld, for no speed is told of wrong counts. In brackets: more than in "
+        "the run without a fault."
     )

@@ -11,6 +11,7 @@ import signal
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import islice
 
 import psutil
 import redis
@@ -258,7 +259,7 @@ class Evict(RedisStrike):
         """Nothing is done before there are results of so many."""
         lengths = with_results(client, field)
         if len(lengths) >= self._wanted:
-            self._lengths = dict(sorted(lengths.items())[: self._wanted])
+            self._lengths = dict(islice(lengths.items(), self._wanted))
             with client.pipeline(transaction=True) as pipe:
                 for campaign in self._lengths:
                     pipe.pexpire(campaign, 1)
@@ -280,7 +281,7 @@ class WrongType(RedisStrike):
         field, server = field_of(now)
         with server.client() as client:
             if not self._campaign and (lengths := with_results(client, field)):
-                self._campaign = min(lengths)
+                self._campaign = next(iter(lengths))
                 with client.pipeline(transaction=True) as pipe:
                     pipe.rename(self._campaign, ASIDE)
                     pipe.set(self._campaign, "not a hash")
@@ -308,7 +309,7 @@ class WrongType(RedisStrike):
 
 
 def with_results(client: redis.Redis, field: Field) -> dict[str, int]:
-    """How many counts each campaign has that has any."""
+    """How many counts each campaign has that has any, in the order of the campaigns."""
     with client.pipeline(transaction=False) as pipe:
         for campaign in field.campaigns:
             pipe.hlen(campaign)

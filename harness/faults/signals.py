@@ -82,7 +82,7 @@ class KillHelper(ProcessStrike):
         self._pid = next((m.pid for m in reversed(there) if m.parent in self._known), self._known[-1])
         self._going_on.begin(now.engine)
         now.engine.signal(signal.SIGKILL, [self._pid])
-        return f"SIGKILL to {self._what} {self._pid} (there: {listed(self._known)})"
+        return f"SIGKILL to the {self._what} {self._pid} (there: {listed(self._known)})"
 
     def landed(self, now: Moment) -> str:
         return "" if self._pid in pids_of(now.engine.members()) else f"process {self._pid} is gone"

@@ -201,6 +201,7 @@ def test_what_is_no_tier_is_told_what_is(tmp_path):
         chaos.read_tier(str(tmp_path / "mine.toml"))
 
 
+MINE = "mine.toml"
 FAST = ["--rate", "200", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
 
 
@@ -209,15 +210,9 @@ def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
     monkeypatch.setattr(one_run, "write_page", lambda _: None)
-    tier = tmp_path / "mine.toml"
     rows = "[[cases]]\nengine = 'fake'\nsinks = ['absolute', 'increment']\nfaults = ['kill@c3:batch=3']\n"
-    tier.write_text(f"# two\ntwins = true\n{rows}")
-
-    def run(command, *arguments):
-        return CliRunner().invoke(cli.app, [command, *map(str, arguments)], catch_exceptions=False)
-
-    run.tier = tier
-    return run
+    (tmp_path / MINE).write_text(f"# two\ntwins = true\n{rows}")
+    return lambda *arguments: CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)
 
 
 def only(folder):
@@ -226,7 +221,7 @@ def only(folder):
 
 
 def test_a_whole_experiment_ends_in_the_card_in_all_its_forms(call, tmp_path):
-    done = call("chaos", "--tier", call.tier, *FAST)
+    done = call("chaos", "--tier", MINE, *FAST)
     path = only(tmp_path / "experiments")
 
     assert done.exit_code == Exit.PASS, done.stdout
@@ -251,7 +246,7 @@ def test_a_whole_experiment_ends_in_the_card_in_all_its_forms(call, tmp_path):
 
 def test_a_cell_below_its_claim_fails_and_is_named_with_its_witness(call, tmp_path):
     asked = ["--engine", "fake", "--sink", "absolute", "--fault", "kill@c3:batch=3", "--conf", "misbehave=drop:50"]
-    done = call("chaos", "--tier", call.tier, *FAST, *asked)
+    done = call("chaos", "--tier", MINE, *FAST, *asked)
 
     assert done.exit_code == Exit.FAIL
     assert "at most once !" in done.stdout
@@ -261,7 +256,7 @@ def test_a_cell_below_its_claim_fails_and_is_named_with_its_witness(call, tmp_pa
 
 def test_what_is_not_possible_is_not_run_and_decides_nothing(call, tmp_path):
     done = call(
-        "chaos", "--tier", call.tier, *FAST, "--engine", "fake", "--sink", "absolute", "--fault", "kill-executor@now"
+        "chaos", "--tier", MINE, *FAST, "--engine", "fake", "--sink", "absolute", "--fault", "kill-executor@now"
     )
 
     told = json.loads((only(tmp_path / "experiments") / "card.json").read_text())
@@ -281,7 +276,7 @@ def test_a_fault_under_which_the_harness_breaks_is_unknown_and_the_others_go_on(
         return whole(*arguments, **others)
 
     monkeypatch.setattr(one_run, "drive", second_breaks)
-    done = call("chaos", "--tier", call.tier, *FAST, "--json")
+    done = call("chaos", "--tier", MINE, *FAST, "--json")
 
     told = json.loads(done.stdout)
     assert done.exit_code == told["exit"] == Exit.UNKNOWN
@@ -299,7 +294,7 @@ def test_an_experiment_that_was_broken_off_goes_on_where_it_was(call, tmp_path, 
         return whole(*arguments, **others)
 
     monkeypatch.setattr(one_run, "drive", third_breaks_off)
-    call("chaos", "--tier", call.tier, *FAST)
+    call("chaos", "--tier", MINE, *FAST)
     path = only(tmp_path / "experiments")
     assert len(json.loads((path / "experiment.json").read_text())["done"]) == 2
     done = call("chaos", "--resume", path)
@@ -309,7 +304,7 @@ def test_an_experiment_that_was_broken_off_goes_on_where_it_was(call, tmp_path, 
 
 
 def test_rounds_take_the_next_seeds_each_with_its_twin(call, tmp_path):
-    call("chaos", "--tier", call.tier, *FAST, "--sink", "absolute", "--repeat", "2", "--seed", "7")
+    call("chaos", "--tier", MINE, *FAST, "--sink", "absolute", "--repeat", "2", "--seed", "7")
 
     done = json.loads((only(tmp_path / "experiments") / "experiment.json").read_text())["done"]
     assert [(each["case"]["fault"], each["case"]["seed"]) for each in done] == [
@@ -323,7 +318,7 @@ def test_rounds_take_the_next_seeds_each_with_its_twin(call, tmp_path):
 def test_mistakes_are_told_before_anything_is_run(call, tmp_path):
     for arguments in (["--fault", "kil@c3"], ["--sink", "nowhere"], ["--rate", "-5"]):
         with pytest.raises(UsageError):
-            call("chaos", "--tier", call.tier, *arguments)
+            call("chaos", "--tier", MINE, *arguments)
     assert not (tmp_path / "experiments").exists()
 
 

@@ -98,11 +98,11 @@ class WithMembers(ScriptedEngine):
         self.there = tuple(replace(member, stopped=stopped) for member in self.there)
 
 
-def at(fault: Fault, engine: ScriptedEngine, now_ms: int) -> None:
+def at(fault, engine, now_ms) -> None:
     fault.poll(Moment(now_ms, 1, engine, engine.newest, TOTAL))
 
 
-def engine(**changes) -> WithMembers:
+def engine(**changes):
     return WithMembers(newest=progress(3, 300), **changes)
 
 
