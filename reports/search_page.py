@@ -24,7 +24,7 @@ from reports.sections import fairness, reproduce
 
 TRIALS = ("no.", "stage", "events/s", "said", "p50", "p99", "CPU-s/M", "run")
 REASONS = ("no.", "events/s", "why it is not said to have held")
-CHOSEN = ("rate", "duration", "fault", "web")  # of a run's flags: a search takes none of them
+CHOSEN = ("rate", "duration", "fault", "checksum", "web")  # of a run's flags: a search takes none of them
 ENDS = ("low", "mid", "high")
 CURVE = (
     "offered_per_s",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import pytest
 
-from harness.engines.base import Reached
+from harness.engines.base import Engine, Reached
 from harness.faults import registry
 from harness.faults.base import Fault
 from harness.faults.moment import Moment
@@ -81,8 +82,8 @@ def create(text: str, manifest: EngineManifest = MANIFEST, claim: SinkClaim = CL
     return registry.create(spec, replace(manifest, sinks=(claim,)))
 
 
-def moment(engine: ScriptedEngine, now_ms: int = 1) -> Moment:
-    return Moment(now_ms, 0, engine, engine.newest, TOTAL)
+def moment(engine: ScriptedEngine, now_ms: int = 1, epoch_ms: int = 0) -> Moment:
+    return Moment(now_ms, epoch_ms, cast(Engine, engine), engine.newest, TOTAL)
 
 
 def poll(fault: Fault, engine: ScriptedEngine) -> None:
@@ -466,7 +467,7 @@ def test_a_strike_lands_holds_and_heals():
     for now_ms in range(1000, 9000, 100):
         strike.seen_landed = "seen" if now_ms >= 6500 else ""
         strike.seen_healed = "gone" if now_ms >= 8000 else ""
-        fault.poll(Moment(now_ms, 1000, engine, None, TOTAL))
+        fault.poll(moment(engine, now_ms, 1000))
         course.append((now_ms, fault.settled(), tuple(strike.story)))
 
     report = report_of(fault)
@@ -481,7 +482,7 @@ def test_a_strike_without_effect_has_not_landed_and_is_undone():
     engine, strike, fault = on_course(When())
     strike.seen_healed = "gone"
     for now_ms in range(0, 30_000, 100):
-        fault.poll(Moment(now_ms, 1, engine, None, TOTAL))
+        fault.poll(moment(engine, now_ms, 1))
 
     assert not report_of(fault).landed
     assert "did not land" in report_of(fault).proof
@@ -491,8 +492,8 @@ def test_a_strike_without_effect_has_not_landed_and_is_undone():
 def test_a_strike_in_its_middle_is_undone_at_the_end_of_a_run():
     engine, strike, fault = on_course(When())
     strike.seen_landed = "seen"
-    fault.poll(Moment(5, 1, engine, None, TOTAL))
-    fault.heal(Moment(10, 1, engine, None, TOTAL))
+    fault.poll(moment(engine, 5, 1))
+    fault.heal(moment(engine, 10, 1))
 
     assert strike.story == ["inject", "heal"]
     assert not report_of(fault).healed
@@ -500,13 +501,13 @@ def test_a_strike_in_its_middle_is_undone_at_the_end_of_a_run():
 
 def test_a_strike_at_a_point_holds_the_job_there_until_it_has_landed():
     engine, strike, fault = on_course(When("point", "c2", 4))
-    fault.poll(Moment(0, 1, engine, None, TOTAL))
+    fault.poll(moment(engine, 0, 1))
     assert engine.story == ["arm c2 4"]
     engine.at = Reached("c2", 5, 1)
-    fault.poll(Moment(1, 1, engine, None, TOTAL))
+    fault.poll(moment(engine, 1, 1))
     assert engine.story == ["arm c2 4"]
     strike.seen_landed = "seen"
-    fault.poll(Moment(2, 1, engine, None, TOTAL))
+    fault.poll(moment(engine, 2, 1))
 
     assert engine.story == ["arm c2 4", "disarm"]
     assert report_of(fault).batch == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -370,7 +371,7 @@ def test_a_change_is_proved_by_the_orders_of_the_process(spark, text, orders, sa
 
 def test_a_change_that_nobody_was_told_of_has_not_landed(spark):
     spark.orders.write_text("{}")
-    spark.change = spark.changes.append  # type: ignore[method-assign]
+    spark.change = spark.changes.append
 
     assert not report_of(struck("change-sink@now", spark)).landed
 
@@ -499,14 +500,14 @@ def test_orders_are_changed_in_the_file_that_the_next_start_reads(tmp_path):
 
 def test_a_copy_leaves_out_what_vanishes_while_it_is_taken(tmp_path, monkeypatch):
     source = make(tmp_path / "cp", [0, 0])
-    real = checkpoint.shutil.copy2
+    real = shutil.copy2
 
     def vanishing(path: Path, place: Path) -> object:
         if path.name == "0" and path.parent.name == "offsets":
             path.unlink()
         return real(path, place)
 
-    monkeypatch.setattr(checkpoint.shutil, "copy2", vanishing)
+    monkeypatch.setattr(shutil, "copy2", vanishing)
     checkpoint.copy(source, tmp_path / "copy")
 
     assert numbers(tmp_path / "copy" / "offsets") == [1]

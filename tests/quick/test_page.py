@@ -157,8 +157,8 @@ def struck(store) -> None:
     """A fault three seconds into the load, healed eight seconds later, and its batch again a second after that."""
     evidence = Evidence(store)
     (fault,) = evidence.faults
-    times = {"at_ms": 3_000, "landed_ms": 3_400, "healed_ms": 11_000}
-    store.tell("fault", report=replace(fault, **{name: evidence.epoch_ms + ms for name, ms in times.items()}))
+    at_ms, landed_ms, healed_ms = (evidence.epoch_ms + ms for ms in (3_000, 3_400, 11_000))
+    store.tell("fault", report=replace(fault, at_ms=at_ms, landed_ms=landed_ms, healed_ms=healed_ms))
     line = {"at": evidence.epoch_ms + 12_000, "batch": fault.batch, "rows": 1, "offsets": {"0": 1}}
     (store.path / "progress.jsonl").write_text(json.dumps(line) + "\n")
 

@@ -112,7 +112,7 @@ def test_redis_may_come_back_as_another_process_without_its_data(tmp_path):
     client = connect(server.start())
     try:
         client.hset("first", "0", "7")
-        observer = RedisObserver(client, NAMES, TAPE)
+        observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0)
         observer.start()
         some_looks(observer)
         server.child.kill_group()
