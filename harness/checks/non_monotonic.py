@@ -25,8 +25,6 @@ TAKES_BACK = frozenset(
         "redis-evict",
         "redis-wrong-type",
         "checkpoint-delete-all",
-        "checkpoint-delete-metadata",
-        "checkpoint-delete-offsets",
         "checkpoint-restore-older",
         "checkpoint-truncate-state",
         "checkpoint-flip-state",

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 
 from harness import checks
 from harness.checks.case import Named, Observed, Stray
+from harness.checks.non_monotonic import TAKES_BACK
+from harness.experiments.selftest import drive, planted
+from harness.faults.registry import FAULTS
 from harness.judge import conclude
 from harness.ledger import Cell, Expectation, Ledger
 from harness.model import Batch, BatchLog, CheckResult, EngineReport, FaultReport, FaultSpec, Outcome, When
-from tests.quick.cases import EPOCH_MS, SPEC, WINDOW_MS, case, events
+from tests.quick.cases import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events
 
 KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
 HONEST = case()
@@ -224,3 +227,63 @@ def test_severity_has_one_order():
     assert Outcome.worst([Outcome.PASS, Outcome.UNKNOWN]) is Outcome.UNKNOWN
     assert Outcome.worst([Outcome.PASS]) is Outcome.PASS
     assert Outcome.worst([]) is Outcome.UNKNOWN
+
+
+def test_every_bug_that_is_planted_by_hand_comes_out_as_the_matrix_says():
+    """The rest of the selftest takes longer and lies with the quality tests."""
+    tried = drive.by_hand()
+
+    assert len(tried) >= 60
+    assert [each for each in tried if not each.right] == []
+
+
+def test_whatever_is_held_to_take_counts_back_is_a_fault_that_can_be_planned():
+    assert set(FAULTS) >= TAKES_BACK
+
+
+def of(name, planted_bug):
+    return result(name, dict(planted.planted())[planted_bug])
+
+
+def test_a_count_that_went_back_is_told_with_its_step_and_its_length():
+    found = of("non-monotonic", "a count went back")
+
+    assert found.sentence == "1 times a count went back, in 1 cells, for up to 0.1 s"
+    assert found.witnesses[0].detail == "12.0 s into the load, and was back after 0.1 s"
+
+
+def test_what_a_planned_fault_took_back_is_told_as_exposure():
+    assert of("non-monotonic", "a count went back after a zombie").sentence == (
+        "1 cells went back, for up to 0.1 s, and zombie@c1 explains it"
+    )
+
+
+def test_a_stale_cell_is_told_with_both_moments():
+    (witness,) = of("stale", "done, and shown much later").witnesses
+
+    assert (witness.expected, witness.seen) == ("34 by 21.3 s", "right at 35.0 s")
+
+
+def test_a_masked_cell_names_the_event_that_is_missing_and_the_one_in_its_place():
+    (witness,) = of("masked", "one lost, one doubled, with sums").witnesses
+
+    assert witness.event_ids == ("000000000000", "000000000006")
+    assert witness.detail.startswith("S1 is off by +6, which 32 pairs explain, and S2 says: 000000000000 is missing")
+
+
+def test_without_sums_nothing_more_is_claimed_than_what_probes_can_show():
+    probed = case(
+        spec=replace(SPEC, tape=replace(SPEC.tape, campaigns=CAMPAIGNS - 1, probes=1)), observed=HONEST.observed
+    )
+    single = Ledger({Cell(CAMPAIGNS - 1, EPOCH_MS): 1})
+
+    assert result("masked", probed).sentence.endswith("cancel unseen")
+    assert result("masked", replace(probed, expectation=Expectation(single, single))).sentence.endswith(
+        "but not in the 1 cells of probes, which hold one event each"
+    )
+
+
+def test_the_books_are_told_as_a_sum():
+    assert of("unaccounted", "late, allowed").sentence == "300 records = 290 counted + 10 late"
+    assert of("unaccounted", "one lost").sentence == "300 records = 299 counted + 1 missing"
+    assert of("unaccounted", "one doubled").sentence == "300 records = 301 counted - 1 too many"

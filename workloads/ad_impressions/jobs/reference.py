@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +21,7 @@ import msgspec
 import redis
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
+from workloads.ad_impressions.jobs.id_sums import Sums, add_id, id_of, read, spell, sums_key
 from workloads.ad_impressions.jobs.progress_log import ProgressLog, now_ms
 from workloads.ad_impressions.jobs.redis_results import connect, read_ads, updated_key
 
@@ -42,15 +43,26 @@ class Event(msgspec.Struct):
     event_time: str
 
 
-decode = msgspec.json.Decoder(Event).decode
+class IdentifiedEvent(Event):
+    """In checksum mode the user id ends with the id of the event."""
+
+    user_id: str
+
+
+Decode = Callable[[bytes], Event]
+decode: Decode = msgspec.json.Decoder(Event).decode
+decode_with_user: Decode = msgspec.json.Decoder(IdentifiedEvent).decode
 
 
 class Counts:
     """Totals per cell, the offsets up to which they hold, and which of both Redis does not know yet."""
 
-    def __init__(self, ads: Mapping[str, str], window_ms: int) -> None:
+    def __init__(self, ads: Mapping[str, str], window_ms: int, checksum: bool = False) -> None:
         self.ads = ads
         self.window_ms = window_ms
+        self.sums: dict[Cell, Sums] = {}  # stays empty without checksums
+        self.checksum = checksum
+        self._decode = decode_with_user if checksum else decode
         self.totals: Counter[Cell] = Counter()
         self.offsets: dict[int, int] = {}
         self.changed: set[Cell] = set()
@@ -67,7 +79,7 @@ class Counts:
             self.rows += 1
 
     def _add_value(self, value: bytes | None) -> None:
-        event = parse(value)
+        event = parse(value, self._decode)
         if event and event.event_type != "view":
             return
         campaign = self.ads.get(event.ad_id) if event else None
@@ -77,10 +89,12 @@ class Counts:
         event_time_ms = int(event.event_time)
         cell = campaign, event_time_ms - event_time_ms % self.window_ms
         self.totals[cell] += 1
+        if isinstance(event, IdentifiedEvent):
+            self.sums[cell] = add_id(self.sums.get(cell, (0, 0)), id_of(event.user_id))
         self.changed.add(cell)
 
 
-def parse(value: bytes | None) -> Event | None:
+def parse(value: bytes | None, decode: Decode = decode) -> Event | None:
     """None for what is not an event. Broken UTF-8 is mended as Spark does it, and judged by what is left."""
     if value is None:
         return None
@@ -106,6 +120,9 @@ def restore(client: redis.Redis, counts: Counts) -> None:
     for campaign in cast(set[str], client.smembers("campaigns")):
         for window, count in client.hgetall(campaign).items():
             counts.totals[campaign, int(window)] = int(count)
+        if counts.checksum:
+            saved_sums = cast(dict[str, str], client.hgetall(sums_key(campaign)))
+            counts.sums |= {(campaign, int(window)): read(sums) for window, sums in saved_sums.items()}
 
 
 def flush(client: redis.Redis, counts: Counts, progress: ProgressLog) -> None:
@@ -118,6 +135,9 @@ def flush(client: redis.Redis, counts: Counts, progress: ProgressLog) -> None:
     for campaign, starts in windows.items():
         transaction.hset(campaign, mapping={str(start): counts.totals[campaign, start] for start in starts})
         transaction.hset(updated_key(campaign), mapping={str(start): at_ms for start in starts})
+        if counts.checksum:
+            sums: dict[Any, Any] = {str(start): spell(counts.sums[campaign, start]) for start in starts}
+            transaction.hset(sums_key(campaign), mapping=sums)
     offsets: dict[Any, Any] = {str(partition): offset for partition, offset in counts.offsets.items()}
     transaction.hset(OFFSETS_KEY, mapping={**offsets, BATCH_FIELD: counts.batch + 1})
     transaction.execute()
@@ -162,7 +182,7 @@ def main(config_path: str) -> None:
     config = json.loads(Path(config_path).read_bytes())
     client = connect(config["redis"])
     progress = ProgressLog(config["progress_path"])
-    counts = Counts(read_ads(client), config["window_ms"])
+    counts = Counts(read_ads(client), config["window_ms"], config["checksum"])
     restore(client, counts)
     consumer = open_consumer(config, counts.offsets)
     flushed_s = 0.0

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -35,10 +35,12 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.ad_impressions.jobs.crash_points import CrashPoints
+from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
 from workloads.ad_impressions.jobs.progress_log import ProgressLog, tell_settings
 from workloads.ad_impressions.jobs.redis_results import connect, read_ads
-from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS, Parser
+from workloads.ad_impressions.jobs.spark_parse import BEST, ID, PARSERS, Parser, with_ids
 from workloads.ad_impressions.jobs.spark_sinks import RETRYING, SINKS, write_batch
+from workloads.ad_impressions.jobs.spark_summed_sinks import SUMMED_SINKS, Summed
 
 YEAR_10000_MS = 253_402_300_800_000
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -95,37 +97,55 @@ def read_records(session: SparkSession, config: Config) -> DataFrame:
 
 
 def known_views(views: DataFrame, ads: dict[str, str]) -> DataFrame:
-    """Views of known ads as (campaign_id, event_time). Whatever is not an event turns to null and is filtered out."""
+    """Views of known ads as (campaign_id, event_time), with their ids if they come with them. Whatever is not an event
+    turns to null and is filtered out."""
+    ids = [ID] if ID in views.columns else []
     rows = pa.table({"ad_id": list(ads.keys()), "campaign_id": list(ads.values())})
     campaigns = views.sparkSession.createDataFrame(rows)
     return (
-        views.select("ad_id", F.col("event_time").try_cast("long").alias("event_time_ms"))
+        views.select("ad_id", F.col("event_time").try_cast("long").alias("event_time_ms"), *ids)
         .where(F.col("event_time_ms").between(0, YEAR_10000_MS - 1))
         .join(F.broadcast(campaigns), "ad_id")
-        .select("campaign_id", F.timestamp_millis("event_time_ms").alias("event_time"))
+        .select("campaign_id", F.timestamp_millis("event_time_ms").alias("event_time"), *ids)
     )
 
 
 def count_views(views: DataFrame, window_ms: int) -> DataFrame:
     window = F.window("event_time", f"{window_ms} milliseconds")
-    counts = views.groupBy("campaign_id", window).count()
-    return counts.select("campaign_id", F.unix_millis("window.start").alias("window_start_ms"), "count")
+    cells = views.groupBy("campaign_id", window)
+    counts = cells.agg(F.count("*").alias("count"), *sums_of_ids()) if ID in views.columns else cells.count()
+    sums = [name for name in ("s1", "s2") if name in counts.columns]
+    return counts.select("campaign_id", F.unix_millis("window.start").alias("window_start_ms"), "count", *sums)
+
+
+def sums_of_ids() -> tuple[Column, Column]:
+    """Not yet reduced: decimals have room for the ids, and the remainders' squares are small."""
+    rest = F.col(ID) % PRIME
+    return F.sum(F.col(ID).cast("decimal(15,0)")).alias("s1"), F.sum(rest * rest % PRIME).alias("s2")
 
 
 def make_writer(config: Config) -> Writer:
     """The cells of a batch come to the driver and go to Redis in one pipeline: there are few of them."""
     client = connect(config["redis"], retries=config["sink"] in RETRYING)
-    sink = SINKS[config["sink"]]
     crash_points = CrashPoints(Path(config["crash_path"]))
 
     def write(counts: DataFrame, batch: int) -> None:
-        write_batch(sink, client, batch, rows_of(counts), crash_points)
+        write_batch(SINKS[config["sink"]], client, batch, rows_of(counts), crash_points)
 
-    return write
+    def write_summed(counts: DataFrame, batch: int) -> None:
+        write_batch(SUMMED_SINKS[config["sink"]], client, batch, summed_rows_of(counts), crash_points)
+
+    return write_summed if config["checksum"] else write
 
 
 def rows_of(counts: DataFrame) -> Iterable[tuple[str, int, int]]:
     return ((row["campaign_id"], row["window_start_ms"], row["count"]) for row in counts.collect())
+
+
+def summed_rows_of(counts: DataFrame) -> Iterable[tuple[str, int, Summed]]:
+    for row in counts.collect():
+        summed = Summed(row["count"], int(row["s1"]) % ID_RANGE, row["s2"] % PRIME)
+        yield row["campaign_id"], row["window_start_ms"], summed
 
 
 def start_query(session: SparkSession, config: Config, parse: Parser, write: Writer) -> StreamingQuery:
@@ -230,7 +250,7 @@ def own_settings(config: Config) -> dict[str, str]:
 
 def main(config_path: str) -> int:
     config: Config = json.loads(Path(config_path).read_bytes())
-    parse = PARSERS[chosen_parser(config)]
+    parse = with_ids if config["checksum"] else PARSERS[chosen_parser(config)]
     tell_settings(config["progress_path"], own_settings(config))
     return run(config, lambda session: start_query(session, config, parse, make_writer(config)))
 

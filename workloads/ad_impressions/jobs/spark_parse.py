@@ -10,7 +10,10 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 
+from workloads.ad_impressions.jobs.id_sums import ID_DIGITS
+
 EVENT = "ad_id string, event_type string, event_time string"
+ID = "id"
 
 Parser = Callable[[DataFrame], DataFrame]
 
@@ -29,6 +32,15 @@ def once(records: DataFrame) -> DataFrame:
 def prefilter(records: DataFrame) -> DataFrame:
     """Parsed only where it could be a view: JSON that says "view" has these letters, or a backslash that hides them."""
     return once(records.where(_text().contains("view") | _text().contains("\\")))
+
+
+def with_ids(records: DataFrame) -> DataFrame:
+    """As `prefilter`, and of each view its id, which stands at the end of its user id in checksum mode."""
+    some = records.where(_text().contains("view") | _text().contains("\\"))
+    events = some.select(F.inline(F.array(F.from_json(_text(), f"{EVENT}, user_id string"))))
+    digits = F.substring("user_id", -ID_DIGITS, ID_DIGITS)
+    number = F.conv(digits, 16, 10).cast("long").alias(ID)
+    return events.where(F.col("event_type") == "view").select("ad_id", "event_time", number)
 
 
 def _text() -> Column:

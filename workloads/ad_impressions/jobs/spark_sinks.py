@@ -11,11 +11,12 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from workloads.ad_impressions.jobs.redis_results import updated_key
 
 Cells = Mapping[str, Mapping[int, int]]  # campaign -> window start in ms -> count
+Content = TypeVar("Content")  # of a cell: its count, in checksum mode with sums (spark_summed_sinks.py)
 
 
 class Redis(Protocol):
@@ -88,7 +89,13 @@ SINKS: Mapping[str, Sink] = {
 RETRYING = frozenset({"increment-retrying"})
 
 
-def write_batch(sink: Sink, client: Redis, batch: int, rows: Iterable[tuple[str, int, int]], crash: Crash) -> None:
+def write_batch(
+    sink: Callable[[Redis, int, Mapping[str, Mapping[int, Content]]], None],
+    client: Redis,
+    batch: int,
+    rows: Iterable[tuple[str, int, Content]],
+    crash: Crash,
+) -> None:
     """Write rows of (campaign, window start in ms, count) in two halves, so that a crash can fall between them."""
     cells = by_campaign(rows)
     if len(cells) < 2:  # no halves: not a batch to crash in
@@ -104,10 +111,10 @@ def write_batch(sink: Sink, client: Redis, batch: int, rows: Iterable[tuple[str,
     crash.at("c4", batch)
 
 
-def by_campaign(rows: Iterable[tuple[str, int, int]]) -> Cells:
-    cells: dict[str, dict[int, int]] = defaultdict(dict)
-    for campaign, window, count in rows:
-        cells[campaign][window] = count
+def by_campaign(rows: Iterable[tuple[str, int, Content]]) -> Mapping[str, Mapping[int, Content]]:
+    cells: dict[str, dict[int, Content]] = defaultdict(dict)
+    for campaign, window, content in rows:
+        cells[campaign][window] = content
     return cells
 
 
