@@ -109,7 +109,7 @@ def _read_partition(
             keys = list(map(Message.key, messages))
             if None in keys:  # what we send has a key, what is no record but an error or the end has none
                 _refuse_errors(messages, topic, partition)
-            at = _offset(messages[-1]) + 1
+            at = _offset(messages[-1]) + (messages[-1].error() is None)  # the end has the offset that comes next
             if None in keys or at > end:
                 messages = [message for message in messages if not message.error() and _offset(message) < end]
                 keys = list(map(Message.key, messages))
