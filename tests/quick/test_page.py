@@ -145,7 +145,8 @@ def test_no_speed_stands_on_the_page_of_wrong_answers(drawn_bad):
     assert speeds(html) == []
     assert not {"latency", "cost", "numbers"} & set(re.findall(r'<section id="(\w+)"', html))
     assert "processed" not in html
-    assert set(drawn_bad) == {"report.html", "cells.png", "timeline.png", "recovery.png", "lateness.png", "timeline.csv"}
+    pictures = {f"{name}.png" for name in ("cells", "timeline", "recovery", "lateness")}
+    assert set(drawn_bad) == {"report.html", "timeline.csv", *pictures}
     head, *rows = drawn_bad["timeline.csv"].decode().splitlines()
     assert head == "second,offered_per_s,sent_per_s"
     assert len(rows) == 30, "how long the engine worked after the load would tell its speed"
@@ -155,8 +156,8 @@ def struck(store) -> None:
     """A fault three seconds into the load, healed eight seconds later, and its batch again a second after that."""
     evidence = Evidence(store)
     (fault,) = evidence.faults
-    times = {"at_ms": 3_000, "landed_ms": 3_400, "healed_ms": 11_000}
-    store.tell("fault", report=replace(fault, **{name: evidence.epoch_ms + ms for name, ms in times.items()}))
+    at_ms, landed_ms, healed_ms = (evidence.epoch_ms + ms for ms in (3_000, 3_400, 11_000))
+    store.tell("fault", report=replace(fault, at_ms=at_ms, landed_ms=landed_ms, healed_ms=healed_ms))
     line = {"at": evidence.epoch_ms + 12_000, "batch": fault.batch, "rows": 1, "offsets": {"0": 1}}
     (store.path / "progress.jsonl").write_text(json.dumps(line) + "\n")
 
