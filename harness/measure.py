@@ -36,10 +36,10 @@ def withheld(spec: RunSpec, verdict: Verdict, certificate: Certificate | None) -
     """Why no speed may be given; empty when it may."""
     if wrong := not_right(verdict):
         return wrong
-    if certificate is None or not certificate.valid:
-        return "the load certificate is void"
     if spec.tape.checksum:
         return "in checksum mode ids are summed beside the counts, which is other work than is measured elsewhere"
+    if certificate is None or not certificate.valid:
+        return "the load certificate is void"
     return ""
 
 

@@ -29,6 +29,7 @@ TWIN = "twin.json"
 SILENT_FACTOR = 3.0
 SHORTEST_SILENCE_S = 1.0
 FEWEST_PAUSES = 5  # to say what is usual
+UNUSUAL = f"fewer than {FEWEST_PAUSES} pauses were seen, so that nobody knows which are usual"
 CALM_S = 5  # a backlog has to be small again for so many seconds, and known for so many before the fault
 BASELINE_SHARE = 0.95
 GRID_S = 0.1
@@ -221,7 +222,7 @@ def _detected(run: Watched, stretch: _Stretch) -> Quantity:
         signs += [(s, words) for s in _silences_s(run.progress_s, usual_s, stretch)]
     first = min((sign for sign in signs if stretch.struck_s <= sign[0] <= stretch.until_s), default=None)
     if first is None:
-        return stretch.unreached(" by anything that the engine said or did not say")
+        return Quantity(None, UNUSUAL) if usual_s is None else stretch.unreached()
     return Quantity(first[0] - stretch.struck_s, first[1])
 
 
@@ -302,7 +303,7 @@ def _disagreed(run: Watched, stretch: _Stretch) -> Quantity:
     """Two detectors, the engine's own word and what a reader sees: for how long only one of them was alarmed."""
     told, seen = (_alarmed(moments_s, run, stretch) for moments_s in (run.progress_s, run.changes_s))
     if told is None or seen is None:
-        return Quantity(None, f"fewer than {FEWEST_PAUSES} pauses were seen, so that nobody knows which are usual")
+        return Quantity(None, UNUSUAL)
     only_seen, only_told = float((seen & ~told).sum() * GRID_S), float((told & ~seen).sum() * GRID_S)
     note = f"{only_seen:.1f} s of progress without fresh results, {only_told:.1f} s of fresh results without progress"
     return Quantity(only_seen + only_told, note)
@@ -325,13 +326,13 @@ def _alarmed(moments_s: Floats, run: Watched, stretch: _Stretch) -> NDArray[np.b
 
 
 def _silent_after_s(moments_s: Floats, stretch: _Stretch, load_s: float) -> float | None:
-    """From what was usual before the fault, or, where that was too little, in the whole load: a middle is not moved by
-    one long pause."""
-    before = np.diff(moments_s[(moments_s >= 0) & (moments_s <= stretch.calm_until_s)])
-    pauses_s = before if len(before) >= FEWEST_PAUSES else np.diff(moments_s[(moments_s >= 0) & (moments_s <= load_s)])
-    if len(pauses_s) < FEWEST_PAUSES:
-        return None
-    return max(SHORTEST_SILENCE_S, SILENT_FACTOR * float(np.median(pauses_s)))
+    """From what was usual before the fault, or, where that was too little, in the whole load or the whole run: a middle
+    is not moved by one long pause."""
+    for from_s, to_s in ((0.0, stretch.calm_until_s), (0.0, load_s), (-np.inf, np.inf)):
+        pauses_s = np.diff(moments_s[(moments_s >= from_s) & (moments_s <= to_s)])
+        if len(pauses_s) >= FEWEST_PAUSES:
+            return max(SHORTEST_SILENCE_S, SILENT_FACTOR * float(np.median(pauses_s)))
+    return None
 
 
 def _silences_s(moments_s: Floats, usual_s: float, stretch: _Stretch) -> list[float]:

@@ -63,7 +63,7 @@ def check(case: Case) -> CheckResult:
     if dips:
         after = ", ".join(dict.fromkeys(fault.spec.text for fault in causes))
         cells = len({dip.cell for dip in dips})
-        sentence = f"{cells:,} cells went back, {_longest(dips)}, and {after} explains it"
+        sentence = f"{cells:,} cells went back after {after}, which explains it: {_longest(dips)}"
         return CheckResult("non-monotonic", Outcome.PASS, sentence, count=len(dips))
     return CheckResult("non-monotonic", Outcome.PASS, f"none of {len(case.watched.count):,} changes went back")
 
@@ -92,7 +92,7 @@ def _explains(fault: FaultReport, dip: Dip) -> bool:
 
 def _longest(dips: list[Dip]) -> str:
     if any(dip.lasted_us is None for dip in dips):
-        return "and some never came back"
+        return "some for good"
     return f"for up to {max(dip.lasted_us or 0 for dip in dips) / 1e6:.1f} s"
 
 

@@ -53,7 +53,7 @@ def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> Fold
     for case in wanted:
         resolve(settings, case)
     place = Folder.create(out.absolute(), "chaos")
-    _keep(place, settings, wanted, [])
+    place.save("chaos", settings=settings, environment=environment.describe(), wanted=wanted, done=[])
     return place
 
 
@@ -84,11 +84,12 @@ def drive(place: Folder) -> chaos.Card:
     settings: dict[str, Any] = place.load("settings", dict[str, Any])
     wanted: list[Case] = place.load("wanted", list[Case])
     done: list[Ran] = place.load("done", list[Ran])
+    machine: dict[str, Any] = place.load("environment", dict[str, Any])
     for case in chaos.pending(wanted, done):
         console.say(f"case {len(done) + 1} of {len(wanted)}: {case.fault} on {case.engine}/{case.sink}")
         done.append(_run(place, settings, case, _twin(place, case, done)))
         console.say(f"  {done[-1].seen}: {done[-1].sentence}")
-        _keep(place, settings, wanted, done)
+        place.save("chaos", settings=settings, environment=machine, wanted=wanted, done=done)
     found = chaos.card(done, _claims(done))
     card.save(found, place.path, settings)
     return found
@@ -135,7 +136,3 @@ def _claims(done: Sequence[Ran]) -> dict[tuple[str, str], str]:
 
 def _below(place: Folder, path: Path) -> str:
     return os.path.relpath(path, place.path)
-
-
-def _keep(place: Folder, settings: Mapping[str, Any], wanted: Sequence[Case], done: Sequence[Ran]) -> None:
-    place.save("chaos", settings=settings, environment=environment.describe(), wanted=wanted, done=done)

@@ -61,6 +61,7 @@ class Kind:
     options: Mapping[str, str] = field(default_factory=dict)  # name -> its default, and with that what it looks like
     moments: tuple[str, ...] = ("batch", "offset", "time", "now")
     links: tuple[str, ...] = ()  # where the engine must be led through a proxy: the one in its option `link`, or all
+    brokers: int = 1  # how many an embedded Kafka must have for it
     own_disk: bool = False  # the checkpoint has to lie on a small disk of its own
     reshape: Callable[[TapeSpec, FaultSpec, Kind], TapeSpec] | None = None  # input faults are spent on the tape
 

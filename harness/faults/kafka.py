@@ -22,6 +22,7 @@ from harness.faults.when import seconds
 from harness.model import FaultSpec, HarnessError, KafkaAddress, UsageError
 from harness.services import kafka
 from harness.services.kafka import EmbeddedKafka
+from harness.services.kafka_cluster import EmbeddedCluster
 from harness.wait import wait_until
 
 NEEDS = "an embedded Kafka"
@@ -58,6 +59,14 @@ def server_of(now: Moment) -> EmbeddedKafka:
     return field_of(now)[1]
 
 
+def broker_of(now: Moment) -> EmbeddedKafka:
+    """The one broker; where a plan asks for three there is none that is all of Kafka."""
+    server = server_of(now)
+    if isinstance(server, EmbeddedCluster):
+        raise CannotStrikeError("another fault of this plan wants three brokers; kafka-leader-change kills one of them")
+    return server
+
+
 def log_of(now: Moment) -> Log:
     return field_of(now)[2]
 
@@ -69,6 +78,17 @@ def topic_of(now: Moment) -> tuple[KafkaAddress, str]:
 
 def ends_of(now: Moment) -> Offsets:
     return kafka.end_offsets(*topic_of(now))
+
+
+def standing_still(now: Moment) -> Offsets:
+    """Where the log ends when the ad servers are held: what they had handed over before is on its way for a moment."""
+    seen: list[Offsets] = []
+
+    def still() -> Offsets | None:
+        seen.append(ends_of(now))
+        return seen[-1] if seen[-2:-1] == seen[-1:] else None
+
+    return wait_until(still, deadline_s=END_DEADLINE_S, what="the log to stand still", every_s=STILL_S)
 
 
 def need_more_to_come(now: Moment) -> None:
@@ -88,7 +108,7 @@ class Down(KafkaStrike):
     def end(self, server: EmbeddedKafka) -> str: ...
 
     def inject(self, now: Moment) -> str:
-        server = server_of(now)
+        server = broker_of(now)
         self._pid, self._before = server.child.pid, sum(ends_of(now).values())
         return f"{self.end(server)} to process {self._pid} when the log ended at {self._before:,} records"
 
@@ -135,7 +155,7 @@ class Pause(KafkaStrike):
     """SIGSTOP: connections stand, and nothing is answered."""
 
     def inject(self, now: Moment) -> str:
-        child = server_of(now).child
+        child = broker_of(now).child
         child.signal_group(signal.SIGSTOP)
         return f"SIGSTOP to process {child.pid}"
 
@@ -219,7 +239,7 @@ class Recreate(KafkaStrike):
         self._before = kafka.topic_id(*topic_of(now))
         log.signal_fleet(signal.SIGSTOP)
         try:
-            ends = self._standing_still(now)
+            ends = standing_still(now)
             newest = now.engine.progress()
             self._unread = log.keep(ends, newest.offsets if newest else {}, anew=True)
             self._gone = sum(ends.values())
@@ -241,17 +261,6 @@ class Recreate(KafkaStrike):
     def healed(self, now: Moment) -> str:
         ends = ends_of(now)
         return f"the new topic takes records: it ends at {sum(ends.values()):,}" if any(ends.values()) else ""
-
-    @staticmethod
-    def _standing_still(now: Moment) -> Offsets:
-        """What the ad servers had handed over before they were held is on its way for a moment."""
-        seen: list[Offsets] = []
-
-        def still() -> Offsets | None:
-            seen.append(ends_of(now))
-            return seen[-1] if seen[-2:-1] == seen[-1:] else None
-
-        return wait_until(still, deadline_s=END_DEADLINE_S, what="the log to stand still", every_s=STILL_S)
 
 
 class AddPartitions(KafkaStrike):
@@ -309,6 +318,7 @@ class AbortedTransaction(KafkaStrike):
     def heal(self, now: Moment) -> None:  # noqa: ARG002
         if self._abort:
             self._abort()
+            self._abort = None  # the producer goes with it
 
     def healed(self, now: Moment) -> str:
         ends, stable = ends_of(now), kafka.stable_offsets(*topic_of(now))

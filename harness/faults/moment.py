@@ -20,12 +20,19 @@ from harness.services.small_disk import SmallDisk
 class Log(Protocol):
     """The topic of a run, for faults that put something into it or take something out: all of that is evidence."""
 
-    def keep(self, below: Mapping[int, int], done: Mapping[int, int], *, anew: bool = False) -> int:
-        """Read and keep the records below those offsets, which are to be removed; how many of them the engine had not
-        done. `anew`: the topic goes with them, and offsets begin again."""
+    def keep(
+        self,
+        below: Mapping[int, int],
+        done: Mapping[int, int],
+        *,
+        since: Mapping[int, int] | None = None,
+        anew: bool = False,
+    ) -> int:
+        """Read and keep the records below those offsets (`since`: from these on), which are to be removed; how many of
+        them the engine had not done. `anew`: the topic goes with them, and offsets begin again."""
 
-    def send(self, partitions: Sequence[int]) -> None:
-        """One event of ours into each of those partitions, which counts like all others."""
+    def send(self, partitions: Sequence[int], each: int = 1) -> None:
+        """So many events of ours into each of those partitions, which count like all others."""
 
     def begin(self, records: int) -> Callable[[], None]:
         """So many events of ours, confirmed by Kafka, in a transaction that is left open. What it returns aborts it."""

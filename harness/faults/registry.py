@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from itertools import chain
 
-from harness.faults import change, checkpoint, grammar, input, kafka, kill, network, process, redis
+from harness.faults import change, checkpoint, grammar, input, kafka, kafka_replicas, kill, network, process, redis
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
 from harness.faults.idle import Idle
@@ -18,7 +18,15 @@ from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim, TapeSpe
 FAULTS: dict[str, Kind] = {
     kind.name: kind
     for kind in chain(
-        kill.KINDS, input.KINDS, kafka.KINDS, process.KINDS, redis.KINDS, network.KINDS, checkpoint.KINDS, change.KINDS
+        kill.KINDS,
+        input.KINDS,
+        kafka.KINDS,
+        kafka_replicas.KINDS,
+        process.KINDS,
+        redis.KINDS,
+        network.KINDS,
+        checkpoint.KINDS,
+        change.KINDS,
     )
 }
 
@@ -37,6 +45,11 @@ def default_fault(claim: SinkClaim) -> FaultSpec:
 def links(fault: FaultSpec) -> set[str]:
     """Where the engine must be led through a proxy, "kafka" or "redis", so that a plan can be done."""
     return {link for leaf in fault.leaves if leaf.action in FAULTS for link in _links(leaf, FAULTS[leaf.action])}
+
+
+def brokers(fault: FaultSpec) -> int:
+    """How many an embedded Kafka must have, so that a plan can be done."""
+    return max((FAULTS[leaf.action].brokers for leaf in fault.leaves if leaf.action in FAULTS), default=1)
 
 
 def wants_own_disk(fault: FaultSpec) -> bool:

@@ -11,7 +11,7 @@ import base64
 import logging
 import secrets
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,10 @@ from harness.services.owners import lease_folder, release_folder
 from harness.wait import wait_until
 
 SETTINGS = "server.properties"
+UNCLEAN = 1  # Kafka's number of that kind of election
 FORMAT_DEADLINE_S = 120.0  # long, for busy machines: a death is noticed at once
 READY_DEADLINE_S = 120.0
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # for what lives a second: start fast, never optimise
 REQUEST_TIMEOUT_MS = 15_000
 CONNECT_TIMEOUT_S = 5.0
 LEADER_DEADLINE_S = 30.0
@@ -111,7 +113,7 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         }
 
     def _start_at(self, ports: list[int]) -> KafkaAddress:
-        cluster = _new_cluster_id()
+        cluster = new_cluster_id()
         lease_folder(self._data)
         (self._data / "tmp").mkdir()
         settings = self._data / SETTINGS
@@ -119,8 +121,8 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         if self._engine_at:
             self.behind_proxy = f"{LOOPBACK}:{ports[2]}"
             properties = with_engine_listener(properties, self.behind_proxy, self._engine_at)
-        settings.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-        self._format(settings, cluster)
+        write_settings(settings, properties)
+        self._format([settings], cluster)
         return self._begin(KafkaAddress(f"{LOOPBACK}:{ports[0]}"), cluster)
 
     def _came_back(self) -> bool:
@@ -134,39 +136,52 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         """The broker on what is formatted."""
         self._cluster = cluster
         settings = self._data / SETTINGS
-        # The native parts of the compression codecs are unpacked into the temporary folder: let them go with the data.
-        options = [f"-Xmx{self._heap}", f"-Djava.io.tmpdir={self._data / 'tmp'}"]
-        options += ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-XX:+ExitOnOutOfMemoryError"]
-        self._child = broker = self._spawn_java("kafka", [*options, "kafka.Kafka", str(settings)])
+        self._child = self._spawn_broker(settings)
+        self._await_answer(self._child, address)
+        return address
+
+    def _await_answer(self, broker: Child, address: KafkaAddress) -> None:
         wait_until(
-            lambda: _answers(broker, address, cluster),
+            lambda: _answers(broker, address, self._cluster),
             deadline_s=READY_DEADLINE_S,
             what=f"the embedded Kafka at {address.bootstrap} to answer",
             state=broker.last_words,
         )
-        return address
 
-    def _format(self, settings: Path, cluster: str) -> None:
-        quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]  # it lives for a second: start fast, never optimise
-        tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
-        child = self._spawn_java("kafka-format", [*quick, *tool])
+    def _format(self, settings: Sequence[Path], cluster: str) -> None:
+        """The storage of each node, all at once: each takes a Java program that runs for a second."""
+        tool = [*QUICK, "kafka.tools.StorageTool", "format", "-t", cluster, "-c"]
+        children = [self._spawn_java("kafka-format", [*tool, str(path)]) for path in settings]
         try:
-            wait_until(
-                lambda: not child.alive(),
-                deadline_s=FORMAT_DEADLINE_S,
-                what="the storage of the embedded Kafka to be formatted",
-                state=child.last_words,
-            )
+            for child in children:
+                wait_until(
+                    lambda child=child: not child.alive(),  # type: ignore[misc]
+                    deadline_s=FORMAT_DEADLINE_S,
+                    what="the storage of the embedded Kafka to be formatted",
+                    state=child.last_words,
+                )
         finally:
-            child.kill_group()
-        if child.returncode():
-            raise HarnessError(
-                f"The storage of the embedded Kafka could not be formatted (exit {child.returncode()}). "
-                f"{child.last_words()}"
-            )
+            for child in children:
+                child.kill_group()
+        for child in children:
+            if child.returncode():
+                raise HarnessError(
+                    f"The storage of the embedded Kafka could not be formatted (exit {child.returncode()}). "
+                    f"{child.last_words()}"
+                )
+
+    def _spawn_broker(self, settings: Path) -> Child:
+        # The native parts of the compression codecs are unpacked into the temporary folder: let them go with the data.
+        options = [f"-Xmx{self._heap}", f"-Djava.io.tmpdir={self._data / 'tmp'}"]
+        options += ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-XX:+ExitOnOutOfMemoryError"]
+        return self._spawn_java("kafka", [*options, "kafka.Kafka", str(settings)])
 
     def _spawn_java(self, name: str, arguments: list[str]) -> Child:
         return spawn([self._java, "-cp", self._classpath, *arguments], name=name, log=self.log)
+
+
+def write_settings(path: Path, properties: Mapping[str, str]) -> None:
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
 
 
 def with_engine_listener(properties: Mapping[str, str], listens: str, advertised: str) -> dict[str, str]:
@@ -228,6 +243,28 @@ def add_partitions(address: KafkaAddress, name: str, total: int) -> None:
     with _admin(address, f"topic {name}") as admin:
         admin.create_partitions({name: total})
         _await_leaders(admin, address, name, total)
+
+
+def leaders(address: KafkaAddress, name: str) -> dict[int, int]:
+    """Which broker leads each partition; -1 where there is none."""
+    return {part["partition_index"]: part["leader_id"] for part in _partitions(address, name)}
+
+
+def in_sync(address: KafkaAddress, name: str) -> dict[int, set[int]]:
+    """Which brokers have all of each partition."""
+    return {part["partition_index"]: set(part["isr_nodes"]) for part in _partitions(address, name)}
+
+
+def elect_uncleanly(address: KafkaAddress, name: str, partitions: Collection[int]) -> None:
+    """Of each partition that has no leader any replica that lives becomes it, whatever it lacks."""
+    with _admin(address, f"topic {name}") as admin:
+        admin.elect_leaders(UNCLEAN, {name: sorted(partitions)})
+
+
+def _partitions(address: KafkaAddress, name: str) -> list[dict[str, Any]]:
+    with _admin(address, f"topic {name}") as admin:
+        (description,) = admin.describe_topics([name])
+        return sorted(description["partitions"], key=lambda part: int(part["partition_index"]))
 
 
 def beginning_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
@@ -353,6 +390,6 @@ def _listens(server: str) -> bool:
     return False
 
 
-def _new_cluster_id() -> str:
+def new_cluster_id() -> str:
     """A uuid as Kafka writes it. The first byte is 0, as a leading dash would be taken for an option of the tool."""
     return base64.urlsafe_b64encode(b"\x00" + secrets.token_bytes(15)).decode().rstrip("=")

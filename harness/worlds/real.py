@@ -30,11 +30,13 @@ from harness.model import (
     Mark,
     RedisAddress,
     RunSpec,
+    UsageError,
 )
 from harness.observe import Row
 from harness.sampler import RedisObserver, Sampled
 from harness.services import kafka, owners, security, small_disk
 from harness.services.kafka import EmbeddedKafka
+from harness.services.kafka_cluster import EmbeddedCluster
 from harness.services.link import Link
 from harness.services.redis import EmbeddedRedis, claim, connect, external
 from harness.services.small_disk import SmallDisk
@@ -130,7 +132,13 @@ class RealWorld:
             return security.external(self._spec.kafka, file)
         link = self._links.get("kafka")
         jars, java = jvm.jars("services"), str(jvm.java())
-        self._embedded_kafka = EmbeddedKafka(self._store.logs, jars, java, engine_at=link.address if link else "")
+        if registry.brokers(self._spec.fault) > 1:
+            if link:
+                raise UsageError("A plan can lead an engine to Kafka through a proxy or have three brokers, not both.")
+            self._embedded_kafka = EmbeddedCluster(self._store.logs, jars, java)
+        else:
+            at = link.address if link else ""
+            self._embedded_kafka = EmbeddedKafka(self._store.logs, jars, java, engine_at=at)
         address = self._embedded_kafka.start()
         if link:
             link.lead_to(self._embedded_kafka.behind_proxy)

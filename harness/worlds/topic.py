@@ -45,8 +45,17 @@ class TopicLog:
         self._index = 2 * spec.tape.partitions  # the opening and the closing events have the first ones
         self._transactions = 0
 
-    def keep(self, below: Mapping[int, int], done: Mapping[int, int], *, anew: bool = False) -> int:
+    def keep(
+        self,
+        below: Mapping[int, int],
+        done: Mapping[int, int],
+        *,
+        since: Mapping[int, int] | None = None,
+        anew: bool = False,
+    ) -> int:
         columns = recount.read(self._kafka, self._topic, below, self._population)
+        goes = columns["offset"] >= _looked_up(since or {}, columns["partition"])
+        columns = {name: column[goes] for name, column in columns.items()}
         read = _looked_up(done, columns["partition"]) > columns["offset"]
         columns[FATE] = np.where(read, DONE, UNREAD).astype(np.int8)
         self._kept.append(columns)
@@ -56,9 +65,10 @@ class TopicLog:
                 each["offset"] = each["offset"] - _looked_up(below, each["partition"])
         return int(np.count_nonzero(~read))
 
-    def send(self, partitions: Sequence[int]) -> None:
+    def send(self, partitions: Sequence[int], each: int = 1) -> None:
         time_ms = time.time_ns() // 1_000_000 - ROAD_MS
-        marks = tuple(Mark(self._next_id(), 0, partition, time_ms, "between") for partition in partitions)
+        places = [partition for partition in partitions for _ in range(each)]
+        marks = tuple(Mark(self._next_id(), 0, partition, time_ms, "between") for partition in places)
         self._store.tell("marks", marks=marks)
         send_marks(self._kafka, self._topic, marks, self._population)
 

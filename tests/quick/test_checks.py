@@ -254,7 +254,7 @@ def test_a_count_that_went_back_is_told_with_its_step_and_its_length():
 
 def test_what_a_planned_fault_took_back_is_told_as_exposure():
     assert of("non-monotonic", "a count went back after a zombie").sentence == (
-        "1 cells went back, for up to 0.1 s, and zombie@c1 explains it"
+        "1 cells went back after zombie@c1, which explains it: for up to 0.1 s"
     )
 
 

@@ -131,6 +131,7 @@ def test_a_run_with_checksums_gives_no_speed():
     certificate = Certificate(True, (), 1, 1, 1, 1, {}, 100.0)
 
     assert withheld(spec, verdict, certificate).startswith("in checksum mode ids are summed")
+    assert withheld(spec, verdict, None).startswith("in checksum mode ids are summed")
     assert withheld(replace(spec, tape=replace(spec.tape, checksum=False)), verdict, certificate) == ""
 
 

@@ -124,8 +124,8 @@ class ScriptedLog:
         self.story.append(("keep", dict(below), anew))
         return sum(end - done.get(p, 0) for p, end in below.items())
 
-    def send(self, partitions: Sequence[int]) -> None:
-        self.story.append(("send", list(partitions)))
+    def send(self, partitions: Sequence[int], each: int = 1) -> None:
+        self.story.append(("send", list(partitions), each))
         for p in partitions:
             self.ends[p] += 1
 

@@ -122,6 +122,15 @@ def test_the_first_sign_detects_whatever_it_was():
     assert values(stopped)["loud_stop_s"] == 6.9
 
 
+def test_where_nobody_knows_what_is_usual_silence_detects_nothing():
+    few = replace(KILLED, progress_s=np.array([1.0, 19.0, 40.0]), faults=(report(5.0, 5.1),))
+    enough = replace(few, progress_s=np.array([-4.0, -3.0, -2.0, -1.0, 1.0, 2.0, 40.0]))
+
+    assert only(few).quantities["detect_s"].note == recovery.UNUSUAL
+    assert values(only(enough))["detect_s"] == 0.0, "silent already when it struck"
+    assert "for more than 3.0 s" in only(enough).quantities["detect_s"].note
+
+
 def test_a_small_hiccup_is_no_falling_behind():
     assert values(only(replace(KILLED, backlog=np.full(65, 100.0))))["catch_up_s"] == 0.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,17 @@ def tried(folder: Path, runs: int, seed: int, say: Callable[[str], None]) -> lis
             say(f"clean runs of the fake engine: {number} of {runs}")
         dials = drawn(random.Random(f"selftest {seed} {number}"))
         verdict, _ = fake_run(folder, **dials)
-        name = " ".join(f"--{key} {value}" for key, value in dials.items())
-        found.append(Tried("clean", name, "PASS", words_of(verdict)))
+        found.append(Tried("clean", " ".join(_flags(dials)), "PASS", words_of(verdict)))
     return found
+
+
+def _flags(dials: Mapping[str, Any]) -> Iterator[str]:
+    """As `streamgauge run` takes them."""
+    for key, value in dials.items():
+        if value is True:
+            yield f"--{key}"
+        elif value is not False:
+            yield f"--{key} {value}"
 
 
 def drawn(dice: random.Random) -> dict[str, Any]:

@@ -1,0 +1,210 @@
+"""The part of the kafka family that needs three brokers: who leads a partition changes, with or without a loss.
+
+What is proved is what Kafka's metadata say before and after: who leads, who is in sync, where the partitions end.
+"""
+
+from __future__ import annotations
+
+import signal
+from contextlib import suppress
+
+from harness.faults.base import Context, Fault, Kind
+from harness.faults.kafka import (
+    ANY_MOMENT,
+    END_DEADLINE_S,
+    SLOW_MS,
+    KafkaStrike,
+    Offsets,
+    ends_of,
+    log_of,
+    missing,
+    need_more_to_come,
+    server_of,
+    standing_still,
+    topic_of,
+)
+from harness.faults.moment import Moment
+from harness.faults.strike import CannotStrikeError, struck
+from harness.faults.when import seconds
+from harness.model import FaultSpec, HarnessError
+from harness.services import kafka
+from harness.services.kafka_cluster import BROKERS, EmbeddedCluster
+from harness.wait import wait_until
+
+NEEDS = "an embedded Kafka, which gets three brokers"
+LEADER_CHANGE = {"for": "3s"}
+UNCLEAN = {"records": "100", "for": "2s"}
+
+
+def cluster_of(now: Moment) -> EmbeddedCluster:
+    server = server_of(now)
+    if not isinstance(server, EmbeddedCluster):
+        raise CannotStrikeError("the Kafka of this run has one broker")
+    return server
+
+
+def in_sync_again(now: Moment) -> str:
+    with suppress(HarnessError):
+        if all(nodes == set(BROKERS) for nodes in kafka.in_sync(*topic_of(now)).values()):
+            return f"brokers {', '.join(map(str, BROKERS))} are in sync again in every partition"
+    return ""
+
+
+class LeaderChange(KafkaStrike):
+    """The broker that leads partition 0 is killed; others, which have all that it had, take over."""
+
+    def __init__(self, hold_s: float) -> None:
+        super().__init__(hold_s)
+        self.heal_within_ms = 2 * SLOW_MS
+        self._node = 0
+        self._before: dict[int, int] = {}
+
+    def inject(self, now: Moment) -> str:
+        cluster = cluster_of(now)
+        self._before = kafka.leaders(*topic_of(now))
+        self._node = self._before[0]
+        cluster.brokers[self._node].kill_group()
+        led = ", ".join(str(p) for p, node in self._before.items() if node == self._node)
+        return f"SIGKILL to broker {self._node}, which led partitions {led}"
+
+    def landed(self, now: Moment) -> str:
+        after: dict[int, int] = {}
+        with suppress(HarnessError):
+            after = kafka.leaders(*topic_of(now))
+        changed = {p: node for p, node in after.items() if self._before[p] == self._node and node != self._node}
+        if not after or -1 in changed.values() or self._node in after.values():
+            return ""
+        return "; ".join(f"partition {p} is led by broker {node}" for p, node in changed.items())
+
+    def heal(self, now: Moment) -> None:
+        cluster = cluster_of(now)
+        if not cluster.brokers[self._node].alive():
+            cluster.restart_broker(self._node)
+
+    def healed(self, now: Moment) -> str:
+        return in_sync_again(now)
+
+
+class UncleanElection(KafkaStrike):
+    """Two brokers are away while the third takes records alone; then it dies, and one that lacks them leads.
+
+    Those records are ours, and the ad servers are held all the while: a producer that finds its own confirmed records
+    gone has to give up, and then the load would be what is broken.
+    """
+
+    def __init__(self, records: int, alone_s: float) -> None:
+        super().__init__()
+        self._records, self._alone_ms = records, alone_s * 1000
+        self.land_within_ms = self._alone_ms + 3 * SLOW_MS
+        self.heal_within_ms = 2 * SLOW_MS
+        self._leader = self._next = self._sent_ms = 0
+        self._ends: Offsets = {}
+        self._lost: str | None = None  # in words, once the election was held; "" for nothing
+
+    def inject(self, now: Moment) -> str:
+        need_more_to_come(now)
+        cluster = cluster_of(now)
+        self._leader = kafka.leaders(*topic_of(now))[0]
+        followers = [node for node in BROKERS if node != self._leader]
+        self._next = followers[0]
+        log_of(now).signal_fleet(signal.SIGSTOP)
+        self._ends = standing_still(now)
+        for node in followers:
+            cluster.brokers[node].kill_group()
+        return f"SIGKILL to brokers {', '.join(map(str, followers))} when the log ended at {_sum(self._ends):,} records"
+
+    def landed(self, now: Moment) -> str:
+        if not self._sent_ms:
+            self._send_to_one(now)
+        elif self._lost is None and now.now_ms - self._sent_ms >= self._alone_ms:
+            self._lost = self._elect(now)
+        return self._lost or ""
+
+    def heal(self, now: Moment) -> None:
+        log_of(now).signal_fleet(signal.SIGCONT)
+        cluster = cluster_of(now)
+        for node, broker in cluster.brokers.items():
+            if not broker.alive():
+                cluster.restart_broker(node)
+
+    def healed(self, now: Moment) -> str:
+        return in_sync_again(now)
+
+    def _send_to_one(self, now: Moment) -> None:
+        with suppress(HarnessError):
+            held_by = kafka.in_sync(*topic_of(now))
+            if all(nodes == {self._leader} for nodes in held_by.values()):
+                log_of(now).send(list(held_by), each=-(-self._records // len(held_by)))
+                self._sent_ms = now.now_ms
+
+    def _elect(self, now: Moment) -> str:
+        cluster, ends = cluster_of(now), ends_of(now)
+        newest = now.engine.progress()
+        unread = log_of(now).keep(ends, newest.offsets if newest else {}, since=self._ends)
+        cluster.brokers[self._leader].kill_group()
+        cluster.restart_broker(self._next)
+        wait_until(
+            lambda: self._leads(now),
+            deadline_s=END_DEADLINE_S,
+            what=f"broker {self._next}, which is not in sync, to lead every partition",
+        )
+        after = ends_of(now)
+        if after != self._ends:
+            return ""
+        return (
+            f"broker {self._leader} alone had the log up to {_sum(ends):,}; SIGKILL to it, and broker {self._next} was "
+            f"elected uncleanly and ends at {_sum(after):,}: {_sum(ends) - _sum(after):,} confirmed records are gone, "
+            f"of which {unread:,} had not been done"
+        )
+
+    def _leads(self, now: Moment) -> bool:
+        with suppress(HarnessError):
+            leaders = kafka.leaders(*topic_of(now))
+            orphans = [p for p, node in leaders.items() if node != self._next]
+            if orphans:
+                kafka.elect_uncleanly(*topic_of(now), orphans)
+            return not orphans
+        return False
+
+
+def _sum(ends: Offsets) -> int:
+    return sum(ends.values())
+
+
+def leader_change(spec: FaultSpec, context: Context) -> Fault:
+    strike = LeaderChange(seconds({**LEADER_CHANGE, **spec.options}["for"], "for"))
+    strike.needs = missing(context)
+    return struck(spec, strike, context)
+
+
+def unclean_election(spec: FaultSpec, context: Context) -> Fault:
+    options = {**UNCLEAN, **spec.options}
+    strike = UncleanElection(int(options["records"]), seconds(options["for"], "for"))
+    strike.needs = missing(context)
+    return struck(spec, strike, context)
+
+
+KINDS = (
+    Kind(
+        "kafka-leader-change",
+        "kafka",
+        "SIGKILL to the broker that leads partition 0, so that others lead which have all that it had; it comes back",
+        "asks who leads now and goes on where it was; no count changes",
+        leader_change,
+        needs=NEEDS,
+        options=LEADER_CHANGE,
+        moments=ANY_MOMENT,
+        brokers=len(BROKERS),
+    ),
+    Kind(
+        "kafka-unclean-election",
+        "kafka",
+        "two brokers are away while the third takes events of ours; it dies, and one that lacks them is elected",
+        "stops loudly, or counts what it had read; does not take new records for ones that it had read",
+        unclean_election,
+        needs=NEEDS,
+        options=UNCLEAN,
+        moments=ANY_MOMENT,
+        brokers=len(BROKERS),
+    ),
+)

@@ -1,0 +1,77 @@
+"""Kafka as three brokers that hold every record three times, and one controller: for faults that a replica survives.
+
+The controller is a node of its own which nobody harms, so that two brokers of three may be gone and it is still known
+who leads and who is in sync.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.model import HarnessError, KafkaAddress
+from harness.services.addresses import LOOPBACK
+from harness.services.children import Child
+from harness.services.kafka import SETTINGS, EmbeddedKafka, new_cluster_id, write_settings
+from harness.services.owners import lease_folder
+
+CONTROLLER = 1
+BROKERS = (2, 3, 4)
+REPLICATED = {
+    "default.replication.factor": "3",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    # A broker that is gone is known to be so soon, and not at the first hiccup of a busy machine.
+    "broker.heartbeat.interval.ms": "1000",
+    "broker.session.timeout.ms": "6000",
+}
+
+
+class EmbeddedCluster(EmbeddedKafka):
+    """See `EmbeddedKafka`; its own process is the controller, `brokers` are the others by their number."""
+
+    def __init__(self, folder: Path, jars: Path, java: str | Path) -> None:
+        super().__init__(folder, jars, java, heap="512m")
+        self.ports = 1 + len(BROKERS)
+        self.brokers: dict[int, Child] = {}
+
+    def stop(self) -> None:
+        """The brokers first: they want to tell the controller."""
+        for broker in self.brokers.values():
+            broker.stop(self.stop_deadline_s)
+        self.brokers = {}
+        super().stop()
+
+    def restart_broker(self, node: int) -> None:
+        """Start one that has ended again, on its data and at its port. It answers when its replicas are in sync."""
+        if self.brokers[node].alive():
+            raise HarnessError(f"Broker {node} was to be started again while it still ran.")
+        self.brokers[node] = self._spawn_broker(self._settings_of(node))
+
+    def _start_at(self, ports: list[int]) -> KafkaAddress:
+        self._cluster = new_cluster_id()
+        lease_folder(self._data)
+        (self._data / "tmp").mkdir()
+        for node, port in zip((CONTROLLER, *BROKERS), ports, strict=True):
+            self._write_settings(node, port, ports[0])
+        self._format([self._settings_of(node) for node in (CONTROLLER, *BROKERS)], self._cluster)
+        self._child = self._spawn_broker(self._settings_of(CONTROLLER))
+        self.brokers = {node: self._spawn_broker(self._settings_of(node)) for node in BROKERS}
+        addresses = [KafkaAddress(f"{LOOPBACK}:{port}") for port in ports[1:]]
+        for broker, address in zip(self.brokers.values(), addresses, strict=True):
+            self._await_answer(broker, address)
+        return KafkaAddress(",".join(address.bootstrap for address in addresses))
+
+    def _write_settings(self, node: int, port: int, controller_port: int) -> None:
+        folder = self._settings_of(node).parent
+        folder.mkdir()
+        properties = {**self.properties(port, controller_port), **REPLICATED}
+        properties |= {"node.id": str(node), "log.dirs": str(folder / "log")}
+        if node == CONTROLLER:
+            properties |= {"process.roles": "controller", "listeners": f"CONTROLLER://{LOOPBACK}:{controller_port}"}
+            del properties["advertised.listeners"]
+        else:
+            properties |= {"process.roles": "broker", "listeners": f"PLAINTEXT://{LOOPBACK}:{port}"}
+        write_settings(self._settings_of(node), properties)
+
+    def _settings_of(self, node: int) -> Path:
+        return self._data / f"node-{node}" / SETTINGS

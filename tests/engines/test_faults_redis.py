@@ -1,0 +1,39 @@
+"""Harm to Redis in whole runs: the damage has its right name, and what survives it passes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engines.test_runs import check, run
+
+pytestmark = pytest.mark.timeout(400)
+SHORT = ("calm", "--duration", "15s", "--rate", "1000", "--campaigns", "20", "--window", "2s")
+
+
+def test_what_only_an_emptied_redis_had_is_lost_from_sparks_totals_and_cells_touched_again_are_whole(tmp_path):
+    answer = run(tmp_path, *SHORT, "--fault", "redis-restart-empty@offset>=60%")
+
+    assert (answer["verdict"], answer["words"]) == ("FAIL", ["lost"]), answer["sentence"]
+    assert "what was written before is gone" in check(answer, "fault")["sentence"]
+    assert {witness["seen"] for witness in check(answer, "lost")["witnesses"]} == {"0"}
+
+
+def test_the_reference_stops_when_redis_is_gone_and_counts_all_of_the_log_again(tmp_path):
+    answer = run(tmp_path, *SHORT, "--engine", "reference", "--fault", "redis-kill@t>=5s")
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert "what was written before is gone" in check(answer, "fault")["sentence"]
+
+
+def test_results_flushed_under_an_engine_that_does_not_notice_are_lost(tmp_path):
+    answer = run(tmp_path, *SHORT, "--engine", "reference", "--fault", "redis-flush@t>=8s")
+
+    assert (answer["verdict"], answer["words"]) == ("FAIL", ["lost"]), answer["sentence"]
+
+
+def test_writes_that_wait_or_are_refused_for_a_while_change_no_count(tmp_path):
+    plan = "redis-pause(for=1s)@t>=3s; redis-full(for=1s)@now"
+
+    answer = run(tmp_path, *SHORT, "--engine", "reference", "--fault", plan)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
