@@ -46,7 +46,7 @@ TRIED = [
     (
         "redis-kill(for=100ms, persistence=aof, age=300ms)",
         LATER,
-        "saved is there, what was written at the end is th",
+        "saved is there, what was written at the end is ",
     ),
     ("redis-restart-empty(for=100ms)", {}, "ended with exit code 0, and nobody answers at its port; its run_id was "),
     ("redis-flush", {}, "of 9 keys none was left"),
