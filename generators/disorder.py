@@ -49,6 +49,7 @@ PRESETS: dict[str, Disorder] = {
 LATE_PRESETS = frozenset({"yahoo", "late", "storm"})
 
 _STAGGER_MS = 1000
+NOT_AHEAD = np.zeros(1, dtype=np.int64)
 DUPLICATE_GAP = 200  # of a spell of duplicates where the dial says nothing
 
 
@@ -173,10 +174,10 @@ class ServerSpells:
         """To the first ad go this share of all."""
         return np.where(self._fires("skew", origins, due_us), 0, ads)
 
-    def ahead_ms(self, origins: Ints, due_us: Callable[[Ints], Ints]) -> Ints | int:
+    def ahead_ms(self, origins: Ints, due_us: Callable[[Ints], Ints]) -> Ints:
         """One event of the first server: the first that is due in the spell."""
         if self._server or "future" not in self._by_kind or not len(origins):
-            return 0
+            return NOT_AHEAD
         due, before = due_us(origins), np.where(origins > 0, due_us(np.maximum(origins - 1, 0)), -1)
         shifts = np.zeros(len(origins), dtype=np.int64)
         for spell in self._by_kind["future"]:

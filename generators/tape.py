@@ -105,6 +105,8 @@ class Tape:
             ad, event_type = self._ads_of_probes(slots, draws), np.full_like(event_type, VIEW)
         else:
             ad = disorder.spells.skewed(origin, origin_due_us, below(draws, self._ads))
+        ahead_ms = disorder.spells.ahead_ms(origin, lambda some: self._due_us(server, some))
+        event_type = np.where(ahead_ms > 0, VIEW, event_type)  # of another kind no job would look at its time
         ad_type, rest = _take(rest, USERS * PAGES)
         user, page = _take(rest, PAGES)
         return Events(
@@ -112,9 +114,7 @@ class Tape:
             id=origin.astype(np.uint64) | np.uint64(server << INDEX_BITS),
             slot=slots,
             intended_us=intended_us,
-            event_time_rel_ms=origin_due_us // 1000
-            + disorder.shift_ms(origin)
-            + disorder.spells.ahead_ms(origin, lambda some: self._due_us(server, some)),
+            event_time_rel_ms=origin_due_us // 1000 + disorder.shift_ms(origin) + ahead_ms,
             partition=self._partitions(server, intended_us // self._slice_us).astype(np.int16),
             ad=ad.astype(np.int32),
             ad_type=ad_type.astype(np.int8),

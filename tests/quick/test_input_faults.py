@@ -15,6 +15,7 @@ from harness.faults import input as inputs
 from harness.faults.input import Burst, Duplicates, Ends, Future, IdlePartition, Poison, Record, Silent, Skew
 from harness.faults.registry import FAULTS, parse, reshaped
 from harness.model import INDEX_BITS, Disorder, TapeSpec, UsageError
+from workloads.ad_impressions.schema import VIEW
 
 SPEC = TapeSpec(7, steady(1000, 20_000), 4, 20, 4, 10, 10, Disorder(), probes=5, probe_every_ms=1000)
 SPELLS = ("input-poison(share=20%, for=4s)", "input-skew(share=90%, for=4s)", "input-duplicates(share=20%, for=4s)")
@@ -55,7 +56,9 @@ def test_one_event_of_all_is_dated_in_the_future():
     parts = [columns(tape, server) for server in range(SPEC.senders)]
     ahead = np.concatenate([part["event_time_rel_ms"] - part["intended_us"] // 1000 for part in parts])
 
+    types = np.concatenate([part["event_type"] for part in parts])
     assert sorted(ahead)[-2:] == [0, 3_600_000]
+    assert types[np.argmax(ahead)] == VIEW
     assert tape.event_time_bounds_rel_ms()[1] >= 3_600_000 + 6000
 
 
