@@ -96,6 +96,7 @@ class Ran:
     wrong: Wrong = Wrong()
     words: tuple[str, ...] = ()
     recovery: tuple[Recovery, ...] = ()
+    broken: bool = False  # the machine or our own program was at fault: when the experiment goes on, it is tried again
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,8 @@ def drive(place: Folder) -> chaos.Card:
     """All that is still wanted; then the card, in all its forms."""
     settings: dict[str, Any] = place.load("settings", dict[str, Any])
     wanted: list[Case] = place.load("wanted", list[Case])
-    done: list[Ran] = place.load("done", list[Ran])
+    before: list[Ran] = place.load("done", list[Ran])
+    done = [each for each in before if not each.broken]
     machine: dict[str, Any] = place.load("environment", dict[str, Any])
     for case in chaos.pending(wanted, done):
         console.say(f"case {len(done) + 1} of {len(wanted)}: {case.fault} on {case.engine}/{case.sink}")
@@ -106,7 +107,7 @@ def _run(place: Folder, settings: Mapping[str, Any], case: Case, twin: Path | No
         raise
     except Exception as error:  # noqa: BLE001 - whatever broke under this fault, the other cases go on
         broken = next((str(_below(place, s.path)) for s in runs(place.runs) if s.path not in before), "")
-        return Ran(case, Seen.UNKNOWN, f"the harness broke: {type(error).__name__}: {error}", broken)
+        return Ran(case, Seen.UNKNOWN, f"the harness broke: {type(error).__name__}: {error}", broken, broken=True)
     return ran(case, result, _below(place, result.path))
 
 

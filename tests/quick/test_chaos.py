@@ -282,6 +282,9 @@ def test_a_fault_under_which_the_harness_breaks_is_unknown_and_the_others_go_on(
     assert done.exit_code == told["exit"] == Exit.UNKNOWN
     assert [cell["seen"] for cell in told["cells"]] == ["exactly once", "unknown", "exactly once", "at least once"]
     assert "the machine went away" in told["cells"][1]["sentence"]
+    again = json.loads(call("chaos", "--resume", told["experiment"], "--json").stdout)
+    assert sorted(cell["seen"] for cell in again["cells"]) == ["at least once", *["exactly once"] * 3]
+    assert len(runs) == 5, "only the broken one was tried again"
 
 
 def test_an_experiment_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatch):
