@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,6 +26,7 @@ from harness.services.proxy import SIDES, Toxic
 from harness.services.redis import connect
 from harness.wait import wait_until
 from workloads.ad_impressions.jobs import redis_results
+from workloads.ad_impressions.jobs.spark_sinks import RETRYING, SINKS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -164,6 +165,25 @@ def test_redis_pys_own_retries_count_twice_and_say_nothing(link, direct):
         add(client)
 
     assert counts(direct) == {2: 300}
+
+
+@pytest.mark.parametrize(
+    ("sink", "loud", "count"),
+    [("absolute", True, 5), ("fenced", True, 5), ("increment", True, 10), ("increment-retrying", False, 10)],
+)
+def test_which_sink_counts_a_batch_twice_whose_reply_was_lost(link, direct, sink, loud, count):
+    """One that hears of it stops, and Spark runs the batch again; one that retries never says a word."""
+    batch = {campaign: {0: 5} for campaign in "abc"}
+    with engine(link, retries=sink in RETRYING) as client:
+        client.ping()
+        link.trouble(Toxic(lose_reply=True, times=1), SIDES)
+        with pytest.raises(redis.ConnectionError) if loud else nullcontext():
+            SINKS[sink](client, 0, batch)
+        if loud:
+            SINKS[sink](client, 0, batch)
+
+    assert link.statistics().struck == 1
+    assert [direct.hget(campaign, "0") for campaign in "abc"] == [str(count)] * 3
 
 
 def test_a_transaction_whose_reply_is_lost_was_executed(link, direct):
