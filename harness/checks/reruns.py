@@ -2,7 +2,8 @@
 
 A checkpoint that was edited while the engine was down knows nothing of some runs of batches, whose results are out.
 A sink that only adds holds those twice. A sink with a fence by batch number takes the new run of a number for the old
-one and skips it, with all that the new run has more.
+one and skips it, with all that the new run has more. Ours keeps a number per campaign, so that it skips nothing of a
+campaign in which the old run wrote nothing.
 """
 
 from __future__ import annotations
@@ -32,8 +33,12 @@ def skipped(case: Case, short: list[Difference]) -> str:
     missing = Ledger((d.cell, -d.surplus) for d in short)
     for runs in _stretches(case):
         again = (case.batch >= runs[0].batch) & (case.batch <= runs[-1].batch)
-        if _is(case, again & ~_in_any(case, runs), missing):
-            return f"exactly what {_name(runs)} had more when planned anew: the checkpoint had forgotten the first run"
+        first = _in_any(case, runs)
+        campaigns = np.unique(case.events.campaign[first & ~case.dropped])
+        for where, skips in (("", True), (" in campaigns of its first run", np.isin(case.events.campaign, campaigns))):
+            if _is(case, again & ~first & skips, missing):
+                more = f"exactly what {_name(runs)} had more{where} when planned anew"
+                return f"{more}: the checkpoint had forgotten the first run"
     return ""
 
 

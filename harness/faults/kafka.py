@@ -28,6 +28,7 @@ from harness.wait import wait_until
 NEEDS = "an embedded Kafka"
 SLOW_MS = 60_000.0  # to end, to be written or to be started, on a machine that has much else to do
 END_DEADLINE_S = 60.0
+STOP_DEADLINE_S = 10.0
 ORDERLY_END = 143  # a Java program that ends by SIGTERM
 STILL_S = 0.3
 SHARE = re.compile(r"(\d+)%")
@@ -155,8 +156,10 @@ class Pause(KafkaStrike):
     """SIGSTOP: connections stand, and nothing is answered."""
 
     def inject(self, now: Moment) -> str:
+        """On a busy machine it takes a moment until it stands still, and until then it looks as if it would answer."""
         child = broker_of(now).child
         child.signal_group(signal.SIGSTOP)
+        wait_until(lambda: self._stopped(now), deadline_s=STOP_DEADLINE_S, what=f"process {child.pid} to be in state T")
         return f"SIGSTOP to process {child.pid}"
 
     def landed(self, now: Moment) -> str:

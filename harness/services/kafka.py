@@ -20,6 +20,7 @@ import psutil
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.errors import KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionError, for_code
+from kafka.net.inet import KafkaNetSocket
 from kafka.protocol.consumer.offsets import IsolationLevel
 
 from harness.model import HarnessError, KafkaAddress
@@ -325,6 +326,19 @@ class _Admin(KafkaAdminClient):  # type: ignore[misc]
             raise
 
 
+class _Socket(KafkaNetSocket):  # type: ignore[misc]
+    """Closed when it cannot be connected; the original leaves it to the garbage collector, one for each refusal."""
+
+    SCHEMES = ("closing",)
+
+    async def sock_connect(self, net: Any, sock: socket.socket, sockaddr: Any, timeout_at: float | None = None) -> Any:
+        try:
+            return await super().sock_connect(net, sock, sockaddr, timeout_at=timeout_at)
+        except BaseException:
+            sock.close()
+            raise
+
+
 class _Complaints(logging.Handler):
     """Why each attempt to connect failed: the error that comes in the end says only that time is up."""
 
@@ -358,15 +372,16 @@ def _admin(address: KafkaAddress, subject: str) -> Iterator[Any]:
 
 
 def _open(address: KafkaAddress) -> _Admin:
-    servers = address.bootstrap.split(",")
+    servers = [server for server in address.bootstrap.split(",") if _listens(server)]
     with _Complaints() as complaints:
         try:
-            if not any(_listens(server) for server in servers):  # the client itself would try for long
+            if not servers:  # the client itself would try for long, and leave a socket open for each refusal
                 raise ConnectionRefusedError("nobody listens there")
             return _Admin(
                 bootstrap_servers=servers,
                 bootstrap_timeout_ms=REQUEST_TIMEOUT_MS,
                 request_timeout_ms=REQUEST_TIMEOUT_MS,
+                proxy_url=f"{_Socket.SCHEMES[0]}://",
                 **address.kafka_python,
             )
         except (KafkaError, OSError) as error:

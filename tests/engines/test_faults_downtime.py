@@ -15,7 +15,8 @@ def test_a_fence_by_batch_number_loses_what_a_batch_has_more_when_it_is_planned_
     answer = run(tmp_path, *SLOW_LOAD, "--sink", "fenced", "--fault", "checkpoint-delete-offsets@c3:batch=3")
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["lost"]), answer["sentence"]
-    assert "had more when planned anew: the checkpoint had forgotten the first run" in answer["sentence"]
+    assert "exactly what batch 3 had more " in answer["sentence"]
+    assert "when planned anew: the checkpoint had forgotten the first run" in answer["sentence"]
     assert "planned anew, up to" in check(answer, "fault")["sentence"]
 
 

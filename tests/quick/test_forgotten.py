@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,11 +112,11 @@ EVIDENCE = BatchLog(
 )
 
 
-def forgetful(change: Ledger) -> Case:
+def forgetful(change: Ledger, evidence: BatchLog = EVIDENCE) -> Case:
     """Batch 3 was planned anew, to offset 90, after it had been run to offset 60."""
     log = events()
     honest = Ledger.of_events(log.campaign, log.time_ms, WINDOW_MS)
-    return case(log, batch_log=EVIDENCE, batch=batch_of(log, EVIDENCE), observed=Observed(honest + change, ()))
+    return case(log, batch_log=evidence, batch=batch_of(log, evidence), observed=Observed(honest + change, ()))
 
 
 def counts(low: int, high: int) -> Ledger:
@@ -142,6 +143,18 @@ def test_a_fence_loses_what_the_batch_has_more_when_planned_anew():
 
     assert (found.outcome, found.count) == (Outcome.FAIL, 60)
     assert "exactly what batch 3 had more when planned anew" in found.sentence
+
+
+def test_a_fence_in_each_campaign_skips_nothing_of_those_in_which_the_first_run_wrote_nothing():
+    log = events()
+    first = replace(FIRST_RUN, ends={0: 41, 1: 41})  # two events, of two of the three campaigns
+    fenced = log.campaign[(log.offset >= 40) & (log.offset < 41)]
+    skipped = (log.offset >= 41) & (log.offset < 90) & np.isin(log.campaign, fenced)
+    missing = Ledger.of_events(log.campaign[skipped], log.time_ms[skipped], WINDOW_MS)
+    found = CHECKS["lost"](forgetful(Ledger() - missing, replace(EVIDENCE, earlier=(first,))))
+
+    assert 0 < found.count < 2 * 49
+    assert "exactly what batch 3 had more in campaigns of its first run when planned anew" in found.sentence
 
 
 @pytest.mark.parametrize("check", ["lost", "duplicated"])

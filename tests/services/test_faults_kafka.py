@@ -67,6 +67,10 @@ class Place:
         assert self._producer.finish(60) == 0
         assert not self._producer.failures.count
 
+    def is_held(self) -> bool:
+        """As the ad servers of a run would be, by a signal."""
+        return self.held[-1:] == [signal.SIGSTOP]
+
     def field(self) -> Field:
         nobody: Any = None
         address = self.server.address
@@ -111,7 +115,7 @@ def over(text: str, place: Place) -> Any:
     def is_over() -> bool:
         now_ms = time.time_ns() // 1_000_000
         fault.poll(Moment(now_ms, 1, engine, engine.newest, Tape(TAPE).total, place.field()))
-        if fault.reports()[0].at_ms and place.server.serves() and not fault.over():
+        if fault.reports()[0].at_ms and not place.is_held() and place.server.serves() and not fault.over():
             place.send(3)
         return fault.over()
 
