@@ -44,7 +44,7 @@ ROAD_MS = 2000
 def judge(store: Store) -> Verdict:
     """The verdict of a stored run. Missing evidence is UNKNOWN with the name of what is missing."""
     try:
-        case = assemble(store)
+        case = case_of(store)
     except MissingEvidence as error:
         result = CheckResult("evidence", Outcome.UNKNOWN, str(error), word="no evidence", blame="evidence")
         return Verdict(Outcome.UNKNOWN, f"This run can't be judged: {error}", 0, (result,), {})
@@ -73,18 +73,23 @@ def _sentence(outcome: Outcome, results: Sequence[CheckResult], totals: dict[str
     return f"{worst[0].word or worst[0].name}: {worst[0].sentence}"
 
 
-def assemble(store: Store) -> Case:
+def case_of(store: Store) -> Case:
+    """The verdict rests on it, and the page draws it."""
+    return store.once("case", lambda: _assemble(store))
+
+
+def _assemble(store: Store) -> Case:
     """Read everything a verdict needs; the first thing missing ends it."""
     spec: RunSpec = store.read_as("spec.json", RunSpec)
     manifest = msgspec.convert(store.read_json("plan.json")["manifest"], EngineManifest)
     claim = manifest.sink(spec.sink)
     epoch_ms = _last(store, "epoch")["epoch_ms"]
     marks = tuple(msgspec.convert(m, Mark) for entry in store.history("marks") for m in entry["marks"])
-    log = store.read_table("log.parquet")
+    log = lateness.stored_log(store)
     tape = Tape(spec.tape)
     population = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign)
     batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
-    counted = lateness.countable(log, batch_log, spec)
+    counted = lateness.stored_countable(store, batch_log, spec)
     events, dropped, permitted = counted.events, counted.dropped, counted.permitted
     tape_ledger = _expected(store).shifted(epoch_ms) + _ledger_of_marks(marks, spec.window_ms)
     certificate = msgspec.convert(_last(store, "certificate")["certificate"], Certificate)

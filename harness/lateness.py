@@ -70,6 +70,16 @@ def stored_batch_log(store: Store, drops_late: bool) -> BatchLog | None:
     return replace(log, drops_late=drops_late)
 
 
+def stored_log(store: Store) -> pa.Table:
+    """What the Kafka log held."""
+    return store.once("log", lambda: store.read_table("log.parquet"))
+
+
+def stored_countable(store: Store, batch_log: BatchLog | None, spec: RunSpec) -> Countable:
+    """The verdict and the latency rest on the same events."""
+    return store.once("countable", lambda: countable(stored_log(store), batch_log, spec))
+
+
 def countable(log: pa.Table, batch_log: BatchLog | None, spec: RunSpec) -> Countable:
     """All views, and which of them were dropped as late, as far as that is known."""
     kind = np.asarray(log.column("kind").to_numpy())
@@ -82,11 +92,11 @@ def countable(log: pa.Table, batch_log: BatchLog | None, spec: RunSpec) -> Count
     late, events = permitted(real, spec.window_ms, min(watermarks_ms(spec)))[counted], real.only(counted)
     gone = np.zeros(len(events), dtype=np.bool_)
     before = gone
+    batch = batch_of(events, batch_log) if batch_log else np.full(len(events), NO_BATCH)
     exact = batch_log is not None and batch_log.complete
     if batch_log is not None and exact:
-        gone = dropped(events, batch_log, spec.window_ms) & late
+        gone = dropped(events, batch, batch_log, spec.window_ms) & late
         before = gone & counted_by(events, batch_log.earlier, spec.window_ms)
-    batch = batch_of(events, batch_log) if batch_log else np.full(len(events), NO_BATCH)
     return Countable(events, late, gone, batch, exact, before)
 
 
@@ -104,16 +114,20 @@ def permitted(events: LogEvents, window_ms: int, watermark_ms: int) -> NDArray[n
     harness' own marks make nothing late: the closing ones are sent when the engine has seen everything else.
     """
     lowest = np.iinfo(np.int64).min // 2
-    newest = np.full(len(events), lowest, dtype=np.int64)
-    times = np.where(events.id >> INDEX_BITS == MARK_SERVER, lowest, events.time_ms)
-    peaks = {int(p): int(times[events.partition == p].max()) for p in np.unique(events.partition)}
-    for p in peaks:
-        rows = np.flatnonzero(events.partition == p)
-        newest[rows] = np.maximum.accumulate(times[rows])
-        elsewhere = [peak for other, peak in peaks.items() if other != p]
-        if elsewhere:
-            newest[rows] = np.maximum(newest[rows], max(elsewhere))
+    newest = np.where(events.id >> INDEX_BITS == MARK_SERVER, lowest, events.time_ms)
+    parts = _parts(events)
+    peaks = {p: int(newest[rows].max()) for p, rows in parts.items()}
+    for p, rows in parts.items():
+        elsewhere = max((peak for other, peak in peaks.items() if other != p), default=lowest)
+        np.maximum(np.maximum.accumulate(newest[rows]), elsewhere, out=newest[rows])
     return newest - watermark_ms >= events.window_end_ms(window_ms)
+
+
+def _parts(events: LogEvents) -> dict[int, slice]:
+    """The rows of each partition: they are in order."""
+    starts = [0, *(np.flatnonzero(np.diff(events.partition)) + 1).tolist()] if len(events) else []
+    ends = [*starts[1:], len(events)]
+    return {int(events.partition[lo]): slice(lo, hi) for lo, hi in zip(starts, ends, strict=False)}
 
 
 def batch_of(events: LogEvents, log: BatchLog) -> NDArray[np.int64]:
@@ -123,23 +137,20 @@ def batch_of(events: LogEvents, log: BatchLog) -> NDArray[np.int64]:
     if not batches:
         return result
     numbers = np.array([b.batch for b in batches], dtype=np.int64)
-    for p in np.unique(events.partition):
-        ends = np.array([b.ends.get(int(p), 0) for b in batches], dtype=np.int64)
-        rows = np.flatnonzero(events.partition == p)
-        index = np.searchsorted(ends, events.offset[rows], side="right")
-        inside = index < len(batches)
-        result[rows[inside]] = numbers[index[inside]]
+    numbers = np.append(numbers, NO_BATCH)
+    for p, rows in _parts(events).items():
+        ends = np.array([b.ends.get(p, 0) for b in batches], dtype=np.int64)
+        result[rows] = numbers[np.searchsorted(ends, events.offset[rows], side="right")]
     return result
 
 
-def dropped(events: LogEvents, log: BatchLog, window_ms: int) -> NDArray[np.bool_]:
-    """Events that the engine dropped as late, by the rule of its own batch log."""
+def dropped(events: LogEvents, batch: NDArray[np.int64], log: BatchLog, window_ms: int) -> NDArray[np.bool_]:
+    """Events that the engine dropped as late, by the rule of its own batch log; `batch` took each of them."""
     if not log.drops_late or not log.batches:
         return np.zeros(len(events), dtype=np.bool_)
-    marks = {b.batch: b.drop_watermark_ms for b in log.batches}
-    marks[NO_BATCH] = np.iinfo(np.int64).min
-    taken, position = np.unique(batch_of(events, log), return_inverse=True)
-    watermark = np.array([marks[int(b)] for b in taken], dtype=np.int64)[position]
+    marks = {NO_BATCH: np.iinfo(np.int64).min} | {b.batch: b.drop_watermark_ms for b in log.batches}
+    taken = np.array(sorted(marks), dtype=np.int64)
+    watermark = np.array([marks[int(b)] for b in taken], dtype=np.int64)[np.searchsorted(taken, batch)]
     return np.asarray(events.window_end_ms(window_ms) <= watermark)
 
 

@@ -31,6 +31,7 @@ FATE = "fate"
 KEPT, DONE, UNREAD = 0, 1, 2  # it is still there; it was removed when the engine had done it; it was removed before
 
 CHUNK = 4000
+AUDIT_CHUNK = 32_000
 STALL_S = 60.0
 EXAMPLES = 20
 
@@ -200,8 +201,9 @@ class _Audit:
         rows = np.flatnonzero(self._ids >> INDEX_BITS == server)
         index = self._ids[rows] & INDEX_MASK
         rows, index = rows[index < (total := self._tape.server_total(server))], index[index < total]
-        for start in range(0, len(rows), CHUNK):
-            self._audit_rows(server, rows[start : start + CHUNK], index[start : start + CHUNK], balance)
+        for start in range(0, len(rows), AUDIT_CHUNK):
+            part = slice(start, start + AUDIT_CHUNK)
+            self._audit_rows(server, rows[part], index[part], balance)
 
     def _audit_rows(
         self, server: int, rows: NDArray[np.intp], index: NDArray[np.int64], balance: NDArray[np.int16]

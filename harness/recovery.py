@@ -77,8 +77,9 @@ def recover(run: Watched, twin: Watched | None = None, withheld: str = "") -> tu
 
 def of_store(store: Store, withheld: str) -> tuple[Recovery, ...]:
     """Of a stored run; empty where no fault landed."""
-    run = watched(store)
-    return recover(run, twin_of(store), withheld) if run.faults else ()
+    if not any(entry["report"]["landed"] for entry in store.history("fault")):
+        return ()
+    return recover(watched(store), twin_of(store), withheld)
 
 
 def link_twin(store: Store, twin: Path) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,6 +34,7 @@ class Store:
     """One run directory."""
 
     path: Path
+    _made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def create(cls, base: Path, name: str) -> Store:
@@ -106,6 +107,13 @@ class Store:
             raise MissingEvidence(f"{self.path / name} is missing") from None
         except (OSError, pa.ArrowException) as error:
             raise MissingEvidence(f"{self.path / name} is torn: {error}") from None
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What is large, and made from files that are not written to any more: made once per Store."""
+        if name not in self._made:
+            self._made[name] = make()
+        made: T = self._made[name]
+        return made
 
     def tell(self, kind: str, **facts: object) -> None:
         """Add one line to the history."""

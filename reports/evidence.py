@@ -77,7 +77,7 @@ class Evidence:
 
     @cached_property
     def case(self) -> Case:
-        return judge.assemble(self.store)
+        return judge.case_of(self.store)
 
     @cached_property
     def epoch_ms(self) -> int:

@@ -73,6 +73,8 @@ class Settings:
 
 
 QUICK = Settings(
+    ramp_factor=1.4,
+    ramp_steps=12,
     width=0.15,
     ladder=(0.5, 0.1, 0.8),
     rounds=1,

@@ -84,7 +84,7 @@ def collect(store: Store) -> Evidence:
     manifest = msgspec.convert(store.read_json("plan.json")["manifest"], EngineManifest)
     claim = manifest.sink(spec.sink)
     batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
-    log = lateness.countable(store.read_table("log.parquet"), batch_log, spec)
+    log = lateness.stored_countable(store, batch_log, spec)
     marks = set(_codes(log.only(_is_mark(log)), spec.window_ms).tolist())
     log = log.only(np.isin(log.events.campaign, sampled_campaigns(spec.tape)))
     known, due_us, sent_us = Sending(Tape(spec.tape), epoch_ms, store.read_table("sends.parquet")).of(log.events)

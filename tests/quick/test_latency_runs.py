@@ -162,7 +162,7 @@ def test_a_missing_file_is_named(tmp_path, name):
     (store.path / name).unlink()
 
     with pytest.raises(MissingEvidence, match=name):
-        latencies(store)
+        latencies(Store(store.path))
 
 
 def test_where_there_is_no_latency_no_share_of_cells_is_told_either(tmp_path):

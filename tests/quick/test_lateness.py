@@ -57,7 +57,8 @@ def test_batches_partition_the_log_and_drop_by_their_own_watermark(partitions, d
     batches = tuple(Batch(n, dict(enumerate(row.tolist())), marks[n]) for n, row in enumerate(ends))
     evidence = BatchLog(batches, drops_late=True, complete=True)
 
-    taken, gone = batch_of(events, evidence), dropped(events, evidence, WINDOW)
+    taken = batch_of(events, evidence)
+    gone = dropped(events, taken, evidence, WINDOW)
 
     for row in range(len(events)):
         p, offset = int(events.partition[row]), int(events.offset[row])
@@ -71,4 +72,4 @@ def test_an_engine_that_keeps_late_events_dropped_none():
     events = log([[100, 9000, 100]])
     evidence = BatchLog((Batch(0, {0: 3}, 5000),), drops_late=False, complete=True)
 
-    assert not dropped(events, evidence, WINDOW).any()
+    assert not dropped(events, batch_of(events, evidence), evidence, WINDOW).any()

@@ -202,7 +202,7 @@ def test_a_ramp_climbs_geometrically_and_is_given_up_sooner():
 
     rates = [segment.start_per_s for segment in ramp.tape.profile]
     assert rates[0] == 20_000
-    assert all(later == pytest.approx(1.25 * earlier) for earlier, later in pairwise(rates))
+    assert all(later == pytest.approx(QUICK.ramp_factor * earlier) for earlier, later in pairwise(rates))
     assert ramp.patience_ms == 10_000
     assert (trial.patience_ms, trial.tape.profile) == (
         20_000,
@@ -215,5 +215,5 @@ def test_the_estimate_is_what_was_done_while_it_was_behind():
     processed = Curve(at_s, np.where(at_s < 40, 20_000 * at_s, 800_000 + 50_000 * (at_s - 40)), np.ones(61))
 
     assert estimate_per_s(processed, 60.0, QUICK) == pytest.approx(50_000)
-    assert estimate_per_s(processed, None, QUICK) == 20_000 * 1.25**17
+    assert estimate_per_s(processed, None, QUICK) == QUICK.start_per_s * QUICK.ramp_factor ** (QUICK.ramp_steps - 1)
     assert estimate_per_s(None, 60.0, QUICK) is None

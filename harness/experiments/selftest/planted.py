@@ -143,14 +143,15 @@ def late(limit: int | None, stolen: int) -> Case:
     truth = (log.offset >= half) & (log.offset % 10 == 0)
     sent_ms = log.time_ms
     log = replace(log, time_ms=np.where(truth, EPOCH_MS + 1, log.time_ms))
-    gone = lateness.dropped(log, proof, WINDOW_MS)
+    batch = lateness.batch_of(log, proof)
+    gone = lateness.dropped(log, batch, proof, WINDOW_MS)
     kept, held = _ledger(log, ~gone), _ledger(log, ~truth)
     return case(
         log,
         spec=replace(SPEC, late_dropped_max=limit),
         dropped=gone,
         permitted=np.ones(len(log), dtype=np.bool_),
-        batch=lateness.batch_of(log, proof),
+        batch=batch,
         expectation=Expectation(kept, kept),
         observed=Observed(held - Ledger({max(held): stolen}), ()),
         drops_late=True,
