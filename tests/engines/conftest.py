@@ -1,10 +1,18 @@
-"""A trial of one's own for each test; whatever engine a test starts is stopped."""
+"""A trial of one's own for each test; whatever engine a test starts is stopped. What is marked as thorough is a whole
+run that says little beyond what its neighbours say, and is left to those who have half an hour more."""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 
 from tests.engines.trial import Trial
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("thorough") and not os.environ.get("STREAMGAUGE_TEST_ALL"):
+        pytest.skip("left out to save time; ./streamgauge test --all has it")
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ def test_records_deleted_under_spark_are_missing_to_the_single_event_when_it_doe
     assert "removed by the planned fault" in check(answer, "log")["sentence"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("conf", "verdict"),
     [((), "FAIL"), (("--conf", "streamgauge.source.kafka.isolation.level=read_committed"), "PASS")],

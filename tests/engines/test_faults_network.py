@@ -20,6 +20,7 @@ def test_a_retrying_connection_counts_a_pipeline_twice_and_nothing_has_crashed(t
     assert '"kind":"restart"' not in history
 
 
+@pytest.mark.thorough
 def test_a_half_applied_pipeline_of_increments_is_counted_twice_by_the_part_that_was_applied(tmp_path):
     answer = run(tmp_path, "calm", *SHORT, "--sink", "increment", "--fault", "net-limit(bytes=1000)@offset>=20%")
 

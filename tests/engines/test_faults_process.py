@@ -31,6 +31,7 @@ def test_a_lost_python_worker_is_survived(tmp_path):
     assert "SIGKILL to the Python worker" in check(answer, "fault")["sentence"]
 
 
+@pytest.mark.thorough
 def test_a_reference_killed_in_a_loop_converges(tmp_path):
     fault = "crash-loop(times=3, after=2s)@t>=5s"
     answer = run(tmp_path, *SHORT, "--engine", "reference", "--fault", fault)

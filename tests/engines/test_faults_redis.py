@@ -25,12 +25,14 @@ def test_the_reference_stops_when_redis_is_gone_and_counts_all_of_the_log_again(
     assert "what was written before is gone" in check(answer, "fault")["sentence"]
 
 
+@pytest.mark.thorough
 def test_results_flushed_under_an_engine_that_does_not_notice_are_lost(tmp_path):
     answer = run(tmp_path, *SHORT, "--engine", "reference", "--fault", "redis-flush@t>=8s")
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["lost"]), answer["sentence"]
 
 
+@pytest.mark.thorough
 def test_writes_that_wait_or_are_refused_for_a_while_change_no_count(tmp_path):
     plan = "redis-pause(for=1s)@t>=3s; redis-full(for=1s)@now"
 

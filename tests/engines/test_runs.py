@@ -60,6 +60,7 @@ def test_increments_under_replay_fail_as_duplicated_by_exactly_that_batch(tmp_pa
     assert "exactly batch 3 once more, which was replayed after kill@c3:batch=3" in answer["sentence"]
 
 
+@pytest.mark.thorough
 def test_increments_without_a_fault_pass(tmp_path):
     assert run(tmp_path, *SHORT, "--sink", "increment", "--fault", "none")["verdict"] == "PASS"
 
