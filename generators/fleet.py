@@ -37,7 +37,8 @@ EVENTS_AT_ONCE = 1000
 READY, GO, STATUS, SENDS_FILE, DONE = "ready.json", "go.json", "status.jsonl", "sends.parquet", "done.json"
 
 
-# A load that waits for the engine's CPU isn't open: its one thread goes first where it may (root, mostly).
+# A load that waits for CPU isn't open: where it may (root, mostly), its one thread goes before those of its client, and
+# before the engine's where the kernel does not deal out the CPU by sessions (there, the harness sees to it).
 PRIORITY = -10
 
 

@@ -63,6 +63,7 @@ class Load:
         env = {**os.environ, CONFIG_VARIABLE: str(config), "OPENBLAS_NUM_THREADS": "1"}
         argv = [sys.executable, "-m", "locust", "-f", LOCUSTFILE, "--exit-code-on-error", "0", *self._interface()]
         self._child = spawn(argv, name="load", log=self._run / "logs" / "load.log", env=env, cwd=ROOT)
+        self._child.go_first()
 
     def wait_ready(self) -> None:
         wait_until(

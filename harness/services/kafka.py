@@ -175,7 +175,9 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         # The native parts of the compression codecs are unpacked into the temporary folder: let them go with the data.
         options = [f"-Xmx{self._heap}", f"-Djava.io.tmpdir={self._data / 'tmp'}"]
         options += ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-XX:+ExitOnOutOfMemoryError"]
-        return self._spawn_java("kafka", [*options, "kafka.Kafka", str(settings)])
+        broker = self._spawn_java("kafka", [*options, "kafka.Kafka", str(settings)])
+        broker.go_first()  # a load that waits for its broker isn't open
+        return broker
 
     def _spawn_java(self, name: str, arguments: list[str]) -> Child:
         return spawn([self._java, "-cp", self._classpath, *arguments], name=name, log=self.log)

@@ -14,7 +14,7 @@ import pytest
 
 from harness.model import HarnessError
 from harness.services import owners
-from harness.services.children import CHILD_VARIABLE, Child, guard, spawn
+from harness.services.children import FIRST, CHILD_VARIABLE, Child, guard, spawn
 from harness.services.owners import OWNER_VARIABLE, is_alive, is_dead, lease_folder, owner_mark, release_folder, sweep
 from harness.wait import wait_until
 
@@ -67,6 +67,23 @@ def test_a_child_has_a_session_a_mark_a_log_and_an_entry_in_the_ledger(tmp_path)
     child.kill_group()
     assert not owners._entries()
     assert child.returncode() == -signal.SIGKILL
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not Path("/proc/self/autogroup").exists(),
+    reason="only root may put a session first, and only a kernel that deals out the CPU by sessions",
+)
+def test_a_child_that_goes_first_does_so_with_its_session_alone(tmp_path):
+    first, other = (shell("echo up; sleep 600", tmp_path) for _ in range(2))
+    says(first, "up")
+    first.go_first()
+
+    def share(child: Child) -> str:
+        return Path(f"/proc/{child.pid}/autogroup").read_text().split("nice ")[1].strip()
+
+    assert (share(first), share(other)) == (str(FIRST), "0")
+    for child in (first, other):
+        child.kill_group()
 
 
 def test_stop_asks_first_and_reports_the_exit_code(tmp_path):
