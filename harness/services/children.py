@@ -31,7 +31,7 @@ from harness.wait import DeadlinePassed, wait_until
 
 CHILD_VARIABLE = "STREAMGAUGE_CHILD"
 KILL_DEADLINE_S = 20.0
-FIRST = -5  # three times the share of a session that has no wish
+FIRST = -10  # nine times the share of a session that has no wish
 TAIL_BYTES = 64 * 1024
 
 # Runs in the child, before the program: asks the kernel (PR_SET_PDEATHSIG = 1) to kill the child with its parent,

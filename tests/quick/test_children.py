@@ -14,7 +14,7 @@ import pytest
 
 from harness.model import HarnessError
 from harness.services import owners
-from harness.services.children import FIRST, CHILD_VARIABLE, Child, guard, spawn
+from harness.services.children import CHILD_VARIABLE, FIRST, Child, guard, spawn
 from harness.services.owners import OWNER_VARIABLE, is_alive, is_dead, lease_folder, owner_mark, release_folder, sweep
 from harness.wait import wait_until
 
