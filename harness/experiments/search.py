@@ -47,14 +47,14 @@ class Stage(StrEnum):
 class Settings:
     """How far and how fine a search goes."""
 
-    start_per_s: float = 20_000.0  # of the ramp
+    start_per_s: float = 50_000.0  # of the ramp, after its warm-up
     ramp_factor: float = 1.25
     ramp_step_ms: int = 5_000
-    ramp_steps: int = 18
+    ramp_steps: int = 14
     width: float = 0.10  # the interval is narrow enough when lowest failed <= (1 + width) * highest held
     ladder: tuple[float, ...] = tuple(i / 10 for i in range(1, 12))
     rounds: int = 3  # of the ladder, for its bands
-    warm_up_ms: int = 30_000  # of each trial: the rate rises to its value; a JVM at full rate from cold tells nothing
+    warm_up_ms: int = 30_000  # of each run: the rate rises to its value; a JVM at full rate from cold tells nothing
     duration_ms: int = 150_000  # then so long at it. A proof of steadiness needs more than a minute and a half
     rung_ms: int = 150_000
     objective_p99_ms: float = 10_000.0
@@ -73,8 +73,6 @@ class Settings:
 
 
 QUICK = Settings(
-    ramp_factor=1.4,
-    ramp_steps=12,
     width=0.15,
     ladder=(0.5, 0.1, 0.8),
     rounds=1,
@@ -249,7 +247,8 @@ def spec_of(base: RunSpec, step: Step, settings: Settings) -> RunSpec:
     """The base run at another rate, with nothing killed: a fault has no sustainable rate."""
     if step.stage is Stage.RAMP:
         rates = [step.rate_per_s * settings.ramp_factor**n for n in range(settings.ramp_steps)]
-        profile = tuple(Segment(settings.ramp_step_ms, rate, rate) for rate in rates)
+        steps = [Segment(settings.ramp_step_ms, rate, rate) for rate in rates]
+        profile = (Segment(settings.warm_up_ms, WARM_UP_FROM * rates[0], rates[0]), *steps)
         patience_ms = settings.objective_p99_ms
     else:
         length_ms = settings.rung_ms if step.stage is Stage.LADDER else settings.duration_ms

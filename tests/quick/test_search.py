@@ -200,8 +200,9 @@ def test_a_ramp_climbs_geometrically_and_is_given_up_sooner():
     ramp = spec_of(base, Step(Stage.RAMP, 20_000), QUICK)
     trial = spec_of(base, Step(Stage.BISECT, 60_000), QUICK)
 
-    rates = [segment.start_per_s for segment in ramp.tape.profile]
-    assert rates[0] == 20_000
+    warm_up, *steps = ramp.tape.profile
+    rates = [segment.start_per_s for segment in steps]
+    assert (warm_up, rates[0]) == (Segment(25_000, 2_000, 20_000), 20_000)
     assert all(later == pytest.approx(QUICK.ramp_factor * earlier) for earlier, later in pairwise(rates))
     assert ramp.patience_ms == 10_000
     assert (trial.patience_ms, trial.tape.profile) == (
