@@ -24,6 +24,8 @@ from harness.processed import Curve
 # Of a trial beside its load: starting, draining, reading, judging; and of a ramp in all. Used to foretell.
 OVERHEAD_S = 50.0
 RAMP_S = 100.0
+# Of the ramp's estimate: an engine that is behind takes all at once that there is, which is more than it keeps up with.
+KEPT_SHARE = 0.75
 WARM_UP_FROM = 0.1
 
 
@@ -181,7 +183,7 @@ def _after(trials: Sequence[Trial], settings: Settings) -> Step | None:
     limit = min((t.rate_per_s for t in tried if t.held is Held.LIMITED), default=math.inf)
     top = min(found.failed_per_s or math.inf, limit)
     if not tried:
-        return Step(Stage.BISECT, _round(trials[0].rate_per_s))
+        return Step(Stage.BISECT, _round(trials[0].rate_per_s * KEPT_SHARE))
     if found.held_per_s is None:
         return _down(top, len(tried), trials[0].rate_per_s, settings)
     if top > found.held_per_s * (1 + settings.width):
@@ -201,7 +203,7 @@ def _stride(count: int, settings: Settings) -> float:
 def _down(top: float, count: int, estimate_per_s: float, settings: Settings) -> Step | None:
     """Nothing held yet: lower, but not for ever."""
     rate = _round(top / _stride(count, settings))
-    return Step(Stage.BISECT, rate) if rate >= estimate_per_s / 64 else None
+    return Step(Stage.BISECT, rate) if rate >= estimate_per_s / 100 else None
 
 
 def _rung(trials: Sequence[Trial], settings: Settings, base_per_s: float) -> Step | None:

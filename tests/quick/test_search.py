@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from harness import plan
 from harness.engines import fake
 from harness.experiments.search import (
+    KEPT_SHARE,
     QUICK,
     Answer,
     Held,
@@ -41,7 +42,7 @@ def engine(
 ) -> Callable[[Step], Trial]:
     def run_trial(step: Step) -> Trial:
         if step.stage is Stage.RAMP:
-            return Trial(step.stage, limit_per_s * estimate_error, Held.ESTIMATE, "", "", seconds=100.0)
+            return Trial(step.stage, limit_per_s * estimate_error / KEPT_SHARE, Held.ESTIMATE, "", "", seconds=100.0)
         held = Held.LIMITED if step.rate_per_s > generator_per_s else Held.YES
         if step.rate_per_s > limit_per_s:
             held = Held.NO
