@@ -24,8 +24,6 @@ from harness.processed import Curve
 # Of a trial beside its load: starting, draining, reading, judging; and of a ramp in all. Used to foretell.
 OVERHEAD_S = 50.0
 RAMP_S = 100.0
-# Of the ramp's estimate: an engine that is behind takes all at once that there is, which is more than it keeps up with.
-KEPT_SHARE = 0.75
 WARM_UP_FROM = 0.1
 
 
@@ -79,7 +77,7 @@ QUICK = Settings(
     ladder=(0.5, 0.1, 0.8),
     rounds=1,
     warm_up_ms=25_000,
-    duration_ms=95_000,
+    duration_ms=140_000,
     rung_ms=30_000,
     most_trials=16,
     most_s=900.0,
@@ -183,7 +181,7 @@ def _after(trials: Sequence[Trial], settings: Settings) -> Step | None:
     limit = min((t.rate_per_s for t in tried if t.held is Held.LIMITED), default=math.inf)
     top = min(found.failed_per_s or math.inf, limit)
     if not tried:
-        return Step(Stage.BISECT, _round(trials[0].rate_per_s * KEPT_SHARE))
+        return Step(Stage.BISECT, _round(trials[0].rate_per_s))
     if found.held_per_s is None:
         return _down(top, len(tried), trials[0].rate_per_s, settings)
     if top > found.held_per_s * (1 + settings.width):

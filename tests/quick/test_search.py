@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from harness import plan
 from harness.engines import fake
 from harness.experiments.search import (
-    KEPT_SHARE,
     QUICK,
     Answer,
     Held,
@@ -42,7 +41,7 @@ def engine(
 ) -> Callable[[Step], Trial]:
     def run_trial(step: Step) -> Trial:
         if step.stage is Stage.RAMP:
-            return Trial(step.stage, limit_per_s * estimate_error / KEPT_SHARE, Held.ESTIMATE, "", "", seconds=100.0)
+            return Trial(step.stage, limit_per_s * estimate_error, Held.ESTIMATE, "", "", seconds=100.0)
         held = Held.LIMITED if step.rate_per_s > generator_per_s else Held.YES
         if step.rate_per_s > limit_per_s:
             held = Held.NO
@@ -208,7 +207,7 @@ def test_a_ramp_climbs_geometrically_and_is_given_up_sooner():
     assert ramp.patience_ms == 10_000
     assert (trial.patience_ms, trial.tape.profile) == (
         20_000,
-        (Segment(25_000, 6_000, 60_000), Segment(95_000, 60_000, 60_000)),
+        (Segment(25_000, 6_000, 60_000), Segment(140_000, 60_000, 60_000)),
     )
 
 
