@@ -176,6 +176,7 @@ def _recovery(run: Watched, number: int, twin: Watched | None, withheld: str) ->
         *((ms - run.epoch_ms) / 1000 for ms in (report.at_ms, report.landed_ms, until_ms, run.faults[0].at_ms))
     )
     found = dict(_quantities(run, stretch, twin))
+    found["detect_s"] = _in_time(found["detect_s"], found.get("catch_up_s"))
     if twin:
         found |= dict(_over_twin(found, dict(_quantities(twin, stretch, None))))
     if withheld:
@@ -225,6 +226,13 @@ def _detected(run: Watched, stretch: _Stretch) -> Quantity:
     if first is None:
         return Quantity(None, UNUSUAL) if usual_s is None else stretch.unreached()
     return Quantity(first[0] - stretch.struck_s, first[1])
+
+
+def _in_time(detected: Quantity, caught_up: Quantity | None) -> Quantity:
+    """A sign that came when all was well again is one of something else."""
+    if detected.value is None or caught_up is None or caught_up.value is None or detected.value <= caught_up.value:
+        return detected
+    return Quantity(None, f"nothing was noticed before it had caught up, after {caught_up.value:.1f} s")
 
 
 def _first_output(run: Watched, stretch: _Stretch, after_s: float) -> Quantity:

@@ -122,6 +122,14 @@ def test_the_first_sign_detects_whatever_it_was():
     assert values(stopped)["loud_stop_s"] == 6.9
 
 
+def test_a_sign_that_comes_when_all_is_well_again_is_of_something_else():
+    quiet = replace(KILLED, progress_s=every(0.5, but=(50.0, 55.0)), changes_s=every(0.5))
+    found = only(quiet).quantities["detect_s"]
+
+    assert found.value is None
+    assert "before it had caught up, after 21.0 s" in found.note
+
+
 def test_where_nobody_knows_what_is_usual_silence_detects_nothing():
     few = replace(KILLED, progress_s=np.array([1.0, 19.0, 40.0]), faults=(report(5.0, 5.1),))
     enough = replace(few, progress_s=np.array([-4.0, -3.0, -2.0, -1.0, 1.0, 2.0, 40.0]))
