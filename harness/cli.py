@@ -18,6 +18,8 @@ import typer
 
 from generators import preview
 from harness import __version__, console, doctor, environment, jvm, plan, store
+from harness.audit import walk
+from harness.audit.left import Offered
 from harness.experiments import bench as benches
 from harness.experiments import chaos, drive_chaos, drive_repeat, drive_search, folder, one_run, replay, search, tuning
 from harness.experiments.folder import Folder
@@ -31,6 +33,7 @@ from harness.model import Exit, HarnessError, RunSpec, UsageError, Verdict
 from harness.services import children, keeper, owners
 from harness.services.redis import find_server
 from harness.store import MissingEvidence, Store
+from reports import audited as reports_audited
 from reports import card as reports_card
 from reports import faults as reports_faults
 from reports import rounds as reports_rounds
@@ -323,6 +326,34 @@ def selftest_command(
     else:
         console.show_result(reports_selftest.lines(found), found.outcome)
     raise typer.Exit(found.outcome.exit_code)
+
+
+@app.command("audit")
+def audit_command(
+    path: Annotated[str, typer.Argument(help="A folder tree, seen.txt, a .csv, or redis://HOST:PORT/0.")],
+    *,
+    rate: Annotated[float | None, typer.Option(min=1e-9, help="Events/s that each producer was to send.")] = None,
+    producers: Annotated[int | None, typer.Option(min=1, help="How many producers there were.")] = None,
+    duration: Annotated[float | None, typer.Option(min=1e-9, help="Seconds for which they sent.")] = None,
+    campaigns: Annotated[int | None, typer.Option(min=1, help="How many campaigns there were: 100.")] = None,
+    window: Annotated[float | None, typer.Option(min=1e-3, help="Seconds of a window: 10.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Judge results that another run of the Yahoo benchmark left: can they be what was offered?"""
+    flags = {"rate_per_s": rate, "producers": producers, "duration_s": duration, "campaigns": campaigns}
+    given = {name: value for name, value in flags.items() if value is not None}
+    width = {"window_ms": round(window * 1000)} if window else {}
+    audited = walk.audit(path, Offered(**given, **width), frozenset(given), console.say)
+    worst = reports_audited.outcome(audited)
+    if as_json:
+        print(json.dumps(reports_audited.as_object(audited, path)))
+    else:
+        table = console.wrapped_table(
+            reports_audited.rows(audited, Path(path)), reports_audited.HEADER, reports_audited.WIDTHS
+        )
+        told = reports_audited.sentences(audited, Path(path), 10)
+        console.show_result([reports_audited.summary(audited), "", table, "", *told], worst)
+    raise typer.Exit(worst.exit_code)
 
 
 @app.command()

@@ -1,0 +1,92 @@
+"""What a run left: its counts, cell by cell, as far as its files tell which cell is which. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Left:
+    """A row per cell. Windows are numbered from the oldest one; -1: the file does not tell which window it is."""
+
+    place: str
+    campaign: Ints
+    window: Ints
+    count: Ints
+    delay_ms: Ints | None = None  # time_updated less the start of the window
+    faults: tuple[str, ...] = ()  # what can't be read, or stands where nothing should
+    orphans: int = 0  # events in hashes that no campaign refers to
+    digest: str = ""  # of the file of counts; equal ones are the same results twice
+
+    @property
+    def is_split(self) -> bool:
+        """Whether it is known which count belongs to which campaign and window."""
+        return bool(len(self.window) and (self.window >= 0).all())
+
+    @property
+    def inner(self) -> NDArray[np.bool_]:
+        """Rows of windows that were open from their beginning to their end: neither the first nor the last one."""
+        if not self.is_split:
+            return np.zeros(len(self.count), dtype=np.bool_)
+        return (self.window > self.window.min()) & (self.window < self.window.max())
+
+
+@dataclass(frozen=True)
+class Offered:
+    """What is known of the load. None: not known."""
+
+    rate_per_s: float | None = None  # of each producer
+    producers: int = 1
+    duration_s: float | None = None
+    campaigns: int = 100
+    window_ms: int = 10_000
+
+    @property
+    def per_cell(self) -> float | None:
+        """Views in one cell of a whole window: a third of the events are views."""
+        if self.rate_per_s is None:
+            return None
+        return self.rate_per_s * self.producers * self.window_ms / 1000 / 3 / self.campaigns
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Rows by the names of their campaign and window, as a CSV file or a Redis has them."""
+
+    campaign: list[str] = field(default_factory=list)
+    window_ms: list[int] = field(default_factory=list)
+    count: list[int] = field(default_factory=list)
+    updated_ms: list[int] = field(default_factory=list)
+
+    def add(self, campaign: str, window_ms: int, count: int, updated_ms: int | None) -> None:
+        self.campaign.append(campaign)
+        self.window_ms.append(window_ms)
+        self.count.append(count)
+        if updated_ms is not None:
+            self.updated_ms.append(updated_ms)
+
+    def left(self, place: str, width_ms: int, faults: Sequence[str], **more: object) -> Left:
+        """Windows are numbered by their time, so that one that nobody has is a gap."""
+        starts = np.array(self.window_ms, dtype=np.int64)
+        _, campaign = np.unique(np.array(self.campaign, dtype=str), return_inverse=True)
+        window = (starts - starts.min()) // width_ms if len(starts) else starts
+        told = len(self.updated_ms) == len(starts) > 0
+        delay = np.array(self.updated_ms, dtype=np.int64) - starts if told else None
+        count = np.array(self.count, dtype=np.int64)
+        return Left(place, campaign.astype(np.int64), window, count, delay, tuple(faults), **more)  # type: ignore[arg-type]
+
+
+def twins(all_left: Iterable[Left]) -> dict[str, str]:
+    """Places whose counts are the very same file as those of an earlier place, and which place that is."""
+    first: dict[str, str] = {}
+    found = {}
+    for each in all_left:
+        if each.digest and (before := first.setdefault(each.digest, each.place)) != each.place:
+            found[each.place] = before
+    return found

@@ -1,0 +1,64 @@
+"""What an audit found: one table, the worst first, and the sentences that go with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.audit.checks import Audited
+from harness.model import Outcome
+
+HEADER = ("results", "verdict", "cells", "of offered", "what is wrong")
+WIDTHS = (26, 7, 9, 10, 20)
+
+
+def rows(audited: Sequence[Audited], below: Path) -> list[list[str]]:
+    return [
+        [
+            _place(each.place, below),
+            each.outcome.value,
+            f"{each.cells:,}",
+            "" if each.share is None else f"{each.share:.2f} x",
+            ", ".join(dict.fromkeys(finding.word for finding in each.findings)),
+        ]
+        for each in audited
+    ]
+
+
+def sentences(audited: Sequence[Audited], below: Path, most: int) -> Iterator[str]:
+    """Of the worst; what goes beyond is in --json."""
+    wrong = [each for each in audited if each.findings]
+    for each in wrong[:most]:
+        for finding in each.findings:
+            yield f"{_place(each.place, below)}: {finding.word}: {finding.sentence}"
+    if len(wrong) > most:
+        yield f"... and {len(wrong) - most:,} more; --json has all of them"
+
+
+def summary(audited: Sequence[Audited]) -> str:
+    counts = {outcome: sum(each.outcome is outcome for each in audited) for outcome in Outcome}
+    told = [f"{counts[o]:,} {o.value}" for o in (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS) if counts[o]]
+    return f"{outcome(audited).value}  {len(audited):,} results: {', '.join(told)}"
+
+
+def outcome(audited: Sequence[Audited]) -> Outcome:
+    return Outcome.worst([each.outcome for each in audited])
+
+
+def as_object(audited: Sequence[Audited], target: str) -> dict[str, Any]:
+    worst = outcome(audited)
+    return {
+        "command": "audit",
+        "path": target,
+        "verdict": worst.value,
+        "exit": int(worst.exit_code),
+        "results": [{**msgspec.to_builtins(each), "sentence": each.sentence} for each in audited],
+    }
+
+
+def _place(place: str, below: Path) -> str:
+    return os.path.relpath(place, below) if below.is_dir() and place.startswith(str(below)) else place
