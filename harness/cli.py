@@ -340,10 +340,10 @@ def audit_command(
     as_json: Json = False,
 ) -> None:
     """Judge results that another run of the Yahoo benchmark left: can they be what was offered?"""
-    flags = {"rate_per_s": rate, "producers": producers, "duration_s": duration, "campaigns": campaigns}
+    flags: dict[str, Any] = {"rate_per_s": rate, "producers": producers, "duration_s": duration}
+    flags |= {"campaigns": campaigns, "window_ms": round(window * 1000) if window else None}
     given = {name: value for name, value in flags.items() if value is not None}
-    width = {"window_ms": round(window * 1000)} if window else {}
-    audited = walk.audit(path, Offered(**given, **width), frozenset(given), console.say)
+    audited = walk.audit(path, Offered(**given), frozenset(given), console.say)
     worst = reports_audited.outcome(audited)
     if as_json:
         print(json.dumps(reports_audited.as_object(audited, path)))

@@ -1,7 +1,7 @@
 """Can these counts be what was offered? Each check takes what a run left and what is known of its load.
 
 The original draws each event's ad and type at random, so that the count of a cell scatters like that of a Poisson
-distribution. What lies outside of it by more than `SIGMAS` standard errors, and by more than `SHARE`, is no chance: of a
+distribution. What is off by more than `SIGMAS` standard errors, and by more than `SHARE`, is no chance: of a
 million windows that are right not one is called wrong.
 """
 

@@ -34,7 +34,7 @@ class Left:
         """Rows of windows that were open from their beginning to their end: neither the first nor the last one."""
         if not self.is_split:
             return np.zeros(len(self.count), dtype=np.bool_)
-        return (self.window > self.window.min()) & (self.window < self.window.max())
+        return np.asarray((self.window > self.window.min()) & (self.window < self.window.max()))
 
 
 @dataclass(frozen=True)

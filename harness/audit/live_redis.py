@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import redis
 
@@ -20,7 +21,7 @@ def read(client: redis.Redis, place: str, offered: Offered) -> Left:
         raise HarnessError(f"{place} could not be read ({error}). Look whether a Redis answers there.") from error
 
 
-def _read(client: redis.Redis, place: str, offered: Offered) -> Left:
+def _read(client: Any, place: str, offered: Offered) -> Left:
     cells, faults, owned = Cells(), [], set()
     campaigns = sorted(client.smembers("campaigns"))
     if not campaigns:
@@ -38,7 +39,7 @@ def _read(client: redis.Redis, place: str, offered: Offered) -> Left:
     return cells.left(place, offered.window_ms, faults, orphans=orphans)
 
 
-def _counted(client: redis.Redis) -> Iterator[tuple[str, int]]:
+def _counted(client: Any) -> Iterator[tuple[str, int]]:
     """Every hash that holds a count, whoever refers to it."""
     for key in client.scan_iter(count=PAGE, _type="hash"):
         count = client.hget(key, COUNT)

@@ -2,8 +2,8 @@
 from its newest window to its oldest, and no name of either.
 
 Where one campaign ends is found in two ways. The newest window was still open when the files were written, so that its
-last update lies before its end: such a line begins a campaign. Where that does not give as many campaigns as there
-are, and the lines can be dealt out evenly, each campaign has as many windows. Else nobody knows which line is what.
+last update came earlier after its start than that of any other: such a line begins a campaign. Where that can't be
+told, and the lines can be dealt out evenly, each campaign has as many windows. Else nobody knows which line is what.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from harness.audit.left import Ints, Left, Offered
 
 SEEN, UPDATED = "seen.txt", "updated.txt"
 EXAMPLES = 3
+CLEARLY_MS = 300
 
 
 def read(seen: Path, offered: Offered) -> Left:
@@ -60,9 +61,12 @@ def _split(rows: int, delay: Ints | None, offered: Offered) -> tuple[Ints, Ints]
 
 
 def _by_open_windows(rows: int, delay: Ints | None, offered: Offered) -> NDArray[np.int64] | None:
-    if delay is None or not rows:
+    """As many as there are campaigns were updated last clearly earlier after their start than all others."""
+    if delay is None or rows <= offered.campaigns:
         return None
-    starts = np.flatnonzero(delay < offered.window_ms)
-    if len(starts) != offered.campaigns or starts[0] != 0:
+    order = np.argsort(delay, kind="stable")
+    starts = np.sort(order[: offered.campaigns])
+    open_until, closed_from = delay[order[offered.campaigns - 1]], delay[order[offered.campaigns]]
+    if starts[0] != 0 or closed_from - open_until < CLEARLY_MS:
         return None
     return np.diff(np.append(starts, rows))

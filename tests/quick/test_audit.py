@@ -15,17 +15,14 @@ RATE, CAMPAIGNS, WINDOWS = 1000, 100, 8
 KNOWN = Offered(rate_per_s=RATE)
 
 
-def tree(
-    place: Path, seed: int = 1, *, rate: float = RATE, times: int = 1, cut: dict[int, float] | None = None
-) -> Path:
+def tree(place: Path, seed: int = 1, *, rate: float = RATE, times: int = 1, cut: tuple[int, float] = (0, 0.3)) -> Path:
     """One run as the original writes it: 100 campaigns, each from its newest window, which was open for 6 s, to its
-    oldest, of which the first 7 s are missing. `cut`: of some windows (0: the oldest) only so much."""
+    oldest, of which the first 7 s are missing. `cut`: of one window (0: the oldest) there is only so much."""
     place.mkdir(parents=True, exist_ok=True)
     dice = np.random.default_rng(seed)
     whole = np.ones(WINDOWS)
     whole[0], whole[-1] = 0.3, 0.6
-    for window, share in (cut or {}).items():
-        whole[window] = share
+    whole[cut[0]] = cut[1]
     counts = dice.poisson(rate * 10 / 3 / CAMPAIGNS * whole, size=(CAMPAIGNS, WINDOWS)) * times
     delays = 10_000 + dice.integers(-300, 900, size=(CAMPAIGNS, WINDOWS))
     delays[:, -1] = 6_000 + dice.integers(-300, 900, size=CAMPAIGNS)
@@ -89,7 +86,7 @@ def test_an_amount_that_nothing_explains(tmp_path, factor, word):
 
 
 def test_a_window_that_lost_a_tenth_is_short(tmp_path):
-    (found,) = audited(tree(tmp_path / "run", rate=5 * RATE, cut={3: 0.9}), Offered(rate_per_s=5 * RATE))
+    (found,) = audited(tree(tmp_path / "run", rate=5 * RATE, cut=(3, 0.9)), Offered(rate_per_s=5 * RATE))
 
     assert "short window" in [finding.word for finding in found.findings]
     assert "number 4 from the oldest" in " ".join(finding.sentence for finding in found.findings)
@@ -106,25 +103,21 @@ def test_equal_files_are_one_run_twice(tmp_path):
     tree(tmp_path / "c", seed=4)
     found = audited(tmp_path)
 
-    assert [(Path(each.place).name, each.outcome) for each in found] == [
-        ("b", Outcome.FAIL),
-        ("a", Outcome.PASS),
-        ("c", Outcome.PASS),
-    ]
+    assert [(Path(each.place).name, each.outcome) for each in found[:1]] == [("b", Outcome.FAIL)]
+    assert [each.outcome for each in found[1:]] == [Outcome.PASS] * 2
     assert "the very same file as" in found[0].sentence
 
 
-@pytest.mark.parametrize(("delay", "told"), [(-5, "before they began"), (5_000, "an event after")])
-def test_latencies_that_cannot_be(tmp_path, delay, told):
-    place = tree(tmp_path / "run")
+@pytest.mark.parametrize(("row", "delay", "told"), [(0, -5, "before they began"), (3, 5_000, "an event after")])
+def test_latencies_that_cannot_be(tmp_path, row, delay, told):
+    place = tree(tmp_path / "run", rate=10 * RATE)
     delays = (place / "updated.txt").read_text().split()
-    delays[3] = str(delay)
+    delays[row] = str(delay)
     (place / "updated.txt").write_text("\n".join(delays))
-    (found,) = audited(place)
+    (found,) = audited(place, Offered(rate_per_s=10 * RATE))
 
-    assert "impossible latency" in [finding.word for finding in found.findings] or found.outcome is Outcome.UNKNOWN
-    if delay > 0:
-        assert told in found.sentence or "dealt out" in found.sentence
+    assert [finding.word for finding in found.findings] == ["impossible latency"]
+    assert told in found.sentence
 
 
 def test_a_campaign_that_is_missing_in_an_inner_window_is_seen(tmp_path):
