@@ -17,7 +17,7 @@ import time
 import uuid
 from array import array
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -28,7 +28,7 @@ import redis
 from numpy.typing import NDArray
 
 from generators.draws import Lane
-from harness.model import TapeSpec
+from harness.model import HarnessError, TapeSpec
 
 LOOK_EVERY_S = 0.05
 # A look may take this share of its period; slower ones come less often, and leave Redis to the engine.
@@ -223,25 +223,14 @@ class Pace:
         return max(LOOK_EVERY_S, median(self._took_s) / BUSY_SHARE)
 
 
-class RedisObserver:
+class _Watch:
     """A thread that looks at the sampled campaigns from `start` until `stop`. What fails is noted, and tried again."""
 
-    def __init__(
-        self, client: redis.Redis, names: Sequence[str], tape: TapeSpec, window_ms: int, watermark_ms: int
-    ) -> None:
-        self._client, self._all_campaigns = client, tape.all_campaigns
-        self._window_ms, self._watermark_ms = window_ms, watermark_ms
+    def __init__(self, names: Sequence[str], tape: TapeSpec) -> None:
+        self._all_campaigns = tape.all_campaigns
         campaigns = sampled_campaigns(tape)
         self._recorder, self._pace = Recorder(campaigns), Pace()
         self._names = [names[campaign] for campaign in campaigns]
-        # The last reply is known in advance: when the answer ends with it, the answer is whole.
-        self._token = uuid.uuid4().hex
-        self._end = f"${len(self._token)}\r\n{self._token}\r\n".encode()
-        self._whole = self._request("HGETALL")
-        self._whole_due_s = 0.0
-        self._glance, self._glance_at = b"", range(0)
-        self._last = (b"", b"")  # request and answer
-        self._connection: redis.Connection | None = None
         self._stopped = threading.Event()
         self._cpu_s = 0.0
         self._thread = threading.Thread(target=self._work, name="observer", daemon=True)
@@ -255,13 +244,19 @@ class RedisObserver:
         self._thread.join(3 * REPLY_TIMEOUT_S)
         return self._recorder.sampled(self._all_campaigns, self._cpu_s)
 
+    def _look(self, *, whole: bool) -> None:
+        raise NotImplementedError
+
+    def _disconnect(self) -> None:
+        """Let go of what may be broken."""
+
     def _work(self) -> None:
         begun_cpu_s, due_s = time.thread_time(), time.monotonic()
         while True:
             last, began_s = self._stopped.is_set(), time.monotonic()
             try:
                 self._look(whole=last)
-            except (redis.RedisError, OSError, hiredis.HiredisError) as error:
+            except (redis.RedisError, OSError, hiredis.HiredisError, HarnessError) as error:
                 self._recorder.failed(error)
                 self._disconnect()
             self._cpu_s = time.thread_time() - begun_cpu_s
@@ -271,6 +266,43 @@ class RedisObserver:
             due_s = max(due_s + self._pace.period_s(now_s - began_s), now_s)
             self._stopped.wait(due_s - now_s)
         self._disconnect()
+
+
+class PlainObserver(_Watch):
+    """Looks by a function that gives for each campaign its field, value, field, value, ...; each look is whole."""
+
+    def __init__(
+        self,
+        look: Callable[[Sequence[str]], Sequence[object]],
+        release: Callable[[], None],
+        names: Sequence[str],
+        tape: TapeSpec,
+    ) -> None:
+        super().__init__(names, tape)
+        self._ask, self._disconnect = look, release  # type: ignore[method-assign]
+
+    def _look(self, *, whole: bool) -> None:  # noqa: ARG002
+        replies = self._ask(self._names)
+        self._recorder.look(time.time_ns() // 1000, replies)
+
+
+class RedisObserver(_Watch):
+    """Reads our own schema: one prepared request for all campaigns, whose answer is compared as bytes."""
+
+    def __init__(
+        self, client: redis.Redis, names: Sequence[str], tape: TapeSpec, window_ms: int, watermark_ms: int
+    ) -> None:
+        super().__init__(names, tape)
+        self._client = client
+        self._window_ms, self._watermark_ms = window_ms, watermark_ms
+        # The last reply is known in advance: when the answer ends with it, the answer is whole.
+        self._token = uuid.uuid4().hex
+        self._end = f"${len(self._token)}\r\n{self._token}\r\n".encode()
+        self._whole = self._request("HGETALL")
+        self._whole_due_s = 0.0
+        self._glance, self._glance_at = b"", range(0)
+        self._last = (b"", b"")  # request and answer
+        self._connection: redis.Connection | None = None
 
     def _look(self, *, whole: bool) -> None:
         began_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000

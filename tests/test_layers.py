@@ -45,6 +45,7 @@ LAYERS = [
         "harness.engines",
         "harness.faults",
         "harness.audit",
+        "harness.results",
     },
     {"harness.recount", "harness.load", "harness.settings", "harness.plan", "harness.judge", "harness.worlds"},
     {"harness.run"},

@@ -37,6 +37,7 @@ class EngineConfig:
     options: Mapping[str, str] = field(default_factory=dict)  # --conf k=v
     jars: tuple[str, ...] = ()
     checksum: bool = False  # sum the ids of each cell's events beside counting them
+    results_topic: str = ""  # where the counts go, of an engine that writes them to Kafka
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -59,6 +60,7 @@ class EngineConfig:
             "options": dict(self.options),
             "jars": list(self.jars),
             "checksum": self.checksum,
+            "results_topic": self.results_topic,
         }
 
     def write(self, folder: Path) -> Path:

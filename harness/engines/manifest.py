@@ -14,6 +14,7 @@ names the file, the key, the value, what is allowed and the nearest right word.
 
 from __future__ import annotations
 
+import re
 import shutil
 import tomllib
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
+from harness.engines import template
 from harness.explain import nearest, wrong
 from harness.model import EngineManifest, SinkClaim, UsageError
 
@@ -35,6 +37,9 @@ LATE = ("drop", "keep")
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once", "none")
 CRASH_POINTS = ("c1", "c2", "c3", "c4")
 EVIDENCE = ("none", "spark-checkpoint")
+RESULTS = ("redis:compact", "redis:yahoo", "redis:template", "kafka:TOPIC", "command")
+WINDOW_KEYS = ("start", "end")
+TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
 class _ManifestError(Exception):
@@ -108,7 +113,23 @@ def _manifest(table: Mapping[str, Any], home: Path, *, shipped: bool) -> EngineM
     names = [sink.name for sink in sinks]
     if doubled := {name for name in names if names.count(name) > 1}:
         raise _ManifestError(f"the sink name {min(doubled)!r} stands twice; give each sink a name of its own.")
-    return EngineManifest(**values, sinks=sinks, home=str(home), shipped=shipped)
+    manifest = EngineManifest(**values, sinks=sinks, home=str(home), shipped=shipped)
+    _check_results(manifest)
+    return manifest
+
+
+def _check_results(manifest: EngineManifest) -> None:
+    """What a source of results needs is there, and nothing that it does not use."""
+    is_template, is_command = manifest.results == "redis:template", manifest.results == "command"
+    if is_template and (mistake := template.mistake(manifest.key, manifest.field)):
+        raise _ManifestError(
+            f"key = {manifest.key!r} and field = {manifest.field!r} are no template of redis:template: {mistake}; "
+            "'counts:{campaign}' with the field '{window}' would be one."
+        )
+    for name, value, wanted in (("key", manifest.key, is_template), ("read", manifest.read, is_command)):
+        if bool(value) != wanted:
+            does = "needs" if wanted else "has no use for"
+            raise _ManifestError(f"results = {manifest.results!r} {does} the key {name!r}.")
 
 
 # Each reader takes (key, value) and gives the value as the model wants it, or raises _ManifestError.
@@ -199,6 +220,14 @@ def _placeholders(key: str, word: str) -> list[str]:
         raise _expected(key, word, f"a brace that is no placeholder written twice ({error}), so it") from error
 
 
+def _results(key: str, value: Any) -> str:
+    if isinstance(value, str) and value.startswith("kafka:") and TOPIC_NAME.fullmatch(value[6:]):
+        return value
+    if value not in RESULTS or value == "kafka:TOPIC":
+        raise _expected(key, value, f"one of {', '.join(RESULTS)}", nearest(str(value), RESULTS))
+    return str(value)
+
+
 def _sinks(key: str, value: Any) -> list[Any]:
     if not isinstance(value, list) or not value:
         raise _expected(key, value, "at least one [[sinks]] table")
@@ -225,4 +254,9 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "checksum": (_flag, False),
     "env": (_environment, False),
     "ivy": (_text, False),
+    "results": (_results, False),
+    "window_key": (_one_of(*WINDOW_KEYS), False),
+    "key": (_text, False),
+    "field": (_text, False),
+    "read": (_command, False),
 }

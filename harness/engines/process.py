@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -56,7 +56,8 @@ class ProcessEngine:
         self._logs = logs
         self._private = private
         self._evidence = evidence
-        self._argv = _argv(manifest, config.write(private))
+        self.orders = config.write(private)
+        self._argv = argv_of(manifest, manifest.command, self.orders)
         self._env = _environment(manifest, env, _scratch(private))
         self._progress = ProgressFile(Path(config.progress_path))
         self._checkpoint = _local_folder(config.checkpoint) if manifest.evidence == "spark-checkpoint" else None
@@ -185,7 +186,7 @@ class ProcessEngine:
         folder = self._private / name
         folder.mkdir()
         config = replace(self._config, progress_path=str(progress), crash_path=str(folder / "crash"))
-        argv = _argv(self._manifest, config.write(folder))
+        argv = argv_of(self._manifest, self._manifest.command, config.write(folder))
         ghost = Driver(self._spawn(name, argv), ProgressFile(progress))
         self._ghosts.append(ghost)
         return ghost
@@ -241,9 +242,10 @@ class ProcessEngine:
         return self._child
 
 
-def _argv(manifest: EngineManifest, config: Path) -> list[str]:
+def argv_of(manifest: EngineManifest, command: Sequence[str], config: Path) -> list[str]:
+    """One of a manifest's commands with its words filled in; its program may lie beside the manifest."""
     words = {"config": config, "python": sys.executable, "home": manifest.home, "job": job_path(manifest.id)}
-    program, *arguments = (word.format(**words) for word in manifest.command)
+    program, *arguments = (word.format(**words) for word in command)
     beside_manifest = Path(manifest.home) / program
     return [str(beside_manifest) if beside_manifest.is_file() else program, *arguments]
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import redis
 
 from generators.tape import population_of
-from harness import jvm, observe, recount
+from harness import jvm, recount
 from harness.accounting import Accounting
 from harness.engines.config import EngineConfig
 from harness.engines.process import ProcessEngine
@@ -33,7 +33,9 @@ from harness.model import (
     UsageError,
 )
 from harness.observe import Row
-from harness.sampler import RedisObserver, Sampled
+from harness.results import registry as sources
+from harness.results.base import Observer, Place, Results
+from harness.sampler import Sampled
 from harness.services import kafka, owners, security, small_disk
 from harness.services.kafka import EmbeddedKafka
 from harness.services.kafka_cluster import EmbeddedCluster
@@ -64,7 +66,8 @@ class RealWorld:
         self._load: Load | None = None
         self._log: TopicLog | None = None
         self._engine: ProcessEngine | None = None
-        self._observer: RedisObserver | None = None
+        self._results: Results | None = None
+        self._observer: Observer | None = None
         self._accounting: Accounting | None = None
         self.fault = registry.create(spec, manifest)
 
@@ -108,6 +111,9 @@ class RealWorld:
         _write_ad_table(self._redis, self._population)
         self._mount_disk()
         self._engine = self._make_engine(self._kafka, address)
+        if self._results_topic:
+            kafka.create_topic(self._kafka, self._results_topic, 1)
+        self._results = sources.open_results(self._place())
         self._load = Load(self._spec, self._kafka, self._topic, self._store.path, self._private)
         self._log = TopicLog(self._spec, self._kafka, self._topic, self._load.signal, self._store)
         self._load.start()
@@ -175,6 +181,7 @@ class RealWorld:
             master=spec.master,
             options=spec.conf,
             checksum=spec.tape.checksum,
+            results_topic=self._results_topic,
             jars=_jars(self._manifest.ivy),
         )
         java_home = str(Path(jvm.java()).resolve().parent.parent)
@@ -232,11 +239,36 @@ class RealWorld:
         children = {"engine": self.engine.pid, "generator": self._running_load.pid}
         return pids | {part: pid for part, pid in children.items() if pid}
 
-    def start_observing(self) -> None:
+    @property
+    def _results_topic(self) -> str:
+        """Of this run alone, and made for it; "" where results are elsewhere."""
+        source, _, name = self._manifest.results.partition(":")
+        return f"{self._topic}-{name}" if source == "kafka" else ""
+
+    def _place(self) -> Place:
         spec = self._spec
-        names = self._population.campaign_ids
-        self._observer = RedisObserver(self._redis, names, spec.tape, spec.window_ms, spec.watermark_ms)
-        self._observer.start()
+        return Place(
+            client=self._redis,
+            kafka=self._address,
+            topic=self._results_topic,
+            campaigns=self._population.campaign_ids,
+            window_ms=spec.window_ms,
+            watermark_ms=spec.watermark_ms,
+            manifest=self._manifest,
+            config=self.engine.orders,
+            log=self._store.logs / "results.log",
+        )
+
+    @property
+    def _read(self) -> Results:
+        if self._results is None:
+            raise HarnessError("The results were asked for before the services were open.")
+        return self._results
+
+    def start_observing(self) -> None:
+        self._observer = sources.observer_of(self._place(), self._spec.tape)
+        if self._observer:
+            self._observer.start()
 
     def stop_observing(self) -> Sampled | None:
         observer, self._observer = self._observer, None
@@ -246,7 +278,7 @@ class RealWorld:
         return kafka.end_offsets(self._address, self._topic)
 
     def snapshot(self) -> object:
-        return observe.counts_only(self._redis, self._population.campaign_ids)
+        return self._read.snapshot()
 
     def reachable(self) -> bool:
         if self.fault.settled():
@@ -261,7 +293,7 @@ class RealWorld:
         return False
 
     def results(self) -> list[Row]:
-        return observe.scan(self._redis)
+        return self._read.rows()
 
     def read_log(self) -> Mapping[str, Any]:
         columns = recount.read(self._address, self._topic, self.end_offsets(), self._population)
@@ -274,9 +306,12 @@ class RealWorld:
             self._load.stop()
         if self._engine:
             self._engine.stop()
+        if self._results:
+            self._results.close()
         if self._spec.kafka and self._kafka:
-            with suppress(HarnessError):
-                kafka.delete_topic(self._kafka, self._topic)
+            for topic in filter(None, (self._topic, self._results_topic)):
+                with suppress(HarnessError):
+                    kafka.delete_topic(self._kafka, topic)
         for service in (self._embedded_kafka, self._embedded_redis):
             if service:
                 service.stop()

@@ -1,0 +1,68 @@
+"""The seam: a source of results gives all that there is, as the rows of our own schema.
+
+Translating happens here and nowhere else, so that judging and measuring know one schema only. What can't be translated
+keeps its own name, and the checks name it: nothing is passed over in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.model import EngineManifest, KafkaAddress
+from harness.observe import Row
+from harness.sampler import Sampled
+
+HASH = "hash"
+UPDATED = "updated:"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the results of one run are."""
+
+    client: Any  # of Redis
+    kafka: KafkaAddress
+    topic: str  # of results, for engines that write them to Kafka
+    campaigns: Sequence[str]
+    window_ms: int
+    watermark_ms: int
+    manifest: EngineManifest
+    config: Path  # the engine's orders
+    log: Path  # for what a reader complains of
+
+
+class Observer(Protocol):
+    """Looks at the results from `start` until `stop`."""
+
+    def start(self) -> None: ...
+    def stop(self) -> Sampled: ...
+
+
+class Results(Protocol):
+    def rows(self) -> list[Row]:
+        """Everything, orphans included."""
+
+    def snapshot(self) -> object:
+        """A cheaper look, which a drain compares with the one before."""
+
+    def close(self) -> None: ...
+
+
+def window_start(text: str, place: Place) -> str:
+    """A job may name a window by its end. What is no number stays what it is."""
+    digits = text.removeprefix("-")
+    if place.manifest.window_key == "start" or not (digits.isascii() and digits.isdecimal()):
+        return text
+    return str(int(text) - place.window_ms)
+
+
+def by_campaign(rows: Sequence[Row], campaigns: Sequence[str]) -> list[list[str]]:
+    """As a hash of Redis for each campaign: field, value, field, value, ..."""
+    found: Mapping[str, list[str]] = {name: [] for name in campaigns}
+    for row in rows:
+        if row.key in found and row.kind == HASH:
+            found[row.key].extend((row.field, row.value))
+    return [found[name] for name in campaigns]

@@ -1,0 +1,43 @@
+"""Every source of results by the word that a manifest uses for it. Add one: a file, and its line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.model import TapeSpec
+from harness.results.base import Observer, Place, Results, by_campaign
+from harness.results.command import Command
+from harness.results.compact import Compact
+from harness.results.template import Template
+from harness.results.topic import Topic
+from harness.results.yahoo import Yahoo
+from harness.sampler import PlainObserver, RedisObserver
+
+SOURCES: dict[str, Callable[[Place], Results]] = {
+    "redis:compact": Compact,
+    "redis:yahoo": Yahoo,
+    "redis:template": Template,
+    "kafka:": Topic,
+    "command": Command,
+}
+UNSAMPLED = ("command",)
+
+
+def source_of(results: str) -> str:
+    """The word of the registry: behind `kafka:` stands the name of a topic."""
+    return "kafka:" if results.startswith("kafka:") else results
+
+
+def open_results(place: Place) -> Results:
+    return SOURCES[source_of(place.manifest.results)](place)
+
+
+def observer_of(place: Place, tape: TapeSpec) -> Observer | None:
+    """Our own schema is read past all clients, others as their source gives them; None: nobody looks."""
+    source = source_of(place.manifest.results)
+    if source in UNSAMPLED:
+        return None
+    if source == "redis:compact" and place.manifest.window_key == "start":
+        return RedisObserver(place.client, place.campaigns, tape, place.window_ms, place.watermark_ms)
+    results = open_results(place)  # of its own: it is read by another thread
+    return PlainObserver(lambda names: by_campaign(results.rows(), names), results.close, place.campaigns, tape)

@@ -1,0 +1,92 @@
+"""`kafka:TOPIC`: a record per change, a JSON object with campaign, window and count. The last one of a cell counts.
+
+The topic is made for the run, and is told to the engine as `results_topic`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from harness.model import HarnessError
+from harness.observe import Row
+from harness.results.base import HASH, UPDATED, Place, window_start
+from harness.services.kafka import end_offsets
+
+POLL_S = 0.2
+STALL_S = 30.0
+CHUNK = 5000
+
+
+class Topic:
+    """Reads on from where it was: what a cell was last said to be is kept."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._cells: dict[tuple[str, str], str] = {}
+        self._changed: dict[tuple[str, str], str] = {}
+        self._strays: list[Row] = []
+        self._at: dict[int, int] = {}
+        self._consumer: Consumer | None = None
+
+    def rows(self) -> list[Row]:
+        self._read_on()
+        cells = [Row(campaign, window, count, HASH) for (campaign, window), count in self._cells.items()]
+        told = [Row(UPDATED + campaign, window, at, HASH) for (campaign, window), at in self._changed.items()]
+        return [*cells, *told, *self._strays]
+
+    def snapshot(self) -> object:
+        self._read_on()
+        return dict(self._cells)
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _read_on(self) -> None:
+        ends = end_offsets(self._place.kafka, self._place.topic)
+        consumer = self._opened(ends)
+        idle_s = 0.0
+        while any(self._at.get(partition, 0) < end for partition, end in ends.items()):
+            messages = consumer.consume(CHUNK, POLL_S)
+            idle_s = 0.0 if messages else idle_s + POLL_S
+            if idle_s > STALL_S:
+                where = f"at {self._at} of {ends}"
+                raise HarnessError(f"Reading results in {self._place.topic} stalled for {STALL_S:.0f} s {where}.")
+            for message in messages:
+                self._take(message)
+
+    def _opened(self, ends: Iterable[int]) -> Consumer:
+        if self._consumer is None:
+            self._consumer = Consumer(
+                {
+                    **self._place.kafka.librdkafka,
+                    "bootstrap.servers": self._place.kafka.bootstrap,
+                    "group.id": "streamgauge-results",
+                    "enable.auto.commit": False,
+                    "isolation.level": "read_committed",
+                    "enable.partition.eof": True,
+                }
+            )
+            self._consumer.assign([TopicPartition(self._place.topic, each, self._at.get(each, 0)) for each in ends])
+        return self._consumer
+
+    def _take(self, message: Any) -> None:
+        if error := message.error():
+            if error.code() != KafkaError._PARTITION_EOF:
+                raise HarnessError(f"Results in topic {self._place.topic} can't be read: {error.str()}.")
+            self._at[message.partition()] = message.offset()
+            return
+        self._at[message.partition()] = message.offset() + 1
+        where = f"{self._place.topic}[{message.partition()}@{message.offset()}]"
+        try:
+            told = json.loads(message.value() or b"null")
+            cell = (str(told["campaign"]), window_start(str(told["window"]), self._place))
+            self._cells[cell] = str(told["count"])
+            self._changed[cell] = str(message.timestamp()[1])
+        except (ValueError, KeyError, TypeError):
+            self._strays.append(Row(where, "", repr(message.value())[:80], "record"))

@@ -1,0 +1,154 @@
+"""Results wherever an engine may leave them: what comes out is our own schema, and orphans keep their name."""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Producer
+
+from harness.model import EngineManifest, HarnessError, SinkClaim
+from harness.observe import Row, interpret
+from harness.results.base import Place, by_campaign
+from harness.results.registry import open_results
+from harness.services.redis import connect
+
+NAMES = [str(uuid.UUID(int=number)) for number in range(3)]
+MANIFEST = EngineManifest("any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
+WINDOW_MS = 10_000
+
+
+@pytest.fixture
+def client(redis_address):
+    with connect(redis_address) as connected:
+        connected.sadd("campaigns", *NAMES)
+        yield connected
+
+
+@pytest.fixture
+def read(client, kafka_address, tmp_path):
+    """Rows and counts from a source that a manifest describes so."""
+
+    def rows(topic: str = "", **described):
+        manifest = replace(MANIFEST, home=str(tmp_path), **described)
+        log = tmp_path / "log"
+        place = Place(client, kafka_address, topic, NAMES, WINDOW_MS, 0, manifest, tmp_path / "engine.json", log)
+        source = open_results(place)
+        found = source.rows()
+        assert source.snapshot() == source.snapshot()
+        source.close()
+        return found
+
+    return rows
+
+
+def counts(rows: list[Row]):
+    observed = interpret(rows, {name: index for index, name in enumerate(NAMES)}, ())
+    return {tuple(cell): observed.counts[cell] for cell in observed.counts}, observed.strays
+
+
+def fill_as_yahoo(client, shift_ms: int = 0) -> None:
+    for index, name in enumerate(NAMES):
+        for window in range(2):
+            key = str(uuid.uuid4())
+            client.hset(name, str(window * WINDOW_MS + shift_ms), key)
+            client.hset(key, mapping={"seen_count": 10 * (index + 1) + window, "time_updated": 12_345})
+        client.hset(name, "windows", f"list {index}")
+        client.lpush(f"list {index}", "0", str(WINDOW_MS))
+    client.lpush("time_updated", "12345")
+
+
+EXPECTED = {(index, window * WINDOW_MS): 10 * (index + 1) + window for index in range(3) for window in range(2)}
+
+
+def test_the_schema_of_the_original(client, read):
+    fill_as_yahoo(client)
+    rows = read(results="redis:yahoo")
+
+    assert counts(rows) == (EXPECTED, ())
+    assert Row(f"updated:{NAMES[0]}", "0", "12345", "hash") in rows
+
+
+def test_windows_that_are_called_by_their_end(client, read):
+    fill_as_yahoo(client, shift_ms=WINDOW_MS)
+
+    assert counts(read(results="redis:yahoo", window_key="end"))[0] == EXPECTED
+
+
+def test_a_hash_of_counts_that_no_campaign_refers_to_stays_under_its_own_name(client, read):
+    fill_as_yahoo(client)
+    client.hset("nobody's", mapping={"seen_count": 7, "time_updated": 1})
+    found, strays = counts(read(results="redis:yahoo"))
+
+    assert found == EXPECTED
+    told = {(stray.where, stray.value) for stray in strays}
+    assert told == {("nobody's[seen_count]", "7"), ("nobody's[time_updated]", "1")}
+
+
+def test_a_window_without_a_count_is_no_zero(client, read):
+    fill_as_yahoo(client)
+    client.hset(NAMES[0], "20000", "a key that is not there")
+
+    assert [stray.value for stray in counts(read(results="redis:yahoo"))[1]] == ["no seen_count"]
+
+
+def test_our_own_schema_with_ends_of_windows(client, read):
+    for (index, window), count in EXPECTED.items():
+        client.hset(NAMES[index], str(window + WINDOW_MS), count)
+
+    assert counts(read(window_key="end")) == (EXPECTED, ())
+
+
+@pytest.mark.parametrize("field", ["w{window}", ""])
+def test_keys_of_anybodys_pattern(client, read, field):
+    client.set(str(uuid.uuid4()), NAMES[0])  # of the ad table
+    client.set("other", "5")
+    for (index, window), count in EXPECTED.items():
+        if field:
+            client.hset(f"c/{NAMES[index]}", f"w{window}", count)
+        else:
+            client.set(f"c/{NAMES[index]}/{window}", count)
+    key = "c/{campaign}" if field else "c/{campaign}/{window}"
+    found, strays = counts(read(results="redis:template", key=key, field=field))
+
+    assert found == EXPECTED
+    assert [stray.where for stray in strays] == ["other"]
+
+
+def test_the_last_record_of_a_cell_counts(read, kafka_address, topic):
+    producer = Producer({"bootstrap.servers": kafka_address.bootstrap})
+    for round_number in (5, 0):  # the later ones are right
+        for (index, window), count in EXPECTED.items():
+            value = {"campaign": NAMES[index], "window": window, "count": count + round_number}
+            producer.produce(topic, json.dumps(value).encode(), partition=0)
+    producer.produce(topic, b"no JSON", partition=1)
+    assert producer.flush(30) == 0
+    found, strays = counts(read(topic, results="kafka:counts"))
+
+    assert found == EXPECTED
+    assert [stray.value for stray in strays] == ["b'no JSON'"]
+
+
+def test_what_a_program_prints(read, tmp_path):
+    lines = [f"{NAMES[index]}, {window}, {count}" for (index, window), count in EXPECTED.items()]
+    (tmp_path / "cells").write_text("\n".join([*lines, "", "a line too many"]))
+    found, strays = counts(read(results="command", read=("cat", "{home}/cells")))
+
+    assert found == EXPECTED
+    assert [stray.where for stray in strays] == ["line 8"]
+
+
+def test_a_program_that_fails_is_quoted(read, tmp_path):
+    (tmp_path / "fail.py").write_text("import sys; sys.exit('no table there')")
+
+    with pytest.raises(HarnessError, match="exit code 1: no table there"):
+        read(results="command", read=(sys.executable, "{home}/fail.py"))
+
+
+def test_a_look_is_a_hash_for_each_campaign():
+    rows = [Row(NAMES[1], "0", "3", "hash"), Row(NAMES[1], "10000", "4", "hash"), Row("stray", "0", "1", "hash")]
+
+    assert by_campaign(rows, NAMES) == [[], ["0", "3", "10000", "4"], []]
