@@ -205,6 +205,7 @@ class EngineManifest:
     env: Mapping[str, str] = field(default_factory=dict)
     checksum: bool = False  # sums the ids of a cell's events beside counting them, where it is asked to
     ivy: str = ""  # id of the JVM artifacts that it needs, "" for none
+    orders: str = "json"  # "json" | "yahoo": the form of the file that {config} names
     results: str = "redis:compact"  # "redis:compact" | "redis:yahoo" | "redis:template" | "kafka:TOPIC" | "command"
     window_key: str = "start"  # "start" | "end" of a window is what its results are called by
     key: str = ""  # of redis:template

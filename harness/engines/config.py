@@ -37,6 +37,7 @@ class EngineConfig:
     options: Mapping[str, str] = field(default_factory=dict)  # --conf k=v
     jars: tuple[str, ...] = ()
     checksum: bool = False  # sum the ids of each cell's events beside counting them
+    partitions: int = 1  # of the topic
     results_topic: str = ""  # where the counts go, of an engine that writes them to Kafka
 
     def as_json(self) -> dict[str, Any]:
@@ -60,14 +61,18 @@ class EngineConfig:
             "options": dict(self.options),
             "jars": list(self.jars),
             "checksum": self.checksum,
+            "partitions": self.partitions,
             "results_topic": self.results_topic,
         }
 
     def write(self, folder: Path) -> Path:
-        """Write it for its owner's eyes only, from the first byte on."""
-        path = folder / FILE
-        path.unlink(missing_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(self.as_json(), file, indent=1)
-        return path
+        return write_privately(folder / FILE, json.dumps(self.as_json(), indent=1))
+
+
+def write_privately(path: Path, text: str) -> Path:
+    """Write it for its owner's eyes only, from the first byte on."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path

@@ -38,6 +38,7 @@ GUARANTEES = ("exactly-once", "at-least-once", "at-most-once", "none")
 CRASH_POINTS = ("c1", "c2", "c3", "c4")
 EVIDENCE = ("none", "spark-checkpoint")
 RESULTS = ("redis:compact", "redis:yahoo", "redis:template", "kafka:TOPIC", "command")
+ORDERS = ("json", "yahoo")
 WINDOW_KEYS = ("start", "end")
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
@@ -223,7 +224,7 @@ def _placeholders(key: str, word: str) -> list[str]:
 def _results(key: str, value: Any) -> str:
     if isinstance(value, str) and value.startswith("kafka:") and TOPIC_NAME.fullmatch(value[6:]):
         return value
-    if value not in RESULTS or value == "kafka:TOPIC":
+    if value not in RESULTS:
         raise _expected(key, value, f"one of {', '.join(RESULTS)}", nearest(str(value), RESULTS))
     return str(value)
 
@@ -254,6 +255,7 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "checksum": (_flag, False),
     "env": (_environment, False),
     "ivy": (_text, False),
+    "orders": (_one_of(*ORDERS), False),
     "results": (_results, False),
     "window_key": (_one_of(*WINDOW_KEYS), False),
     "key": (_text, False),

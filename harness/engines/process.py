@@ -18,8 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.engines import yahoo_conf
 from harness.engines.base import Member, Reached
-from harness.engines.config import EngineConfig
+from harness.engines.config import EngineConfig, write_privately
 from harness.engines.driver import Driver, members_of
 from harness.engines.manifest import job_path
 from harness.engines.progress import ProgressFile
@@ -56,7 +57,7 @@ class ProcessEngine:
         self._logs = logs
         self._private = private
         self._evidence = evidence
-        self.orders = config.write(private)
+        self.orders = orders(manifest, config, private)
         self._argv = argv_of(manifest, manifest.command, self.orders)
         self._env = _environment(manifest, env, _scratch(private))
         self._progress = ProgressFile(Path(config.progress_path))
@@ -186,7 +187,7 @@ class ProcessEngine:
         folder = self._private / name
         folder.mkdir()
         config = replace(self._config, progress_path=str(progress), crash_path=str(folder / "crash"))
-        argv = argv_of(self._manifest, self._manifest.command, config.write(folder))
+        argv = argv_of(self._manifest, self._manifest.command, orders(self._manifest, config, folder))
         ghost = Driver(self._spawn(name, argv), ProgressFile(progress))
         self._ghosts.append(ghost)
         return ghost
@@ -240,6 +241,13 @@ class ProcessEngine:
         if self._child is None:
             raise HarnessError("The engine was to be signalled before it was started.")
         return self._child
+
+
+def orders(manifest: EngineManifest, config: EngineConfig, folder: Path) -> Path:
+    """The file that tells an engine what to do, in the words that it understands."""
+    if manifest.orders == "yahoo":
+        return write_privately(folder / yahoo_conf.FILE, yahoo_conf.render(config))
+    return config.write(folder)
 
 
 def argv_of(manifest: EngineManifest, command: Sequence[str], config: Path) -> list[str]:

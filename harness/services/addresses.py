@@ -40,6 +40,17 @@ def free_ports(count: int) -> list[int]:
         return [int(each.getsockname()[1]) for each in sockets]
 
 
+def is_free(port: int) -> bool:
+    """Whether somebody could listen there."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
+
+
 def is_loopback(address: str) -> bool:
     """Whether a URL, or any server of a `host:port,host:port` list, can be reached from this machine only."""
     if "://" in address:

@@ -24,7 +24,7 @@ from redis.connection import parse_url
 from redis.retry import Retry
 
 from harness.model import HarnessError, RedisAddress, UsageError
-from harness.services.addresses import LOOPBACK, PortTaken
+from harness.services.addresses import LOOPBACK, PortTaken, is_free
 from harness.services.children import Child, spawn
 from harness.services.embedded import Embedded
 from harness.services.security import expand
@@ -63,9 +63,19 @@ class EmbeddedRedis(Embedded[RedisAddress]):
 
     name, ports, stop_deadline_s = "Redis", 1, 5.0
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int = 0) -> None:
         super().__init__(folder / "redis.log")
         self._data = folder / "redis-data"
+        self._wanted = port  # 0: any that is free
+
+    def start(self) -> RedisAddress:
+        """At the port that somebody can't do without, or not at all."""
+        if self._wanted and not is_free(self._wanted):
+            raise UsageError(
+                f"Redis has to be at port {self._wanted} for this engine, and somebody listens there already. Stop "
+                f"that server, or lend its database 0 by --redis redis://{LOOPBACK}:{self._wanted}/0."
+            )
+        return super().start()
 
     def stop(self) -> None:
         super().stop()
@@ -97,8 +107,7 @@ class EmbeddedRedis(Embedded[RedisAddress]):
         return [*program, "--save", "", "--dir", str(self._data)]
 
     def _start_at(self, ports: list[int]) -> RedisAddress:
-        (port,) = ports
-        return self._serve(port)
+        return self._serve(self._wanted or ports[0])
 
     def _serve(self, port: int, password: str = "", *settings: str) -> RedisAddress:
         self._data.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,7 @@ import redis
 from generators.tape import population_of
 from harness import jvm, recount
 from harness.accounting import Accounting
+from harness.engines import yahoo_conf
 from harness.engines.config import EngineConfig
 from harness.engines.process import ProcessEngine
 from harness.faults import registry
@@ -154,7 +155,8 @@ class RealWorld:
         if self._spec.redis:
             address = external(self._spec.redis)
         else:
-            self._embedded_redis = EmbeddedRedis(self._store.logs)
+            port = yahoo_conf.REDIS_PORT if self._manifest.orders == "yahoo" else 0
+            self._embedded_redis = EmbeddedRedis(self._store.logs, port)
             address = self._embedded_redis.start()
         if link := self._links.get("redis"):
             link.lead_to(urlsplit(address.url).netloc)
@@ -166,6 +168,8 @@ class RealWorld:
             kafka_address = KafkaAddress(self._links["kafka"].address)
         if "redis" in self._links:
             redis_address = RedisAddress(f"redis://{self._links['redis'].address}/0")
+        if self._manifest.orders == "yahoo":
+            yahoo_conf.refuse(kafka_address, redis_address)
         config = EngineConfig(
             run=name,
             kafka=kafka_address,
@@ -181,6 +185,7 @@ class RealWorld:
             master=spec.master,
             options=spec.conf,
             checksum=spec.tape.checksum,
+            partitions=spec.tape.partitions,
             results_topic=self._results_topic,
             jars=_jars(self._manifest.ivy),
         )

@@ -59,6 +59,17 @@ def test_somebodys_own_engine_is_a_path(tmp_path, as_folder):
     ("change", "named"),
     [
         (("command =", "comand ="), ["'comand'", "nearest: 'command'"]),
+        (('id = "mine"', 'id = "mine"\nresults = "redis:yaho"'), ["results = 'redis:yaho'", "nearest: 'redis:yahoo'"]),
+        (('id = "mine"', 'id = "mine"\nresults = "kafka:a topic"'), ["'kafka:a topic'", "kafka:TOPIC"]),
+        (
+            ('id = "mine"', 'id = "mine"\nresults = "redis:template"\nkey = "{campain}:{window}"'),
+            ["{campain}", "{campaign}", "{window}"],
+        ),
+        (('id = "mine"', 'id = "mine"\nresults = "redis:template"\nkey = "c/{campaign}"'), ["{window}", "0 times"]),
+        (('id = "mine"', 'id = "mine"\nresults = "redis:template"'), ["{campaign}", "0 times"]),
+        (('id = "mine"', 'id = "mine"\nkey = "c/{campaign}/{window}"'), ["'redis:compact'", "no use for", "'key'"]),
+        (('id = "mine"', 'id = "mine"\nresults = "command"'), ["'command'", "needs", "'read'"]),
+        (('id = "mine"', 'id = "mine"\nwindow_key = "middle"'), ["window_key = 'middle'", "start, end"]),
         (('id = "mine"', ""), ["'id'", "missing"]),
         (('command = ["{python}", "job.py", "{config}"]', ""), ["'command'", "missing"]),
         (('["{python}", "job.py", "{config}"]', "[]"), ["command = []", "the program"]),
