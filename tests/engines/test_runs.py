@@ -20,6 +20,7 @@ from harness.services.redis import connect
 from harness.wait import wait_until
 
 WRONG = Path(__file__).parent / "wrong"
+YAHOO = Path(__file__).parent / "yahoo"
 SHORT = ["--duration", "12s", "--rate", "5000"]
 
 pytestmark = pytest.mark.timeout(400)
@@ -111,6 +112,30 @@ def test_a_strangers_engine_with_a_bug_fails_under_its_right_name(tmp_path, bug,
         witness = check(answer, name)["witnesses"][0]
         assert witness["cell"].startswith("campaign ")
         assert "window" in witness["cell"]
+
+
+@pytest.mark.parametrize(
+    ("bug", "words", "told"),
+    [
+        ("forgets-an-ad", ["lost"], "campaign "),
+        ("clicks", ["duplicated"], "campaign "),
+        ("hour-off", ["lost", "phantom"], "campaign "),
+    ],
+)
+def test_subtle_bugs_of_strangers_have_the_right_name_and_witness(tmp_path, bug, words, told):
+    answer = run(tmp_path, "--engine", WRONG / bug / "manifest.toml", "--fault", "none", *SHORT)
+
+    assert (answer["verdict"], answer["words"]) == ("FAIL", words), answer["sentence"]
+    assert check(answer, words[0])["witnesses"][0]["cell"].startswith(told)
+
+
+def test_a_job_of_the_original_benchmark_runs_unchanged_and_a_second_one_is_found_out(tmp_path):
+    calm = ("calm", "--rate", "1000", "--duration", "15s", "--campaigns", "20", "--fault", "none")
+    once = run(tmp_path, *calm, "--engine", YAHOO / "once")
+    twice = run(tmp_path, *calm, "--engine", YAHOO / "twice")
+
+    assert once["verdict"] == "PASS", once["sentence"]
+    assert (twice["verdict"], twice["words"]) == ("FAIL", ["duplicated"]), twice["sentence"]
 
 
 def test_existing_servers_are_used_and_what_is_foreign_is_left_alone(tmp_path, kafka_address, redis_address):

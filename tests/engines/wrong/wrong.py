@@ -1,12 +1,13 @@
 """Strangers' jobs with a bug: the reference job, but ...
 
-python wrong.py drops|invents|mute CONFIG.json
+python wrong.py drops|invents|forgets-an-ad|clicks|hour-off|mute CONFIG.json
 """
 
 from __future__ import annotations
 
 import signal
 import sys
+from typing import cast
 
 from workloads.ad_impressions.jobs import reference
 
@@ -41,10 +42,49 @@ class Invents(reference.Counts):
             self.changed.add((campaign, window + HOUR_MS))
 
 
+class ForgetsAnAd(reference.Counts):
+    """... it never saw one of the ads."""
+
+    def __init__(self, ads, window_ms, checksum=False):
+        super().__init__({ad: campaign for ad, campaign in ads.items() if ad != min(ads)}, window_ms, checksum)
+
+
+class Clicks(reference.Counts):
+    """... for a few seconds it takes clicks for views."""
+
+    since_ms = 0
+
+    def _add_value(self, value):
+        event = reference.parse(value)
+        if event and reference.is_time(event.event_time):
+            self.since_ms = self.since_ms or int(event.event_time)
+            if 4_000 <= int(event.event_time) - self.since_ms < 8_000:
+                value = value.replace(b'"event_type": "click"', b'"event_type": "view"')
+        super()._add_value(value)
+
+
+class HourOff(reference.Counts):
+    """... its clock of partition 2 is an hour ahead."""
+
+    def add(self, messages):
+        for message in messages:
+            self.hours = HOUR_MS * (cast(int, message.partition()) == 2)
+            super().add([message])
+
+    def _add_value(self, value):
+        event = reference.parse(value)
+        if event and self.hours and reference.is_time(event.event_time):
+            value = value.replace(event.event_time.encode(), str(int(event.event_time) + self.hours).encode())
+        super()._add_value(value)
+
+
+BUGS = {"drops": Drops, "invents": Invents, "forgets-an-ad": ForgetsAnAd, "clicks": Clicks, "hour-off": HourOff}
+
+
 def main(kind: str, config: str) -> None:
     if kind == "mute":
         signal.pause()
-    setattr(reference, "Counts", {"drops": Drops, "invents": Invents}[kind])  # noqa: B010  (the planted bug)
+    setattr(reference, "Counts", BUGS[kind])  # noqa: B010  (the planted bug)
     reference.main(config)
 
 
