@@ -348,11 +348,11 @@ def audit_command(
     if as_json:
         print(json.dumps(reports_audited.as_object(audited, path)))
     else:
-        table = console.wrapped_table(
-            reports_audited.rows(audited, Path(path)), reports_audited.HEADER, reports_audited.WIDTHS
-        )
-        told = reports_audited.sentences(audited, Path(path), 10)
-        console.show_result([reports_audited.summary(audited), "", table, "", *told], worst)
+        below = Path(path)
+        rows = reports_audited.rows(audited, below)
+        table = console.wrapped_table(rows, reports_audited.HEADER, reports_audited.WIDTHS)
+        told = reports_audited.endings(audited, below)
+        console.show_result([reports_audited.summary(audited), "", table, *told], worst)
     raise typer.Exit(worst.exit_code)
 
 

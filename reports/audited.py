@@ -14,9 +14,11 @@ from harness.model import Outcome
 
 HEADER = ("results", "verdict", "cells", "of offered", "what is wrong")
 WIDTHS = (26, 7, 9, 10, 20)
+ROWS, TOLD = 15, 5  # a screen has no more
 
 
 def rows(audited: Sequence[Audited], below: Path) -> list[list[str]]:
+    """The worst, as far as a screen goes."""
     return [
         [
             _place(each.place, below),
@@ -25,18 +27,20 @@ def rows(audited: Sequence[Audited], below: Path) -> list[list[str]]:
             "" if each.share is None else f"{each.share:.2f} x",
             ", ".join(dict.fromkeys(finding.word for finding in each.findings)),
         ]
-        for each in audited
+        for each in audited[:ROWS]
     ]
 
 
-def sentences(audited: Sequence[Audited], below: Path, most: int) -> Iterator[str]:
-    """Of the worst; what goes beyond is in --json."""
-    wrong = [each for each in audited if each.findings]
-    for each in wrong[:most]:
-        for finding in each.findings:
-            yield f"{_place(each.place, below)}: {finding.word}: {finding.sentence}"
-    if len(wrong) > most:
-        yield f"... and {len(wrong) - most:,} more; --json has all of them"
+def endings(audited: Sequence[Audited], below: Path) -> Iterator[str]:
+    """What the table left out, and the sentences of the worst."""
+    if len(audited) > ROWS:
+        yield f"... and {len(audited) - ROWS:,} more; --json has all of them"
+    yield ""
+    told = [(each, finding) for each in audited for finding in each.findings]
+    for each, finding in told[:TOLD]:
+        yield f"{_place(each.place, below)}: {finding.word}: {finding.sentence}"
+    if len(told) > TOLD:
+        yield f"... and {len(told) - TOLD:,} more sentences in --json"
 
 
 def summary(audited: Sequence[Audited]) -> str:

@@ -83,10 +83,11 @@ class Cells:
 
 
 def twins(all_left: Iterable[Left]) -> dict[str, str]:
-    """Places whose counts are the very same file as those of an earlier place, and which place that is."""
-    first: dict[str, str] = {}
-    found = {}
+    """Places whose counts are the very same file as those of another place, and which place that is."""
+    places: dict[str, list[str]] = {}
     for each in all_left:
-        if each.digest and (before := first.setdefault(each.digest, each.place)) != each.place:
-            found[each.place] = before
-    return found
+        if each.digest:
+            places.setdefault(each.digest, []).append(each.place)
+    return {
+        place: same[0] if place != same[0] else same[1] for same in places.values() if len(same) > 1 for place in same
+    }

@@ -103,8 +103,8 @@ def test_equal_files_are_one_run_twice(tmp_path):
     tree(tmp_path / "c", seed=4)
     found = audited(tmp_path)
 
-    assert [(Path(each.place).name, each.outcome) for each in found[:1]] == [("b", Outcome.FAIL)]
-    assert [each.outcome for each in found[1:]] == [Outcome.PASS] * 2
+    assert {Path(each.place).name for each in found if each.outcome is Outcome.FAIL} == {"a", "b"}
+    assert (Path(found[-1].place).name, found[-1].outcome) == ("c", Outcome.PASS)
     assert "the very same file as" in found[0].sentence
 
 
