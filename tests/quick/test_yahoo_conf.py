@@ -12,8 +12,7 @@ KAFKA, REDIS = KafkaAddress("127.0.0.1:4321"), RedisAddress("redis://127.0.0.1:6
 
 
 def config(kafka: KafkaAddress = KAFKA) -> EngineConfig:
-    places = {"checkpoint": "/c", "progress_path": "/p", "crash_path": "/r"}
-    return EngineConfig("run", kafka, "events", REDIS, 10_000, 10_000, sink="default", partitions=4, **places)
+    return EngineConfig("run", kafka, "events", REDIS, 10_000, 10_000, "/c", "/p", "/r", "default", partitions=4)
 
 
 def test_every_word_of_it():

@@ -14,6 +14,7 @@ import time
 import uuid
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import redis
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
@@ -23,7 +24,8 @@ FLUSH_S = 0.2
 
 def conf(path):
     """As much YAML as that file has: `key: value`, and lists of one line each."""
-    found, key = {}, ""
+    found: dict[str, Any] = {}
+    key = ""
     for line in Path(path).read_text(encoding="utf-8").splitlines():
         if line.startswith("    - "):
             found[key] = [*(found[key] or []), line[6:].strip().strip('"')]
@@ -41,10 +43,12 @@ def main(path):
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": str(uuid.uuid4()), "enable.auto.commit": False})
     parts = range(int(told["kafka.partitions"]))
     consumer.assign([TopicPartition(told["kafka.topic"], part, OFFSET_BEGINNING) for part in parts])
-    campaigns, counts, due_s = {}, Counter(), time.monotonic()
+    campaigns: dict[str, Any] = {}
+    counts: Counter[Any] = Counter()
+    due_s = time.monotonic()
     while True:
         for message in consumer.consume(2_000, 0.05):
-            event = json.loads(message.value())
+            event = json.loads(message.value() or b"")
             if event["event_type"] == "view":
                 ad = event["ad_id"]
                 campaigns[ad] = campaigns.get(ad) or client.get(ad)
