@@ -66,5 +66,5 @@ def test_a_job_that_was_started_twice(redis_address):
 
 def test_an_empty_redis_and_none_at_all_are_said(redis_address):
     assert "no set `campaigns`" in audited(redis_address).sentence
-    with pytest.raises(HarnessError, match="could not be read"):
+    with pytest.raises(HarnessError, match="did not answer"):
         walk.audit("redis://127.0.0.1:1/0", OFFERED, frozenset(), lambda _: None)
