@@ -161,7 +161,7 @@ class _Run:
         self._send(opening)
         cell = Cell(opening[0].campaign, opening[0].event_time_ms)
         self._until(
-            lambda: self._count_of(cell) == len(opening),
+            lambda: self._count_of(cell) >= len(opening),  # too many is for the checks to name
             self.manifest.ready_s,
             lambda: f"{self._count_of(cell)} of {len(opening)} opening events are counted in window {cell.window_ms}",
         )

@@ -117,8 +117,8 @@ def test_a_strangers_engine_with_a_bug_fails_under_its_right_name(tmp_path, bug,
 @pytest.mark.parametrize(
     ("bug", "words", "told"),
     [
-        ("forgets-an-ad", ["lost"], "campaign "),
-        ("clicks", ["duplicated"], "campaign "),
+        pytest.param("forgets-an-ad", ["lost"], "campaign ", marks=pytest.mark.thorough),
+        pytest.param("clicks", ["duplicated"], "campaign ", marks=pytest.mark.thorough),
         ("hour-off", ["lost", "phantom"], "campaign "),
     ],
 )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from typing import cast
 
 from workloads.ad_impressions.jobs import reference
 
@@ -50,31 +49,31 @@ class ForgetsAnAd(reference.Counts):
 
 
 class Clicks(reference.Counts):
-    """... for a few seconds it takes clicks for views."""
+    """... for a while it takes clicks for views."""
 
-    since_ms = 0
+    records = 0
 
     def _add_value(self, value):
-        event = reference.parse(value)
-        if event and reference.is_time(event.event_time):
-            self.since_ms = self.since_ms or int(event.event_time)
-            if 4_000 <= int(event.event_time) - self.since_ms < 8_000:
-                value = value.replace(b'"event_type": "click"', b'"event_type": "view"')
+        self.records += 1
+        if 5_000 <= self.records < 20_000:
+            value = value.replace(b'"event_type": "click"', b'"event_type": "view"')
         super()._add_value(value)
 
 
 class HourOff(reference.Counts):
-    """... its clock of partition 2 is an hour ahead."""
+    """... after a while its clock of partition 2 is an hour ahead."""
+
+    partition = records = 0
 
     def add(self, messages):
         for message in messages:
-            self.hours = HOUR_MS * (cast(int, message.partition()) == 2)
+            self.partition, self.records = message.partition(), self.records + 1
             super().add([message])
 
     def _add_value(self, value):
         event = reference.parse(value)
-        if event and self.hours and reference.is_time(event.event_time):
-            value = value.replace(event.event_time.encode(), str(int(event.event_time) + self.hours).encode())
+        if event and self.partition == 2 and self.records > 5_000 and reference.is_time(event.event_time):
+            value = value.replace(event.event_time.encode(), str(int(event.event_time) + HOUR_MS).encode())
         super()._add_value(value)
 
 
