@@ -15,7 +15,9 @@ PARTITIONS = ["--conf", "streamgauge.writer=partitions"]
 pytestmark = pytest.mark.timeout(400)
 
 
-@pytest.mark.parametrize(("sink", "words"), [("absolute", ["lost"]), ("fenced", [])])
+@pytest.mark.parametrize(
+    ("sink", "words"), [("absolute", ["lost"]), pytest.param("fenced", [], marks=pytest.mark.thorough)]
+)
 def test_a_zombie_takes_totals_back_and_does_not_pass_a_fence(tmp_path, sink, words):
     answer = run(tmp_path, *SHORT, "--sink", sink, "--fault", "zombie@c1:batch=3")
 
