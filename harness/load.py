@@ -25,6 +25,7 @@ from generators.producers import ConfluentProducer, send_all
 from generators.sends import SENDS
 from generators.tape import Tape
 from harness.certificate import certify
+from harness.engines.config import write_privately
 from harness.model import Certificate, HarnessError, KafkaAddress, LoadStatus, Mark, RunSpec
 from harness.services.addresses import LOOPBACK, free_ports
 from harness.services.children import Child, spawn
@@ -57,8 +58,7 @@ class Load:
         content = LoadConfig(
             self._spec.tape, self._spec.client, self._kafka.bootstrap, self._topic, settings, str(self._folder)
         )
-        config.touch(mode=0o600)
-        config.write_bytes(msgspec.json.encode(content))
+        write_privately(config, msgspec.json.encode(content).decode())
         # One thread does all the arithmetic: more would take time from the engine.
         env = {**os.environ, CONFIG_VARIABLE: str(config), "OPENBLAS_NUM_THREADS": "1"}
         argv = [sys.executable, "-m", "locust", "-f", LOCUSTFILE, "--exit-code-on-error", "0", *self._interface()]

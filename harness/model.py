@@ -212,6 +212,16 @@ class EngineManifest:
     field: str = ""
     read: tuple[str, ...] = ()  # of command: argv template
 
+    @property
+    def source(self) -> str:
+        """Of its results, without the name of a topic."""
+        return "kafka" if self.results.startswith("kafka:") else self.results
+
+    @property
+    def results_topic(self) -> str:
+        """The name of the topic of its results; "" where they are elsewhere."""
+        return self.results.partition(":")[2] if self.source == "kafka" else ""
+
     def sink(self, name: str) -> SinkClaim:
         return next(claim for claim in self.sinks if claim.name == name)
 

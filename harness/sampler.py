@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
+from abc import ABC, abstractmethod
 from array import array
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -223,7 +224,7 @@ class Pace:
         return max(LOOK_EVERY_S, median(self._took_s) / BUSY_SHARE)
 
 
-class _Watch:
+class _Watch(ABC):
     """A thread that looks at the sampled campaigns from `start` until `stop`. What fails is noted, and tried again."""
 
     def __init__(self, names: Sequence[str], tape: TapeSpec) -> None:
@@ -244,9 +245,10 @@ class _Watch:
         self._thread.join(3 * REPLY_TIMEOUT_S)
         return self._recorder.sampled(self._all_campaigns, self._cpu_s)
 
-    def _look(self, *, whole: bool) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _look(self, *, whole: bool) -> None: ...
 
+    @abstractmethod
     def _disconnect(self) -> None:
         """Let go of what may be broken."""
 
@@ -279,11 +281,14 @@ class PlainObserver(_Watch):
         tape: TapeSpec,
     ) -> None:
         super().__init__(names, tape)
-        self._ask, self._disconnect = look, release  # type: ignore[method-assign]
+        self._ask, self._release = look, release
 
     def _look(self, *, whole: bool) -> None:  # noqa: ARG002
         replies = self._ask(self._names)
         self._recorder.look(time.time_ns() // 1000, replies)
+
+    def _disconnect(self) -> None:
+        self._release()
 
 
 class RedisObserver(_Watch):

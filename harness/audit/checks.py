@@ -59,19 +59,27 @@ def multiples(left: Left, _: Offered) -> list[Finding]:
 
 def amount(left: Left, offered: Offered) -> list[Finding]:
     """What whole windows hold, against what was offered."""
-    expected, inner = offered.per_cell, left.inner
+    expected = offered.per_cell
     if expected is None:
         why = "no rate is known (--rate, or a folder named rate=1000), so that nobody can say whether this is all of it"
         return [Finding("no rate", why, Outcome.UNKNOWN)]
-    if not inner.any():
+    share = _share(left, offered)
+    if share is None:
         why = "no window is known to be whole" if left.is_split else f"{len(left.count):,} counts can't be dealt out"
         return [Finding("no windows", f"{why}: campaigns times windows is expected", Outcome.UNKNOWN)]
-    cells = offered.campaigns * len(np.unique(left.window[inner]))
-    share = float(left.count[inner].sum()) / (cells * expected)
-    limit = max(SHARE, SIGMAS / math.sqrt(cells * expected))
-    if abs(share - 1) <= limit:
-        return []
-    return [_amount(share, limit, offered)]
+    views = _views_offered(left, expected, offered)
+    limit = _chance(views) / views
+    return [] if abs(share - 1) <= limit else [_amount(share, limit, offered)]
+
+
+def _views_offered(left: Left, per_cell: float, offered: Offered) -> float:
+    """In all whole windows."""
+    return per_cell * offered.campaigns * len(np.unique(left.window[left.inner]))
+
+
+def _chance(count: float, share: float = SHARE) -> float:
+    """By so much a count may be off."""
+    return max(share * count, SIGMAS * math.sqrt(max(count, 1.0)))
 
 
 def _amount(share: float, limit: float, offered: Offered) -> Finding:
@@ -94,8 +102,7 @@ def windows(left: Left, offered: Offered) -> list[Finding]:
     low = int(left.window.min()) + 1
     totals = np.bincount(left.window[inner] - low, weights=left.count[inner], minlength=int(left.window.max()) - low)
     usual = float(np.median(totals))
-    limit = max(SHARE * usual, SIGMAS * math.sqrt(max(usual, 1.0)))
-    short = np.flatnonzero(usual - totals > limit)
+    short = np.flatnonzero(usual - totals > _chance(usual))
     found = []
     if len(short):
         worst = int(short[np.argmin(totals[short])])
@@ -125,8 +132,7 @@ def campaigns(left: Left, offered: Offered) -> list[Finding]:
         return [Finding("campaigns", f"{there:,} campaigns have counts, {offered.campaigns:,} are expected")]
     totals = np.bincount(left.campaign[inner], weights=left.count[inner], minlength=there)
     usual = float(np.median(totals))
-    limit = max(3 * SHARE * usual, SIGMAS * math.sqrt(max(usual, 1.0)))
-    off = np.flatnonzero(np.abs(totals - usual) > limit)
+    off = np.flatnonzero(np.abs(totals - usual) > _chance(usual, 3 * SHARE))
     if not len(off):
         return []
     worst = int(off[np.argmax(np.abs(totals[off] - usual))])
@@ -205,5 +211,4 @@ def _share(left: Left, offered: Offered) -> float | None:
     inner, expected = left.inner, offered.per_cell
     if expected is None or not inner.any():
         return None
-    cells = offered.campaigns * len(np.unique(left.window[inner]))
-    return float(left.count[inner].sum()) / (cells * expected)
+    return float(left.count[inner].sum()) / _views_offered(left, expected, offered)

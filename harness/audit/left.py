@@ -71,7 +71,7 @@ class Cells:
         if updated_ms is not None:
             self.updated_ms.append(updated_ms)
 
-    def left(self, place: str, width_ms: int, faults: Sequence[str], **more: object) -> Left:
+    def left(self, place: str, width_ms: int, faults: Sequence[str], orphans: int = 0, digest: str = "") -> Left:
         """Windows are numbered by their time, so that one that nobody has is a gap."""
         starts = np.array(self.window_ms, dtype=np.int64)
         _, campaign = np.unique(np.array(self.campaign, dtype=str), return_inverse=True)
@@ -79,7 +79,7 @@ class Cells:
         told = len(self.updated_ms) == len(starts) > 0
         delay = np.array(self.updated_ms, dtype=np.int64) - starts if told else None
         count = np.array(self.count, dtype=np.int64)
-        return Left(place, campaign.astype(np.int64), window, count, delay, tuple(faults), **more)  # type: ignore[arg-type]
+        return Left(place, campaign.astype(np.int64), window, count, delay, tuple(faults), orphans, digest)
 
 
 def twins(all_left: Iterable[Left]) -> dict[str, str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import redis
 
+from harness import observe
 from harness.audit.left import Cells, Left, Offered
 from harness.model import HarnessError
-
-PAGE = 1000
-WINDOWS, COUNT, UPDATED = "windows", "seen_count", "time_updated"
+from harness.results.base import UPDATED
+from harness.results.yahoo import COUNT, translated
 
 
 def read(client: redis.Redis, place: str, offered: Offered) -> Left:
@@ -22,26 +21,19 @@ def read(client: redis.Redis, place: str, offered: Offered) -> Left:
 
 
 def _read(client: Any, place: str, offered: Offered) -> Left:
-    cells, faults, owned = Cells(), [], set()
+    cells, faults = Cells(), []
     campaigns = sorted(client.smembers("campaigns"))
     if not campaigns:
         faults.append("there is no set `campaigns`, so that nobody knows whose counts these are")
-    for campaign in campaigns:
-        windows = {name: key for name, key in client.hgetall(campaign).items() if name != WINDOWS}
-        for start, key in windows.items():
-            owned.add(key)
-            count, updated = client.hmget(key, COUNT, UPDATED)
-            if not (start.isdigit() and (count or "").isdigit()):
-                faults.append(f"campaign {campaign}, window {start}: {COUNT} is {count!r}")
-                continue
-            cells.add(campaign, int(start), int(count), int(updated) if (updated or "").isdigit() else None)
-    orphans = sum(count for key, count in _counted(client) if key not in owned)
+    rows = translated(observe.scan(client), campaigns)
+    updated = {(row.key.removeprefix(UPDATED), row.field): row.value for row in rows if row.key.startswith(UPDATED)}
+    known, orphans = set(campaigns), 0
+    for row in rows:
+        if row.key not in known:
+            orphans += int(row.value) if row.field == COUNT and row.value.isdigit() else 0
+        elif row.field.isdigit() and row.value.isdigit():
+            at = updated.get((row.key, row.field), "")
+            cells.add(row.key, int(row.field), int(row.value), int(at) if at.isdigit() else None)
+        else:
+            faults.append(f"campaign {row.key}, window {row.field}: {COUNT} is {row.value!r}")
     return cells.left(place, offered.window_ms, faults, orphans=orphans)
-
-
-def _counted(client: Any) -> Iterator[tuple[str, int]]:
-    """Every hash that holds a count, whoever refers to it."""
-    for key in client.scan_iter(count=PAGE, _type="hash"):
-        count = client.hget(key, COUNT)
-        if count and count.isdigit():
-            yield key, int(count)

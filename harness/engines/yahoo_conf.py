@@ -1,7 +1,7 @@
 """The orders of a job as jobs of the original benchmark read them: flat YAML with dotted keys.
 
 Such a job names brokers without their port, gives all of them one, and knows of Redis the host alone: its port is 6379,
-its database 0, and it has no password. What can't be said so is refused before anything is started.
+its database 0, and it has no password. What can't be said so is refused before the job is started.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ keeps its own name, and the checks name it: nothing is passed over in silence.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,14 +42,20 @@ class Observer(Protocol):
     def stop(self) -> Sampled: ...
 
 
-class Results(Protocol):
+class Results(ABC):
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    @abstractmethod
     def rows(self) -> list[Row]:
         """Everything, orphans included."""
 
     def snapshot(self) -> object:
-        """A cheaper look, which a drain compares with the one before."""
+        """What a drain compares with the look before; all of it, where there is no cheaper way."""
+        return self.rows()
 
-    def close(self) -> None: ...
+    def close(self) -> None:  # noqa: B027  (most have nothing open)
+        """Let go of what is open."""
 
 
 def window_start(text: str, place: Place) -> str:

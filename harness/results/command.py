@@ -10,15 +10,15 @@ import subprocess
 from harness.engines.process import argv_of
 from harness.model import HarnessError
 from harness.observe import Row
-from harness.results.base import HASH, Place, window_start
+from harness.results.base import HASH, Place, Results, window_start
 
 DEADLINE_S = 120.0
 SHOWN = 300
 
 
-class Command:
+class Command(Results):
     def __init__(self, place: Place) -> None:
-        self._place = place
+        super().__init__(place)
         self._argv = argv_of(place.manifest, place.manifest.read, place.config)
 
     def rows(self) -> list[Row]:
@@ -26,9 +26,6 @@ class Command:
 
     def snapshot(self) -> object:
         return self._lines()
-
-    def close(self) -> None:
-        """Nothing of its own is open."""
 
     def _lines(self) -> list[str]:
         command = " ".join(self._argv)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from harness import observe
 from harness.observe import Row
-from harness.results.base import HASH, Place, window_start
+from harness.results.base import HASH, Results, window_start
 
 
-class Compact:
-    def __init__(self, place: Place) -> None:
-        self._place = place
-
+class Compact(Results):
     def rows(self) -> list[Row]:
         rows = observe.scan(self._place.client)
         if self._place.manifest.window_key == "start":
@@ -23,6 +20,3 @@ class Compact:
 
     def snapshot(self) -> object:
         return observe.counts_only(self._place.client, self._place.campaigns)
-
-    def close(self) -> None:
-        """Nothing of its own is open."""

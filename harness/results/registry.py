@@ -17,24 +17,19 @@ SOURCES: dict[str, Callable[[Place], Results]] = {
     "redis:compact": Compact,
     "redis:yahoo": Yahoo,
     "redis:template": Template,
-    "kafka:": Topic,
+    "kafka": Topic,
     "command": Command,
 }
 UNSAMPLED = ("command",)
 
 
-def source_of(results: str) -> str:
-    """The word of the registry: behind `kafka:` stands the name of a topic."""
-    return "kafka:" if results.startswith("kafka:") else results
-
-
 def open_results(place: Place) -> Results:
-    return SOURCES[source_of(place.manifest.results)](place)
+    return SOURCES[place.manifest.source](place)
 
 
 def observer_of(place: Place, tape: TapeSpec) -> Observer | None:
     """Our own schema is read past all clients, others as their source gives them; None: nobody looks."""
-    source = source_of(place.manifest.results)
+    source = place.manifest.source
     if source in UNSAMPLED:
         return None
     if source == "redis:compact" and place.manifest.window_key == "start":

@@ -13,25 +13,19 @@ from __future__ import annotations
 from harness import observe
 from harness.engines.template import pattern
 from harness.observe import Row
-from harness.results.base import HASH, Place, window_start
+from harness.results.base import HASH, Place, Results, window_start
 
 PAGE = 1000
 
 
-class Template:
+class Template(Results):
     def __init__(self, place: Place) -> None:
-        self._place = place
+        super().__init__(place)
         self._key = pattern(place.manifest.key)
         self._field = pattern(place.manifest.field) if place.manifest.field else None
 
     def rows(self) -> list[Row]:
         return [self._translated(row) for row in self._all()]
-
-    def snapshot(self) -> object:
-        return self.rows()
-
-    def close(self) -> None:
-        """Nothing of its own is open."""
 
     def _all(self) -> list[Row]:
         """Where a cell is a string of its own, strings are results too; the ad table is ours."""

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from harness.model import HarnessError
 from harness.observe import Row
-from harness.results.base import HASH, UPDATED, Place, window_start
+from harness.results.base import HASH, UPDATED, Place, Results, window_start
 from harness.services.kafka import end_offsets
 
 POLL_S = 0.2
@@ -21,11 +21,11 @@ STALL_S = 30.0
 CHUNK = 5000
 
 
-class Topic:
+class Topic(Results):
     """Reads on from where it was: what a cell was last said to be is kept."""
 
     def __init__(self, place: Place) -> None:
-        self._place = place
+        super().__init__(place)
         self._cells: dict[tuple[str, str], str] = {}
         self._changed: dict[tuple[str, str], str] = {}
         self._strays: list[Row] = []

@@ -12,41 +12,35 @@ under its own key, where the checks call it a phantom.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from harness import observe
 from harness.observe import Row
-from harness.results.base import HASH, UPDATED, Place, window_start
+from harness.results.base import HASH, UPDATED, Results, window_start
 
 WINDOWS, COUNT, CHANGED = "windows", "seen_count", "time_updated"
 
 
-class Yahoo:
-    def __init__(self, place: Place) -> None:
-        self._place = place
-
+class Yahoo(Results):
     def rows(self) -> list[Row]:
-        return translated(observe.scan(self._place.client), self._place)
-
-    def snapshot(self) -> object:
-        return self.rows()
-
-    def close(self) -> None:
-        """Nothing of its own is open."""
+        place = self._place
+        return translated(observe.scan(place.client), place.campaigns, lambda text: window_start(text, place))
 
 
-def translated(rows: list[Row], place: Place) -> list[Row]:
+def translated(rows: list[Row], campaigns: Sequence[str], window_of: Callable[[str], str] = str) -> list[Row]:
     hashes: dict[str, dict[str, str]] = {}
     for row in rows:
         if row.kind == HASH:
             hashes.setdefault(row.key, {})[row.field] = row.value
-    names = set(place.campaigns)
+    names = set(campaigns)
     lists = {fields[WINDOWS] for name, fields in hashes.items() if name in names and WINDOWS in fields}
     found, referred = [], set()
-    for name in place.campaigns:
+    for name in campaigns:
         for start, key in hashes.get(name, {}).items():
             if start == WINDOWS:
                 continue
             referred.add(key)
-            cell, window = hashes.get(key, {}), window_start(start, place)
+            cell, window = hashes.get(key, {}), window_of(start)
             found.append(Row(name, window, cell.get(COUNT, f"no {COUNT}"), HASH))
             if CHANGED in cell:
                 found.append(Row(UPDATED + name, window, cell[CHANGED], HASH))

@@ -247,8 +247,8 @@ class RealWorld:
     @property
     def _results_topic(self) -> str:
         """Of this run alone, and made for it; "" where results are elsewhere."""
-        source, _, name = self._manifest.results.partition(":")
-        return f"{self._topic}-{name}" if source == "kafka" else ""
+        name = self._manifest.results_topic
+        return f"{self._topic}-{name}" if name else ""
 
     def _place(self) -> Place:
         spec = self._spec
