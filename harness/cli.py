@@ -20,6 +20,7 @@ from generators import preview
 from harness import __version__, console, doctor, environment, jvm, plan, store
 from harness.audit import walk
 from harness.audit.left import Offered
+from harness.engines import environments, fake, manifest
 from harness.experiments import bench as benches
 from harness.experiments import chaos, drive_chaos, drive_repeat, drive_search, folder, one_run, replay, search, tuning
 from harness.experiments.folder import Folder
@@ -35,6 +36,7 @@ from harness.services.redis import find_server
 from harness.store import MissingEvidence, Store
 from reports import audited as reports_audited
 from reports import card as reports_card
+from reports import engines as reports_engines
 from reports import faults as reports_faults
 from reports import rounds as reports_rounds
 from reports import screen
@@ -354,6 +356,41 @@ def audit_command(
         told = reports_audited.endings(audited, below)
         console.show_result([reports_audited.summary(audited), "", table, *told], worst)
     raise typer.Exit(worst.exit_code)
+
+
+engines_app = typer.Typer(help="Engines, and the environments that are made for them.", rich_markup_mode=None)
+app.add_typer(engines_app, name="engines")
+Engine = Annotated[str, typer.Argument(help="The id of a shipped engine.")]
+
+
+@engines_app.callback(invoke_without_command=True)
+def engines_command(context: typer.Context, as_json: Json = False) -> None:
+    """Engines, what they claim, and what of them is installed."""
+    if context.invoked_subcommand:
+        return
+    found = [fake.MANIFEST, *(manifest.load(engine) for engine in manifest.SHIPPED)]
+    if as_json:
+        print(json.dumps({"engines": [reports_engines.as_object(each, environments.missing(each)) for each in found]}))
+    else:
+        rows = [reports_engines.row(each, environments.missing(each)) for each in found]
+        print(console.wrapped_table(rows, reports_engines.HEADER, reports_engines.WIDTHS))
+
+
+@engines_app.command("add")
+def engines_add(engine: Engine) -> None:
+    """Install what an engine needs, without running it."""
+    with children.guard():
+        environments.prepare(manifest.load(engine), console.say)
+    print(f"{engine} is ready")
+
+
+@engines_app.command("rm")
+def engines_rm(engine: Engine) -> None:
+    """Remove what was installed for an engine alone; its next use installs it again."""
+    gone = environments.remove(manifest.load(engine))
+    print(
+        "\n".join([*(f"removed {path}" for path in gone), *([] if gone else [f"nothing was installed for {engine}"])])
+    )
 
 
 @app.command()

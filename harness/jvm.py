@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from harness.model import Exit, HarnessError
 
@@ -123,7 +124,7 @@ def jars(which: str, say: Say = _say_on_stderr) -> Path:
     folder = jar_folder(which)
     if not differences(pinned, folder):
         return folder
-    with _only_one(folder, say):
+    with only_one(folder, say):
         found = differences(pinned, folder)  # another process may have fetched them while this one waited
         if found:
             if folder.exists():
@@ -307,8 +308,8 @@ def _ivy_jar() -> Path:
 
 
 @contextmanager
-def _only_one(folder: Path, say: Say) -> Iterator[None]:
-    """Holds the lock of one folder of jars, so that two first uses fetch once. The kernel frees it if we die."""
+def only_one(folder: Path, say: Say) -> Iterator[TextIO]:
+    """Holds the lock of something in the cache, so that two first uses make it once. The kernel frees it if we die."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         stream = (folder.parent / f".{folder.name}.lock").open("w")
@@ -321,9 +322,9 @@ def _only_one(folder: Path, say: Say) -> Iterator[None]:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"Another streamgauge is fetching {folder.name}; waiting for it ...")
+            say(f"Another streamgauge is making {folder.name}; waiting for it ...")
             fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
+        yield stream
 
 
 def pin(which: str, say: Say = _say_on_stderr) -> Path:

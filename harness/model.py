@@ -205,6 +205,9 @@ class EngineManifest:
     env: Mapping[str, str] = field(default_factory=dict)
     checksum: bool = False  # sums the ids of a cell's events beside counting them, where it is asked to
     ivy: str = ""  # id of the JVM artifacts that it needs, "" for none
+    packages: str = ""  # id of the Python packages that it needs in an environment of its own, "" for ours
+    java: tuple[str, ...] = ()  # Java sources that are compiled for it, beside its job or its manifest
+    jars_inside: str = ""  # folder of its Python packages with jars to compile them against
     orders: str = "json"  # "json" | "yahoo": the form of the file that {config} names
     results: str = "redis:compact"  # "redis:compact" | "redis:yahoo" | "redis:template" | "kafka:TOPIC" | "command"
     window_key: str = "start"  # "start" | "end" of a window is what its results are called by

@@ -40,6 +40,9 @@ LOCK = ROOT / ".venv.lock"
 BOOTSTRAP, RUN, TEST = (ROOT / "requirements" / f"{name}.lock" for name in ("bootstrap", "run", "test"))
 ROOM_NEEDED = 2_700_000_000  # at its height, while Spark is unpacked; less than 1 GB stays
 NO_ROOM = 50_000_000
+# pyspark comes as source. Its build tools are pinned in bootstrap.lock, which an isolated build would pass over; and
+# 400 MB of jars, which are packed already, are not worth being deflated on the way.
+BUILDING = ("--no-build-isolation", "--config-settings-package", "pyspark:--build-option=--compression=stored")
 INTERRUPTED = 130
 
 # These start a broker or Spark, unless one of the options says that they list, explain or use something else.
@@ -234,9 +237,7 @@ def install_packages(what: str, with_tests: bool, lock: TextIO) -> None:
     cache = VENV / "install-cache"  # on the same disk, so that files are linked and not copied; removed afterwards
     command = [
         *(str(UV), "pip", "sync", "--python", str(VENV_PYTHON), "--cache-dir", str(cache), "--require-hashes"),
-        # pyspark comes as source. Its build tools are pinned in bootstrap.lock, which an isolated build would pass
-        # over; and 400 MB of jars, which are packed already, are not worth being deflated on the way.
-        *("--no-build-isolation", "--config-settings-package", "pyspark:--build-option=--compression=stored"),
+        *BUILDING,
         *(str(path) for path in (BOOTSTRAP, RUN, *([TEST] if with_tests else []))),
     ]
     try:
@@ -273,9 +274,12 @@ def fetch_jars(lock: TextIO, java_matters: bool) -> bool:
 # ---------------------------------------------------------------- One step
 
 
-def run_step(what: str, command: list[str], lock: TextIO, more: Mapping[str, str] | None = None) -> None:
+def run_step(
+    what: str, command: list[str], lock: TextIO, more: Mapping[str, str] | None = None, to: Path | None = None
+) -> None:
     """Runs one command of the preparation, its output in the log. It holds the lock too, should we be killed."""
-    with LOG.open("a", encoding="utf-8") as log, Progress(what) as progress:
+    to = to or LOG
+    with to.open("a", encoding="utf-8") as log, Progress(what) as progress:
         log.write(f"$ {shlex.join(command)}\n")
         log.flush()
         began = log.tell()
@@ -296,10 +300,10 @@ def run_step(what: str, command: list[str], lock: TextIO, more: Mapping[str, str
             child.wait()
             raise
     if child.returncode != 0:
-        said = LOG.read_bytes()[began:].decode(errors="replace")
+        said = to.read_bytes()[began:].decode(errors="replace")
         if shutil.disk_usage(ROOT).free < NO_ROOM:  # not every installer lives to say so
             said += "No space left on device"
-        raise HarnessError(explain(what, child.returncode, said))
+        raise HarnessError(explain(what, child.returncode, said, to))
 
 
 def _still_runs(child: subprocess.Popen[bytes]) -> bool:
@@ -337,7 +341,7 @@ _CAUSES = (
 )
 
 
-def explain(what: str, code: int, said: str) -> str:
+def explain(what: str, code: int, said: str, log: Path | None = None) -> str:
     """One sentence for the person who waits, from what the failed command wrote."""
     own_words = re.findall(r"^streamgauge: (.*)$", said, re.MULTILINE)
     if own_words:
@@ -347,7 +351,7 @@ def explain(what: str, code: int, said: str) -> str:
         ((cause, remedy) for pattern, cause, remedy in _CAUSES if re.search(pattern, said)),
         (f"it ended with exit code {code}, last words: {lines[-1]}", "read the log"),
     )
-    return f"Preparing failed while {what}: {cause}. To go on, {remedy}, and start the same command again. Log: {LOG}"
+    return f"Preparing failed while {what}: {cause}. To go on, {remedy}, and start the same command again. Log: {log or LOG}"
 
 
 # ---------------------------------------------------------------- Telling

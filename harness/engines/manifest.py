@@ -32,7 +32,7 @@ JOBS = HERE.parent.parent / "workloads" / "ad_impressions" / "jobs"
 # The engines that come with the program. Add one: a folder, and its line here. (`fake` has no process: the CLI's.)
 SHIPPED = {name: HERE / name / "manifest.toml" for name in ("reference", "spark")}
 
-PLACEHOLDERS = ("config", "home", "job", "python")
+PLACEHOLDERS = ("classpath", "config", "home", "java", "job", "python")
 LATE = ("drop", "keep")
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once", "none")
 CRASH_POINTS = ("c1", "c2", "c3", "c4")
@@ -61,7 +61,12 @@ def load(engine: str) -> EngineManifest:
 
 def job_path(engine: str) -> Path:
     """The job that comes with the program for an engine of this id; what `{job}` stands for."""
-    return JOBS / f"{engine}.py"
+    return JOBS / f"{engine.replace('-', '_')}.py"
+
+
+def lock_file(packages: str) -> Path:
+    """The pinned list of the packages of an environment of its own."""
+    return HERE / packages / "requirements.lock"
 
 
 def _check_command(manifest: EngineManifest) -> None:
@@ -229,6 +234,13 @@ def _results(key: str, value: Any) -> str:
     return str(value)
 
 
+def _packages(key: str, value: Any) -> str:
+    known = sorted(path.parent.name for path in HERE.glob("*/requirements.lock"))
+    if not isinstance(value, str) or value not in known:
+        raise _expected(key, value, f"one of the lists that come with this program: {', '.join(known)}")
+    return value
+
+
 def _sinks(key: str, value: Any) -> list[Any]:
     if not isinstance(value, list) or not value:
         raise _expected(key, value, "at least one [[sinks]] table")
@@ -255,6 +267,9 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "checksum": (_flag, False),
     "env": (_environment, False),
     "ivy": (_text, False),
+    "packages": (_packages, False),
+    "java": (_texts, False),
+    "jars_inside": (_text, False),
     "orders": (_one_of(*ORDERS), False),
     "results": (_results, False),
     "window_key": (_one_of(*WINDOW_KEYS), False),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +21,7 @@ from harness.engines import yahoo_conf
 from harness.engines.base import Member, Reached
 from harness.engines.config import EngineConfig, write_privately
 from harness.engines.driver import Driver, members_of
+from harness.engines.environments import OURS, Surroundings
 from harness.engines.manifest import job_path
 from harness.engines.progress import ProgressFile
 from harness.engines.spark import checkpoint as spark_checkpoint
@@ -51,6 +51,7 @@ class ProcessEngine:
         evidence: Path,
         private: Path,
         env: Mapping[str, str],
+        surroundings: Surroundings = OURS,
     ) -> None:
         self._manifest = manifest
         self._config = config
@@ -58,8 +59,9 @@ class ProcessEngine:
         self._private = private
         self._evidence = evidence
         self.orders = orders(manifest, config, private)
-        self._argv = argv_of(manifest, manifest.command, self.orders)
-        self._env = _environment(manifest, env, _scratch(private))
+        self._surroundings = surroundings
+        self._argv = self._argv_with(self.orders)
+        self._env = _environment(manifest, env, _scratch(private), surroundings.python)
         self._progress = ProgressFile(Path(config.progress_path))
         self._checkpoint = _local_folder(config.checkpoint) if manifest.evidence == "spark-checkpoint" else None
         self._crash_path = Path(config.crash_path)
@@ -187,7 +189,7 @@ class ProcessEngine:
         folder = self._private / name
         folder.mkdir()
         config = replace(self._config, progress_path=str(progress), crash_path=str(folder / "crash"))
-        argv = argv_of(self._manifest, self._manifest.command, orders(self._manifest, config, folder))
+        argv = self._argv_with(orders(self._manifest, config, folder))
         ghost = Driver(self._spawn(name, argv), ProgressFile(progress))
         self._ghosts.append(ghost)
         return ghost
@@ -234,6 +236,9 @@ class ProcessEngine:
             return newest is not None and newest.batch >= batch
         return any(spark_checkpoint.committed(folder, batch) for folder in (self._checkpoint, self._evidence))
 
+    def _argv_with(self, config: Path) -> list[str]:
+        return argv_of(self._manifest, self._manifest.command, config, self._surroundings)
+
     def _spawn(self, name: str, argv: list[str]) -> Child:
         return spawn(argv, name=name, log=self._logs / f"{name}.log", env=self._env, cwd=Path(self._manifest.home))
 
@@ -250,9 +255,18 @@ def orders(manifest: EngineManifest, config: EngineConfig, folder: Path) -> Path
     return config.write(folder)
 
 
-def argv_of(manifest: EngineManifest, command: Sequence[str], config: Path) -> list[str]:
+def argv_of(
+    manifest: EngineManifest, command: Sequence[str], config: Path, surroundings: Surroundings = OURS
+) -> list[str]:
     """One of a manifest's commands with its words filled in; its program may lie beside the manifest."""
-    words = {"config": config, "python": sys.executable, "home": manifest.home, "job": job_path(manifest.id)}
+    words = {
+        "config": config,
+        "python": surroundings.python,
+        "home": manifest.home,
+        "job": job_path(manifest.id),
+        "java": surroundings.java or "java",
+        "classpath": os.pathsep.join(map(str, surroundings.jars)),
+    }
     program, *arguments = (word.format(**words) for word in command)
     beside_manifest = Path(manifest.home) / program
     return [str(beside_manifest) if beside_manifest.is_file() else program, *arguments]
@@ -265,11 +279,11 @@ def _scratch(private: Path) -> Path:
     return folder
 
 
-def _environment(manifest: EngineManifest, env: Mapping[str, str], scratch: Path) -> dict[str, str]:
+def _environment(manifest: EngineManifest, env: Mapping[str, str], scratch: Path, python: Path) -> dict[str, str]:
     """Spark's Python workers take `python3` from PATH unless told; a shipped job finds its neighbours from the root."""
     ours = {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": str(scratch),
     }

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import console, environment, measure, recovery
-from harness.engines import fake, manifest
+from harness.engines import environments, fake, manifest
+from harness.engines.environments import Surroundings
 from harness.faults import registry
 from harness.model import EngineManifest, RunSpec, UsageError, Verdict
 from harness.objective import with_objective
@@ -43,19 +44,26 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
     `twin`: the run without a fault to which its recovery is held.
     """
     claim_external(spec)
+    surroundings = environments.prepare(engine_manifest, console.say)
     place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}")
     if twin:
         recovery.link_twin(place, twin)
     progress = console.progress()
     try:
         with children.guard():
-            world: World = FakeWorld(spec, place) if spec.engine == "fake" else RealWorld(spec, engine_manifest, place)
+            world = _world(spec, engine_manifest, surroundings, place)
             verdict = run_nine_steps(
                 spec, engine_manifest, environment=environment.describe(), world=world, store=place, screen=progress
             )
     finally:
         progress.close()
     return report(place, verdict)
+
+
+def _world(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, place: Store) -> World:
+    if spec.engine == fake.MANIFEST.id:
+        return FakeWorld(spec, place)
+    return RealWorld(spec, engine_manifest, surroundings, place)
 
 
 def report(place: Store, verdict: Verdict) -> load.Result:

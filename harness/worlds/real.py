@@ -18,6 +18,7 @@ from harness import jvm, recount
 from harness.accounting import Accounting
 from harness.engines import yahoo_conf
 from harness.engines.config import EngineConfig
+from harness.engines.environments import Surroundings
 from harness.engines.process import ProcessEngine
 from harness.faults import registry
 from harness.faults.moment import Field
@@ -54,8 +55,8 @@ HURRIED_S = 0.5
 class RealWorld:
     """See `harness.worlds.base.World`."""
 
-    def __init__(self, spec: RunSpec, manifest: EngineManifest, store: Store) -> None:
-        self._spec, self._manifest, self._store = spec, manifest, store
+    def __init__(self, spec: RunSpec, manifest: EngineManifest, surroundings: Surroundings, store: Store) -> None:
+        self._spec, self._manifest, self._surroundings, self._store = spec, manifest, surroundings, store
         self._population = population_of(spec.tape)
         self._topic = f"streamgauge-{store.path.name}"
         self._private = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-")))
@@ -187,7 +188,7 @@ class RealWorld:
             checksum=spec.tape.checksum,
             partitions=spec.tape.partitions,
             results_topic=self._results_topic,
-            jars=_jars(self._manifest.ivy),
+            jars=tuple(map(str, self._surroundings.jars)),
         )
         java_home = str(Path(jvm.java()).resolve().parent.parent)
         return ProcessEngine(
@@ -197,6 +198,7 @@ class RealWorld:
             evidence=self._store.path / "evidence",
             private=self._private,
             env={"JAVA_HOME": os.environ.get("JAVA_HOME", java_home)},
+            surroundings=self._surroundings,
         )
 
     @property
@@ -334,10 +336,6 @@ def claim_external(spec: RunSpec) -> None:
             claim(client, spec.reset)
     if spec.kafka:
         security.external(spec.kafka, Path(spec.kafka_config) if spec.kafka_config else None)
-
-
-def _jars(ivy: str) -> tuple[str, ...]:
-    return tuple(str(jar) for jar in sorted(jvm.jars(ivy).glob("*.jar"))) if ivy else ()
 
 
 def _write_ad_table(client: redis.Redis, population: Population) -> None:

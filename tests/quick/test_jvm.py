@@ -243,7 +243,7 @@ def test_two_at_once_fetch_once(ivy):
     for thread in threads:
         thread.join()
     assert ivy.calls == 1
-    assert heard == [f"Another streamgauge is fetching {jvm.jar_folder('toy').name}; waiting for it ..."]
+    assert heard == [f"Another streamgauge is making {jvm.jar_folder('toy').name}; waiting for it ..."]
 
 
 def test_a_cache_that_cannot_be_written_is_a_sentence(ivy, tmp_path, monkeypatch):

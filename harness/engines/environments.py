@@ -1,0 +1,205 @@
+"""What an engine needs around it: Python packages of its own, the jars, and Java classes compiled for it.
+
+Most engines live in this program's own `.venv`. One that needs other packages names a list of them in its manifest
+(`packages`): they go, pinned with hashes, into an environment of their own, made on first use by uv in the user's
+cache. Its folder's name is a digest of the list, so that another version is another folder. Java sources are compiled
+once, into a jar of the same cache, which needs a JDK. `prepare` is called before anything of a run is started; what is
+lacking is said there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from harness import jvm
+from harness.engines.manifest import JOBS, lock_file
+from harness.model import EngineManifest, HarnessError
+from harness.prepare import BOOTSTRAP, BUILDING, index_settings, run_step
+
+UV = Path(sys.executable).with_name("uv")
+ROOM_NEEDED = 4_000_000_000  # while the largest is unpacked; less than 1 GB of it stays
+COMPILE_DEADLINE_S = 120
+HOW_TO_GET_A_JDK = (
+    f"Install a JDK of version {jvm.MINIMUM_JAVA} or newer (Debian, Ubuntu: openjdk-17-jdk-headless; Fedora: "
+    "java-21-openjdk-devel; macOS: openjdk@17 from Homebrew), or set JAVA_HOME to one that is there."
+)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Ready to be used: which Python runs the engine, and which jars it finds, its own classes first."""
+
+    python: Path
+    jars: tuple[Path, ...] = ()
+    java: str = ""  # "" where nobody asked for it
+
+
+OURS = Surroundings(Path(sys.executable))  # this program's own
+
+
+def prepare(manifest: EngineManifest, say: Say) -> Surroundings:
+    """Everything that this engine needs, made if it is not there."""
+    _refuse_what_is_lacking(manifest)
+    python = _python(manifest.packages, say) if manifest.packages else OURS.python
+    jars = tuple(sorted(jvm.jars(manifest.ivy, say).glob("*.jar"))) if manifest.ivy else ()
+    if manifest.java:
+        jars = (_classes(manifest, (*jars, *jars_inside(manifest, python)), say), *jars)
+    return Surroundings(python, jars, str(jvm.java()) if "{java}" in manifest.command else "")
+
+
+def missing(manifest: EngineManifest) -> tuple[str, ...]:
+    """What `prepare` would have to make; nothing when all is there."""
+    lacking = []
+    if manifest.packages and not _stamp(folder_of(manifest.packages)).is_file():
+        lacking.append("Python packages")
+    if manifest.ivy and jvm.differences(
+        jvm.read_sums(jvm.source_folder(manifest.ivy) / "jars.sha256"), jvm.jar_folder(manifest.ivy)
+    ):
+        lacking.append("jars")
+    return tuple(lacking)
+
+
+def remove(manifest: EngineManifest) -> list[Path]:
+    """Delete what was made for this engine alone. What this program itself needs stays."""
+    folders = [folder_of(manifest.packages)] if manifest.packages else []
+    if manifest.ivy and manifest.ivy not in jvm.DEFAULT_SETS:
+        folders.append(jvm.jar_folder(manifest.ivy))
+    gone = [folder for folder in folders if folder.exists()]
+    for folder in gone:
+        shutil.rmtree(folder)
+    return gone
+
+
+def folder_of(packages: str) -> Path:
+    digest = hashlib.sha256(lock_file(packages).read_bytes())
+    digest.update(sys.version.encode())  # the interpreter under it is that of this program
+    return jvm.cache_root() / "engines" / f"{packages}-{digest.hexdigest()[:16]}"
+
+
+def jars_inside(manifest: EngineManifest, python: Path) -> tuple[Path, ...]:
+    """Those that came with the Python packages, such as Spark's own: to compile against."""
+    if not manifest.jars_inside:
+        return ()
+    site = python.parent.parent / "lib"
+    return tuple(sorted(site.glob(f"python*/site-packages/{manifest.jars_inside}/*.jar")))
+
+
+def _refuse_what_is_lacking(manifest: EngineManifest) -> None:
+    """Before the first minute is spent."""
+    if manifest.java:
+        _javac(manifest.id)
+    if not missing(manifest):
+        return
+    place = jvm.cache_root()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if manifest.packages and free < ROOM_NEEDED:
+        raise HarnessError(
+            f"Installing the engine {manifest.id} needs {ROOM_NEEDED / 1e9:.0f} GB for a while in {jvm.cache_root()}, "
+            f"and {free / 1e9:.1f} GB are free. Free some space, or set XDG_CACHE_HOME to a folder on another disk."
+        )
+
+
+def _stamp(folder: Path) -> Path:
+    return folder / "streamgauge.ready"
+
+
+def _python(packages: str, say: Say) -> Path:
+    folder = folder_of(packages)
+    python = folder / "bin" / "python"
+    if _stamp(folder).is_file():
+        return python
+    with jvm.only_one(folder, say) as lock:
+        if not _stamp(folder).is_file():  # another process may have made it while this one waited
+            _install(packages, folder, lock)
+    return python
+
+
+def _install(packages: str, folder: Path, lock: TextIO) -> None:
+    """Without the stamp it may be half of anything, so it is made anew. The installer's cache goes afterwards."""
+    shutil.rmtree(folder, ignore_errors=True)
+    cache = folder.parent / f".{folder.name}-cache"  # on the same disk, so that files are linked and not copied
+    log = folder.parent / f"{folder.name}.log"
+    log.write_bytes(b"")
+    common = ["--cache-dir", str(cache), "--no-config"]
+    sync = [str(UV), "pip", "sync", *common, "--python", str(folder / "bin" / "python"), "--require-hashes"]
+    steps = {
+        f"making the environment of {packages}": [str(UV), "venv", *common, "--python", sys.executable, str(folder)],
+        "installing the tools that build packages": [*sync, str(BOOTSTRAP)],
+        f"installing the packages of {packages}": [*sync, *BUILDING, str(BOOTSTRAP), str(lock_file(packages))],
+    }
+    try:
+        for what, command in steps.items():
+            run_step(what, command, lock, index_settings(), log)
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
+    _stamp(folder).touch()
+
+
+def _classes(manifest: EngineManifest, classpath: Sequence[Path], say: Say) -> Path:
+    """The manifest's Java sources as one jar."""
+    base = JOBS if manifest.shipped else Path(manifest.home)
+    sources = [base / name for name in manifest.java]
+    javac = _javac(manifest.id)
+    digest = hashlib.sha256(str(javac.resolve()).encode())
+    for source in sources:
+        digest.update(_read(source, manifest))
+    digest.update("\n".join(path.name for path in classpath).encode())
+    jar = jvm.cache_root() / "classes" / f"{manifest.id}-{digest.hexdigest()[:16]}.jar"
+    if jar.is_file():
+        return jar
+    with jvm.only_one(jar, say):
+        if not jar.is_file():
+            _compile(manifest, javac, sources, classpath, jar)
+    return jar
+
+
+def _read(source: Path, manifest: EngineManifest) -> bytes:
+    try:
+        return source.read_bytes()
+    except OSError as error:
+        raise HarnessError(
+            f"The Java source {source} of the engine {manifest.id} can't be read: {error.strerror}. Its manifest names "
+            "it under java."
+        ) from error
+
+
+def _compile(
+    manifest: EngineManifest, javac: Path, sources: Sequence[Path], classpath: Sequence[Path], jar: Path
+) -> None:
+    with tempfile.TemporaryDirectory(dir=jar.parent, prefix=".compiling-") as place:
+        classes = Path(place) / "classes"
+        command = [str(javac), "-nowarn", "-d", str(classes), "-cp", ":".join(map(str, classpath)), *map(str, sources)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_DEADLINE_S, check=False)
+        if done.returncode:
+            errors = [line for line in done.stderr.splitlines() if "error:" in line][:3]
+            raise HarnessError(
+                f"The Java sources of the engine {manifest.id} do not compile with {javac}: {'; '.join(errors)}."
+            )
+        part = Path(place) / "classes.jar"
+        with zipfile.ZipFile(part, "w") as archive:
+            for path in sorted(classes.rglob("*.class")):
+                archive.write(path, path.relative_to(classes))
+        part.replace(jar)
+
+
+def _javac(engine: str) -> Path:
+    javac = jvm.java().resolve().with_name("javac")
+    if not javac.is_file():
+        raise HarnessError(
+            f"The engine {engine} has Java sources, and {jvm.java()} is a runtime without a compiler. "
+            f"{HOW_TO_GET_A_JDK}"
+        )
+    return javac

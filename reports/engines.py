@@ -1,0 +1,30 @@
+"""The list of engines: what each claims, and whether it is ready to be used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness.model import EngineManifest
+
+HEADER = ("engine", "sinks: what they claim", "late events", "state")
+WIDTHS = (14, 31, 11, 20)
+
+
+def row(manifest: EngineManifest, missing: Sequence[str]) -> list[str]:
+    claims = ", ".join(f"{sink.name}: {sink.guarantee}" for sink in manifest.sinks)
+    late = "/".join(dict.fromkeys(sink.late for sink in manifest.sinks))
+    return [manifest.id, claims, late, _state(missing)]
+
+
+def _state(missing: Sequence[str]) -> str:
+    return f"to be installed on first use: {', '.join(missing)}" if missing else "ready"
+
+
+def as_object(manifest: EngineManifest, missing: Sequence[str]) -> dict[str, Any]:
+    return {
+        "engine": manifest.id,
+        "sinks": [{"name": s.name, "guarantee": s.guarantee, "late": s.late} for s in manifest.sinks],
+        "ready": not missing,
+        "missing": list(missing),
+    }
