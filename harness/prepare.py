@@ -351,7 +351,8 @@ def explain(what: str, code: int, said: str, log: Path | None = None) -> str:
         ((cause, remedy) for pattern, cause, remedy in _CAUSES if re.search(pattern, said)),
         (f"it ended with exit code {code}, last words: {lines[-1]}", "read the log"),
     )
-    return f"Preparing failed while {what}: {cause}. To go on, {remedy}, and start the same command again. Log: {log or LOG}"
+    again = "and start the same command again"
+    return f"Preparing failed while {what}: {cause}. To go on, {remedy}, {again}. Log: {log or LOG}"
 
 
 # ---------------------------------------------------------------- Telling
