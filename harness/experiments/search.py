@@ -51,6 +51,8 @@ class Settings:
     ramp_factor: float = 1.25
     ramp_step_ms: int = 5_000
     ramp_steps: int = 14
+    # A ramp says how much an engine does with its back to the wall, in batches that are larger than any that are steady.
+    first_share: float = 0.8
     width: float = 0.10  # the interval is narrow enough when lowest failed <= (1 + width) * highest held
     ladder: tuple[float, ...] = tuple(i / 10 for i in range(1, 12))
     rounds: int = 3  # of the ladder, for its bands
@@ -76,8 +78,7 @@ QUICK = Settings(
     width=0.15,
     ladder=(0.5, 0.1, 0.8),
     rounds=1,
-    warm_up_ms=25_000,
-    duration_ms=140_000,
+    warm_up_ms=20_000,
     rung_ms=30_000,
     most_trials=16,
     most_s=900.0,
@@ -181,7 +182,7 @@ def _after(trials: Sequence[Trial], settings: Settings) -> Step | None:
     limit = min((t.rate_per_s for t in tried if t.held is Held.LIMITED), default=math.inf)
     top = min(found.failed_per_s or math.inf, limit)
     if not tried:
-        return Step(Stage.BISECT, _round(trials[0].rate_per_s))
+        return Step(Stage.BISECT, _round(trials[0].rate_per_s * settings.first_share))
     if found.held_per_s is None:
         return _down(top, len(tried), trials[0].rate_per_s, settings)
     if top > found.held_per_s * (1 + settings.width):

@@ -41,7 +41,8 @@ def engine(
 ) -> Callable[[Step], Trial]:
     def run_trial(step: Step) -> Trial:
         if step.stage is Stage.RAMP:
-            return Trial(step.stage, limit_per_s * estimate_error, Held.ESTIMATE, "", "", seconds=100.0)
+            most_per_s = limit_per_s / QUICK.first_share
+            return Trial(step.stage, most_per_s * estimate_error, Held.ESTIMATE, "", "", seconds=100.0)
         held = Held.LIMITED if step.rate_per_s > generator_per_s else Held.YES
         if step.rate_per_s > limit_per_s:
             held = Held.NO
@@ -202,12 +203,12 @@ def test_a_ramp_climbs_geometrically_and_is_given_up_sooner():
 
     warm_up, *steps = ramp.tape.profile
     rates = [segment.start_per_s for segment in steps]
-    assert (warm_up, rates[0]) == (Segment(25_000, 2_000, 20_000), 20_000)
+    assert (warm_up, rates[0]) == (Segment(20_000, 2_000, 20_000), 20_000)
     assert all(later == pytest.approx(QUICK.ramp_factor * earlier) for earlier, later in pairwise(rates))
     assert ramp.patience_ms == 10_000
     assert (trial.patience_ms, trial.tape.profile) == (
         20_000,
-        (Segment(25_000, 6_000, 60_000), Segment(140_000, 60_000, 60_000)),
+        (Segment(20_000, 6_000, 60_000), Segment(150_000, 60_000, 60_000)),
     )
 
 
