@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -22,7 +23,19 @@ from harness.audit import walk
 from harness.audit.left import Offered
 from harness.engines import environments, fake, manifest
 from harness.experiments import bench as benches
-from harness.experiments import chaos, drive_chaos, drive_repeat, drive_search, folder, one_run, replay, search, tuning
+from harness.experiments import (
+    chaos,
+    compare,
+    drive_chaos,
+    drive_compare,
+    drive_repeat,
+    drive_search,
+    folder,
+    one_run,
+    replay,
+    search,
+    tuning,
+)
 from harness.experiments.folder import Folder
 from harness.experiments.selftest import drive as selftests
 from harness.experiments.selftest import report as reports_selftest
@@ -36,6 +49,7 @@ from harness.services.redis import find_server
 from harness.store import MissingEvidence, Store
 from reports import audited as reports_audited
 from reports import card as reports_card
+from reports import compared as reports_compared
 from reports import engines as reports_engines
 from reports import faults as reports_faults
 from reports import rounds as reports_rounds
@@ -295,6 +309,37 @@ def _list_faults(as_json: bool) -> None:
         return
     print(console.wrapped_table(reports_faults.rows(kinds, seen), reports_faults.HEADER, reports_faults.WIDTHS))
     print(reports_faults.summary(kinds, seen))
+
+
+@app.command("compare")
+@takes("rate", "duration", *EVENTS, *SYSTEM, "repeat")
+def compare_command(
+    engines: Annotated[list[str] | None, typer.Argument(help="Ids of engines, or paths of manifests.")] = None,
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="One round.")] = False,
+    resume: Annotated[Path | None, typer.Option(help="The directory of one that was broken off.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder in which experiment directories are made.")] = EXPERIMENTS,
+    as_json: Json = False,
+    **flags: Any,
+) -> None:
+    """Engines or versions side by side: latency, cost, catch-up and recovery of those that counted right."""
+    if not engines and not resume:
+        raise UsageError("Name the engines to compare, such as: streamgauge compare spark reference")
+    settings = compare.QUICK if quick else compare.Settings()
+    rounds = int(flags.pop("repeat", settings.rounds))
+    place = (
+        drive_compare.resume(resume)
+        if resume
+        else drive_compare.begin(engines or [], replace(settings, rounds=rounds), flags, out)
+    )
+    found = drive_compare.drive(place)
+    if as_json:
+        print(json.dumps(reports_compared.as_object(found, place.path)))
+    else:
+        table = console.table(reports_compared.rows(found), reports_compared.HEADER)
+        told = [f"{found.outcome.value}  {found.sentence}", "", table, "", *reports_compared.endings(found)]
+        console.show_result([*told, str(place.path / "report.html")], found.outcome)
+    raise typer.Exit(found.outcome.exit_code)
 
 
 @app.command("replay")

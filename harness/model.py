@@ -214,6 +214,7 @@ class EngineManifest:
     key: str = ""  # of redis:template
     field: str = ""
     read: tuple[str, ...] = ()  # of command: argv template
+    early: str = ""  # in words: how counts of a window that is still open come to be seen
 
     @property
     def source(self) -> str:

@@ -54,6 +54,7 @@ LAYERS = [
         "harness.experiments.repeat",
         "harness.experiments.search",
         "harness.experiments.chaos",
+        "harness.experiments.compare",
     },
     {"reports"},
     {"harness.experiments", "harness.console"},

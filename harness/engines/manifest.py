@@ -276,4 +276,5 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "key": (_text, False),
     "field": (_text, False),
     "read": (_command, False),
+    "early": (_text, False),
 }

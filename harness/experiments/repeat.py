@@ -73,6 +73,7 @@ def _figures(m: Measurement) -> Iterator[tuple[str, float | None]]:
         yield f"{way}_p99_ms", each.corrected.p99
     yield "engine_cpu_s_per_million", engine_s_per_million(m.cost)
     yield "engine_peak_rss_mib", next((each.peak_rss_mib for each in m.cost if each.part == "engine"), None)
+    yield "ready_s", m.ready_s
     yield "drain_s", m.drain_s
 
 

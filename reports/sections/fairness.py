@@ -36,7 +36,7 @@ def section(evidence: Evidence) -> Section:
                 else ()
             ),
             *((Table(("setting", "value"), own, "What the job sets that its engine ships otherwise"),) if own else ()),
-            Table(("", ""), tuple(_flat(evidence.environment)), "Machine and versions"),
+            Table(("", ""), tuple(flat(evidence.environment)), "Machine and versions"),
             Table(("setting", "value"), tuple(settings(spec).items()), "All settings of this run", folded=True),
         ),
     )
@@ -52,11 +52,11 @@ def _own(evidence: Evidence) -> tuple[tuple[tuple[str, str], ...], tuple[str, ..
 
 def settings(spec: RunSpec) -> dict[str, str]:
     """Each setting by the name that a user knows it by, as text."""
-    flat = dict(_flat({**spec.public(), "tape": None, "fault": spec.fault.text}))
+    found = dict(flat({**spec.public(), "tape": None, "fault": spec.fault.text}))
     tape = asdict(spec.tape)
-    flat["profile"] = profile(spec.tape.profile)
-    flat |= _flat({name: value for name, value in tape.items() if name != "profile"})
-    return {name: value for name, value in flat.items() if name not in ("scenario", "tape")}
+    found["profile"] = profile(spec.tape.profile)
+    found |= flat({name: value for name, value in tape.items() if name != "profile"})
+    return {name: value for name, value in found.items() if name not in ("scenario", "tape")}
 
 
 def profile(segments: tuple[Segment, ...]) -> str:
@@ -78,12 +78,12 @@ def _changed(here: Mapping[str, str], default: Mapping[str, str]) -> Iterator[tu
             yield name, here.get(name, "not set"), default.get(name, "not set")
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Nested mappings as rows; `packages.numpy` is said as `numpy`, dials of disorder keep their family."""
     for name, value in values.items():
         full = f"{prefix}{name}"
         if isinstance(value, Mapping):
-            yield from _flat(value, "" if name == "packages" else f"{full}.")
+            yield from flat(value, "" if name == "packages" else f"{full}.")
         else:
             yield full, _text(value)
 

@@ -51,7 +51,7 @@ def curves_of(raw: pa.Table) -> tuple[percentiles.Curve, ...]:
     for way, colour in DRAWN.items():
         rows = raw.filter(pc.equal(raw.column("way"), way))
         for name, label, dashed in (("corrected_ms", way, False), ("uncorrected_ms", f"{way}, from sending", True)):
-            samples, censored = _samples(rows, name)
+            samples, censored = samples_of(rows, name)
             labelled = not dashed and not any(curve.labelled for curve in found)
             curve = percentiles.Curve(label, samples, censored, colour, dashed, labelled)
             if curve.last_share > 0:
@@ -59,7 +59,7 @@ def curves_of(raw: pa.Table) -> tuple[percentiles.Curve, ...]:
     return tuple(found)
 
 
-def _samples(rows: pa.Table, name: str) -> tuple[NDArray[np.float64], int]:
+def samples_of(rows: pa.Table, name: str) -> tuple[NDArray[np.float64], int]:
     """Null is an event that nobody ever saw."""
     column = rows.column(name)
     known = np.asarray(column.drop_null().cast(pa.float64()).to_numpy(), dtype=np.float64)

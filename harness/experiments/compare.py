@@ -1,0 +1,211 @@
+"""Engines side by side: the same tapes, the same questions, in rounds whose order is drawn by lot. Pure.
+
+In each round every engine has three runs. *Steady*: a fixed rate and no fault, for latency, cost, memory and start-up.
+*Catch-up*: the engine is frozen while the load goes on and then let go, which shows how fast it is with work enough.
+*Kill*: it is killed in the middle, and its recovery is held to its steady run of the same seed. Every run is judged,
+and one that is not right has no figures. The single-process reference is always among them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from harness.measurement import Recovery
+from harness.model import Outcome
+from harness.stats import Interval, median_interval
+
+REFERENCE = "reference"
+SCENARIO = "ad-impressions"
+
+
+class Leg(StrEnum):
+    """The question of one run."""
+
+    STEADY = "steady"
+    CATCH_UP = "catch-up"
+    KILL = "kill"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all engines meet alike, beside the scenario."""
+
+    rounds: int = 5
+    kill: str = "kill@offset=50%"
+    # More than enough events for the fastest engine to be busy with for some seconds.
+    catch_up_per_s: float = 50_000.0
+    warm_s: int = 15
+    frozen_s: int = 30
+
+
+QUICK = Settings(rounds=1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run that is wanted."""
+
+    engine: str
+    leg: Leg
+    seed: int
+
+    @property
+    def twin(self) -> Case:
+        """The run without a fault to which its recovery is held."""
+        return Case(self.engine, Leg.STEADY, self.seed)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What became of it. Figures are empty where they had to be withheld, and `withheld` says why."""
+
+    case: Case
+    outcome: Outcome
+    sentence: str
+    run: str  # its directory, below that of the experiment
+    figures: Mapping[str, float] = field(default_factory=dict)
+    withheld: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One engine: the worst of its verdicts, and what was measured over the rounds."""
+
+    engine: str
+    outcome: Outcome
+    sentence: str
+    figures: Mapping[str, Interval]
+    cost_cores: float | None  # so many cores until it beats the reference, did it scale perfectly
+
+
+@dataclass(frozen=True)
+class Table:
+    """The answer."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.worst([row.outcome for row in self.rows])
+
+    @property
+    def sentence(self) -> str:
+        right = sum(row.outcome is Outcome.PASS for row in self.rows)
+        if right == len(self.rows):
+            return f"all {right} engines counted right in every run"
+        others = [f"{row.engine} {row.outcome.value}" for row in self.rows if row.outcome is not Outcome.PASS]
+        return f"{right} of {len(self.rows)} engines counted right in every run; {', '.join(others)}"
+
+
+def with_reference(engines: Sequence[str]) -> tuple[str, ...]:
+    """Each once, as they were asked for, and the one that all are held to."""
+    return tuple(dict.fromkeys((*engines, REFERENCE)))
+
+
+def runs_of(engines: Sequence[str], settings: Settings, seed: int) -> list[Case]:
+    """Leg after leg in each round, the engines of each in an order drawn by lot: a neighbour who makes the machine slow
+    for some minutes meets one leg of all, and not always the same engine."""
+    dice = random.Random(f"compare {seed}")
+    wanted = []
+    for number in range(settings.rounds):
+        for leg in Leg:
+            order = list(engines)
+            dice.shuffle(order)
+            wanted += [Case(engine, leg, seed + number) for engine in order]
+    return wanted
+
+
+def keys_of(case: Case, settings: Settings) -> dict[str, Any]:
+    """Keys of a scenario that make the run of this leg."""
+    own: dict[str, Any] = {"engine": case.engine, "seed": case.seed, "fault": "none"}
+    if case.leg is Leg.KILL:
+        return own | {"fault": settings.kill}
+    if case.leg is Leg.CATCH_UP:
+        load = f"{settings.warm_s + settings.frozen_s}s"
+        # With as much lateness allowed as the load is long, no partition can get so far ahead that others are late.
+        own |= {"rate": settings.catch_up_per_s, "duration": load, "watermark": load}
+        own |= {"fault": f"pause(for={settings.frozen_s}s)@t>={settings.warm_s}s"}
+    return own
+
+
+def pending(wanted: Sequence[Case], done: Sequence[Ran]) -> list[Case]:
+    made = {each.case for each in done}
+    return [case for case in wanted if case not in made]
+
+
+# What each leg is asked for: the name of the figure here, and that of a run's figures or of a recovery's quantities.
+OF_STEADY = {
+    "p50_ms": "probes_p50_ms",
+    "p99_ms": "probes_p99_ms",
+    "cpu_s_per_million": "engine_cpu_s_per_million",
+    "peak_rss_mib": "engine_peak_rss_mib",
+    "start_s": "ready_s",
+}
+OF_CATCH_UP = {"catch_up_per_s": "catch_up_per_s"}
+OF_RECOVERY = {"first_output_s": "first_output_s", "caught_up_s": "catch_up_s"}
+BUSY_CPU = "busy_cpu_s_per_million"
+
+
+def of_steady(measured: Mapping[str, float]) -> dict[str, float]:
+    return _named(OF_STEADY, measured)
+
+
+def of_catch_up(measured: Mapping[str, float], timeline: pa.Table, thawed_s: float) -> dict[str, float]:
+    busy = busy_cpu_s_per_million(timeline, thawed_s)
+    return _named(OF_CATCH_UP, measured) | ({BUSY_CPU: busy} if busy is not None else {})
+
+
+def of_kill(recovery: Sequence[Recovery]) -> dict[str, float]:
+    """What was not reached has no figure."""
+    quantities = {name: each.value for one in recovery for name, each in one.quantities.items()}
+    return _named(OF_RECOVERY, {name: value for name, value in quantities.items() if value is not None})
+
+
+def _named(names: Mapping[str, str], values: Mapping[str, float]) -> dict[str, float]:
+    return {name: values[there] for name, there in names.items() if there in values}
+
+
+def busy_cpu_s_per_million(timeline: pa.Table, since_s: float) -> float | None:
+    """CPU seconds per million events while it caught up: of a warm engine with work enough, without its start."""
+    second, done, cores = (
+        np.asarray(timeline.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
+        for name in ("second", "processed_per_s", "cpu_engine")
+    )
+    busy = (second >= since_s) & np.isfinite(done) & np.isfinite(cores)
+    events = float(done[busy].sum())
+    return float(cores[busy].sum()) / events * 1e6 if events > 0 else None
+
+
+def table(engines: Sequence[str], done: Sequence[Ran], seed: int) -> Table:
+    intervals = {engine: _intervals([each for each in done if each.case.engine == engine], seed) for engine in engines}
+    fastest = intervals.get(REFERENCE, {}).get("catch_up_per_s")
+    return Table(tuple(_row(engine, done, intervals[engine], fastest) for engine in engines))
+
+
+def _row(engine: str, done: Sequence[Ran], figures: Mapping[str, Interval], fastest: Interval | None) -> Row:
+    own = [each for each in done if each.case.engine == engine]
+    outcome = Outcome.worst([each.outcome for each in own])
+    witness = next((each for each in own if each.outcome is outcome), None)
+    sentence = f"{witness.case.leg}, seed {witness.case.seed}: {witness.sentence}" if witness else "nothing was run"
+    busy = figures.get(BUSY_CPU)
+    cores = fastest.median * busy.median / 1e6 if fastest and busy else None
+    return Row(engine, outcome, sentence, figures, cores)
+
+
+def _intervals(own: Sequence[Ran], seed: int) -> dict[str, Interval]:
+    """Only of an engine whose every run was right: no speed for wrong answers, in whichever leg they came."""
+    if any(each.outcome is Outcome.FAIL for each in own):
+        return {}
+    return dict(_over_rounds(own, seed))
+
+
+def _over_rounds(own: Sequence[Ran], seed: int) -> Iterator[tuple[str, Interval]]:
+    for name in dict.fromkeys(name for each in own for name in each.figures):
+        yield name, median_interval([each.figures[name] for each in own if name in each.figures], seed)

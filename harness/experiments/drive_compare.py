@@ -1,0 +1,120 @@
+"""Drives `compare`: a fresh run for each engine, leg and round. What is wanted and what is known lie in the
+experiment's directory, so that it goes on from there."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from harness import console, environment, plan
+from harness.engines import environments
+from harness.experiments import compare, one_run, repeat
+from harness.experiments.compare import Case, Leg, Ran, Settings
+from harness.experiments.drive_chaos import ended
+from harness.experiments.folder import Folder
+from harness.faults import registry
+from harness.model import EngineManifest, Outcome, RunSpec, UsageError
+from harness.store import Store
+from harness.timeline import FILE as TIMELINE
+from reports.load import Result
+
+ABOUT_S = 75.0  # of one run in all, until it is known better
+
+
+def begin(engines: Sequence[str], settings: Settings, flags: Mapping[str, Any], out: Path) -> Folder:
+    """Everything is resolved and installed before the first run: the last engine's lack is told at once."""
+    named, engines = engines, compare.with_reference(engines)
+    keys = plan.read_scenario(compare.SCENARIO)[1]
+    seed = plan.resolve(compare.SCENARIO, {**keys, "fault": "none"}, flags, one_run.find_manifest)[0].tape.seed
+    asked = {"named": named, "engines": engines, "keys": keys, "flags": flags, "seed": seed}
+    asked |= {"settings": msgspec.to_builtins(settings)}
+    wanted = compare.runs_of(engines, settings, seed)
+    for case in wanted[: len(engines) * len(Leg)]:
+        spec, manifest = resolve(asked, case)
+        if needs := registry.create(spec, manifest).needs:
+            raise UsageError(
+                f"{case.engine} can't be compared: {spec.fault.text} is n/a on it ({'; '.join(needs)}). Leave it out."
+            )
+    for engine in engines:
+        environments.prepare(one_run.find_manifest(engine), console.say)
+    place = Folder.create(out.absolute(), "compare")
+    place.save("compare", asked=asked, environment=environment.describe(), wanted=wanted, done=[])
+    return place
+
+
+def resume(path: Path) -> Folder:
+    return Folder.open(path.absolute(), "compare")
+
+
+def resolve(asked: Mapping[str, Any], case: Case) -> tuple[RunSpec, EngineManifest]:
+    own = compare.keys_of(case, msgspec.convert(asked["settings"], Settings))
+    keys = {name: value for name, value in asked["keys"].items() if name not in own}
+    return plan.resolve(compare.SCENARIO, keys, {**asked["flags"], **own}, one_run.find_manifest)
+
+
+def drive(place: Folder) -> compare.Table:
+    """All that is still wanted, then the answer in all its forms."""
+    asked: dict[str, Any] = place.load("asked", dict[str, Any])
+    machine: dict[str, Any] = place.load("environment", dict[str, Any])
+    wanted: list[Case] = place.load("wanted", list[Case])
+    done: list[Ran] = place.load("done", list[Ran])
+    took_s: list[float] = []
+    for case in compare.pending(wanted, done):
+        left = (len(wanted) - len(done)) * (median(took_s) if took_s else ABOUT_S)
+        console.say(
+            f"run {len(done) + 1} of {len(wanted)}: {case.leg} on {case.engine}, seed {case.seed}; "
+            f"about {left / 60:.0f} minutes left"
+        )
+        began_s = time.monotonic()
+        done.append(_run(place, asked, case, done))
+        took_s.append(time.monotonic() - began_s)
+        console.say(f"  {done[-1].outcome.value}: {done[-1].sentence}")
+        place.save("compare", asked=asked, environment=machine, wanted=wanted, done=done)
+    write_page(place)
+    return answer(place)
+
+
+def answer(place: Folder) -> compare.Table:
+    asked: dict[str, Any] = place.load("asked", dict[str, Any])
+    return compare.table(asked["engines"], place.load("done", list[Ran]), asked["seed"])
+
+
+def write_page(place: Folder) -> None:
+    """Drawing is slow to import, and most commands draw nothing."""
+    from reports import compare_page
+
+    compare_page.write(place)
+
+
+def _run(place: Folder, asked: Mapping[str, Any], case: Case, done: Sequence[Ran]) -> Ran:
+    spec, manifest = resolve(asked, case)
+    twin = next((each for each in done if each.case == case.twin), None) if case.leg is Leg.KILL else None
+    result = one_run.drive(spec, manifest, place.runs, twin=place.path / twin.run if twin else None)
+    return ran(case, result, os.path.relpath(result.path, place.path))
+
+
+def ran(case: Case, result: Result, run: str) -> Ran:
+    """A run without a valid certificate says nothing of speed, which was the question."""
+    verdict = result.verdict
+    if verdict.outcome is Outcome.PASS and result.withheld:
+        return Ran(case, Outcome.UNKNOWN, result.withheld, run, {}, result.withheld)
+    figures = _figures(case.leg, result) if result.measurement else {}
+    return Ran(case, verdict.outcome, verdict.sentence, run, figures, result.withheld)
+
+
+def _figures(leg: Leg, result: Result) -> dict[str, float]:
+    store, measured = Store(result.path), repeat.figures(result.measurement)
+    if leg is Leg.STEADY:
+        return compare.of_steady(measured)
+    if leg is Leg.KILL:
+        return compare.of_kill(result.recovery)
+    faults, _ = ended(store)
+    epoch_ms = next(int(entry["epoch_ms"]) for entry in store.history("epoch"))
+    thawed_s = (max(fault.healed_ms for fault in faults) - epoch_ms) / 1000
+    return compare.of_catch_up(measured, store.read_table(TIMELINE), thawed_s)

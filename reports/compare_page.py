@@ -1,0 +1,250 @@
+"""The page of a comparison, from its experiment.json and its runs: table, pictures, what was alike and what was not."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.experiments.compare import Leg, Ran, Settings, Table, table
+from harness.experiments.folder import Folder
+from harness.model import EngineManifest, Outcome, RunSpec
+from harness.store import MissingEvidence, Store
+from reports import compared
+from reports.compared import FIGURES
+from reports.figures import compared as bars
+from reports.figures import percentiles
+from reports.figures.style import BLUE, GREEN, MUTED, ORANGE, PURPLE, RED, SKY, picture
+from reports.page import Link, Page, Section, save
+from reports.page import Table as PageTable
+from reports.sections import fairness, latency
+
+PANELS = ("p50_ms", "p99_ms", "cpu_s_per_million", "catch_up_per_s", "first_output_s", "peak_rss_mib", "start_s")
+COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
+BASELINE = "reference"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """All that the page is made of."""
+
+    folder: Folder
+    asked: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    done: tuple[Ran, ...]
+    found: Table
+
+    @property
+    def engines(self) -> list[str]:
+        return list(self.asked["engines"])
+
+    def stores(self, engine: str, leg: Leg) -> list[Store]:
+        own = [each for each in self.done if each.case.engine == engine and each.case.leg is leg]
+        return [Store(self.folder.path / each.run) for each in own]
+
+
+def read(folder: Folder) -> Compared:
+    asked: dict[str, Any] = folder.load("asked", dict[str, Any])
+    done: list[Ran] = folder.load("done", list[Ran])
+    machine: dict[str, Any] = folder.load("environment", dict[str, Any])
+    return Compared(folder, asked, machine, tuple(done), table(asked["engines"], done, asked["seed"]))
+
+
+def write(folder: Folder) -> Page:
+    """Page, drawings and the table as Markdown."""
+    found = read(folder)
+    page = page_of(found)
+    save(page, {}, folder.path)
+    machine = tuple(fairness.flat(found.environment))
+    (folder.path / "table.md").write_text(compared.markdown(found.found, command(found), machine), encoding="utf-8")
+    return page
+
+
+def page_of(found: Compared) -> Page:
+    settings = msgspec.convert(found.asked["settings"], Settings)
+    right = sum(row.outcome is Outcome.PASS for row in found.found.rows)
+    return Page(
+        title="Engines side by side",
+        subtitle=f"{', '.join(found.engines)}; {settings.rounds} rounds from seed {found.asked['seed']}",
+        outcome=found.found.outcome,
+        sentence=f"{found.found.sentence[:1].upper()}{found.found.sentence[1:]}.",
+        facts=(
+            "Fed with the same tapes, judged by the same checks, one after the other in an order drawn by lot. "
+            "There is no figure for an engine that counted wrong in any run.",
+            *compared.endings(found.found),
+        ),
+        numbers=(),
+        withheld="" if right else "no engine counted right in every run",
+        sections=(_table(found), _bars(found), _latency(found), _fairness(found), _runs(found), _again(found)),
+    )
+
+
+def _table(found: Compared) -> Section:
+    header, lines = compared.whole(found.found)
+    return Section(
+        "table",
+        "The table",
+        text=(
+            "Medians over the rounds, with a bootstrap interval where there are several. "
+            + "; ".join(f"{heading}: {words}" for heading, words, _ in FIGURES.values())
+            + ".",
+            compared.ABOUT_COST,
+        ),
+        tables=(PageTable(header, tuple(tuple(line) for line in lines)),),
+    )
+
+
+def _bars(found: Compared) -> Section:
+    panels = [_panel(found, name) for name in PANELS]
+    panels = [panel for panel in panels if any(bar.value is not None for bar in panel.bars)]
+    if not panels:
+        return Section("bars", "Figure by figure", missing=("no engine has a figure that may be shown.",))
+    alt = "; ".join(
+        f"{panel.title}: " + ", ".join(f"{b.engine} {panel.text(b.value)}" for b in panel.bars if b.value is not None)
+        for panel in panels
+    )
+    return Section("bars", "Figure by figure", picture=picture("bars", alt, lambda sheet: bars.draw(panels, sheet)))
+
+
+def _panel(found: Compared, name: str) -> bars.Panel:
+    _, words, write = FIGURES[name]
+    drawn = []
+    for row in found.found.rows:
+        seen = row.figures.get(name)
+        value, low, high = (seen.median, seen.low, seen.high) if seen else (None, None, None)
+        drawn.append(bars.Bar(row.engine, value, low, high, baseline=row.engine == BASELINE))
+    return bars.Panel(words, tuple(drawn), write)
+
+
+def _latency(found: Compared) -> Section:
+    name, title = "latency", "Latency by percentile"
+    curves = [curve for number, row in enumerate(found.found.rows) if (curve := _curve(found, row.engine, number))]
+    if not curves:
+        return Section(name, title, missing=("no engine has latencies that may be shown.",))
+    alt = "latency by percentile of " + ", ".join(curve.label for curve in curves)
+    return Section(
+        name,
+        title,
+        picture=picture(name, alt, lambda sheet: percentiles.draw(curves, sheet)),
+        text=("By probes, from intended times, all rounds of the fixed rate as one heap of raw samples.",),
+    )
+
+
+def _curve(found: Compared, engine: str, number: int) -> percentiles.Curve | None:
+    row = next(each for each in found.found.rows if each.engine == engine)
+    if not row.figures:
+        return None
+    tables = [s.read_table("latency.parquet") for s in found.stores(engine, Leg.STEADY) if s.has("latency.parquet")]
+    if not tables:
+        return None
+    raw = pa.concat_tables(tables)
+    samples, censored = latency.samples_of(raw.filter(pc.equal(raw.column("way"), "probes")), "corrected_ms")
+    colour = MUTED if engine == BASELINE else COLOURS[number % len(COLOURS)]
+    curve = percentiles.Curve(engine, samples, censored, colour, dashed=engine == BASELINE)
+    return curve if curve.last_share > 0 else None
+
+
+def _fairness(found: Compared) -> Section:
+    specs = {engine: _spec(found, engine) for engine in found.engines}
+    known = {engine: fairness.settings(spec) for engine, spec in specs.items() if spec}
+    alike, unlike = _parted(known)
+    claims = tuple(tuple(_claim(found, engine)) for engine in found.engines)
+    own = {engine: _own_settings(found, engine) for engine in found.engines}
+    return Section(
+        "fairness",
+        "Fairness card",
+        text=("What an engine does by its nature is declared; what was set is listed; what differs stands first.",),
+        tables=(
+            PageTable(("engine", "claims", "late events", "early results"), claims, "What each is"),
+            PageTable(("setting", *known), unlike, "Settings that differ"),
+            *(
+                PageTable(("setting", "value"), tuple(settings.items()), f"What the job of {engine} sets", folded=True)
+                for engine, settings in own.items()
+                if settings
+            ),
+            PageTable(("", ""), tuple(fairness.flat(found.environment)), "Machine and versions"),
+            PageTable(("setting", "value"), alike, "Settings that are alike (fixed rate)", folded=True),
+        ),
+    )
+
+
+def _parted(known: Mapping[str, Mapping[str, str]]) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, ...], ...]]:
+    names = dict.fromkeys(name for settings in known.values() for name in settings)
+    values = {name: tuple(settings.get(name, "not set") for settings in known.values()) for name in names}
+    alike = tuple((name, each[0]) for name, each in values.items() if len(set(each)) == 1)
+    return alike, tuple((name, *each) for name, each in values.items() if len(set(each)) > 1)
+
+
+def _spec(found: Compared, engine: str) -> RunSpec | None:
+    for store in found.stores(engine, Leg.STEADY):
+        try:
+            spec: RunSpec = store.read_as("spec.json", RunSpec)
+        except MissingEvidence:
+            continue
+        return spec
+    return None
+
+
+def _own_settings(found: Compared, engine: str) -> dict[str, str]:
+    for store in found.stores(engine, Leg.STEADY):
+        try:
+            return {name: str(value) for name, value in store.read_json("engine_settings.json").items()}
+        except MissingEvidence:
+            continue
+    return {}
+
+
+def _claim(found: Compared, engine: str) -> Iterator[str]:
+    yield engine
+    spec = _spec(found, engine)
+    for store in found.stores(engine, Leg.STEADY)[:1]:
+        manifest = msgspec.convert(store.read_json("plan.json")["manifest"], EngineManifest)
+        if spec:
+            sink = manifest.sink(spec.sink)
+            yield f"{sink.name}: {sink.guarantee}"
+            yield "dropped" if sink.late == "drop" else "counted"
+            yield manifest.early or "not declared"
+            return
+    yield from ("not known", "", "")
+
+
+def _runs(found: Compared) -> Section:
+    rows = tuple(
+        (
+            Link(Path(each.run).name, f"{each.run}/report.html"),
+            each.case.engine,
+            each.case.leg.value,
+            str(each.case.seed),
+            each.outcome.value,
+            each.sentence,
+        )
+        for each in found.done
+    )
+    return Section(
+        "runs",
+        "Every run",
+        text=("In the order in which they were made; each has a page of its own.",),
+        tables=(PageTable(("run", "engine", "leg", "seed", "verdict", "in words"), rows),),
+    )
+
+
+def _again(found: Compared) -> Section:
+    return Section("reproduce", "Do it again", code=(command(found),))
+
+
+def command(found: Compared) -> str:
+    settings = msgspec.convert(found.asked["settings"], Settings)
+    rounds = ["--quick"] if settings.rounds == 1 else ["--repeat", str(settings.rounds)]
+    flags = [word for name, value in found.asked["flags"].items() if value is not None for word in _flag(name, value)]
+    engines: Sequence[str] = found.asked["named"]
+    return shlex.join(["./streamgauge", "compare", *engines, *rounds, *flags])
+
+
+def _flag(name: str, value: object) -> list[str]:
+    return [f"--{name.replace('_', '-')}", str(value)]

@@ -1,0 +1,113 @@
+"""What is shown of engines side by side: on a terminal, in Markdown and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.experiments.compare import BUSY_CPU, Row, Table
+from harness.model import Outcome
+from harness.stats import Interval
+from reports.figures.style import duration, short
+
+
+def _ms(value: float) -> str:
+    return duration(value)
+
+
+def _s(value: float) -> str:
+    return f"{value:.1f} s"
+
+
+def _cpu(value: float) -> str:
+    return f"{value:,.0f} s" if value >= 100 else f"{value:.3g} s"
+
+
+def _mib(value: float) -> str:
+    return f"{value:,.0f} MiB"
+
+
+# Figure: its heading on a terminal, in words, and how a value is written.
+FIGURES: Mapping[str, tuple[str, str, Callable[[float], str]]] = {
+    "p50_ms": ("p50", "latency in Redis, median, at the fixed rate", _ms),
+    "p99_ms": ("p99", "latency in Redis, 99th percentile, at the fixed rate", _ms),
+    "cpu_s_per_million": ("CPU/M", "CPU seconds per million events at the fixed rate, start included", _cpu),
+    "peak_rss_mib": ("memory", "peak memory at the fixed rate", _mib),
+    "catch_up_per_s": ("catch-up/s", "events per second while it catches up", short),
+    BUSY_CPU: ("busy CPU/M", "CPU seconds per million events while it catches up", _cpu),
+    "first_output_s": ("back in", "first output after the kill", _s),
+    "caught_up_s": ("caught up", "caught up after the kill", _s),
+    "start_s": ("start", "from its start to the first answer", _s),
+}
+COST = "cores"
+SHORT = ("p50_ms", "p99_ms", "cpu_s_per_million", "peak_rss_mib", "catch_up_per_s", "first_output_s")
+HEADER = ("engine", "verdict", *(FIGURES[name][0] for name in SHORT), COST)
+ABOUT_COST = (
+    "cores: how many it would take until the engine catches up as fast as the single-process reference, did it scale "
+    "perfectly: its CPU seconds per event while it catches up, times the reference's events per second. No engine "
+    "scales perfectly, so it is a lower bound."
+)
+
+
+def rows(table: Table) -> list[list[str]]:
+    """What fits a terminal."""
+    return [[row.engine, row.outcome.value, *(_median(row, name) for name in SHORT), cost(row)] for row in table.rows]
+
+
+def whole(table: Table) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Every figure, with its interval where there is one."""
+    header = ("engine", "verdict", *(heading for heading, _, _ in FIGURES.values()), COST)
+    return header, [
+        [row.engine, row.outcome.value, *(with_interval(row.figures.get(name), name) for name in FIGURES), cost(row)]
+        for row in table.rows
+    ]
+
+
+def endings(table: Table) -> Iterator[str]:
+    """What has to be read on: each engine that was not right, and each of which something is not known."""
+    for row in table.rows:
+        if row.outcome is not Outcome.PASS:
+            yield f"{row.engine}: {row.sentence}"
+
+
+def cost(row: Row) -> str:
+    if row.cost_cores is None:
+        return "-"
+    return f"{row.cost_cores:.1f}"
+
+
+def _median(row: Row, name: str) -> str:
+    interval = row.figures.get(name)
+    return "-" if interval is None else FIGURES[name][2](interval.median)
+
+
+def with_interval(interval: Interval | None, name: str) -> str:
+    if interval is None:
+        return "-"
+    write = FIGURES[name][2]
+    if interval.low is None or interval.high is None:
+        return write(interval.median)
+    return f"{write(interval.median)} ({write(interval.low)} to {write(interval.high)})"
+
+
+def markdown(table: Table, command: str, machine: Sequence[tuple[str, str]]) -> str:
+    header, lines = whole(table)
+    told = [f"**{table.outcome.value}**: {table.sentence}", "", f"    {command}", ""]
+    told += ["| " + " | ".join(header) + " |", "| " + " | ".join("---" for _ in header) + " |"]
+    told += ["| " + " | ".join(line) + " |" for line in lines]
+    told += ["", ABOUT_COST, "", ", ".join(f"{name} {value}" for name, value in machine)]
+    return "\n".join([*told, *(f"- {ending}" for ending in endings(table))]) + "\n"
+
+
+def as_object(table: Table, experiment: Path) -> dict[str, Any]:
+    return {
+        "command": "compare",
+        "verdict": table.outcome.value,
+        "exit": table.outcome.exit_code,
+        "sentence": table.sentence,
+        "experiment": str(experiment),
+        "engines": msgspec.to_builtins(table.rows),
+    }

@@ -1,0 +1,81 @@
+"""Engines side by side: for each question a panel of bars, an engine a bar, with its interval over the rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter
+
+from reports.figures.style import BLUE, INK, MUTED, Sheet
+
+BAR_PX = 20
+HEAD_PX = 30
+LOG_RATIO = 20.0
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One engine's value; without a value the note says why."""
+
+    engine: str
+    value: float | None
+    low: float | None
+    high: float | None
+    baseline: bool  # the single-process reference, to which all are held
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One question."""
+
+    title: str
+    bars: tuple[Bar, ...]
+    text: Callable[[float], str]
+
+
+def draw(panels: Sequence[Panel], sheet: Sheet) -> None:
+    heights = [float(len(panel.bars) * BAR_PX + HEAD_PX) for panel in panels]
+    sheet.figure.set_size_inches(sheet.width_px / 72, (sum(heights) + 10) / 72)
+    rows = sheet.figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
+    for panel, row in zip(panels, rows, strict=True):
+        _draw(panel, row[0])
+
+
+def _draw(panel: Panel, axes: Axes) -> None:
+    known = [bar.value for bar in panel.bars if bar.value]
+    logarithmic = bool(known) and max(known) > LOG_RATIO * min(known)
+    start = min(known) / 3 if logarithmic else 0.0
+    for place, bar in enumerate(panel.bars):
+        _bar(axes, place, bar, panel.text, start)
+    axes.set_yticks(range(len(panel.bars)), [bar.engine for bar in panel.bars])
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False)
+    axes.set_title(panel.title + (" (log)" if logarithmic else ""), fontweight="bold")
+    axes.set_xticks([])
+    axes.spines["bottom"].set_visible(False)
+    top = max([*known, *(bar.high for bar in panel.bars if bar.high)], default=1.0)
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.set_xlim(start, top * (top / start) ** 0.35)
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xticks([], minor=True)
+        axes.set_xticks([])
+    else:
+        axes.set_xlim(0, top * 1.35)
+
+
+def _bar(axes: Axes, place: int, bar: Bar, text: Callable[[float], str], start: float) -> None:
+    if bar.value is None:
+        axes.annotate(
+            "not known", (0, place), (5, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center"
+        )
+        return
+    axes.barh(place, bar.value - start, left=start, color=MUTED if bar.baseline else BLUE, height=0.66)
+    end = bar.value
+    if bar.low is not None and bar.high is not None:
+        axes.plot([bar.low, bar.high], [place, place], color=INK, linewidth=1.4, marker="|", markersize=7)
+        end = max(end, bar.high)
+    axes.annotate(text(bar.value), (end, place), (5, 0), textcoords="offset points", va="center")
