@@ -317,6 +317,7 @@ def compare_command(
     engines: Annotated[list[str] | None, typer.Argument(help="Ids of engines, or paths of manifests.")] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="One round.")] = False,
+    searched: Annotated[bool, typer.Option("--search", help="Also the highest sustainable rate of each.")] = False,
     resume: Annotated[Path | None, typer.Option(help="The directory of one that was broken off.")] = None,
     out: Annotated[Path, typer.Option(help="Folder in which experiment directories are made.")] = EXPERIMENTS,
     as_json: Json = False,
@@ -330,14 +331,16 @@ def compare_command(
     place = (
         drive_compare.resume(resume)
         if resume
-        else drive_compare.begin(engines or [], replace(settings, rounds=rounds), flags, out)
+        else drive_compare.begin(engines or [], replace(settings, rounds=rounds), flags, out, searched=searched)
     )
-    found = drive_compare.drive(place)
+    drive_compare.drive(place)
+    found = reports_compared.read(place).found
     if as_json:
         print(json.dumps(reports_compared.as_object(found, place.path)))
     else:
         table = console.table(reports_compared.rows(found), reports_compared.HEADER)
-        told = [f"{found.outcome.value}  {found.sentence}", "", table, "", *reports_compared.endings(found)]
+        told = [f"{found.outcome.value}  {found.sentence}", "", table, "", *reports_compared.searched(found)]
+        told += reports_compared.endings(found)
         console.show_result([*told, str(place.path / "report.html")], found.outcome)
     raise typer.Exit(found.outcome.exit_code)
 

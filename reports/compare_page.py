@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.experiments.compare import Leg, Ran, Settings, Table, table
+from harness.experiments.compare import Leg, Settings
 from harness.experiments.folder import Folder
 from harness.model import EngineManifest, Outcome, RunSpec
-from harness.store import MissingEvidence, Store
+from harness.store import MissingEvidence
 from reports import compared
-from reports.compared import FIGURES
+from reports.compared import FIGURES, Compared, read
 from reports.figures import compared as bars
 from reports.figures import percentiles
 from reports.figures.style import BLUE, GREEN, MUTED, ORANGE, PURPLE, RED, SKY, picture
@@ -28,32 +26,6 @@ from reports.sections import fairness, latency
 PANELS = ("p50_ms", "p99_ms", "cpu_s_per_million", "catch_up_per_s", "first_output_s", "peak_rss_mib", "start_s")
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
 BASELINE = "reference"
-
-
-@dataclass(frozen=True)
-class Compared:
-    """All that the page is made of."""
-
-    folder: Folder
-    asked: Mapping[str, Any]
-    environment: Mapping[str, Any]
-    done: tuple[Ran, ...]
-    found: Table
-
-    @property
-    def engines(self) -> list[str]:
-        return list(self.asked["engines"])
-
-    def stores(self, engine: str, leg: Leg) -> list[Store]:
-        own = [each for each in self.done if each.case.engine == engine and each.case.leg is leg]
-        return [Store(self.folder.path / each.run) for each in own]
-
-
-def read(folder: Folder) -> Compared:
-    asked: dict[str, Any] = folder.load("asked", dict[str, Any])
-    done: list[Ran] = folder.load("done", list[Ran])
-    machine: dict[str, Any] = folder.load("environment", dict[str, Any])
-    return Compared(folder, asked, machine, tuple(done), table(asked["engines"], done, asked["seed"]))
 
 
 def write(folder: Folder) -> Page:
@@ -95,6 +67,7 @@ def _table(found: Compared) -> Section:
             + "; ".join(f"{heading}: {words}" for heading, words, _ in FIGURES.values())
             + ".",
             compared.ABOUT_COST,
+            *compared.searched(found.found),
         ),
         tables=(PageTable(header, tuple(tuple(line) for line in lines)),),
     )
@@ -243,7 +216,8 @@ def command(found: Compared) -> str:
     rounds = ["--quick"] if settings.rounds == 1 else ["--repeat", str(settings.rounds)]
     flags = [word for name, value in found.asked["flags"].items() if value is not None for word in _flag(name, value)]
     engines: Sequence[str] = found.asked["named"]
-    return shlex.join(["./streamgauge", "compare", *engines, *rounds, *flags])
+    searched = ["--search"] if found.asked["search"] else []
+    return shlex.join(["./streamgauge", "compare", *engines, *rounds, *searched, *flags])
 
 
 def _flag(name: str, value: object) -> list[str]:

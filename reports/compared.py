@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from harness.experiments.compare import BUSY_CPU, Row, Table
+from harness.experiments.compare import BUSY_CPU, Leg, Ran, Row, Table, table
+from harness.experiments.folder import Folder
+from harness.experiments.search import Answer, Trial, answer
 from harness.model import Outcome
 from harness.stats import Interval
-from reports.figures.style import duration, short
+from harness.store import Store
 
 
 def _ms(value: float) -> str:
-    return duration(value)
+    return f"{value:,.0f} ms"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
 
 
 def _s(value: float) -> str:
@@ -36,7 +43,7 @@ FIGURES: Mapping[str, tuple[str, str, Callable[[float], str]]] = {
     "p99_ms": ("p99", "latency in Redis, 99th percentile, at the fixed rate", _ms),
     "cpu_s_per_million": ("CPU/M", "CPU seconds per million events at the fixed rate, start included", _cpu),
     "peak_rss_mib": ("memory", "peak memory at the fixed rate", _mib),
-    "catch_up_per_s": ("catch-up/s", "events per second while it catches up", short),
+    "catch_up_per_s": ("catch-up/s", "events per second while it catches up", _count),
     BUSY_CPU: ("busy CPU/M", "CPU seconds per million events while it catches up", _cpu),
     "first_output_s": ("back in", "first output after the kill", _s),
     "caught_up_s": ("caught up", "caught up after the kill", _s),
@@ -52,23 +59,63 @@ ABOUT_COST = (
 )
 
 
-def rows(table: Table) -> list[list[str]]:
+@dataclass(frozen=True)
+class Compared:
+    """All that the page is made of."""
+
+    folder: Folder
+    asked: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    done: tuple[Ran, ...]
+    found: Table
+
+    @property
+    def engines(self) -> list[str]:
+        return list(self.asked["engines"])
+
+    def stores(self, engine: str, leg: Leg) -> list[Store]:
+        own = [each for each in self.done if each.case.engine == engine and each.case.leg is leg]
+        return [Store(self.folder.path / each.run) for each in own]
+
+
+def read(folder: Folder) -> Compared:
+    asked: dict[str, Any] = folder.load("asked", dict[str, Any])
+    done: list[Ran] = folder.load("done", list[Ran])
+    machine: dict[str, Any] = folder.load("environment", dict[str, Any])
+    searches: dict[str, str] = folder.load("searches", dict[str, str])
+    sustained = {engine: _answer(folder.path / path) for engine, path in searches.items()}
+    return Compared(folder, asked, machine, tuple(done), table(asked["engines"], done, asked["seed"], sustained))
+
+
+def _answer(path: Path) -> Answer:
+    trials: list[Trial] = Folder.open(path, "search").load("trials", list[Trial])
+    return answer(trials)
+
+
+def searched(found: Table) -> Iterator[str]:
+    """The sustainable rates, where they were searched for."""
+    for row in found.rows:
+        if row.sustained:
+            yield f"{row.engine} sustains {row.sustained.sentence}"
+
+
+def rows(found: Table) -> list[list[str]]:
     """What fits a terminal."""
-    return [[row.engine, row.outcome.value, *(_median(row, name) for name in SHORT), cost(row)] for row in table.rows]
+    return [[row.engine, row.outcome.value, *(_median(row, name) for name in SHORT), cost(row)] for row in found.rows]
 
 
-def whole(table: Table) -> tuple[tuple[str, ...], list[list[str]]]:
+def whole(found: Table) -> tuple[tuple[str, ...], list[list[str]]]:
     """Every figure, with its interval where there is one."""
     header = ("engine", "verdict", *(heading for heading, _, _ in FIGURES.values()), COST)
     return header, [
         [row.engine, row.outcome.value, *(with_interval(row.figures.get(name), name) for name in FIGURES), cost(row)]
-        for row in table.rows
+        for row in found.rows
     ]
 
 
-def endings(table: Table) -> Iterator[str]:
+def endings(found: Table) -> Iterator[str]:
     """What has to be read on: each engine that was not right, and each of which something is not known."""
-    for row in table.rows:
+    for row in found.rows:
         if row.outcome is not Outcome.PASS:
             yield f"{row.engine}: {row.sentence}"
 
@@ -93,21 +140,21 @@ def with_interval(interval: Interval | None, name: str) -> str:
     return f"{write(interval.median)} ({write(interval.low)} to {write(interval.high)})"
 
 
-def markdown(table: Table, command: str, machine: Sequence[tuple[str, str]]) -> str:
-    header, lines = whole(table)
-    told = [f"**{table.outcome.value}**: {table.sentence}", "", f"    {command}", ""]
+def markdown(found: Table, command: str, machine: Sequence[tuple[str, str]]) -> str:
+    header, lines = whole(found)
+    told = [f"**{found.outcome.value}**: {found.sentence}", "", f"    {command}", ""]
     told += ["| " + " | ".join(header) + " |", "| " + " | ".join("---" for _ in header) + " |"]
     told += ["| " + " | ".join(line) + " |" for line in lines]
     told += ["", ABOUT_COST, "", ", ".join(f"{name} {value}" for name, value in machine)]
-    return "\n".join([*told, *(f"- {ending}" for ending in endings(table))]) + "\n"
+    return "\n".join([*told, *(f"- {ending}" for ending in (*searched(found), *endings(found)))]) + "\n"
 
 
-def as_object(table: Table, experiment: Path) -> dict[str, Any]:
+def as_object(found: Table, experiment: Path) -> dict[str, Any]:
     return {
         "command": "compare",
-        "verdict": table.outcome.value,
-        "exit": table.outcome.exit_code,
-        "sentence": table.sentence,
+        "verdict": found.outcome.value,
+        "exit": found.outcome.exit_code,
+        "sentence": found.sentence,
         "experiment": str(experiment),
         "engines": msgspec.to_builtins(table.rows),
     }

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from harness.experiments.search import Answer
 from harness.measurement import Recovery
 from harness.model import Outcome
 from harness.stats import Interval, median_interval
@@ -83,6 +84,7 @@ class Row:
     sentence: str
     figures: Mapping[str, Interval]
     cost_cores: float | None  # so many cores until it beats the reference, did it scale perfectly
+    sustained: Answer | None = None  # only where it was searched for
 
 
 @dataclass(frozen=True)
@@ -183,10 +185,13 @@ def busy_cpu_s_per_million(timeline: pa.Table, since_s: float) -> float | None:
     return float(cores[busy].sum()) / events * 1e6 if events > 0 else None
 
 
-def table(engines: Sequence[str], done: Sequence[Ran], seed: int) -> Table:
+def table(
+    engines: Sequence[str], done: Sequence[Ran], seed: int, sustained: Mapping[str, Answer] | None = None
+) -> Table:
     intervals = {engine: _intervals([each for each in done if each.case.engine == engine], seed) for engine in engines}
     fastest = intervals.get(REFERENCE, {}).get("catch_up_per_s")
-    return Table(tuple(_row(engine, done, intervals[engine], fastest) for engine in engines))
+    rows = (_row(engine, done, intervals[engine], fastest) for engine in engines)
+    return Table(tuple(replace(row, sustained=(sustained or {}).get(row.engine)) for row in rows))
 
 
 def _row(engine: str, done: Sequence[Ran], figures: Mapping[str, Interval], fastest: Interval | None) -> Row:

@@ -14,7 +14,7 @@ import msgspec
 
 from harness import console, environment, plan
 from harness.engines import environments
-from harness.experiments import compare, one_run, repeat
+from harness.experiments import compare, drive_search, one_run, repeat, search
 from harness.experiments.compare import Case, Leg, Ran, Settings
 from harness.experiments.drive_chaos import ended
 from harness.experiments.folder import Folder
@@ -24,16 +24,19 @@ from harness.store import Store
 from harness.timeline import FILE as TIMELINE
 from reports.load import Result
 
+SEARCHED = "calm"
 ABOUT_S = 75.0  # of one run in all, until it is known better
 
 
-def begin(engines: Sequence[str], settings: Settings, flags: Mapping[str, Any], out: Path) -> Folder:
+def begin(
+    engines: Sequence[str], settings: Settings, flags: Mapping[str, Any], out: Path, *, searched: bool = False
+) -> Folder:
     """Everything is resolved and installed before the first run: the last engine's lack is told at once."""
     named, engines = engines, compare.with_reference(engines)
     keys = plan.read_scenario(compare.SCENARIO)[1]
     seed = plan.resolve(compare.SCENARIO, {**keys, "fault": "none"}, flags, one_run.find_manifest)[0].tape.seed
     asked = {"named": named, "engines": engines, "keys": keys, "flags": flags, "seed": seed}
-    asked |= {"settings": msgspec.to_builtins(settings)}
+    asked |= {"settings": msgspec.to_builtins(settings), "search": searched}
     wanted = compare.runs_of(engines, settings, seed)
     for case in wanted[: len(engines) * len(Leg)]:
         spec, manifest = resolve(asked, case)
@@ -44,7 +47,7 @@ def begin(engines: Sequence[str], settings: Settings, flags: Mapping[str, Any], 
     for engine in engines:
         environments.prepare(one_run.find_manifest(engine), console.say)
     place = Folder.create(out.absolute(), "compare")
-    place.save("compare", asked=asked, environment=environment.describe(), wanted=wanted, done=[])
+    place.save("compare", asked=asked, environment=environment.describe(), wanted=wanted, done=[], searches={})
     return place
 
 
@@ -58,12 +61,17 @@ def resolve(asked: Mapping[str, Any], case: Case) -> tuple[RunSpec, EngineManife
     return plan.resolve(compare.SCENARIO, keys, {**asked["flags"], **own}, one_run.find_manifest)
 
 
-def drive(place: Folder) -> compare.Table:
-    """All that is still wanted, then the answer in all its forms."""
+def drive(place: Folder) -> None:
+    """All that is still wanted, then the page."""
     asked: dict[str, Any] = place.load("asked", dict[str, Any])
     machine: dict[str, Any] = place.load("environment", dict[str, Any])
     wanted: list[Case] = place.load("wanted", list[Case])
     done: list[Ran] = place.load("done", list[Ran])
+    searches: dict[str, str] = place.load("searches", dict[str, str])
+
+    def keep() -> None:
+        place.save("compare", asked=asked, environment=machine, wanted=wanted, done=done, searches=searches)
+
     took_s: list[float] = []
     for case in compare.pending(wanted, done):
         left = (len(wanted) - len(done)) * (median(took_s) if took_s else ABOUT_S)
@@ -75,14 +83,21 @@ def drive(place: Folder) -> compare.Table:
         done.append(_run(place, asked, case, done))
         took_s.append(time.monotonic() - began_s)
         console.say(f"  {done[-1].outcome.value}: {done[-1].sentence}")
-        place.save("compare", asked=asked, environment=machine, wanted=wanted, done=done)
+        keep()
+    for engine in asked["engines"] if asked["search"] else ():
+        if engine not in searches:
+            searches[engine] = _begin_search(place, asked, engine)
+            keep()
+        drive_search.drive(drive_search.resume(place.path / searches[engine]), one_run.find_manifest(engine))
     write_page(place)
-    return answer(place)
 
 
-def answer(place: Folder) -> compare.Table:
-    asked: dict[str, Any] = place.load("asked", dict[str, Any])
-    return compare.table(asked["engines"], place.load("done", list[Ran]), asked["seed"])
+def _begin_search(place: Folder, asked: Mapping[str, Any], engine: str) -> str:
+    """A search goes on by itself where it was, so that only its directory has to be known."""
+    keys = {**plan.read_scenario(SEARCHED)[1], "fault": "none", "engine": engine}
+    flags = {name: value for name, value in asked["flags"].items() if name not in ("rate", "duration")}
+    spec, _ = plan.resolve(SEARCHED, keys, flags, one_run.find_manifest)
+    return os.path.relpath(drive_search.begin(spec, search.QUICK, place.path / "searches").path, place.path)
 
 
 def write_page(place: Folder) -> None:
