@@ -156,5 +156,5 @@ def as_object(found: Table, experiment: Path) -> dict[str, Any]:
         "exit": found.outcome.exit_code,
         "sentence": found.sentence,
         "experiment": str(experiment),
-        "engines": msgspec.to_builtins(table.rows),
+        "engines": msgspec.to_builtins(found.rows),
     }
