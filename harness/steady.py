@@ -47,13 +47,14 @@ def find(timeline: pa.Table, load_s: float, window_s: float) -> Steady:
         known["state"] = _least_of(known["state"], round(CLEANED_WITHIN * window_s))
     if "backlog" not in known:
         return _no(None, None, "not steady: the backlog is not known, because the engine told no progress")
-    first = max(warm_up(values) for values in known.values())
-    seconds, offered = seconds[within][first:], _column(timeline, "offered_per_s")[within][first:]
+    seconds, firsts = seconds[within], {name: warm_up(values) for name, values in known.items()}
+    first = max(firsts.values())
     needed_s = max(SHORTEST_S, SHORTEST_WINDOWS * window_s)
-    if len(seconds) < needed_s:
-        return _too_short(first, len(seconds), needed_s)
-    rest = {name: values[first:] for name, values in known.items()}
-    return _judged(seconds, list(_bounds(seconds, rest, float(offered.mean()), window_s)), first)
+    if len(seconds) - first < needed_s:
+        return _too_short(first, len(seconds) - first, needed_s)
+    offered_per_s = float(_column(timeline, "offered_per_s")[within][first:].mean())
+    rest = {name: (seconds[firsts[name] :], values[firsts[name] :]) for name, values in known.items()}
+    return _judged(seconds[first:], list(_bounds(rest, offered_per_s, window_s)), first)
 
 
 def warm_up(values: Floats) -> int:
@@ -68,10 +69,11 @@ def warm_up(values: Floats) -> int:
     return int(np.argmin(errors[: count // 2 + 1]))
 
 
-def _bounds(seconds: Floats, series: Mapping[str, Floats], offered: float, window_s: float) -> Iterator[_Bound]:
-    """The backlog's slope against the offered rate; the others', per window, against their own median."""
-    for name, values in series.items():
-        against = offered if name == "backlog" else float(np.median(values)) / window_s
+def _bounds(series: Mapping[str, tuple[Floats, Floats]], offered_per_s: float, window_s: float) -> Iterator[_Bound]:
+    """The backlog's slope against the offered rate; the others', per window, against their own median. Each from the
+    end of its own warm-up on: an engine's state takes longer to fill than its latency to settle."""
+    for name, (seconds, values) in series.items():
+        against = offered_per_s if name == "backlog" else float(np.median(values)) / window_s
         found = slope(seconds, values, SEED, period=round(window_s))
         yield _Bound(name, _share(found.estimate, against), _share(found.upper, against))
 

@@ -21,8 +21,8 @@ def _ms(value: float) -> str:
     return f"{value:,.0f} ms"
 
 
-def _count(value: float) -> str:
-    return f"{value:,.0f}"
+def _rate(value: float) -> str:
+    return f"{value / 1000:,.0f} k/s"
 
 
 def _s(value: float) -> str:
@@ -43,14 +43,14 @@ FIGURES: Mapping[str, tuple[str, str, Callable[[float], str]]] = {
     "p99_ms": ("p99", "latency in Redis, 99th percentile, at the fixed rate", _ms),
     "cpu_s_per_million": ("CPU/M", "CPU seconds per million events at the fixed rate, start included", _cpu),
     "peak_rss_mib": ("memory", "peak memory at the fixed rate", _mib),
-    "catch_up_per_s": ("catch-up/s", "events per second while it catches up", _count),
+    "catch_up_per_s": ("catch-up", "events per second while it catches up", _rate),
     BUSY_CPU: ("busy CPU/M", "CPU seconds per million events while it catches up", _cpu),
     "first_output_s": ("back in", "first output after the kill", _s),
     "caught_up_s": ("caught up", "caught up after the kill", _s),
     "start_s": ("start", "from its start to the first answer", _s),
 }
 COST = "cores"
-SHORT = ("p50_ms", "p99_ms", "cpu_s_per_million", "peak_rss_mib", "catch_up_per_s", "first_output_s")
+SHORT = ("p50_ms", "p99_ms", "cpu_s_per_million", "catch_up_per_s", "first_output_s")
 HEADER = ("engine", "verdict", *(FIGURES[name][0] for name in SHORT), COST)
 ABOUT_COST = (
     "cores: how many it would take until the engine catches up as fast as the single-process reference, did it scale "

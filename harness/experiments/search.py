@@ -51,8 +51,9 @@ class Settings:
     ramp_factor: float = 1.25
     ramp_step_ms: int = 5_000
     ramp_steps: int = 14
-    # A ramp says how much an engine does with its back to the wall, in batches larger than any that are steady.
-    first_share: float = 0.8
+    # A ramp says how much an engine does with its back to the wall, in batches larger than any that are steady; on a
+    # machine that it shares with its load, little is left of that when each batch has to be as long as the last one.
+    first_share: float = 0.6
     width: float = 0.10  # the interval is narrow enough when lowest failed <= (1 + width) * highest held
     ladder: tuple[float, ...] = tuple(i / 10 for i in range(1, 12))
     rounds: int = 3  # of the ladder, for its bands

@@ -83,10 +83,10 @@ class Ways:
         return self._events.due_us, self._events.sent_us
 
     def _of_cells(self, choose: np.ufunc, times_us: Ints) -> Ints:
-        """The earliest or the latest of each cell."""
-        order = np.argsort(self._events.cell, kind="stable")
-        begins = np.searchsorted(self._events.cell[order], np.arange(len(self._cells.events)))
-        chosen: Ints = choose.reduceat(times_us[order], begins) if len(begins) else times_us
+        """The earliest or the latest of each cell; each has an event."""
+        furthest = np.iinfo(np.int64)
+        chosen = np.full(len(self._cells.events), furthest.min if choose is np.maximum else furthest.max)
+        choose.at(chosen, self._events.cell, times_us)
         return chosen
 
 

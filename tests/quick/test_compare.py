@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import plan
+from harness import console, plan
 from harness.experiments import compare, one_run
 from harness.experiments.compare import BUSY_CPU, QUICK, Case, Leg, Ran, Settings
 from harness.measurement import Quantity, Recovery
@@ -98,7 +98,7 @@ def test_no_speed_for_wrong_answers_in_whichever_leg():
     assert "kill, seed 1" in row(found, "spark").sentence
     assert found.outcome is Outcome.FAIL
     assert "1 of 2 engines" in found.sentence
-    assert compared.rows(found)[0][2:] == ["-"] * 7
+    assert compared.rows(found)[0][2:] == ["-"] * 6
     assert list(compared.endings(found)) == ["spark: kill, seed 1: spark said so"]
 
 
@@ -155,3 +155,16 @@ def test_a_run_that_said_nothing_of_speed_leaves_the_others():
 
     assert found.outcome is Outcome.UNKNOWN
     assert row(found, "spark").figures["p50_ms"].median == 1.0
+
+
+def test_the_table_fits_a_terminal():
+    figures = {"p50_ms": 12_345.0, "p99_ms": 12_345.0, "cpu_s_per_million": 123.0, "first_output_s": 123.4}
+    done = [
+        ran("flink-standalone", Leg.STEADY, **figures),
+        ran("flink-standalone", Leg.CATCH_UP, catch_up_per_s=1_234_567.0, **{BUSY_CPU: 99.0}),
+        ran("reference", Leg.CATCH_UP, catch_up_per_s=1_000_000.0),
+    ]
+    found = compare.table(("flink-standalone", "reference"), done, 1)
+    shown = console.table(compared.rows(found), compared.HEADER)
+
+    assert max(map(len, shown.splitlines())) <= 80
