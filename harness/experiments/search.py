@@ -203,7 +203,7 @@ def _stride(count: int, settings: Settings) -> float:
 def _down(top: float, count: int, estimate_per_s: float, settings: Settings) -> Step | None:
     """Nothing held yet: lower, but not for ever."""
     rate = _round(top / _stride(count, settings))
-    return Step(Stage.BISECT, rate) if rate >= estimate_per_s / 100 else None
+    return Step(Stage.BISECT, rate) if rate >= estimate_per_s / 1000 else None
 
 
 def _rung(trials: Sequence[Trial], settings: Settings, base_per_s: float) -> Step | None:
