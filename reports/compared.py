@@ -22,7 +22,7 @@ def _ms(value: float) -> str:
 
 
 def _rate(value: float) -> str:
-    return f"{value / 1000:,.0f} k/s"
+    return f"{value / 1000:,.0f}k/s"
 
 
 def _s(value: float) -> str:

@@ -24,6 +24,7 @@ from harness.stats import Interval, median_interval
 
 REFERENCE = "reference"
 SCENARIO = "ad-impressions"
+DELAYS_S = 15  # the scenario's own disorder delays events by less than so much
 
 
 class Leg(StrEnum):
@@ -130,9 +131,10 @@ def keys_of(case: Case, settings: Settings) -> dict[str, Any]:
     if case.leg is Leg.KILL:
         return own | {"fault": settings.kill}
     if case.leg is Leg.CATCH_UP:
-        load = f"{settings.warm_s + settings.frozen_s}s"
-        # With as much lateness allowed as the load is long, no partition can get so far ahead that others are late.
-        own |= {"rate": settings.catch_up_per_s, "duration": load, "watermark": load}
+        load_s = settings.warm_s + settings.frozen_s
+        own |= {"rate": settings.catch_up_per_s, "duration": f"{load_s}s"}
+        # With more lateness allowed than the load is long, no partition can get so far ahead that others are late.
+        own |= {"watermark": f"{load_s + DELAYS_S}s"}
         own |= {"fault": f"pause(for={settings.frozen_s}s)@t>={settings.warm_s}s"}
     return own
 

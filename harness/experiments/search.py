@@ -23,7 +23,7 @@ from harness.processed import Curve
 
 # Of a trial beside its load: starting, draining, reading, judging; and of a ramp in all. Used to foretell.
 OVERHEAD_S = 50.0
-RAMP_S = 100.0
+RAMP_S = 140.0
 WARM_UP_FROM = 0.1
 
 
@@ -49,6 +49,7 @@ class Settings:
 
     start_per_s: float = 50_000.0  # of the ramp, after its warm-up
     ramp_factor: float = 1.25
+    ramp_warm_up_ms: int = 45_000  # a JVM that is still compiling says little of what it will do
     ramp_step_ms: int = 5_000
     ramp_steps: int = 14
     # A ramp says how much an engine does with its back to the wall, in batches larger than any that are steady; on a
@@ -250,7 +251,7 @@ def spec_of(base: RunSpec, step: Step, settings: Settings) -> RunSpec:
     if step.stage is Stage.RAMP:
         rates = [step.rate_per_s * settings.ramp_factor**n for n in range(settings.ramp_steps)]
         steps = [Segment(settings.ramp_step_ms, rate, rate) for rate in rates]
-        profile = (Segment(settings.warm_up_ms, WARM_UP_FROM * rates[0], rates[0]), *steps)
+        profile = (Segment(settings.ramp_warm_up_ms, WARM_UP_FROM * rates[0], rates[0]), *steps)
         patience_ms = settings.objective_p99_ms
     else:
         length_ms = settings.rung_ms if step.stage is Stage.LADDER else settings.duration_ms
@@ -261,15 +262,16 @@ def spec_of(base: RunSpec, step: Step, settings: Settings) -> RunSpec:
 
 
 def estimate_per_s(processed: Curve | None, given_up_s: float | None, settings: Settings) -> float | None:
-    """Of a ramp that was given up: what was done in the time during which the oldest event waited. Of one that came to
-    its end: its highest rate. None: the engine told no progress, or did nothing at all."""
+    """Of a ramp that was given up: the most that was done in as much time as its oldest event had waited. Of one that
+    came to its end: its highest rate. None: the engine told no progress, or did nothing at all."""
     if given_up_s is None:
         return settings.start_per_s * settings.ramp_factor ** (settings.ramp_steps - 1)
     if processed is None:
         return None
     span_s = settings.objective_p99_ms / 1000
-    done = np.diff(processed.spread(np.array([given_up_s - span_s, given_up_s])))[0]
-    return float(done) / span_s if done > 0 else None
+    ends_s = np.arange(given_up_s, 0.0, -1.0)
+    done = float((processed.spread(ends_s) - processed.spread(ends_s - span_s)).max())
+    return done / span_s if done > 0 else None
 
 
 def search(

@@ -203,7 +203,7 @@ def test_a_ramp_climbs_geometrically_and_is_given_up_sooner():
 
     warm_up, *steps = ramp.tape.profile
     rates = [segment.start_per_s for segment in steps]
-    assert (warm_up, rates[0]) == (Segment(20_000, 2_000, 20_000), 20_000)
+    assert (warm_up, rates[0]) == (Segment(45_000, 2_000, 20_000), 20_000)
     assert all(later == pytest.approx(QUICK.ramp_factor * earlier) for earlier, later in pairwise(rates))
     assert ramp.patience_ms == 10_000
     assert (trial.patience_ms, trial.tape.profile) == (

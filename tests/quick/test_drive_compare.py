@@ -1,0 +1,102 @@
+"""A driven comparison on the fake engine: what it keeps, how it goes on, its page, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from harness import cli, environment
+from harness.experiments import compare, drive_compare, one_run
+from harness.experiments.compare import Leg
+from harness.model import Exit, UsageError
+from reports import compare_page, compared
+
+FAST = ["compare", "fake", "--window", "2s", "--campaigns", "5", "--rate", "500", "--duration", "10s"]
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(environment, "describe", dict)
+    monkeypatch.setattr(one_run, "write_page", lambda _: None)  # drawing takes longer than the runs
+    monkeypatch.setattr(compare, "with_reference", tuple)  # which would be a process on a real Kafka
+    quick = replace(compare.QUICK, catch_up_per_s=1000.0, warm_s=3, frozen_s=5)
+    monkeypatch.setattr(compare, "QUICK", quick)
+    return lambda *arguments: CliRunner().invoke(cli.app, [*FAST, "--quick", *arguments], catch_exceptions=False)
+
+
+def only_experiment(tmp_path):
+    (path,) = (tmp_path / "experiments").iterdir()
+    return path
+
+
+def kept(path):
+    return json.loads((path / "experiment.json").read_text())
+
+
+def test_each_leg_is_run_and_kept_and_told(call, tmp_path):
+    done = call("--json")
+
+    told, path = json.loads(done.stdout), only_experiment(tmp_path)
+    assert done.exit_code == told["exit"] == Exit.PASS
+    assert [each["case"]["leg"] for each in kept(path)["done"]] == list(Leg)
+    assert {each["run"] for each in kept(path)["done"]} == {f"runs/{run.name}" for run in (path / "runs").iterdir()}
+    [row] = told["engines"]
+    assert {"p50_ms", "p99_ms", "first_output_s"} <= set(row["figures"])
+
+
+def test_the_page_is_whole_and_names_what_differs(call, tmp_path):
+    call()
+    path = only_experiment(tmp_path)
+    page = compare_page.page_of(compared.read(drive_compare.resume(path)))
+
+    assert [section.id for section in page.sections] == ["table", "bars", "latency", "fairness", "runs", "reproduce"]
+    assert [section.missing for section in page.sections] == [()] * 6
+    assert {picture.name for picture in page.pictures} == {"bars", "latency"}
+    assert "<html" in (path / "report.html").read_text()
+    assert "| fake | PASS |" in (path / "table.md").read_text()
+    assert page.sections[-1].code == (
+        "./streamgauge compare fake --quick --rate 500 --duration 10s --campaigns 5 --window 2s",
+    )
+
+
+def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatch):
+    whole, runs = one_run.drive, []
+
+    def second_breaks_off(*arguments, **named):
+        runs.append(arguments)
+        if len(runs) == 2:
+            raise KeyboardInterrupt
+        return whole(*arguments, **named)
+
+    monkeypatch.setattr(one_run, "drive", second_breaks_off)
+    call()
+    first = kept(only_experiment(tmp_path))["done"]
+    done = call("--resume", only_experiment(tmp_path), "--json")
+
+    assert len(first) == 1
+    assert done.exit_code == Exit.PASS
+    assert kept(only_experiment(tmp_path))["done"][:1] == first
+    assert len(runs) == 1 + len(Leg)
+
+
+def test_an_engine_that_can_not_be_killed_is_refused_before_anything_is_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "manifest.toml").write_text(
+        'id = "mine"\ncommand = ["true", "{config}"]\nresumes = false\n'
+        '[[sinks]]\nname = "x"\nlate = "keep"\nguarantee = "none"\n'
+    )
+
+    with pytest.raises(UsageError, match="can.t be compared"):
+        drive_compare.begin([str(tmp_path)], compare.QUICK, {}, tmp_path / "experiments")
+    assert not (tmp_path / "experiments").exists()
+
+
+def test_nothing_to_compare_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(UsageError, match="Name the engines to compare"):
+        CliRunner().invoke(cli.app, ["compare"], catch_exceptions=False)
