@@ -22,7 +22,7 @@ from reports.page import Number, Page, Section, Table, save
 from reports.searched import Searched, range_of, read
 from reports.sections import fairness, reproduce
 
-TRIALS = ("no.", "stage", "events/s", "said", "p50", "p99", "CPU-s/M", "run")
+TRIALS = ("no.", "stage", "events/s", "said", "p50", "p99", "CPU-s/M", "load CPU-s/M", "run")
 REASONS = ("no.", "events/s", "why it is not said to have held")
 CHOSEN = ("rate", "duration", "fault", "checksum", "web")  # of a run's flags: a search takes none of them
 ENDS = ("low", "mid", "high")
@@ -83,7 +83,7 @@ def _doubts(searched: Searched) -> Iterator[str]:
     found, settings = searched.found, searched.settings
     held, failed = found.held_per_s or 0.0, found.failed_per_s or 0.0
     ladder = [trial for trial in searched.tried if trial.stage is Stage.LADDER]
-    if broken := [t for t in ladder if t.held is Held.NO and t.rate_per_s <= held and not searched.too_short(t)]:
+    if broken := [t for t in ladder if t.held is Held.NO and t.rate_per_s <= held and not searched.excuse(t)]:
         yield f"On the ladder a rate failed that should hold: {_rates(broken)}."
     if inside := [t for t in searched.tried if t.held is Held.LIMITED and held < t.rate_per_s < failed]:
         yield f"Within the interval the generator was the limit, not the engine: {_rates(inside)}."
@@ -176,7 +176,9 @@ def _trials(searched: Searched) -> Section:
     reasons = tuple((str(no), _rate(trial), trial.reason) for no, trial in numbered if trial.held is not Held.YES)
     text = (
         "In the order in which they were made. Each is a run with a page of its own: report.html in its directory "
-        "below runs/. A dash is a figure that was not measured, or withheld because counts or load were not right."
+        "below runs/. A dash is a figure that was not measured, or withheld because counts or load were not right. "
+        "What the load costs for each event tells how fast the machine was: it is the same work each time, so that a "
+        "rate which failed while that took a seventh more than at another time is tried again."
     )
     return Section(
         "trials",
@@ -194,7 +196,7 @@ def _trials(searched: Searched) -> Section:
 
 
 def _said(searched: Searched, trial: Trial) -> str:
-    return "too short to tell" if searched.too_short(trial) else trial.held.value
+    return searched.excuse(trial) or trial.held.value
 
 
 def _rate(trial: Trial) -> str:
@@ -211,7 +213,10 @@ def _row(number: int, trial: Trial, said: str) -> tuple[str, ...]:
         _rate(trial),
         said,
         *("-" if figure is None else duration(figure) for figure in (trial.p50_ms, trial.p99_ms)),
-        "-" if trial.cpu_s_per_million is None else _seconds(trial.cpu_s_per_million),
+        *(
+            "-" if figure is None else _seconds(figure)
+            for figure in (trial.cpu_s_per_million, trial.load_cpu_s_per_million)
+        ),
         Path(trial.run).name,
     )
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness.experiments.folder import FILE, Folder
-from harness.experiments.search import Answer, Held, Settings, Stage, Trial, answer
+from harness.experiments.search import Answer, Held, Settings, Stage, Trial, answer, disturbed
 from harness.model import RunSpec, UsageError
 from reports.figures.throughput import Knee, Range, Rung
 
@@ -56,9 +56,9 @@ class Searched:
         return any(_has_figures(trial) for trial in self.tried)
 
     def _rung(self, rate_per_s: float) -> Rung:
-        """One failure outweighs a success. Where nothing but too short trials was made, the answer decides."""
+        """One failure outweighs a success. Where nothing was made but trials that do not count, the answer decides."""
         trials = self.at(rate_per_s)
-        said = {trial.held for trial in trials if not self.too_short(trial)}
+        said = {trial.held for trial in trials if not self.excuse(trial)}
         return Rung(
             rate_per_s,
             achieved_per_s=range_of(trial.processed_per_s for trial in trials),
@@ -67,7 +67,17 @@ class Searched:
             held=Held.NO not in said and (Held.YES in said or rate_per_s <= (self.found.held_per_s or 0.0)),
         )
 
-    def too_short(self, trial: Trial) -> bool:
+    def excuse(self, trial: Trial) -> str:
+        """Why it is not held against its rate that it failed; "" where it is."""
+        if trial in self._spoiled:
+            return "the machine was slow"
+        return "too short to tell" if self._too_short(trial) else ""
+
+    @cached_property
+    def _spoiled(self) -> list[Trial]:
+        return disturbed(self.trials)
+
+    def _too_short(self, trial: Trial) -> bool:
         """Whether nothing speaks against its rate but that it could not be shown to be steady: a rung of the ladder may
         be shorter than the proof takes."""
         return (

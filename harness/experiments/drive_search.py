@@ -12,6 +12,7 @@ from harness import console, environment
 from harness.cost import engine_s_per_million
 from harness.experiments import one_run, search
 from harness.experiments.folder import Folder
+from harness.measurement import Measurement
 from harness.model import Certificate, EngineManifest, HarnessError, Outcome, RunSpec, UsageError
 from harness.objective import headline_p99_ms
 from harness.store import Store
@@ -123,5 +124,10 @@ def _trial(step: search.Step, result: Result, settings: search.Settings, seconds
         p99_ms=headline_p99_ms(measured),
         processed_per_s=measured.processed_per_s if measured else None,
         cpu_s_per_million=engine_s_per_million(measured.cost) if measured else None,
+        load_cpu_s_per_million=_load_s_per_million(measured) if measured else None,
         seconds=seconds,
     )
+
+
+def _load_s_per_million(measured: Measurement) -> float | None:
+    return next((each.cpu_s_per_million for each in measured.cost if each.part == "generator"), None)

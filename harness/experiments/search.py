@@ -25,6 +25,10 @@ from harness.processed import Curve
 OVERHEAD_S = 50.0
 RAMP_S = 140.0
 WARM_UP_FROM = 0.1
+# A machine is slow when the load takes so many times the CPU per event that it took elsewhere at a rate about alike.
+SLOWER = 1.15
+ABOUT_ALIKE = 1.3
+SPOILED_AT_MOST = 2  # of one rate
 
 
 class Held(StrEnum):
@@ -100,6 +104,7 @@ class Trial:
     p99_ms: float | None = None
     processed_per_s: float | None = None
     cpu_s_per_million: float | None = None
+    load_cpu_s_per_million: float | None = None  # the same work each time: it tells how fast the machine was
     seconds: float = 0.0
 
 
@@ -168,8 +173,30 @@ def answer(trials: Sequence[Trial]) -> Answer:
 
 
 def _tried(trials: Sequence[Trial]) -> list[Trial]:
-    """What decides: neither the ramp, which only says where to look, nor the ladder."""
-    return [trial for trial in trials if trial.stage in (Stage.BISECT, Stage.CONFIRM)]
+    """What decides: not the ramp, which says where to look, not the ladder, and not what a slow machine spoiled."""
+    spoiled = {id(trial) for trial in disturbed(trials)}
+    return [t for t in trials if t.stage in (Stage.BISECT, Stage.CONFIRM) and id(t) not in spoiled]
+
+
+def disturbed(trials: Sequence[Trial]) -> list[Trial]:
+    """Trials that failed while the machine was slow: sending each event took much more CPU than it did at another time.
+    Such a rate is tried again, but not for ever: the machine may be like that now."""
+    found: list[Trial] = []
+    for trial in trials:
+        before = sum(each.rate_per_s == trial.rate_per_s for each in found)
+        if trial.held is Held.NO and before < SPOILED_AT_MOST and _was_slow(trial, trials):
+            found.append(trial)
+    return found
+
+
+def _was_slow(trial: Trial, trials: Sequence[Trial]) -> bool:
+    """Beside trials at about the same rate: what each slice costs besides its events is shared by more of them at a
+    higher one."""
+    own = trial.load_cpu_s_per_million
+    if own is None:
+        return False
+    alike = [each for each in trials if 1 / ABOUT_ALIKE <= each.rate_per_s / trial.rate_per_s <= ABOUT_ALIKE]
+    return own > SLOWER * min(each.load_cpu_s_per_million or own for each in alike)
 
 
 def next_step(trials: Sequence[Trial], settings: Settings) -> Step | None:
@@ -186,11 +213,13 @@ def _after(trials: Sequence[Trial], settings: Settings) -> Step | None:
     if not tried:
         return Step(Stage.BISECT, _round(trials[0].rate_per_s * settings.first_share))
     if found.held_per_s is None:
-        return _down(top, len(tried), trials[0].rate_per_s, settings)
+        # Where something held before, and then failed, the limit is near.
+        once = any(trial.held is Held.YES for trial in tried)
+        return _down(top, 1 if once else len(tried), trials[0].rate_per_s, settings)
     if top > found.held_per_s * (1 + settings.width):
         stride = _stride(len(tried), settings) if math.isinf(top) else math.sqrt(top / found.held_per_s)
         return Step(Stage.BISECT, _round(found.held_per_s * stride))
-    if not any(t.stage is Stage.CONFIRM and t.rate_per_s == found.held_per_s for t in trials):
+    if not any(t.stage is Stage.CONFIRM and t.rate_per_s == found.held_per_s for t in tried):
         return Step(Stage.CONFIRM, found.held_per_s)
     return _rung(trials, settings, found.held_per_s)
 

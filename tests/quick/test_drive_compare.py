@@ -90,7 +90,7 @@ def test_an_engine_that_can_not_be_killed_is_refused_before_anything_is_made(tmp
         '[[sinks]]\nname = "x"\nlate = "keep"\nguarantee = "none"\n'
     )
 
-    with pytest.raises(UsageError, match="can.t be compared"):
+    with pytest.raises(UsageError, match=r"can.t be compared"):
         drive_compare.begin([str(tmp_path)], compare.QUICK, {}, tmp_path / "experiments")
     assert not (tmp_path / "experiments").exists()
 

@@ -15,6 +15,7 @@ from harness import plan
 from harness.engines import fake
 from harness.experiments.search import (
     QUICK,
+    SPOILED_AT_MOST,
     Answer,
     Held,
     Settings,
@@ -22,6 +23,7 @@ from harness.experiments.search import (
     Step,
     Trial,
     answer,
+    disturbed,
     estimate_per_s,
     judge_trial,
     next_step,
@@ -136,6 +138,47 @@ def test_a_confirming_run_that_fails_moves_the_interval_down():
     assert [t.held for t in confirmed] == [Held.NO, Held.YES]
     assert answer(trials).held_per_s == confirmed[1].rate_per_s
     assert answer(trials).failed_per_s == confirmed[0].rate_per_s
+
+
+def on_a_machine_with_moods(limit_per_s, moods):
+    """A slow machine takes a third more CPU for the same load, and its engine only does two thirds."""
+    times = iter(moods)
+
+    def run_trial(step: Step) -> Trial:
+        slow = step.stage is not Stage.RAMP and next(times, False)
+        trial = engine(limit_per_s * 0.67 if slow else limit_per_s)(step)
+        return replace(trial, load_cpu_s_per_million=4.0 if slow else 3.0)
+
+    return run_trial
+
+
+@given(
+    st.floats(5_000, 500_000), st.lists(st.booleans(), max_size=4).filter(lambda moods: sum(moods) <= SPOILED_AT_MOST)
+)
+def test_what_a_slow_machine_spoiled_is_tried_again(limit, moods):
+    moods = [False, *moods]  # some trial was undisturbed, or nobody could know
+    trials = search([], replace(QUICK, most_trials=100), on_a_machine_with_moods(limit, moods), lambda _: None)
+    interval = answer(trials)
+
+    assert interval.held_per_s is not None
+    assert interval.failed_per_s is not None
+    assert interval.held_per_s <= limit < interval.failed_per_s
+    assert all(trial.load_cpu_s_per_million == 4.0 for trial in disturbed(trials))
+
+
+def test_a_machine_that_stays_slow_is_the_machine():
+    trials = search([], QUICK, on_a_machine_with_moods(100_000, [False] + [True] * 20), lambda _: None)
+
+    assert answer(trials).failed_per_s is not None
+    assert max(sum(t.rate_per_s == rate for t in disturbed(trials)) for rate in {t.rate_per_s for t in trials}) <= 2
+
+
+def test_a_confirmation_that_fails_leads_to_the_next_lower_rate():
+    held, failed = (Trial(Stage.BISECT, rate, said, "", "") for rate, said in ((100.0, Held.YES), (114.0, Held.NO)))
+    ramp = Trial(Stage.RAMP, 180.0, Held.ESTIMATE, "", "")
+    step = next_step([ramp, held, failed, Trial(Stage.CONFIRM, 100.0, Held.NO, "", "")], QUICK)
+
+    assert step == Step(Stage.BISECT, 87.5)
 
 
 @given(st.floats(5_000, 500_000), st.integers(0, 12))

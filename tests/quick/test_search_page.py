@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from harness import cli
 from harness.experiments.folder import FILE, Folder
-from harness.experiments.search import QUICK, Held, Settings, Stage
+from harness.experiments.search import QUICK, Held, Settings, Stage, Trial
 from harness.model import SCHEMA_VERSION, Outcome, UsageError
 from reports import search_page, searched
 from reports.figures import style, throughput
@@ -233,7 +233,16 @@ def test_every_trial_is_listed_with_its_run_wherever_the_search_lies_now(tmp_pat
     rows = section(page(stored(tmp_path, pages.SEARCHED)), "trials").tables[0].rows
 
     assert [row[0] for row in rows] == [str(number) for number in range(1, len(pages.SEARCHED) + 1)]
-    assert rows[0] == ("1", "bisect", "30,000", "held", "500 ms", "900 ms", "44", "20261121-120000-calm-fake")
+    assert rows[0] == ("1", "bisect", "30,000", "held", "500 ms", "900 ms", "44", "-", "20261121-120000-calm-fake")
+
+
+def test_what_a_slow_machine_spoiled_is_said_so(tmp_path):
+    fast = Trial(Stage.BISECT, 100_000.0, Held.YES, "p99 900 ms", "runs/a", load_cpu_s_per_million=3.2)
+    slow = Trial(Stage.BISECT, 110_000.0, Held.NO, "not steady", "runs/b", load_cpu_s_per_million=5.0)
+    rows = section(page(stored(tmp_path, [fast, slow])), "trials").tables[0].rows
+
+    assert [row[3] for row in rows] == ["held", "the machine was slow"]
+    assert [row[7] for row in rows] == ["3.2", "5"]
 
 
 @pytest.mark.parametrize(
