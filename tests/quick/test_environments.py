@@ -1,0 +1,130 @@
+"""What an engine needs around it: made once, in an order that a kill can't spoil, and refused in a sentence."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections import namedtuple
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness import jvm
+from harness.engines import environments, fake, manifest
+from harness.model import EngineManifest, HarnessError
+
+PLAIN = replace(fake.MANIFEST, id="plain")
+OWN = replace(fake.MANIFEST, id="own", packages="own")
+JAVA = replace(fake.MANIFEST, id="java", java=("Job.java",), shipped=False)
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    """A cache of our own, a list of packages, and an installer that only notes what it was asked for."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "own.lock").write_text("toy==1\n")
+    monkeypatch.setattr(environments, "lock_file", lambda name: tmp_path / f"{name}.lock")
+    monkeypatch.setattr(environments, "index_settings", dict)
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    done: list[str] = []
+
+    def step(what, command, _lock, _more, _log):
+        done.append(what)
+        if command[1] == "venv":
+            (Path(command[-1]) / "bin").mkdir(parents=True)
+            (Path(command[-1]) / "bin" / "python").touch()
+
+    monkeypatch.setattr(environments, "run_step", step)
+    return done
+
+
+def heard(manifest: EngineManifest) -> environments.Surroundings:
+    return environments.prepare(manifest, lambda _: None)
+
+
+def test_an_engine_that_needs_nothing_gets_our_own_python(steps):
+    assert heard(PLAIN) == environments.Surroundings(Path(sys.executable))
+    assert environments.missing(PLAIN) == ()
+    assert environments.remove(PLAIN) == []
+    assert steps == []
+
+
+def test_packages_are_installed_once_and_can_be_removed(steps):
+    assert environments.missing(OWN) == ("Python packages",)
+    python = heard(OWN).python
+    again = heard(OWN).python
+
+    assert python == again == environments.folder_of("own") / "bin" / "python"
+    assert len(steps) == 3
+    assert environments.missing(OWN) == ()
+    assert environments.remove(OWN) == [environments.folder_of("own")]
+    assert environments.missing(OWN) == ("Python packages",)
+
+
+def test_what_was_half_installed_is_made_anew(steps, monkeypatch):
+    whole = environments.run_step
+
+    def breaks(what, *rest):
+        whole(what, *rest)
+        if "packages of own" in what:
+            raise HarnessError("the network is gone")
+
+    monkeypatch.setattr(environments, "run_step", breaks)
+    with pytest.raises(HarnessError, match="the network is gone"):
+        heard(OWN)
+    assert environments.missing(OWN) == ("Python packages",)
+
+    (environments.folder_of("own") / "half").touch()
+    monkeypatch.setattr(environments, "run_step", whole)
+    heard(OWN)
+    assert environments.missing(OWN) == ()
+    assert not (environments.folder_of("own") / "half").exists()
+    assert len(steps) == 6
+
+
+def test_another_list_is_another_folder(tmp_path):
+    before = environments.folder_of("own")
+    (tmp_path / "own.lock").write_text("toy==2\n")
+
+    assert environments.folder_of("own") != before
+
+
+def test_a_full_disk_is_said_before_anything_is_fetched(steps, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**10, 9 * 10**9, 10**9))
+
+    with pytest.raises(HarnessError, match=r"own needs 4 GB .* 1.0 GB are free"):
+        heard(OWN)
+    assert steps == []
+
+
+def test_a_runtime_without_a_compiler_is_said_before_anything_is_fetched(steps, monkeypatch, tmp_path):
+    (tmp_path / "java").touch()
+    monkeypatch.setattr(jvm, "java", lambda: tmp_path / "java")
+
+    with pytest.raises(HarnessError, match=r"java has Java sources.*Install a JDK"):
+        heard(replace(JAVA, packages="own"))
+    assert steps == []
+
+
+def test_a_source_that_is_not_there_is_named(monkeypatch, tmp_path):
+    for name in ("java", "javac"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(jvm, "java", lambda: tmp_path / "java")
+
+    with pytest.raises(HarnessError, match=r"Job\.java of the engine java can't be read"):
+        heard(replace(JAVA, home=str(tmp_path)))
+
+
+@pytest.mark.parametrize("engine", manifest.SHIPPED)
+def test_every_shipped_list_is_pinned_and_names_no_index(engine):
+    packages = manifest.load(engine).packages
+    if packages and "@" not in packages:
+        text = manifest.lock_file(packages).read_text()
+        assert "--hash=sha256:" in text
+        assert "index" not in text
+        assert "http" not in text
