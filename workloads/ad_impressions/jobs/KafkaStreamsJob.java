@@ -56,6 +56,7 @@ public final class KafkaStreamsJob {
     private static final String OWN_TOPICS = ".streams";
 
     private static final String BY_CAMPAIGN = "by-campaign";
+    private static final int REDIS_PATIENCE_MS = 60_000;
     private static final byte[] NOTHING = new byte[0];
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -68,7 +69,7 @@ public final class KafkaStreamsJob {
         Properties properties = new Properties();
         properties.putAll(connection(config));
         properties.putAll(settings);
-        Jedis redis = new Jedis(URI.create(config.get("redis").asText()));
+        Jedis redis = new Jedis(URI.create(config.get("redis").asText()), REDIS_PATIENCE_MS);
         KafkaStreams streams = new KafkaStreams(topology(config, readAds(redis), new Totals(redis)), properties);
         streams.setUncaughtExceptionHandler(KafkaStreamsJob::end);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> streams.close(Duration.ofSeconds(20))));
@@ -209,7 +210,7 @@ public final class KafkaStreamsJob {
         }
     }
 
-    /** Where the counts go. The thread that commits calls it: just before, its cache hands over what has changed. */
+    /** Where the counts go. Just before each commit the cache hands over what has changed since the last one. */
     private static final class Totals {
         private static final String WRITE_IF_HIGHER = """
                 if tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0) < tonumber(ARGV[2]) then
@@ -223,7 +224,7 @@ public final class KafkaStreamsJob {
             this.redis = redis;
         }
 
-        void write(String campaign, long windowMs, long total) {
+        synchronized void write(String campaign, long windowMs, long total) {
             String[] words = {Long.toString(windowMs), Long.toString(total), Long.toString(System.currentTimeMillis())};
             redis.eval(WRITE_IF_HIGHER, List.of(campaign, "updated:" + campaign), List.of(words));
         }

@@ -20,7 +20,7 @@ from typing import Any
 
 import redis
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from quixstreams import Application
 from quixstreams.kafka import ConnectionConfig
 from quixstreams.sinks.base import BatchingSink, SinkBatch
@@ -33,6 +33,7 @@ OWN_TOPICS = ".quix"  # the harness deletes topics that have the run's topic and
 COMMIT_EVERY_S = 0.25
 POLL_S = 0.05  # an idle consumer holds up the commit for so long
 LOOK_EVERY_S = 0.1
+LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 WRITE_IF_HIGHER = """
 if tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0) < tonumber(ARGV[2]) then
@@ -128,7 +129,7 @@ class Progress(threading.Thread):
     def _ends(self, isolation: IsolationLevel) -> Offsets:
         if not self._places:
             return {}
-        asked = self._admin.list_offsets(dict.fromkeys(self._places, OffsetSpec.latest()), isolation_level=isolation)
+        asked = self._admin.list_offsets(dict.fromkeys(self._places, LATEST), isolation_level=isolation)
         return {place.partition: answer.result().offset for place, answer in asked.items()}
 
     def _tell(self, offsets: Offsets) -> None:
