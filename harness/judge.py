@@ -60,14 +60,15 @@ def conclude(case: Case) -> Verdict:
         "countable": len(case.events),
         "counted": case.observed.counts.total,
         "cells": len(case.expectation.may),
-        "late_dropped": int(case.dropped.sum()),
+        "late_dropped": case.late_dropped,
     }
-    return Verdict(outcome, _sentence(outcome, results, totals), case.expectation.slack, results, totals)
+    return Verdict(outcome, _sentence(case, outcome, results, totals), case.expectation.slack, results, totals)
 
 
-def _sentence(outcome: Outcome, results: Sequence[CheckResult], totals: dict[str, int]) -> str:
+def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], totals: dict[str, int]) -> str:
     if outcome is Outcome.PASS:
-        late = f", {totals['late_dropped']:,} dropped as late and explained" if totals["late_dropped"] else ""
+        how = " and explained" if case.exact else ""
+        late = f", {totals['late_dropped']:,} dropped as late{how}" if totals["late_dropped"] else ""
         return f"{totals['counted']:,} events counted right in {totals['cells']:,} cells{late}"
     worst = [r for r in results if r.outcome is outcome]
     return f"{worst[0].word or worst[0].name}: {worst[0].sentence}"

@@ -233,11 +233,12 @@ def _segments(profile: Any, rate: float, duration_ms: int) -> tuple[Segment, ...
 
 def _sound(spec: RunSpec, claim: SinkClaim, explicit_limit: bool) -> None:
     """What each value allows alone but they do not allow together."""
-    reach, room = spec.tape.reach_ms, spec.watermark_ms - ROAD_MS
+    reach, room = spec.tape.reach_ms, max(0, spec.watermark_ms - ROAD_MS)
+    # What comes in order may have any watermark: all that is late then was made late by the engine's own reading.
     if claim.late == "drop" and spec.late_dropped_max == 0 and reach > room and not explicit_limit:
         raise UsageError(
             f"disorder = {spec.disorder_name!r} reaches {reach} ms back, but the watermark of {spec.watermark_ms} ms "
-            f"leaves {max(0, room)} ms (2 s are for the road) and none may be dropped as late. "
+            f"leaves {room} ms (2 s are for the road) and none may be dropped as late. "
             f"Raise --watermark to {reach + ROAD_MS}ms, turn the disorder down, or set late_dropped_max in a scenario."
         )
     cells = spec.tape.all_campaigns * (sum(s.duration_ms for s in spec.tape.profile) + reach) // spec.window_ms

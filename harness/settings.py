@@ -76,6 +76,11 @@ def _duration_ms(value: Any) -> int:
     return round(ms)
 
 
+def _lateness_ms(value: Any) -> int:
+    """Also none at all: `0`, with or without a unit."""
+    return 0 if re.fullmatch(r"0\s*(ms|s|m|h)?", str(value).strip()) else _duration_ms(value)
+
+
 def as_number(value: Any) -> float | None:
     if isinstance(value, str):
         try:
@@ -139,7 +144,7 @@ KEYS: dict[str, Key] = {
     "probes": Key(_whole(0, 100_000), 300, "further campaigns with one view per window, for latency"),
     "partitions": Key(_whole(1, 1000), 4, "partitions of the topic"),
     "window": Key(_duration_ms, "10s", "length of a tumbling window"),
-    "watermark": Key(_duration_ms, "10s", "declared lateness"),
+    "watermark": Key(_lateness_ms, "10s", "declared lateness"),
     "disorder": Key(_disorder, "mobile", "preset, dial=value list, or both"),
     "late_dropped_max": Key(_limit, None, "how many events may be dropped as late"),
     "fault": Key(_text, "", "a fault or a plan, such as kill@c3:batch=3, or none; chaos --list shows all"),

@@ -118,6 +118,21 @@ class Case:
         return self.expectation.differences(self.observed.counts)
 
     @property
+    def left_out(self) -> list[Difference]:
+        """Cells that hold less than they may, as far as that may have come too late: what is below `must` is lost.
+        Of an engine that did not reach the end nobody can tell."""
+        if self.engine.state != "drained":
+            return []
+        seen, must = self.observed.counts, self.expectation.must
+        held = ((cell, may, max(seen.count(cell), must.count(cell))) for cell, may in self.expectation.may.items())
+        return [Difference(cell, may, may, count) for cell, may, count in held if count < may]
+
+    @property
+    def late_dropped(self) -> int:
+        """By the batch log, or without one by what the cells lack."""
+        return int(self.dropped.sum()) if self.exact else -sum(d.surplus for d in self.left_out)
+
+    @property
     def event_codes(self) -> Ints:
         """The cell of each event."""
         start = np.floor_divide(self.events.time_ms, self.spec.window_ms) * self.spec.window_ms

@@ -16,7 +16,7 @@ def check(case: Case) -> CheckResult:
     if wrong:
         sentence = "the books do not balance: " + "; ".join(wrong)
         return CheckResult("unaccounted", Outcome.UNKNOWN, sentence, "unaccounted", len(wrong), "evidence")
-    counted, late = case.observed.counts.total, int(case.dropped.sum())
+    counted, late = case.observed.counts.total, case.late_dropped
     other = case.audit.found - len(case.events)
     lost, double = (sum(abs(d.surplus) for d in case.differences if (d.surplus > 0) is more) for more in (False, True))
     parts = (

@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 JOBS = HERE.parent.parent / "workloads" / "ad_impressions" / "jobs"
 
 # The engines that come with the program. Add one: a folder, and its line here. (`fake` has no process: the CLI's.)
-SHIPPED = {name: HERE / name / "manifest.toml" for name in ("reference", "spark")}
+SHIPPED = {name: HERE / name / "manifest.toml" for name in ("reference", "spark", "kafka-streams", "quix")}
 
 PLACEHOLDERS = ("classpath", "config", "home", "java", "job", "python")
 LATE = ("drop", "keep")

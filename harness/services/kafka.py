@@ -234,6 +234,13 @@ def delete_topic(address: KafkaAddress, name: str) -> None:
         admin.delete_topics([name])
 
 
+def delete_topics_below(address: KafkaAddress, name: str) -> None:
+    """What an engine has made there for itself: names that hold the topic's name and a dot. A sibling's never do."""
+    with _admin(address, f"topics below {name}") as admin:
+        if own := [topic for topic in admin.list_topics() if f"{name}." in topic]:
+            admin.delete_topics(own)
+
+
 def topic_id(address: KafkaAddress, name: str) -> str:
     """What tells a topic from another one that had its name before."""
     with _admin(address, f"topic {name}") as admin:

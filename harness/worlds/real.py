@@ -319,6 +319,8 @@ class RealWorld:
             for topic in filter(None, (self._topic, self._results_topic)):
                 with suppress(HarnessError):
                     kafka.delete_topic(self._kafka, topic)
+            with suppress(HarnessError):
+                kafka.delete_topics_below(self._kafka, self._topic)
         for service in (self._embedded_kafka, self._embedded_redis):
             if service:
                 service.stop()

@@ -198,7 +198,10 @@ def test_events_that_we_sent_late_ourselves_are_not_held_against_the_engine():
 def test_without_a_batch_log_what_the_cells_lack_is_counted_as_late():
     cell = min(HONEST.log_ledger)
     must = HONEST.log_ledger - Ledger({cell: 4})
+    permitted = np.zeros(len(HONEST.events), dtype=np.bool_)
+    permitted[np.flatnonzero(HONEST.rows_of(cell))[:4]] = True
     changed = case(
+        permitted=permitted,
         expectation=Expectation(must, HONEST.log_ledger),
         observed=Observed(HONEST.log_ledger - Ledger({cell: 3}), ()),
         drops_late=True,
@@ -207,7 +210,21 @@ def test_without_a_batch_log_what_the_cells_lack_is_counted_as_late():
     found = result("late", changed)
 
     assert (found.outcome, found.count) == (Outcome.FAIL, 3)
-    assert conclude(changed).slack == 4
+    assert (found.witnesses[0].expected, found.witnesses[0].seen) == ("34", "31")
+    assert (conclude(changed).slack, conclude(changed).totals["late_dropped"]) == (4, 3)
+    assert result("unaccounted", changed).sentence == "300 records = 297 counted + 3 late, to 4"
+
+
+def test_what_an_engine_did_not_reach_is_not_called_late():
+    cell = min(HONEST.log_ledger)
+    stuck = case(
+        expectation=Expectation(HONEST.log_ledger - Ledger({cell: 4}), HONEST.log_ledger),
+        observed=Observed(HONEST.log_ledger - Ledger({cell: 3}), ()),
+        drops_late=True,
+        engine=EngineReport("stuck", "nothing has moved for 60 s"),
+    )
+
+    assert (result("late", stuck).outcome, result("late", stuck).count) == (Outcome.UNKNOWN, 0)
 
 
 def test_a_check_that_breaks_is_unknown(monkeypatch):

@@ -27,16 +27,30 @@ def log(partitions: list[list[int]]) -> LogEvents:
 TIMES = st.lists(st.lists(st.integers(0, 9000), min_size=1, max_size=12), min_size=1, max_size=3)
 
 
-@given(TIMES)
-def test_permitted_is_any_event_that_some_order_of_reading_makes_late(partitions):
+@given(TIMES, st.sampled_from([0, WATERMARK]))
+def test_permitted_is_any_event_that_some_order_of_reading_makes_late(partitions, watermark):
     events = log(partitions)
-    mask = permitted(events, WINDOW, WATERMARK)
+    mask = permitted(events, WINDOW, watermark)
 
     for row in range(len(events)):
         mine = events.partition == events.partition[row]
         before = events.time_ms[~mine | (events.offset <= events.offset[row])]
         end = events.time_ms[row] // WINDOW * WINDOW + WINDOW
-        assert mask[row] == (before.max() - WATERMARK >= end)
+        assert mask[row] == (before.max() - watermark >= end)
+
+
+@given(TIMES, st.sampled_from([0, WATERMARK]), st.randoms(use_true_random=False))
+def test_what_an_engine_of_that_grace_drops_was_permitted_however_it_reads_the_partitions(partitions, grace, dice):
+    events = log(partitions)
+    mask = permitted(events, WINDOW, grace)
+    rows = [list(np.flatnonzero(events.partition == p)) for p in range(len(partitions))]
+    newest = 0
+
+    while left := [each for each in rows if each]:
+        row = dice.choice(left).pop(0)
+        newest = max(newest, int(events.time_ms[row]))
+        if (events.time_ms[row] // WINDOW + 1) * WINDOW <= newest - grace:
+            assert mask[row]
 
 
 def test_our_own_marks_make_nothing_late():

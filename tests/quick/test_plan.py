@@ -97,6 +97,14 @@ def test_disorder_beyond_the_watermark_needs_leave_to_drop():
     assert resolve(scenario={**dials, "engine": "reference"}).late_dropped_max == 0
 
 
+@pytest.mark.parametrize("text", ["0", "0s", "0 ms"])
+def test_what_comes_in_order_may_have_no_watermark_at_all(text):
+    spec = resolve({"watermark": text, "disorder": "none"})
+
+    assert (spec.watermark_ms, spec.late_dropped_max) == (0, 0)
+    assert "leaves 0 ms" in refusal(flags={"watermark": text})
+
+
 @pytest.mark.parametrize("preset", ["yahoo", "late", "storm"])
 def test_presets_that_send_late_events_let_them_be_dropped_unless_told(preset):
     assert resolve({"disorder": preset}).late_dropped_max is None

@@ -49,6 +49,18 @@ def test_topics_come_and_go_and_asking_makes_none(kafka_address):
     assert not kafka.topic_exists(kafka_address, name)
 
 
+def test_what_an_engine_made_for_itself_goes_and_a_siblings_topics_stay(kafka_address, topic):
+    own = [f"{topic}.streams-counts-changelog", f"repartition__{topic}.quix--{topic}--by-campaign"]
+    for name in (*own, f"{topic}-2"):
+        kafka.create_topic(kafka_address, name, 1)
+
+    kafka.delete_topics_below(kafka_address, topic)
+
+    assert not any(kafka.topic_exists(kafka_address, name) for name in own)
+    assert kafka.topic_exists(kafka_address, topic)
+    kafka.delete_topic(kafka_address, f"{topic}-2")
+
+
 def test_nobody_there_is_told_with_the_address():
     (port,) = addresses.free_ports(1)
     with pytest.raises(HarnessError, match=rf"Kafka at 127\.0\.0\.1:{port} could not be reached .*nobody listens"):

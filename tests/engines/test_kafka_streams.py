@@ -1,0 +1,68 @@
+"""Kafka Streams on a real Kafka and a real Redis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.services.kafka import topic_exists
+from tests.engines.late_drops import left_out, told_by_the_engine
+from tests.engines.odd import odd_records
+from tests.engines.test_runs import check, run
+from tests.engines.trial import START_MS, WINDOW_MS
+
+ENGINE = ["--engine", "kafka-streams"]
+SHORT = ["--duration", "12s", "--rate", "3000"]
+# With less of it an engine that catches up may drop events, by right: see the runs without grace below.
+GRACE = ["--watermark", "60s"]
+NO_GRACE = ["--watermark", "0", "--disorder", "none"]
+
+pytestmark = pytest.mark.timeout(400)
+
+
+def test_it_counts_what_counts_and_survives_the_rest(trial, started):
+    ad = next(iter(trial.ads))
+    for _, record, counts in odd_records(ad, START_MS):
+        trial.send_record(record, (trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS) if counts else None)
+    trial.send(5000)
+    engine = started("kafka-streams", "highest")
+    trial.await_drained(engine)
+
+    engine.stop()
+
+    assert trial.results() == trial.expected()
+    assert engine.notes() == ()
+
+
+def test_killed_in_the_middle_it_goes_on_and_is_exact(tmp_path, kafka_address):
+    answer = run(tmp_path, *ENGINE, *SHORT, *GRACE, "--fault", "kill@offset=50%", "--kafka", kafka_address.bootstrap)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    topic = f"streamgauge-{Path(answer['run']).name}"
+    own = f"{topic}.streams-by-campaign-repartition"
+    assert not topic_exists(kafka_address, own), "what it made for itself goes with the run"
+
+
+@pytest.mark.thorough
+def test_it_survives_a_storm(tmp_path):
+    answer = run(tmp_path, *ENGINE, *SHORT, "--disorder", "storm", "--fault", "kill@offset=50%")
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+
+
+@pytest.mark.thorough
+def test_without_grace_a_pause_loses_what_came_late_and_the_number_is_the_engines_own(tmp_path):
+    answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, "--fault", "pause(for=6s)@t>=7s")
+
+    late = check(answer, "late")
+    assert (answer["verdict"], answer["words"]) == ("FAIL", ["late-dropped"]), answer["sentence"]
+    assert late["count"] == left_out(answer["run"]) == told_by_the_engine(answer["run"])
+
+
+@pytest.mark.thorough
+def test_without_grace_a_kill_loses_what_came_late_to_the_single_event(tmp_path):
+    answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, "--fault", "kill@offset=50%")
+
+    assert (answer["verdict"], answer["words"]) == ("FAIL", ["late-dropped"]), answer["sentence"]
+    assert check(answer, "late")["count"] == left_out(answer["run"])

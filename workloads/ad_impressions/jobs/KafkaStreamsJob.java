@@ -1,0 +1,362 @@
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.File;
+import java.io.IOException;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ListOffsetsOptions;
+import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.common.IsolationLevel;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.Record;
+import redis.clients.jedis.Jedis;
+import redis.clients.jedis.params.ScanParams;
+import redis.clients.jedis.resps.ScanResult;
+
+/**
+ * The Kafka Streams job: ad impressions from Kafka, counted per campaign and window, into Redis.
+ *
+ * <pre>java -cp JARS KafkaStreamsJob CONFIG.json</pre>
+ *
+ * Exactly once as Kafka Streams means it: offsets, state and what it sends between its two halves are one transaction.
+ * Redis is outside of it. So totals are written, and only where they are higher than what is there: after a crash the
+ * state goes back to its last commit and counts up again, which nobody who reads the results shall see.
+ */
+public final class KafkaStreamsJob {
+    /** The harness deletes topics that have the run's topic and a dot in their names, when they are not its own. */
+    private static final String OWN_TOPICS = ".streams";
+
+    private static final String BY_CAMPAIGN = "by-campaign";
+    private static final int REDIS_PATIENCE_MS = 60_000;
+    private static final byte[] NOTHING = new byte[0];
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    public static void main(String[] arguments) throws Exception {
+        // Native libraries are unpacked there, and a killed JVM can't remove them: they go with the run's own folder.
+        System.setProperty("java.io.tmpdir", System.getenv().getOrDefault("TMPDIR", "/tmp"));
+        JsonNode config = JSON.readTree(new File(arguments[0]));
+        String application = config.get("topic").asText() + OWN_TOPICS;
+        Map<String, String> settings = settings(config, application);
+        Properties properties = new Properties();
+        properties.putAll(connection(config));
+        properties.putAll(settings);
+        Jedis redis = new Jedis(URI.create(config.get("redis").asText()), REDIS_PATIENCE_MS);
+        KafkaStreams streams = new KafkaStreams(topology(config, readAds(redis), new Totals(redis)), properties);
+        streams.setUncaughtExceptionHandler(KafkaStreamsJob::end);
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> streams.close(Duration.ofSeconds(20))));
+        Path progressPath = Path.of(config.get("progress_path").asText());
+        tell(settings, progressPath.resolveSibling("engine_settings.json"));
+        Progress progress = new Progress(config, application, Admin.create(connection(config)), streams, progressPath);
+        progress.setDaemon(true);
+        progress.start();
+        streams.start();
+    }
+
+    private static Map<String, Object> connection(JsonNode config) {
+        Map<String, Object> settings = new HashMap<>(texts(config.get("kafka").get("java")));
+        settings.put("bootstrap.servers", config.get("kafka").get("bootstrap").asText());
+        return settings;
+    }
+
+    /** All that is not Kafka Streams' default; what `--conf` says wins. */
+    private static Map<String, String> settings(JsonNode config, String application) {
+        Map<String, String> settings = new TreeMap<>();
+        settings.put("application.id", application);
+        settings.put("state.dir", config.get("checkpoint").asText());
+        settings.put("processing.guarantee", StreamsConfig.EXACTLY_ONCE_V2);
+        // Started again it is the same member, and need not wait until the group misses the one that was killed.
+        settings.put("main.consumer.group.instance.id", application);
+        // Its own topics carry event times: a broker would refuse what is dated more than an hour ahead.
+        settings.put("topic.message.timestamp.after.max.ms", Long.toString(Long.MAX_VALUE));
+        settings.putAll(texts(config.get("options")));
+        return settings;
+    }
+
+    private static Map<String, String> texts(JsonNode object) {
+        Map<String, String> found = new HashMap<>();
+        object.properties().forEach(field -> found.put(field.getKey(), field.getValue().asText()));
+        return found;
+    }
+
+    private static Topology topology(JsonNode config, Map<String, String> ads, Totals totals) {
+        Duration length = Duration.ofMillis(config.get("window_ms").asLong());
+        Duration grace = Duration.ofMillis(config.get("watermark_ms").asLong());
+        StreamsBuilder builder = new StreamsBuilder();
+        builder.stream(config.get("topic").asText(), Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
+                .process(() -> new Views(ads))
+                .groupByKey(Grouped.with(BY_CAMPAIGN, Serdes.String(), Serdes.ByteArray()))
+                .windowedBy(TimeWindows.ofSizeAndGrace(length, grace))
+                .count(Materialized.as("counts"))
+                .toStream()
+                .foreach((cell, total) -> totals.write(cell.key(), cell.window().start(), total));
+        return builder.build();
+    }
+
+    /** An error ends the process at once, like a kill: whatever was not committed is done again by the next start. */
+    private static StreamThreadExceptionResponse end(Throwable error) {
+        error.printStackTrace();
+        Runtime.getRuntime().halt(1);
+        return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+    }
+
+    private static void tell(Map<String, String> settings, Path path) throws IOException {
+        Path part = path.resolveSibling(".engine_settings.json.part");
+        Files.write(part, JSON.writeValueAsBytes(settings));
+        Files.move(part, path, StandardCopyOption.ATOMIC_MOVE);
+    }
+
+    /** Ad -> campaign. The benchmark keeps each pair as a plain string; all else there has another type or key. */
+    private static Map<String, String> readAds(Jedis redis) {
+        Map<String, String> ads = new HashMap<>();
+        String cursor = ScanParams.SCAN_POINTER_START;
+        do {
+            ScanResult<String> page = redis.scan(cursor, new ScanParams().count(5000), "string");
+            String[] keys = page.getResult().stream().filter(key -> key.length() == 36).toArray(String[]::new);
+            List<String> campaigns = keys.length == 0 ? List.of() : redis.mget(keys);
+            IntStream.range(0, campaigns.size()).forEach(each -> ads.put(keys[each], campaigns.get(each)));
+            cursor = page.getCursor();
+        } while (!cursor.equals(ScanParams.SCAN_POINTER_START));
+        return ads;
+    }
+
+    /** What the query needs of an event. */
+    private record View(String campaign, long timeMs) {}
+
+    /** Records to views, with the event's own time and its campaign as the key. What is no view ends here. */
+    private static final class Views extends ContextualProcessor<byte[], byte[], String, byte[]> {
+        private static final JsonFactory PARSERS = new JsonFactory();
+        private static final long YEAR_10000_MS = 253_402_300_800_000L;
+        private final Map<String, String> ads;
+
+        Views(Map<String, String> ads) {
+            this.ads = ads;
+        }
+
+        @Override
+        public void process(Record<byte[], byte[]> record) {
+            View view = record.value() == null ? null : view(record.value());
+            if (view != null) {
+                context().forward(new Record<>(view.campaign(), NOTHING, view.timeMs()));
+            }
+        }
+
+        /** Null for all that does not count. Broken UTF-8 is mended, and judged by what is left. */
+        private View view(byte[] value) {
+            String ad = null;
+            String kind = null;
+            String time = null;
+            try (JsonParser parser = PARSERS.createParser(new String(value, StandardCharsets.UTF_8))) {
+                if (parser.nextToken() != JsonToken.START_OBJECT) {
+                    return null;
+                }
+                while (parser.nextToken() == JsonToken.FIELD_NAME) {
+                    String field = parser.currentName();
+                    String text = parser.nextToken() == JsonToken.VALUE_STRING ? parser.getText() : null;
+                    parser.skipChildren();
+                    switch (field) {
+                        case "ad_id" -> ad = text;
+                        case "event_type" -> kind = text;
+                        case "event_time" -> time = text;
+                        default -> {}
+                    }
+                }
+                if (parser.nextToken() != null) {
+                    return null; // more than one value
+                }
+            } catch (IOException torn) {
+                return null;
+            }
+            if (ad == null || !ads.containsKey(ad) || !"view".equals(kind) || !isTime(time)) {
+                return null;
+            }
+            return new View(ads.get(ad), Long.parseLong(time));
+        }
+
+        private static boolean isTime(String text) {
+            boolean isNumber = text != null
+                    && !text.isEmpty()
+                    && text.length() <= 18
+                    && text.chars().allMatch(each -> each >= '0' && each <= '9');
+            return isNumber && Long.parseLong(text) < YEAR_10000_MS;
+        }
+    }
+
+    /** Where the counts go. Just before each commit the cache hands over what has changed since the last one. */
+    private static final class Totals {
+        private static final String WRITE_IF_HIGHER = """
+                if tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0) < tonumber(ARGV[2]) then
+                    redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+                    redis.call('HSET', KEYS[2], ARGV[1], ARGV[3])
+                end
+                """;
+        private final Jedis redis;
+
+        Totals(Jedis redis) {
+            this.redis = redis;
+        }
+
+        synchronized void write(String campaign, long windowMs, long total) {
+            String[] words = {Long.toString(windowMs), Long.toString(total), Long.toString(System.currentTimeMillis())};
+            redis.eval(WRITE_IF_HIGHER, List.of(campaign, "updated:" + campaign), List.of(words));
+        }
+    }
+
+    /**
+     * Tells how far the job is, by what is committed and not by what it means to do.
+     *
+     * A committed offset of the run's topic says only that its views lie in the topic between the two halves. So such
+     * offsets are told when all that lay there afterwards is committed too.
+     */
+    private static final class Progress extends Thread {
+        private static final int LOOK_EVERY_MS = 100;
+        private final String topic;
+        private final String between;
+        private final int partitions;
+        private final String application;
+        private final Admin admin;
+        private final KafkaStreams streams;
+        private final Path path;
+        private int batch;
+        private Map<Integer, Long> told = Map.of();
+        private Map<Integer, Long> wanted = Map.of();
+        private Map<Integer, Long> wantedBetween = Map.of();
+
+        Progress(JsonNode config, String application, Admin admin, KafkaStreams streams, Path path) throws IOException {
+            this.topic = config.get("topic").asText();
+            this.between = application + "-" + BY_CAMPAIGN + "-repartition";
+            this.partitions = config.get("partitions").asInt();
+            this.application = application;
+            this.admin = admin;
+            this.streams = streams;
+            this.path = path;
+            if (Files.exists(path)) {
+                append("\n"); // a crash may have torn the last line: let it cost only itself
+                try (Stream<String> lines = Files.lines(path)) {
+                    this.batch = (int) lines.filter(line -> !line.isBlank()).count();
+                }
+            }
+        }
+
+        @Override
+        public void run() {
+            while (true) {
+                try {
+                    look();
+                } catch (ExecutionException notYet) {
+                    // Kafka is away, or the topic between the halves is not there yet: there is nothing to tell.
+                } catch (IOException | InterruptedException error) {
+                    end(error);
+                }
+                try {
+                    Thread.sleep(LOOK_EVERY_MS);
+                } catch (InterruptedException error) {
+                    end(error);
+                }
+            }
+        }
+
+        private void look() throws ExecutionException, InterruptedException, IOException {
+            Map<TopicPartition, Long> committed = committed();
+            Map<Integer, Long> stable = ends(IsolationLevel.READ_COMMITTED);
+            Map<Integer, Long> ends = ends(IsolationLevel.READ_UNCOMMITTED);
+            Map<Integer, Long> done = of(between, committed);
+            boolean all = IntStream.range(0, partitions).allMatch(each -> {
+                long offset = done.getOrDefault(each, 0L);
+                // Where no transaction is open, the last record is the mark of the last one's end, which nobody reads.
+                long end = ends.get(each) - (ends.get(each).equals(stable.get(each)) ? 1 : 0);
+                return offset >= end || offset >= wantedBetween.getOrDefault(each, 0L);
+            });
+            if (!all) {
+                return;
+            }
+            if (!wanted.equals(told)) {
+                write(wanted);
+            }
+            wanted = of(topic, committed);
+            wantedBetween = ends;
+        }
+
+        private Map<TopicPartition, Long> committed() throws ExecutionException, InterruptedException {
+            Map<TopicPartition, Long> offsets = new HashMap<>();
+            admin.listConsumerGroupOffsets(application).partitionsToOffsetAndMetadata().get()
+                    .forEach((place, at) -> offsets.put(place, at.offset()));
+            return offsets;
+        }
+
+        private Map<Integer, Long> ends(IsolationLevel isolation) throws ExecutionException, InterruptedException {
+            Map<TopicPartition, OffsetSpec> asked = IntStream.range(0, partitions)
+                    .mapToObj(each -> new TopicPartition(between, each))
+                    .collect(Collectors.toMap(place -> place, place -> OffsetSpec.latest()));
+            Map<TopicPartition, Long> offsets = new HashMap<>();
+            admin.listOffsets(asked, new ListOffsetsOptions(isolation)).all().get()
+                    .forEach((place, found) -> offsets.put(place, found.offset()));
+            return of(between, offsets);
+        }
+
+        private static Map<Integer, Long> of(String topic, Map<TopicPartition, Long> offsets) {
+            Map<Integer, Long> found = new TreeMap<>();
+            offsets.forEach((place, offset) -> {
+                if (place.topic().equals(topic)) {
+                    found.put(place.partition(), offset);
+                }
+            });
+            return found;
+        }
+
+        private void write(Map<Integer, Long> offsets) throws IOException {
+            long rows = sum(offsets) - sum(told);
+            append(JSON.writeValueAsString(Map.of(
+                    "at", System.currentTimeMillis(),
+                    "batch", batch++,
+                    "rows", rows,
+                    "offsets", offsets,
+                    "dropped", dropped())) + "\n");
+            told = offsets;
+        }
+
+        private static long sum(Map<Integer, Long> offsets) {
+            return offsets.values().stream().mapToLong(Long::longValue).sum();
+        }
+
+        /** What Kafka Streams itself says to have left out, since this start. */
+        private long dropped() {
+            return streams.metrics().values().stream()
+                    .filter(metric -> metric.metricName().name().equals("dropped-records-total"))
+                    .mapToLong(metric -> ((Number) metric.metricValue()).longValue())
+                    .sum();
+        }
+
+        private void append(String text) throws IOException {
+            Files.writeString(path, text, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+        }
+    }
+}

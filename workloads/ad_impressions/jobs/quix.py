@@ -1,0 +1,187 @@
+"""The Quix Streams job: ad impressions from Kafka, counted per campaign and window, into Redis.
+
+    python quix.py CONFIG.json
+
+Exactly once as Quix Streams means it: offsets, state and what it sends between its two halves are one transaction.
+Redis is outside of it. So totals are written, and only where they are higher than what is there: after a crash the
+state goes back to its last commit and counts up again, which nobody who reads the results shall see.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import redis
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from quixstreams import Application
+from quixstreams.kafka import ConnectionConfig
+from quixstreams.sinks.base import BatchingSink, SinkBatch
+
+from workloads.ad_impressions.jobs.progress_log import ProgressLog, now_ms, tell_settings
+from workloads.ad_impressions.jobs.redis_results import connect, read_ads, updated_key
+from workloads.ad_impressions.jobs.reference import is_time, parse
+
+OWN_TOPICS = ".quix"  # the harness deletes topics that have the run's topic and a dot in their names
+COMMIT_EVERY_S = 0.25
+POLL_S = 0.05  # an idle consumer holds up the commit for so long
+LOOK_EVERY_S = 0.1
+LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+WRITE_IF_HIGHER = """
+if tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0) < tonumber(ARGV[2]) then
+    redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+    redis.call('HSET', KEYS[2], ARGV[1], ARGV[3])
+end
+"""
+
+Config = Mapping[str, Any]
+Offsets = dict[int, int]  # by partition
+View = tuple[str, int]  # campaign, event time in ms
+
+
+class HighestTotals(BatchingSink):  # type: ignore[misc]
+    """Called with what has changed in a partition since the last checkpoint, just before the next one is committed."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        super().__init__()
+        self._client = client
+        self._write = client.register_script(WRITE_IF_HIGHER)
+
+    def write(self, batch: SinkBatch) -> None:
+        newest = {(item.key, item.value["start"]): item.value["value"] for item in batch}
+        at_ms = now_ms()
+        pipeline = self._client.pipeline(transaction=False)
+        for (campaign, window_ms), total in newest.items():
+            self._write([campaign, updated_key(campaign)], [window_ms, total, at_ms], pipeline)
+        pipeline.execute()
+
+
+class Late:
+    """How many views came after their window was closed, since this start."""
+
+    count = 0
+
+    def __call__(self, *_: object) -> bool:
+        self.count += 1
+        return False  # no line in the log for each
+
+
+def views_of(ads: Mapping[str, str], value: bytes | None) -> Iterator[View]:
+    """The view that a record is, if it is one and counts."""
+    event = parse(value)
+    if event and event.event_type == "view" and event.ad_id in ads and is_time(event.event_time):
+        yield ads[event.ad_id], int(event.event_time)
+
+
+class Progress(threading.Thread):
+    """Tells how far the job is, by what is committed and not by what it means to do.
+
+    A committed offset of the run's topic says only that its views lie in the topic between the two halves. So such
+    offsets are told when all that lay there afterwards is committed too.
+    """
+
+    def __init__(self, config: Config, between: str, late: Late) -> None:
+        super().__init__(name="progress", daemon=True)
+        self._admin = AdminClient(connection(config))
+        self._group, self._topic, self._between = group_of(config), config["topic"], between
+        # A topic of one partition needs no second one.
+        self._places = [TopicPartition(between, each) for each in range(config["partitions"] if between else 0)]
+        self._late = late
+        path = Path(config["progress_path"])
+        self._batch = path.read_bytes().count(b"{") if path.exists() else 0
+        self._log = ProgressLog(config["progress_path"])
+        self._told: Offsets = {}
+        self._wanted: Offsets = {}
+        self._wanted_between: Offsets = {}
+
+    def run(self) -> None:
+        while True:
+            with suppress(KafkaException):  # it is away: there is nothing to tell
+                self._look()
+            time.sleep(LOOK_EVERY_S)
+
+    def _look(self) -> None:
+        committed = self._committed()
+        stable, ends = self._ends(IsolationLevel.READ_COMMITTED), self._ends(IsolationLevel.READ_UNCOMMITTED)
+        # Where no transaction is open, the last record is the mark of the last one's end, which nobody reads.
+        last = {each: end - 1 if end == stable[each] else end for each, end in ends.items()}
+        done = {each: committed.get((self._between, each), 0) for each in ends}
+        if any(done[each] < min(last[each], self._wanted_between.get(each, 0)) for each in ends):
+            return
+        if self._wanted != self._told:
+            self._tell(self._wanted)
+        self._wanted = {partition: offset for (topic, partition), offset in committed.items() if topic == self._topic}
+        self._wanted_between = ends
+
+    def _committed(self) -> dict[tuple[str, int], int]:
+        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self._group)])
+        found = asked[self._group].result().topic_partitions
+        return {(place.topic, place.partition): place.offset for place in found if place.offset >= 0}
+
+    def _ends(self, isolation: IsolationLevel) -> Offsets:
+        if not self._places:
+            return {}
+        asked = self._admin.list_offsets(dict.fromkeys(self._places, LATEST), isolation_level=isolation)
+        return {place.partition: answer.result().offset for place, answer in asked.items()}
+
+    def _tell(self, offsets: Offsets) -> None:
+        rows = sum(offsets.values()) - sum(self._told.values())
+        self._log.write(batch=self._batch, rows=rows, offsets=offsets, dropped=self._late.count)
+        self._batch += 1
+        self._told = offsets
+
+
+def connection(config: Config) -> dict[str, Any]:
+    return {"bootstrap.servers": config["kafka"]["bootstrap"], **config["kafka"]["librdkafka"]}
+
+
+def group_of(config: Config) -> str:
+    return f"{config['topic']}{OWN_TOPICS}"
+
+
+def application(config: Config) -> Application:
+    group = group_of(config)
+    settings: dict[str, Any] = {
+        "consumer_group": group,
+        "state_dir": config["checkpoint"],
+        "processing_guarantee": "exactly-once",
+        "auto_offset_reset": "earliest",
+        "commit_interval": COMMIT_EVERY_S,
+        "consumer_poll_timeout": POLL_S,
+        "loglevel": "WARNING",
+        # Started again it is the same member and the same producer: nobody waits until the killed one is missed, and
+        # its open transaction ends at once.
+        "consumer_extra_config": {"group.instance.id": group},
+        "producer_extra_config": {"transactional.id": group},
+    }
+    tell_settings(config["progress_path"], {key: str(value) for key, value in settings.items()})
+    return Application(ConnectionConfig.from_librdkafka_dict(connection(config)), **settings)
+
+
+def main(config_path: str) -> None:
+    config = json.loads(Path(config_path).read_bytes())
+    client = connect(config["redis"])
+    ads, late = read_ads(client), Late()
+    app = application(config)
+    records = app.dataframe(app.topic(config["topic"], value_deserializer="bytes"))
+    views = records.apply(lambda value: views_of(ads, value), expand=True)
+    # Only here does a view get its own time: a broker would refuse a record that is dated more than an hour ahead.
+    by_campaign = views.group_by(lambda view: view[0], name="by-campaign", key_serializer="str", key_deserializer="str")
+    timed = by_campaign.set_timestamp(lambda view, *_: view[1])
+    windows = timed.tumbling_window(config["window_ms"], grace_ms=config["watermark_ms"], on_late=late)
+    windows.count().current().sink(HighestTotals(client))
+    between = [topic.name for topic in by_campaign.topics if topic.name != config["topic"]]
+    Progress(config, next(iter(between), ""), late).start()
+    app.run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
