@@ -30,13 +30,13 @@ HERE = Path(__file__).parent
 JOBS = HERE.parent.parent / "workloads" / "ad_impressions" / "jobs"
 
 # The engines that come with the program. Add one: a folder, and its line here. (`fake` has no process: the CLI's.)
-SHIPPED = {name: HERE / name / "manifest.toml" for name in ("reference", "spark")}
+SHIPPED = {name: HERE / name / "manifest.toml" for name in ("reference", "spark", "spark-rtm")}
 
 PLACEHOLDERS = ("classpath", "config", "home", "java", "job", "python")
 LATE = ("drop", "keep")
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once", "none")
 CRASH_POINTS = ("c1", "c2", "c3", "c4")
-EVIDENCE = ("none", "spark-checkpoint")
+EVIDENCE = ("none", "spark-checkpoint", "spark-rtm-checkpoint")
 RESULTS = ("redis:compact", "redis:yahoo", "redis:template", "kafka:TOPIC", "command")
 ORDERS = ("json", "yahoo")
 WINDOW_KEYS = ("start", "end")
