@@ -197,7 +197,7 @@ class EngineManifest:
     home: str  # the folder of the manifest: the working directory of the engine
     shipped: bool
     sinks: tuple[SinkClaim, ...]  # the first one is the default
-    evidence: str = "none"  # "none" | "spark-checkpoint": where the exact late set comes from
+    evidence: str = "none"  # "none" | "spark-checkpoint" | "spark-rtm-checkpoint": where the exact late set comes from
     progress: bool = True  # writes progress.jsonl
     resumes: bool = True  # may be killed and started again
     ready_s: float = 120.0  # how long until the opening events must be answered
@@ -225,6 +225,11 @@ class EngineManifest:
     def results_topic(self) -> str:
         """The name of the topic of its results; "" where they are elsewhere."""
         return self.results.partition(":")[2] if self.source == "kafka" else ""
+
+    @property
+    def plans_afterwards(self) -> bool:
+        """A batch is known only when it is over, so that one which a crash cuts off leaves no plan."""
+        return self.evidence == "spark-rtm-checkpoint"
 
     def sink(self, name: str) -> SinkClaim:
         return next(claim for claim in self.sinks if claim.name == name)
@@ -321,7 +326,8 @@ class Batch:
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """A batch that was run and then forgotten, because the checkpoint was edited while the engine was down."""
+    """A batch that was run and then forgotten: the checkpoint was edited while the engine was down, or a crash came
+    before its plan was written, and nobody knows how far it had come."""
 
     start: int  # the first start of the engine that knew nothing of it any more
     batch: int

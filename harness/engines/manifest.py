@@ -30,13 +30,20 @@ HERE = Path(__file__).parent
 JOBS = HERE.parent.parent / "workloads" / "ad_impressions" / "jobs"
 
 # The engines that come with the program. Add one: a folder, and its line here. (`fake` has no process: the CLI's.)
-SHIPPED = {name: HERE / name / "manifest.toml" for name in ("reference", "spark", "kafka-streams", "quix")}
+IDS = (
+    "reference",
+    "spark",
+    "spark-rtm",
+    "kafka-streams",
+    "quix",
+)
+SHIPPED = {name: HERE / name / "manifest.toml" for name in IDS}
 
 PLACEHOLDERS = ("classpath", "config", "home", "java", "job", "python")
 LATE = ("drop", "keep")
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once", "none")
 CRASH_POINTS = ("c1", "c2", "c3", "c4")
-EVIDENCE = ("none", "spark-checkpoint")
+EVIDENCE = ("none", "spark-checkpoint", "spark-rtm-checkpoint")
 RESULTS = ("redis:compact", "redis:yahoo", "redis:template", "kafka:TOPIC", "command")
 ORDERS = ("json", "yahoo")
 WINDOW_KEYS = ("start", "end")

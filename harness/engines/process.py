@@ -26,7 +26,7 @@ from harness.engines.manifest import job_path
 from harness.engines.progress import ProgressFile
 from harness.engines.spark import checkpoint as spark_checkpoint
 from harness.engines.spark import forgotten
-from harness.model import BatchLog, EngineManifest, HarnessError, Progress
+from harness.model import BatchLog, EarlierRun, EngineManifest, HarnessError, Progress
 from harness.services.children import Child, spawn
 from harness.wait import wait_until
 
@@ -63,10 +63,11 @@ class ProcessEngine:
         self._argv = self._argv_with(self.orders)
         self._env = _environment(manifest, env, _scratch(private), surroundings.python)
         self._progress = ProgressFile(Path(config.progress_path))
-        self._checkpoint = _local_folder(config.checkpoint) if manifest.evidence == "spark-checkpoint" else None
+        self._checkpoint = _local_folder(config.checkpoint) if manifest.evidence != "none" else None
         self._crash_path = Path(config.crash_path)
         self._reached_path = self._crash_path.with_name(self._crash_path.name + ".reached")
         self._replayed: set[int] = set()
+        self._cut_off: list[EarlierRun] = []
         self._done = -1  # the newest batch whose commit was seen
         self._starts = 0
         self._child: Child | None = None
@@ -120,7 +121,7 @@ class ProcessEngine:
             spark_checkpoint.collect(self._checkpoint, self._evidence)
 
     def batch_log(self) -> BatchLog | None:
-        if self._manifest.evidence != "spark-checkpoint":
+        if self._manifest.evidence == "none":
             return None
         drops_late = self._manifest.sink(self._config.sink).late == "drop"
         if self._checkpoint is None:
@@ -134,7 +135,7 @@ class ProcessEngine:
             replayed=frozenset(self._replayed),
         )
         earlier = forgotten.earlier_runs(self._evidence, drops_late=drops_late, allow_multiple=allow_multiple)
-        return replace(log, earlier=earlier)
+        return replace(log, earlier=(*earlier, *self._cut_off))
 
     def tail(self, lines: int) -> tuple[str, ...]:
         return tuple(self._child.tail(lines)) if self._child else ()
@@ -164,7 +165,11 @@ class ProcessEngine:
             # It may have been edited while the engine was down.
             forgotten.set_apart(self._checkpoint, self._evidence, self._starts + 1)
             self._done = spark_checkpoint.newest_commit(self._checkpoint)
-            self._replayed |= spark_checkpoint.open_batches(self._checkpoint)
+            if self._manifest.plans_afterwards:
+                run = spark_checkpoint.cut_off(self._checkpoint, self._starts + 1, self._config.partitions)
+                self._cut_off.append(run)
+            else:
+                self._replayed |= spark_checkpoint.open_batches(self._checkpoint)
         self.start()
 
     def change(self, orders: Mapping[str, Any]) -> None:

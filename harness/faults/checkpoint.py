@@ -347,7 +347,7 @@ def _edited(make: Callable[[FaultSpec, Context], Edit]) -> Callable[[FaultSpec, 
 
 def _no_files(context: Context) -> tuple[str, ...]:
     manifest = context.manifest
-    if manifest.evidence != "spark-checkpoint" or not manifest.command:
+    if manifest.evidence == "none" or not manifest.command:
         return (f"{manifest.id} keeps no checkpoint whose files are known",)
     return ()
 

@@ -150,3 +150,18 @@ def test_the_newest_commit_proves_progress_that_no_line_tells(tmp_path):
 
     (folder / "offsets" / "1").write_text("v1\n{")
     assert checkpoint.newest_committed(folder, since=1) is None
+
+
+def test_what_a_crash_cut_off_in_real_time_mode_may_have_held_all_that_came_after_the_last_commit(tmp_path):
+    run = checkpoint.cut_off(make(tmp_path, [0, 100, 200], commits=2), start=2, partitions=2)
+
+    assert (run.start, run.batch, run.committed) == (2, 2, False)
+    assert dict(run.starts) == {0: 20, 1: 0}
+    assert run.ends == {0: checkpoint.FAR, 1: checkpoint.FAR}
+    assert run.drop_watermark_ms == 100
+
+
+def test_before_its_first_commit_a_crash_cuts_off_everything(tmp_path):
+    run = checkpoint.cut_off(tmp_path, start=2, partitions=2)
+
+    assert (run.batch, dict(run.starts), run.drop_watermark_ms) == (0, {0: 0, 1: 0}, 0)

@@ -8,6 +8,9 @@ found by reading the membership of every single event in runs with and without c
 - Batch N drops an event iff its window's end <= `batchWatermarkMs` of `offsets/(N-1)` (0 for batch 0), as long as
   spark.sql.streaming.statefulOperator.allowMultiple is true, its default; of `offsets/N` itself when it is false.
 - Spark purges old files, so that copies are taken while it runs.
+- In Real-Time Mode `offsets/N` is written when batch N is over, just before `commits/N`; the rule is the same. What a
+  crash cuts off leaves no plan, and a plan without its commit is thrown away: the batch begins again where the last one
+  ended, and ends somewhere else.
 """
 
 from __future__ import annotations
@@ -18,9 +21,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.model import Batch, BatchLog
+from harness.model import Batch, BatchLog, EarlierRun
 
 FOLDERS = ("offsets", "commits", "sources/0")
+FAR = 1 << 62  # beyond every offset
 ALLOW_MULTIPLE = "spark.sql.streaming.statefulOperator.allowMultiple"
 
 
@@ -79,6 +83,19 @@ def open_batches(checkpoint: Path) -> set[int]:
     """Planned and not committed: what a restart has to replay. At most one, by Spark's order of doing things."""
     offsets = numbers(checkpoint / "offsets")
     return {batch for batch in offsets[-1:] if not committed(checkpoint, batch)}
+
+
+def cut_off(checkpoint: Path, start: int, partitions: int) -> EarlierRun:
+    """The batch of Real-Time Mode that a restart begins anew: it may have had any event behind the last commit."""
+    newest = newest_commit(checkpoint)
+    try:
+        last = parse(checkpoint / "offsets" / str(newest))
+    except (OSError, ValueError):  # there is none yet, or a fault took it away
+        last = Planned({}, 0)
+    starts = dict.fromkeys(range(partitions), 0) | last.ends
+    return EarlierRun(
+        start, newest + 1, starts, dict.fromkeys(starts, FAR), drop_watermark_ms=last.watermark_ms, committed=False
+    )
 
 
 def read(

@@ -1,0 +1,71 @@
+"""Spark in Real-Time Mode on a real Kafka and a real Redis."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness.services.redis import connect
+from harness.wait import wait_until
+from tests.engines.odd import odd_records
+from tests.engines.test_runs import check, run
+from tests.engines.trial import DEADLINE_S, START_MS, WINDOW_MS
+
+pytestmark = pytest.mark.timeout(600)  # the first use installs a Spark
+
+
+def test_totals_are_exact_to_the_single_late_event(trial, started):
+    ad = next(iter(trial.ads))
+    for _, record, counts in odd_records(ad, START_MS):
+        trial.send_record(record, (trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS) if counts else None)
+    trial.send(15_000)
+    engine = started("spark-rtm", "rising")
+    trial.await_drained(engine)
+    for _ in range(2):
+        trial.send(15_000)
+        trial.send(500, late_ms=45_000)
+        trial.await_drained(engine)
+
+    engine.stop()
+    engine.collect()
+    batches = engine.batch_log()
+
+    told = json.loads((trial.folder / "engine_settings.json").read_text())
+    assert (told["trigger"], told["master"]) == ("5 seconds", "local[8]")
+    assert engine.exit_code() == 0
+    assert batches is not None
+    assert batches.complete, batches.note
+    assert trial.expected(batches).total() < trial.expected().total(), "nothing was late, so nothing was tested"
+    assert trial.results() == trial.expected(batches)
+
+
+@pytest.mark.thorough
+def test_a_count_that_redis_does_not_take_ends_the_job(trial, started):
+    engine = started("spark-rtm", "absolute")
+    trial.send(100)
+    trial.await_drained(engine)
+    with connect(trial.redis) as client:
+        for campaign in trial.campaigns:
+            client.set(campaign, "not a hash")
+    trial.send(100)
+    wait_until(
+        lambda: not engine.alive(), deadline_s=DEADLINE_S, what="the end of the query", state=lambda: engine.tail(5)
+    )
+
+    assert engine.exit_code() == 1
+    assert "did not take the counts" in "\n".join(engine.tail(50))
+    assert "WRONGTYPE" in "\n".join(engine.tail(50))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("sink", "words"), [("rising", []), ("absolute", ["non-monotonic"])])
+def test_after_a_kill_counts_come_right_and_only_one_sink_never_shows_less(tmp_path, sink, words):
+    """The first batch is so long that the kill cuts it off in the middle, and all of it comes again."""
+    scenario = tmp_path / "rtm.toml"
+    scenario.write_text('rate = 1000\nduration = "20s"\ntrigger = "40 seconds"\nfault = "kill@t>=12s"\n')
+
+    answer = run(tmp_path, scenario, "--engine", "spark-rtm", "--sink", sink)
+
+    assert answer["words"] == words, answer["sentence"]
+    assert check(answer, "lost")["outcome"] == check(answer, "duplicated")["outcome"] == "PASS"

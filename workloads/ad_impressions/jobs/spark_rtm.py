@@ -1,0 +1,107 @@
+"""The Spark job in Real-Time Mode: the query of spark.py, whose counts come out event by event and not batch by batch.
+
+    python spark_rtm.py CONFIG.json
+
+The tasks of a batch all run at the same time and for as long as the trigger says; then Spark commits offsets and state
+and starts the next batch. So the trigger is no interval between results but one between commits, and a crash repeats
+what came since the last one. The rows go to Redis by a writer of the JVM (RedisWriter.java): those of a Python one
+would stay in its buffers to the end of the batch.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from workloads.ad_impressions.jobs import spark
+from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
+from workloads.ad_impressions.jobs.progress_log import tell_settings
+from workloads.ad_impressions.jobs.redis_results import connect, read_ads
+from workloads.ad_impressions.jobs.spark_parse import PARSERS, Parser, with_ids
+
+ANY_TRIGGER, ANY_MASTER = "0 seconds", "local[*]"  # what a job is told when nobody chose
+SHORTEST_TRIGGER = "5 seconds"  # that Spark allows
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+SPARE_SLOTS = 2
+RISING = "rising"
+
+REAL_TIME = {
+    SHUFFLE_PARTITIONS: "2",
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+
+
+def in_real_time(config: spark.Config) -> spark.Config:
+    """What this mode wants otherwise; what was chosen stays. A task waits for its events in a slot of its own, so that
+    there have to be slots for all of them, however few cores there are."""
+    options = REAL_TIME | config["options"]
+    slots = config["partitions"] + int(options[SHUFFLE_PARTITIONS]) + SPARE_SLOTS
+    return config | {
+        "options": options,
+        "master": f"local[{slots}]" if config["master"] == ANY_MASTER else config["master"],
+        "trigger": SHORTEST_TRIGGER if config["trigger"] == ANY_TRIGGER else config["trigger"],
+    }
+
+
+def start_query(session: SparkSession, config: spark.Config, parse: Parser) -> StreamingQuery:
+    views = spark.known_views(parse(spark.read_records(session, config)), read_ads(connect(config["redis"])))
+    lateness = f"{config['watermark_ms']} milliseconds"
+    counts = spark.count_views(views.withWatermark("event_time", lateness), config["window_ms"])
+    stream = (
+        with_sums_in_one(counts)
+        .writeStream.outputMode("update")
+        .option("checkpointLocation", config["checkpoint"])
+        .trigger(realTime=config["trigger"])
+    )
+    stream._jwrite.foreach(redis_writer(session, config))
+    return stream.start()
+
+
+def with_sums_in_one(counts: DataFrame) -> DataFrame:
+    """In checksum mode, as Redis holds them: "S1,S2"."""
+    if "s1" not in counts.columns:
+        return counts
+    s1, s2 = (F.col("s1") % ID_RANGE).cast("long"), (F.col("s2") % PRIME).cast("long")
+    sums = F.concat_ws(",", s1.cast("string"), s2.cast("string"))
+    return counts.select("campaign_id", "window_start_ms", "count", sums.alias("sums"))
+
+
+def redis_writer(session: SparkSession, config: spark.Config) -> JavaObject:
+    at = urlsplit(config["redis"])
+    if at.scheme != "redis" or at.query:
+        sys.exit(
+            f"The writer of this job speaks plain RESP: it needs redis://HOST:PORT/NUMBER, and was given "
+            f"{at.scheme}://{at.hostname}:{at.port} with {'options' if at.query else 'none'}."
+        )
+    writer: JavaObject = session._jvm.RedisWriter(  # type: ignore[union-attr]
+        at.hostname or "localhost",
+        at.port or 6379,
+        unquote(at.username or ""),
+        unquote(at.password or ""),
+        int(at.path.strip("/") or 0),
+        config["sink"] == RISING,
+    )
+    return writer
+
+
+def own_settings(config: spark.Config) -> dict[str, str]:
+    return {**spark.own_settings(config), "master": config["master"], "trigger": config["trigger"]}
+
+
+def main(config_path: str) -> int:
+    config = in_real_time(json.loads(Path(config_path).read_bytes()))
+    parse = with_ids if config["checksum"] else PARSERS[spark.chosen_parser(config)]
+    tell_settings(config["progress_path"], own_settings(config))
+    return spark.run(config, lambda session: start_query(session, config, parse))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
