@@ -45,7 +45,8 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
     """
     claim_external(spec)
     surroundings = environments.prepare(engine_manifest, console.say)
-    place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}")
+    # Kafka allows no @ in the name of a topic, which is that of the run.
+    place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}".replace("@", "-"))
     if twin:
         recovery.link_twin(place, twin)
     progress = console.progress()

@@ -29,7 +29,7 @@ from tests.quick.test_faults import TOTAL, ScriptedEngine, report_of
 
 CLAIM = SinkClaim("absolute", "drop", "exactly-once", crash_points=("c1", "c2", "c3", "c4"))
 FENCED = SinkClaim("fenced", "keep", "exactly-once", crash_points=("c1", "c2", "c3", "c4"))
-SPARK = EngineManifest("spark", ("x",), ".", True, (CLAIM, FENCED), evidence="spark-checkpoint")
+SPARK = EngineManifest("spark", ("x",), ".", True, (CLAIM, FENCED), evidence="spark-checkpoint", ivy="spark")
 FAILED = "The query failed: [SOMETHING_IS_MISSING] nothing there"
 
 
