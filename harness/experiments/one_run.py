@@ -54,7 +54,12 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
         with children.guard():
             world = _world(spec, engine_manifest, surroundings, place)
             verdict = run_nine_steps(
-                spec, engine_manifest, environment=environment.describe(), world=world, store=place, screen=progress
+                spec,
+                engine_manifest,
+                environment=environment.describe(surroundings.python),
+                world=world,
+                store=place,
+                screen=progress,
             )
     finally:
         progress.close()
