@@ -30,6 +30,8 @@ class Pretended:
         if self.index_says:
             to.write_text(self.index_says)
             raise HarnessError(f"Preparing failed while {what}.")
+        if "venv" in command:
+            Path(command[-1]).mkdir(parents=True)
         if "compile" in command:
             Path(command[command.index("--output-file") + 1]).write_text(
                 Path(command[-1]).read_text() + "# with hashes\n"
@@ -51,6 +53,7 @@ def outside(tmp_path, monkeypatch) -> Pretended:
     pretended = Pretended()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(jvm, "_resolve", pretended.resolve)
+    monkeypatch.setattr(environments, "ROOM_NEEDED", 0)
     for module in (versions, environments):
         monkeypatch.setattr(module, "run_step", pretended.run_step)
         monkeypatch.setattr(module, "index_settings", dict)
