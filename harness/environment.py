@@ -14,9 +14,8 @@ from harness import __version__, doctor, jvm
 PACKAGES = ("pyspark", "confluent-kafka", "kafka-python", "redis", "locust", "numpy", "pyarrow")
 
 
-def describe(engine_python: Path = Path(sys.executable)) -> dict[str, Any]:
-    """An engine that runs in an environment of its own has other packages than this program."""
-    told = {
+def describe() -> dict[str, Any]:
+    return {
         "streamgauge": __version__,
         "python": platform.python_version(),
         "java": jvm.java_version(jvm.find_java()),
@@ -24,11 +23,11 @@ def describe(engine_python: Path = Path(sys.executable)) -> dict[str, Any]:
         "kernel": platform.release(),
         "packages": {name: version_of(name) for name in PACKAGES},
     }
-    own = {} if engine_python == Path(sys.executable) else {"packages of the engine": packages_of(engine_python)}
-    return told | own
 
 
-def packages_of(python: Path) -> dict[str, str]:
-    """All that is installed in the virtual environment of this Python."""
+def of_engine(python: Path) -> dict[str, Any]:
+    """What an engine has in an environment of its own; nothing more is to be said of one that runs in ours."""
+    if python == Path(sys.executable):
+        return {}
     places = [str(site) for site in python.parent.parent.glob("lib/python*/site-packages")]
-    return dict(sorted((each.name, each.version) for each in distributions(path=places)))
+    return {"packages of the engine": dict(sorted((each.name, each.version) for each in distributions(path=places)))}

@@ -56,7 +56,7 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
             verdict = run_nine_steps(
                 spec,
                 engine_manifest,
-                environment=environment.describe(surroundings.python),
+                environment=environment.describe() | environment.of_engine(surroundings.python),
                 world=world,
                 store=place,
                 screen=progress,

@@ -186,7 +186,7 @@ def test_exactly_the_rows_of_from_json_when_parsed_in_python(samples, tmp_path):
     """In one go, since a Spark has to be started for it; an environment has to be made on first use."""
     python = environments.prepare(load("spark-pandas"), print).python
     every = [record for records, _ in samples.values() for record in records]
-    expected = sum((rows for _, rows in samples.values()), Counter())
+    expected: Counter[tuple[bytes | None, bytes | None]] = sum((rows for _, rows in samples.values()), Counter())
     given, found = tmp_path / "records.parquet", tmp_path / "rows.parquet"
     pq.write_table(pa.table({"value": pa.array(every, pa.binary())}), given)
 

@@ -410,7 +410,7 @@ def test_what_a_checkpoint_pins_is_told_from_its_plans(spark):
         ("checkpoint-restore-older@now", replace(SPARK, sinks=(replace(CLAIM, crash_points=()),)), "stand still at c1"),
         ("change-sink(to=fence)@now", SPARK, "no sink 'fence', it has absolute, fenced (nearest: 'fenced')"),
         ("change-sink(to=absolute)@now", SPARK, "what it has already: sink = absolute"),
-        ("change-code@now", replace(SPARK, id="mine"), "mine does not know streamgauge.parser"),
+        ("change-code@now", replace(SPARK, id="mine", ivy=""), "mine does not know streamgauge.parser"),
         ("change-trigger@now", replace(SPARK, progress=False), "writes no progress"),
     ],
 )

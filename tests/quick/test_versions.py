@@ -11,6 +11,7 @@ from harness import jvm
 from harness.engines import environments, versions
 from harness.engines.manifest import load, lock_file
 from harness.model import HarnessError, UsageError
+from harness.prepare import RUN
 
 ENGINE = "spark@4.1.1"
 NOT_THERE = "Because there is no version of\n  pyspark==4.1.1 and you require it, your requirements are unsatisfiable."
@@ -37,7 +38,7 @@ class Pretended:
                 Path(command[-1]).read_text() + "# with hashes\n"
             )
 
-    def resolve(self, which, place, say) -> Path:
+    def resolve(self, which, place, say):
         self.asked.append(f"the jars of {which}")
         if self.repository_says:
             raise HarnessError(self.repository_says)
@@ -126,5 +127,5 @@ def test_only_sparks_own_parts_are_of_another_version():
     assert len(changed) == 1
     assert changed[0][1].strip() == '<dependency org="org.apache.spark" name="spark-sql-kafka-0-10_2.13" rev="4.1.1">'
     assert versions.requirements_of("spark@4.2.0").splitlines()[0] == "pyspark==4.2.0"
-    run = (Path(versions.BOOTSTRAP).parent / "run.lock").read_text()
+    run = RUN.read_text()
     assert all(f"\n{line} " in f"\n{run}" for line in versions.requirements_of("spark@4.2.0").splitlines())

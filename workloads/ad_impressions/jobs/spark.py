@@ -24,7 +24,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
-from pyspark.sql.streaming import DataStreamReader
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -34,6 +33,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from workloads.ad_impressions.jobs.crash_points import CrashPoints
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME

@@ -1,7 +1,7 @@
 """The parser `pandas` of spark_parse.py, as Spark's Python workers run it. It needs pandas, which few engines have."""
 
 import pandas as pd
-from pyspark.sql.functions import pandas_udf
+from pyspark.sql.pandas.functions import pandas_udf
 
 from workloads.ad_impressions.jobs.spark_parse import EVENT, FIELDS, fields_of
 

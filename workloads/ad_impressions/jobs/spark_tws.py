@@ -16,9 +16,13 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
 
 from workloads.ad_impressions.jobs import spark
 from workloads.ad_impressions.jobs.progress_log import tell_settings
@@ -38,7 +42,7 @@ class CountViews(StatefulProcessor):
         self._handle = handle
         self._total = handle.getValueState("total", "total bigint")
 
-    def handleInputRows(  # type: ignore[override]  # noqa: N802
+    def handleInputRows(  # noqa: N802
         self,
         key: Key,
         rows: Iterator[Row],
@@ -52,7 +56,7 @@ class CountViews(StatefulProcessor):
         self._total.update((total,))
         yield Row(campaign_id=campaign, window_start_ms=window_start_ms, count=total)
 
-    def handleExpiredTimer(  # type: ignore[override]  # noqa: N802
+    def handleExpiredTimer(  # noqa: N802
         self,
         key: Key,  # noqa: ARG002
         timerValues: TimerValues,  # noqa: ARG002, N803
