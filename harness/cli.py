@@ -408,7 +408,7 @@ def audit_command(
 
 engines_app = typer.Typer(help="Engines, and the environments that are made for them.", rich_markup_mode=None)
 app.add_typer(engines_app, name="engines")
-Engine = Annotated[str, typer.Argument(help="The id of a shipped engine.")]
+Engine = Annotated[str, typer.Argument(help="The id of a shipped engine, or spark@VERSION.")]
 
 
 @engines_app.callback(invoke_without_command=True)
@@ -416,7 +416,8 @@ def engines_command(context: typer.Context, as_json: Json = False) -> None:
     """Engines, what they claim, and what of them is installed."""
     if context.invoked_subcommand:
         return
-    found = [fake.MANIFEST, *(manifest.load(engine) for engine in manifest.SHIPPED)]
+    shipped = (manifest.load(engine) for engine in manifest.SHIPPED)
+    found = [fake.MANIFEST, *shipped, *environments.installed_versions()]
     if as_json:
         print(json.dumps({"engines": [reports_engines.as_object(each, environments.missing(each)) for each in found]}))
     else:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import platform
+import sys
+from importlib.metadata import distributions
 from importlib.metadata import version as version_of
+from pathlib import Path
 from typing import Any
 
 from harness import __version__, doctor, jvm
@@ -20,3 +23,11 @@ def describe() -> dict[str, Any]:
         "kernel": platform.release(),
         "packages": {name: version_of(name) for name in PACKAGES},
     }
+
+
+def of_engine(python: Path) -> dict[str, Any]:
+    """What an engine has in an environment of its own; nothing more is to be said of one that runs in ours."""
+    if python == Path(sys.executable):
+        return {}
+    places = [str(site) for site in python.parent.parent.glob("lib/python*/site-packages")]
+    return {"packages of the engine": dict(sorted((each.name, each.version) for each in distributions(path=places)))}

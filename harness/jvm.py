@@ -146,10 +146,23 @@ def classpath(which: str, say: Say = _say_on_stderr) -> str:
 
 def source_folder(which: str) -> Path:
     """Where this set's ivy.xml and jars.sha256 stand."""
-    folder = _HARNESS / "services" if which == "services" else _HARNESS / "engines" / which
+    if is_version(which):
+        folder = pins_folder(which)
+    else:
+        folder = _HARNESS / "services" if which == "services" else _HARNESS / "engines" / which
     if not (folder / "ivy.xml").is_file():
         raise HarnessError(f"There is no set of JVM artifacts named {which}: {folder / 'ivy.xml'} does not exist.")
     return folder
+
+
+def is_version(which: str) -> bool:
+    """Whether this is what a user named, such as spark@4.1.1: its pins do not come with the program."""
+    return "@" in which
+
+
+def pins_folder(which: str) -> Path:
+    """Where the pins stand of a version that a user named. They were made on its first use, and stay."""
+    return cache_root() / "pins" / which
 
 
 def jar_folder(which: str) -> Path:
@@ -333,6 +346,19 @@ def pin(which: str, say: Say = _say_on_stderr) -> Path:
     with tempfile.TemporaryDirectory(prefix="streamgauge-pin-") as place:
         write_sums(path, sums_of(_resolve(which, Path(place), say)))
     return path
+
+
+def pin_and_keep(which: str, say: Say = _say_on_stderr) -> Path:
+    """As `pin`, where no maintainer will review it: what came is kept, and from now on nothing else is accepted."""
+    place = cache_root() / "jars"
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place, prefix=f".{which}-fetch-") as fresh:
+        fetched = _resolve(which, Path(fresh), say)
+        write_sums(source_folder(which) / "jars.sha256", sums_of(fetched))
+        folder = jar_folder(which)
+        shutil.rmtree(folder, ignore_errors=True)
+        fetched.rename(folder)
+    return folder
 
 
 def main(arguments: Sequence[str]) -> int:

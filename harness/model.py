@@ -208,6 +208,8 @@ class EngineManifest:
     packages: str = ""  # id of the Python packages that it needs in an environment of its own, "" for ours
     java: tuple[str, ...] = ()  # Java sources that are compiled for it, beside its job or its manifest
     jars_inside: str = ""  # folder of its Python packages with jars to compile them against
+    extends: str = ""  # id of the shipped engine whose job it runs, "" for its own
+    options: Mapping[str, str] = field(default_factory=dict)  # what its job is told; --conf wins
     orders: str = "json"  # "json" | "yahoo": the form of the file that {config} names
     results: str = "redis:compact"  # "redis:compact" | "redis:yahoo" | "redis:template" | "kafka:TOPIC" | "command"
     window_key: str = "start"  # "start" | "end" of a window is what its results are called by
@@ -230,6 +232,16 @@ class EngineManifest:
     def plans_afterwards(self) -> bool:
         """A batch is known only when it is over, so that one which a crash cuts off leaves no plan."""
         return self.evidence == "spark-rtm-checkpoint"
+
+    @property
+    def job(self) -> str:
+        """The engine whose job it runs."""
+        return self.extends or self.id
+
+    @property
+    def on_spark(self) -> bool:
+        """Made of Spark's processes and open to Spark's settings, whatever the version and the job."""
+        return self.ivy.partition("@")[0] == "spark"
 
     def sink(self, name: str) -> SinkClaim:
         return next(claim for claim in self.sinks if claim.name == name)

@@ -4,7 +4,7 @@ Most engines live in this program's own `.venv`. One that needs other packages n
 (`packages`): they go, pinned with hashes, into an environment of their own, made on first use by uv in the user's
 cache. Its folder's name is a digest of the list, so that another version is another folder. Java sources are compiled
 once, into a jar of the same cache, which needs a JDK. `prepare` is called before anything of a run is started; what is
-lacking is said there.
+lacking is said there, and of a version that a user named (versions.py) it is found out and pinned.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import TextIO
 
 from harness import jvm
-from harness.engines.manifest import JOBS, lock_file
+from harness.engines import versions
+from harness.engines.manifest import JOBS, load, lock_file
+from harness.engines.versions import UV
 from harness.model import EngineManifest, HarnessError
 from harness.prepare import BOOTSTRAP, BUILDING, index_settings, run_step
 
-UV = Path(sys.executable).with_name("uv")
 ROOM_NEEDED = 4_000_000_000  # while the largest is unpacked; less than 1 GB of it stays
 COMPILE_DEADLINE_S = 120
 HOW_TO_GET_A_JDK = (
@@ -51,6 +52,8 @@ OURS = Surroundings(Path(sys.executable))  # this program's own
 def prepare(manifest: EngineManifest, say: Say) -> Surroundings:
     """Everything that this engine needs, made if it is not there."""
     _refuse_what_is_lacking(manifest)
+    if _is_unknown(manifest):
+        versions.pin(manifest.packages, say)
     python = _python(manifest.packages, say) if manifest.packages else OURS.python
     jars = tuple(sorted(jvm.jars(manifest.ivy, say).glob("*.jar"))) if manifest.ivy else ()
     if manifest.java:
@@ -60,6 +63,8 @@ def prepare(manifest: EngineManifest, say: Say) -> Surroundings:
 
 def missing(manifest: EngineManifest) -> tuple[str, ...]:
     """What `prepare` would have to make; nothing when all is there."""
+    if _is_unknown(manifest):
+        return ("Python packages", "jars")
     lacking = []
     if manifest.packages and not _stamp(folder_of(manifest.packages)).is_file():
         lacking.append("Python packages")
@@ -71,7 +76,9 @@ def missing(manifest: EngineManifest) -> tuple[str, ...]:
 
 
 def remove(manifest: EngineManifest) -> list[Path]:
-    """Delete what was made for this engine alone. What this program itself needs stays."""
+    """Delete what was made for this engine. What this program itself needs stays, and so do the pins of a version."""
+    if _is_unknown(manifest):
+        return []
     folders = [folder_of(manifest.packages)] if manifest.packages else []
     if manifest.ivy and manifest.ivy not in jvm.DEFAULT_SETS:
         folders.append(jvm.jar_folder(manifest.ivy))
@@ -79,6 +86,17 @@ def remove(manifest: EngineManifest) -> list[Path]:
     for folder in gone:
         shutil.rmtree(folder)
     return gone
+
+
+def installed_versions() -> list[EngineManifest]:
+    """Of those that users named."""
+    named = (load(engine) for engine in versions.all_pinned())
+    return [manifest for manifest in named if not missing(manifest)]
+
+
+def _is_unknown(manifest: EngineManifest) -> bool:
+    """A version that nobody has used here yet."""
+    return jvm.is_version(manifest.packages) and not versions.pinned(manifest.packages)
 
 
 def folder_of(packages: str) -> Path:
@@ -130,7 +148,7 @@ def _python(packages: str, say: Say) -> Path:
 def _install(packages: str, folder: Path, lock: TextIO) -> None:
     """Without the stamp it may be half of anything, so it is made anew. The installer's cache goes afterwards."""
     shutil.rmtree(folder, ignore_errors=True)
-    cache = folder.parent / f".{folder.name}-cache"  # on the same disk, so that files are linked and not copied
+    cache = versions.installer_cache(packages)
     log = folder.parent / f"{folder.name}.log"
     log.write_bytes(b"")
     common = ["--cache-dir", str(cache), "--no-config"]

@@ -18,10 +18,12 @@ import re
 import shutil
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
+from harness import jvm
 from harness.engines import template
 from harness.explain import nearest, wrong
 from harness.model import EngineManifest, SinkClaim, UsageError
@@ -34,6 +36,9 @@ IDS = (
     "reference",
     "spark",
     "spark-rtm",
+    "spark-tws",
+    "spark-batch",
+    "spark-pandas",
     "kafka-streams",
     "quix",
 )
@@ -48,6 +53,8 @@ RESULTS = ("redis:compact", "redis:yahoo", "redis:template", "kafka:TOPIC", "com
 ORDERS = ("json", "yahoo")
 WINDOW_KEYS = ("start", "end")
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+VERSION = re.compile(r"(\d{1,4})\.\d{1,4}\.\d{1,4}")
+OLDEST_SPARK = 4
 
 
 class _ManifestError(Exception):
@@ -56,14 +63,33 @@ class _ManifestError(Exception):
 
 def load(engine: str) -> EngineManifest:
     """The manifest of a shipped engine by its id, or of anybody's by the path of its file or folder."""
+    name, at, version = engine.partition("@")
+    if at and name in SHIPPED:
+        return _in_version(load(name), version)
     shipped = engine in SHIPPED
     path = SHIPPED[engine] if shipped else _find(engine)
     try:
-        manifest = _manifest(_toml(path), path.resolve().parent, shipped=shipped)
+        manifest = _manifest(_whole(_toml(path)), path.resolve().parent, shipped=shipped)
         _check_command(manifest)
     except _ManifestError as mistake:
         raise UsageError(f"The manifest {path}: {mistake}") from mistake
     return manifest
+
+
+def _in_version(manifest: EngineManifest, version: str) -> EngineManifest:
+    """The same on another version of Spark. Whether there is such a version is found out on its first use."""
+    name = f"{manifest.id}@{version}"
+    if manifest.id != "spark":
+        raise UsageError(f"{name} is no engine: spark alone can be had in other versions, such as spark@4.1.1.")
+    numbers = VERSION.fullmatch(version)
+    if not numbers:
+        raise UsageError(f"{name} is no engine: a version of Spark is three numbers, such as spark@4.1.1.")
+    if int(numbers[1]) < OLDEST_SPARK:
+        raise UsageError(
+            f"{name} is too old: the job makes a table from Arrow and casts by try_cast, which Spark can since "
+            f"{OLDEST_SPARK}.0.0; give that or a newer one."
+        )
+    return replace(manifest, id=name, extends=manifest.id, packages=name, ivy=name)
 
 
 def job_path(engine: str) -> Path:
@@ -73,15 +99,16 @@ def job_path(engine: str) -> Path:
 
 def lock_file(packages: str) -> Path:
     """The pinned list of the packages of an environment of its own."""
-    return HERE / packages / "requirements.lock"
+    folder = jvm.pins_folder(packages) if jvm.is_version(packages) else HERE / packages
+    return folder / "requirements.lock"
 
 
 def _check_command(manifest: EngineManifest) -> None:
     """What can be known before anything is started: the program exists, and so does the job it names."""
-    if any("{job}" in word for word in manifest.command) and not job_path(manifest.id).is_file():
+    if any("{job}" in word for word in manifest.command) and not job_path(manifest.job).is_file():
         jobs = ", ".join(sorted(SHIPPED))
         raise _ManifestError(
-            f"command uses {{job}}, but no job for id = {manifest.id!r} comes with this program "
+            f"command uses {{job}}, but no job for id = {manifest.job!r} comes with this program "
             f"(there are {jobs}); write the path of your own job, such as '{{home}}/job.py'."
         )
     program = manifest.command[0].replace("{home}", manifest.home)
@@ -116,6 +143,12 @@ def _toml(path: Path) -> dict[str, Any]:
         raise _ManifestError(f"it can't be read ({error.strerror}); give a file that you may read.") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise _ManifestError(f"it is not TOML: {error}.") from error
+
+
+def _whole(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a manifest leaves out, it has from the shipped one that it extends."""
+    base = table.get("extends")
+    return {**_toml(SHIPPED[base]), **table} if isinstance(base, str) and base in SHIPPED else table
 
 
 def _manifest(table: Mapping[str, Any], home: Path, *, shipped: bool) -> EngineManifest:
@@ -208,7 +241,7 @@ def _some_of(*words: str) -> _Reader:
     return read
 
 
-def _environment(key: str, value: Any) -> dict[str, str]:
+def _table_of_texts(key: str, value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         raise _expected(key, value, "a table of texts")
     return {name: _text(f"{key}.{name}", text) for name, text in value.items()}
@@ -272,7 +305,9 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "ready_s": (_seconds, False),
     "drain_s": (_seconds, False),
     "checksum": (_flag, False),
-    "env": (_environment, False),
+    "env": (_table_of_texts, False),
+    "extends": (_one_of(*SHIPPED), False),
+    "options": (_table_of_texts, False),
     "ivy": (_text, False),
     "packages": (_packages, False),
     "java": (_texts, False),

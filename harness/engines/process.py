@@ -268,7 +268,7 @@ def argv_of(
         "config": config,
         "python": surroundings.python,
         "home": manifest.home,
-        "job": job_path(manifest.id),
+        "job": job_path(manifest.job),
         "java": surroundings.java or "java",
         "classpath": os.pathsep.join(map(str, surroundings.jars)),
     }

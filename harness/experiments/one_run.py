@@ -45,7 +45,8 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
     """
     claim_external(spec)
     surroundings = environments.prepare(engine_manifest, console.say)
-    place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}")
+    # Kafka allows no @ in the name of a topic, which is that of the run.
+    place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}".replace("@", "-"))
     if twin:
         recovery.link_twin(place, twin)
     progress = console.progress()
@@ -53,7 +54,12 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
         with children.guard():
             world = _world(spec, engine_manifest, surroundings, place)
             verdict = run_nine_steps(
-                spec, engine_manifest, environment=environment.describe(), world=world, store=place, screen=progress
+                spec,
+                engine_manifest,
+                environment=environment.describe() | environment.of_engine(surroundings.python),
+                world=world,
+                store=place,
+                screen=progress,
             )
     finally:
         progress.close()

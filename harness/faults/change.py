@@ -102,11 +102,11 @@ def _changed(spec: FaultSpec, context: Context, to: Orders, back: Orders, *needs
 
 
 def _conf(key: str, pinned: str = "") -> Callable[[FaultSpec, Context], Fault]:
-    """A key that only the Spark job knows."""
+    """A key that only the Spark jobs know."""
 
     def change(spec: FaultSpec, context: Context) -> Fault:
-        conf = dict(context.spec.conf)
-        need = "" if context.manifest.id == "spark" else f"{context.manifest.id} does not know {key}"
+        conf = {**context.manifest.options, **context.spec.conf}
+        need = "" if context.manifest.on_spark else f"{context.manifest.id} does not know {key}"
         to = {"options": {**conf, key: spec.options["to"]}}
         return _changed(spec, context, to, {"options": conf}, need, pinned=pinned)
 

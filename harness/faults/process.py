@@ -97,7 +97,7 @@ def _resuming(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
 
 def _with_executors(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
     master = context.spec.master
-    if context.manifest.ivy != "spark" or not master.startswith("local-cluster["):
+    if not context.manifest.on_spark or not master.startswith("local-cluster["):
         strike.needs = (
             f"executors are processes of their own here only under --master local-cluster[2,1,1024], not {master}",
         )

@@ -184,7 +184,7 @@ class RealWorld:
             sink=spec.sink,
             trigger=spec.trigger,
             master=spec.master,
-            options=spec.conf,
+            options={**self._manifest.options, **spec.conf},
             checksum=spec.tape.checksum,
             partitions=spec.tape.partitions,
             results_topic=self._results_topic,

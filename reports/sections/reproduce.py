@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from harness import plan
-from harness.engines.manifest import SHIPPED
 from harness.model import EngineManifest, RunSpec, Segment, UsageError
 from harness.settings import KEYS
 from reports.evidence import Evidence
@@ -23,7 +22,6 @@ FLAGS = (
     *("objective_p99_ms", "checksum"),
 )
 ALWAYS = ("engine", "seed")  # said even where they have their default: nobody should have to know it
-OF_MEMORY = "fake"
 
 
 @dataclass(frozen=True)
@@ -94,9 +92,8 @@ def differences(one: RunSpec | None, other: RunSpec) -> list[str]:
 
 def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
     """All keys of a scenario with the values of this run, as a person would write them."""
-    known = manifest.id in (*SHIPPED, OF_MEMORY)
     special: dict[str, Any] = {
-        "engine": manifest.id if known else str(Path(manifest.home) / "manifest.toml"),
+        "engine": manifest.id if manifest.shipped else str(Path(manifest.home) / "manifest.toml"),
         "disorder": disorder(spec),
         "late_dropped_max": "any" if spec.late_dropped_max is None else spec.late_dropped_max,
         "fault": spec.fault.text,

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 from generators.disorder import PRESETS
 from generators.encode import Encoder
 from generators.profiles import steady
 from generators.tape import Tape
+from harness.engines import environments
+from harness.engines.manifest import load
 from harness.experiments.tuning import INEXACT
 from harness.model import TapeSpec
+from tests.engines import parse_in_python
 from tests.engines.odd import odd_records
-from tests.engines.trial import QUICK_START
+from tests.engines.parse_in_python import make_session
 from workloads.ad_impressions.jobs import spark
-from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS, textbook
+from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS, fields_of, textbook
 from workloads.ad_impressions.jobs.spark_variants import ALL_PARSERS
 from workloads.ad_impressions.schema import POISON_KINDS, Population, event_json
 
 pytestmark = pytest.mark.timeout(300)
 
+ROOT = Path(__file__).resolve().parents[2]
+
+IN_PYTHON = "pandas"  # in the environment of the engine spark-pandas only
 POPULATION = Population(1, 5, 10)
 TIME_MS = 1_763_700_000_000
 AD = POPULATION.ad_ids[0]
@@ -37,7 +46,7 @@ EVENT = event_json(
     event_type="view",
     event_time_ms=TIME_MS,
 )
-EXACT = sorted({*ALL_PARSERS} - INEXACT)
+EXACT = sorted({*ALL_PARSERS} - INEXACT - {IN_PYTHON})
 
 
 def changed(old: str, new: str | bytes) -> bytes:
@@ -133,10 +142,7 @@ def mutated(count: int) -> list[bytes | None]:
 
 @pytest.fixture(scope="module")
 def session():
-    builder = SparkSession.builder.master("local[1]").config("spark.driver.extraJavaOptions", QUICK_START)
-    for key, value in {"ui.enabled": "false", "ui.showConsoleProgress": "false", "log.level": "ERROR"}.items():
-        builder = builder.config(f"spark.{key}", value)
-    session = builder.getOrCreate()
+    session = make_session()
     gateway = SparkContext._gateway
     yield session
     session.stop()
@@ -152,10 +158,13 @@ def rows(session):
 
     def rows(parser, records) -> Counter[tuple[bytes | None, bytes | None]]:
         values = session.createDataFrame(pa.table({"value": pa.array(records, pa.binary())}))
-        table = parser(values).toArrow()
-        return Counter(zip(*(column.cast(pa.binary()).to_pylist() for column in table.columns), strict=True))
+        return counted(parser(values).toArrow())
 
     return rows
+
+
+def counted(table) -> Counter[tuple[bytes | None, bytes | None]]:
+    return Counter(zip(*(column.cast(pa.binary()).to_pylist() for column in table.columns), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +179,33 @@ def test_exactly_the_rows_of_from_json(samples, rows, name):
         found = rows(ALL_PARSERS[name], records)
 
         assert (found - expected, expected - found) == (Counter(), Counter())
+
+
+@pytest.mark.thorough
+def test_exactly_the_rows_of_from_json_when_parsed_in_python(samples, tmp_path):
+    """In one go, since a Spark has to be started for it; an environment has to be made on first use."""
+    python = environments.prepare(load("spark-pandas"), print).python
+    every = [record for records, _ in samples.values() for record in records]
+    expected: Counter[tuple[bytes | None, bytes | None]] = sum((rows for _, rows in samples.values()), Counter())
+    given, found = tmp_path / "records.parquet", tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"value": pa.array(every, pa.binary())}), given)
+
+    command = [str(python), parse_in_python.__file__, IN_PYTHON, str(given), str(found)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": str(python)}
+    subprocess.run(command, env=env, check=True, timeout=200)
+
+    rows = counted(pq.read_table(found))
+    assert (rows - expected, expected - rows) == (Counter(), Counter())
+
+
+@pytest.mark.parametrize("name", ["crafted", "storm", "mutated"])
+def test_what_python_is_sure_of_is_what_spark_says(samples, name):
+    records, expected = samples[name]
+    known = [tuple(str(each).encode() for each in fields_of(record)) for record in records if record is not None]
+    sure = Counter((ad, time) for ad, kind, time in known if kind == b"view")
+
+    assert sure - expected == Counter()
+    assert sure.total() > 10, "where it is never sure, nothing is parsed in Python"
 
 
 @pytest.mark.parametrize("name", sorted(INEXACT))
@@ -187,7 +223,7 @@ def test_the_crafted_records_hold_what_counts_and_what_does_not(samples):
 
 
 def test_what_the_job_may_use_was_compared():
-    assert {BEST, *PARSERS} <= {*EXACT}
+    assert {BEST, *PARSERS} <= {*EXACT, IN_PYTHON}
 
 
 def test_an_unknown_parser_is_refused_by_name():

@@ -68,7 +68,7 @@ class Trial:
             crash_path=str(self.folder / "crash.json"),
             sink=sink,
             master="local[2]",
-            options={"spark.driver.extraJavaOptions": QUICK_START},
+            options={"spark.driver.extraJavaOptions": QUICK_START, **manifest.options},
             jars=tuple(map(str, surroundings.jars)),
             partitions=PARTITIONS,
         )

@@ -29,7 +29,7 @@ from tests.quick.test_faults import TOTAL, ScriptedEngine, report_of
 
 CLAIM = SinkClaim("absolute", "drop", "exactly-once", crash_points=("c1", "c2", "c3", "c4"))
 FENCED = SinkClaim("fenced", "keep", "exactly-once", crash_points=("c1", "c2", "c3", "c4"))
-SPARK = EngineManifest("spark", ("x",), ".", True, (CLAIM, FENCED), evidence="spark-checkpoint")
+SPARK = EngineManifest("spark", ("x",), ".", True, (CLAIM, FENCED), evidence="spark-checkpoint", ivy="spark")
 FAILED = "The query failed: [SOMETHING_IS_MISSING] nothing there"
 
 
@@ -410,7 +410,7 @@ def test_what_a_checkpoint_pins_is_told_from_its_plans(spark):
         ("checkpoint-restore-older@now", replace(SPARK, sinks=(replace(CLAIM, crash_points=()),)), "stand still at c1"),
         ("change-sink(to=fence)@now", SPARK, "no sink 'fence', it has absolute, fenced (nearest: 'fenced')"),
         ("change-sink(to=absolute)@now", SPARK, "what it has already: sink = absolute"),
-        ("change-code@now", replace(SPARK, id="mine"), "mine does not know streamgauge.parser"),
+        ("change-code@now", replace(SPARK, id="mine", ivy=""), "mine does not know streamgauge.parser"),
         ("change-trigger@now", replace(SPARK, progress=False), "writes no progress"),
     ],
 )

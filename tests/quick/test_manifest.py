@@ -87,6 +87,8 @@ def test_somebodys_own_engine_is_a_path(tmp_path, as_folder):
         (('id = "mine"', 'id = "mine"\nready_s = true'), ["ready_s = True", "a number"]),
         (('id = "mine"', 'id = "mine"\nresumes = "yes"'), ["resumes = 'yes'", "true or false"]),
         (('id = "mine"', 'id = "mine"\nevidence = "spark"'), ["evidence", "spark-checkpoint"]),
+        (('id = "mine"', 'id = "mine"\nextends = "sparc"'), ["extends = 'sparc'", "nearest: 'spark'"]),
+        (('id = "mine"', 'id = "mine"\noptions = {a = 1}'), ["options.a = 1", "text"]),
         (('id = "mine"', 'id = "mine"\nenv = {A = 1}'), ["env.A = 1", "text"]),
         (("[[sinks]]", "[sinks]"), ["sinks", "[[sinks]]"]),
         (('id = "mine"', "id = "), ["not TOML"]),
@@ -119,6 +121,49 @@ def test_a_path_without_a_manifest_is_named(engine):
 def test_an_unknown_id_names_the_nearest():
     with pytest.raises(UsageError, match="nearest: 'spark'"):
         load("sprak")
+
+
+def test_what_extends_another_engine_has_all_that_it_does_not_say_itself():
+    base, manifest = load("spark"), load("spark-pandas")
+
+    assert (manifest.sinks, manifest.command, manifest.evidence) == (base.sinks, base.command, base.evidence)
+    assert (manifest.job, manifest.options) == ("spark", {"streamgauge.parser": "pandas"})
+    assert (base.job, base.options) == ("spark", {})
+    assert manifest.home != base.home
+
+
+def test_a_version_is_the_same_engine_in_an_environment_of_its_own():
+    base, manifest = load("spark"), load("spark@4.0.1")
+
+    assert (manifest.id, manifest.job, manifest.packages, manifest.ivy) == (
+        "spark@4.0.1",
+        "spark",
+        *2 * ["spark@4.0.1"],
+    )
+    assert (manifest.sinks, manifest.command, manifest.shipped) == (base.sinks, base.command, True)
+    assert manifest.on_spark
+    assert not load("reference").on_spark
+
+
+@pytest.mark.parametrize(
+    ("engine", "named"),
+    [
+        ("spark@3.5.7", ["spark@3.5.7 is too old", "try_cast", "4.0.0"]),
+        ("spark@newest", ["spark@newest", "three numbers", "spark@4.1.1"]),
+        ("spark@", ["spark@ is", "three numbers"]),
+        ("spark@4.1", ["three numbers"]),
+        ("spark@../4.1.1", ["three numbers"]),
+        ("reference@1.0.0", ["reference@1.0.0", "spark alone"]),
+        ("spark-tws@4.1.1", ["spark-tws@4.1.1", "spark alone"]),
+        ("sprak@4.1.1", ["Unknown engine 'sprak@4.1.1'"]),
+    ],
+)
+def test_what_is_no_version_is_refused_by_a_sentence(engine, named):
+    with pytest.raises(UsageError) as refused:
+        load(engine)
+
+    for part in named:
+        assert part in str(refused.value)
 
 
 def test_a_manifest_that_is_not_text_is_refused(tmp_path):

@@ -19,10 +19,10 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -33,6 +33,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from workloads.ad_impressions.jobs.crash_points import CrashPoints
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
@@ -52,6 +53,7 @@ PARSER_OPTION = OWN_OPTION + "parser"
 SOURCE_OPTION = OWN_OPTION + "source."  # the rest of the name is an option of Spark's Kafka source
 
 Config = dict[str, Any]
+Reader = TypeVar("Reader", DataStreamReader, DataFrameReader)
 Writer = Callable[[DataFrame, int], None]  # counts, number of the batch
 
 
@@ -83,16 +85,20 @@ def make_session(config: Config) -> SparkSession:
 
 
 def read_records(session: SparkSession, config: Config) -> DataFrame:
+    return of_topic(session.readStream, config).load()
+
+
+def of_topic(reader: Reader, config: Config) -> Reader:
+    """All of it, whether as a stream or as a batch."""
     options = config["options"].items()
     return (
-        session.readStream.format("kafka")
+        reader.format("kafka")
         .option("kafka.bootstrap.servers", config["kafka"]["bootstrap"])
         .options(**{f"kafka.{key}": value for key, value in config["kafka"]["java"].items()})
         .option("subscribe", config["topic"])
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", "true")
         .options(**{key[len(SOURCE_OPTION) :]: value for key, value in options if key.startswith(SOURCE_OPTION)})
-        .load()
     )
 
 

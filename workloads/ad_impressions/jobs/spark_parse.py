@@ -5,6 +5,8 @@ Each gives exactly the rows of `textbook`, whatever stands in a record; docs/tun
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Mapping
 
 from pyspark.sql import Column, DataFrame
@@ -12,7 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows 
 
 from workloads.ad_impressions.jobs.id_sums import ID_DIGITS
 
-EVENT = "ad_id string, event_type string, event_time string"
+FIELDS = ("ad_id", "event_type", "event_time")
+EVENT = ", ".join(f"{name} string" for name in FIELDS)
+NOT_SURE = (None,) * len(FIELDS)
 ID = "id"
 
 Parser = Callable[[DataFrame], DataFrame]
@@ -34,6 +38,33 @@ def prefilter(records: DataFrame) -> DataFrame:
     return once(records.where(_text().contains("view") | _text().contains("\\")))
 
 
+def pandas(records: DataFrame) -> DataFrame:
+    """As `prefilter`, but parsed in Python; what Python is not sure of is left to Spark."""
+    try:
+        from workloads.ad_impressions.jobs.spark_parse_pandas import parse
+    except ModuleNotFoundError as error:
+        sys.exit(f"The parser pandas needs pandas, and this Python has none ({error}); the engine spark-pandas has it.")
+    some = records.where(_text().contains("view") | _text().contains("\\"))
+    found = some.select("value", parse("value").alias("found"))
+    sure = F.col("found.event_type").isNotNull()
+    event = F.when(sure, F.col("found")).otherwise(F.from_json(_text(), EVENT))
+    return _views(found.select(F.inline(F.array(event))))
+
+
+def fields_of(value: bytes) -> tuple[str | None, ...]:
+    """What Python's own JSON makes of a record. It says nothing of one that Spark might read in another way: with
+    escapes, broken UTF-8, values that are no texts, or what is no JSON to it."""
+    if b"\\" in value:
+        return NOT_SURE
+    try:
+        event = json.loads(value.decode())
+    except (ValueError, RecursionError):  # broken JSON and broken UTF-8 alike
+        return NOT_SURE
+    if not isinstance(event, dict) or not all(type(each) is str for each in event.values()):
+        return NOT_SURE
+    return tuple(event.get(name) for name in FIELDS)
+
+
 def with_ids(records: DataFrame) -> DataFrame:
     """As `prefilter`, and of each view its id, which stands at the end of its user id in checksum mode."""
     some = records.where(_text().contains("view") | _text().contains("\\"))
@@ -51,5 +82,5 @@ def _views(events: DataFrame) -> DataFrame:
     return events.where(F.col("event_type") == "view").select("ad_id", "event_time")
 
 
-PARSERS: Mapping[str, Parser] = {"from_json": textbook, "once": once, "prefilter": prefilter}
+PARSERS: Mapping[str, Parser] = {"from_json": textbook, "once": once, "prefilter": prefilter, "pandas": pandas}
 BEST = "prefilter"

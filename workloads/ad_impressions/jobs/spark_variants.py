@@ -21,11 +21,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from workloads.ad_impressions.jobs import spark
 from workloads.ad_impressions.jobs.progress_log import now_ms
 from workloads.ad_impressions.jobs.redis_results import connect, updated_key
-from workloads.ad_impressions.jobs.spark_parse import BEST, EVENT, PARSERS, Parser
+from workloads.ad_impressions.jobs.spark_parse import BEST, EVENT, FIELDS, PARSERS, Parser
 from workloads.ad_impressions.jobs.spark_sinks import absolute, by_campaign
 
 WRITER_OPTION = spark.OWN_OPTION + "writer"
-FIELDS = ("ad_id", "event_type", "event_time")
 READ_ONLY = "read only"
 
 # A view exactly as Yahoo writes it, with nothing in a value that means something in JSON, so that it can't be anything

@@ -1,0 +1,96 @@
+"""Other versions of Spark than the one that comes with the program: `spark@4.1.1` is the engine `spark` on that one.
+
+What comes with the program is pinned by its maintainers. What belongs to a version that a user names is found out on
+its first use: the packages by uv, the connector by Ivy. The list with its hashes and the sums of the jars are kept in
+the user's cache and are the pins from then on: nothing else is accepted, on the next day or after `engines rm`. Beside
+Spark such an environment has the very packages of this program, so that Spark alone makes a difference.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import TextIO
+
+from harness import jvm
+from harness.engines.manifest import HERE, lock_file
+from harness.model import HarnessError, UsageError
+from harness.prepare import BOOTSTRAP, index_settings, run_step
+
+UV = Path(sys.executable).with_name("uv")
+BESIDE_SPARK = ("redis", "hiredis", "numpy", "pyarrow")  # what the job imports
+IVY = HERE / "spark" / "ivy.xml"
+CONNECTOR = re.compile(r'(name="spark-sql-kafka-0-10_2\.13" rev=)"[^"]+"')
+
+Say = Callable[[str], None]
+
+
+def pinned(engine: str) -> bool:
+    """The sums of the jars are written last."""
+    return (jvm.pins_folder(engine) / "jars.sha256").is_file()
+
+
+def all_pinned() -> list[str]:
+    return sorted(path.parent.name for path in jvm.pins_folder("").glob("*/jars.sha256"))
+
+
+def installer_cache(packages: str) -> Path:
+    """uv's, on the same disk as what it installs, so that files are linked and not copied. Removed after an install."""
+    return jvm.cache_root() / "engines" / f".{packages}-cache"
+
+
+def pin(engine: str, say: Say) -> None:
+    """Find out once what belongs to a version."""
+    folder = jvm.pins_folder(engine)
+    with jvm.only_one(folder, say) as lock:
+        if pinned(engine):  # by another process, while this one waited
+            return
+        say(f"{engine} is new here: what belongs to it is looked up now, and pinned from then on in {folder}.")
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            _pin_packages(engine, folder, lock)
+            (folder / "ivy.xml").write_text(ivy_of(engine), encoding="utf-8")
+            jvm.pin_and_keep(engine, say)
+        except BaseException:
+            shutil.rmtree(folder)
+            shutil.rmtree(installer_cache(engine), ignore_errors=True)
+            raise
+
+
+def ivy_of(engine: str) -> str:
+    """That of the engine `spark`, with another version of the connector."""
+    return CONNECTOR.sub(rf'\1"{_version(engine)}"', IVY.read_text(encoding="utf-8"))
+
+
+def requirements_of(engine: str) -> str:
+    return "\n".join([f"pyspark=={_version(engine)}", *(f"{name}=={version_of(name)}" for name in BESIDE_SPARK), ""])
+
+
+def _version(engine: str) -> str:
+    return engine.partition("@")[2]
+
+
+def _pin_packages(engine: str, folder: Path, lock: TextIO) -> None:
+    wanted, log = folder / "requirements.in", folder.with_name(f"{engine}.log")
+    wanted.write_text(requirements_of(engine), encoding="utf-8")
+    log.write_bytes(b"")
+    command = [
+        *(str(UV), "pip", "compile", "--quiet", "--no-config", "--cache-dir", str(installer_cache(engine))),
+        *("--universal", "--python-version", "3.11", "--python", sys.executable, "--no-build-isolation"),
+        *("--generate-hashes", "--no-emit-index-url", "--no-emit-find-links", "--no-header", "--no-annotate"),
+        *("--constraints", str(BOOTSTRAP), "--output-file", str(lock_file(engine)), str(wanted)),
+    ]
+    try:
+        run_step(f"looking up the packages of {engine}", command, lock, index_settings(), log)
+    except HarnessError as error:
+        said = " ".join(log.read_text(encoding="utf-8", errors="replace").split())
+        if f"no version of pyspark=={_version(engine)}" in said:
+            raise UsageError(
+                f"There is no Spark {_version(engine)}: the package index has no pyspark of that version. "
+                "`pip index versions pyspark` lists those that it has."
+            ) from error
+        raise

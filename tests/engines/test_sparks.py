@@ -1,0 +1,62 @@
+"""The other engines on Spark: as a batch, with a state of its own, parsed in Python, and on another version."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.engines.odd import odd_records
+from tests.engines.trial import START_MS, WINDOW_MS, Trial
+from workloads.ad_impressions.jobs.spark_parse import BEST
+
+SINK = "absolute"
+
+pytestmark = pytest.mark.timeout(900)  # on first use an environment is made
+
+
+def send_odd_records(trial: Trial) -> None:
+    ad = next(iter(trial.ads))
+    for _, record, counts in odd_records(ad, START_MS):
+        trial.send_record(record, (trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS) if counts else None)
+
+
+def test_a_batch_counts_the_whole_topic_anew_and_survives_a_kill(trial, started):
+    send_odd_records(trial)
+    engine = started("spark-batch", SINK)
+    trial.send(5_000, late_ms=60_000)
+    trial.await_drained(engine)
+
+    report = trial.suffer(engine, SINK, "kill@offset=50%", total=12_000)
+    trial.await_drained(engine)
+    engine.stop()
+
+    assert (report.landed, report.healed) == (True, True), report.proof
+    assert trial.results() == trial.expected()
+    assert engine.exit_code() == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["spark-tws", "spark-pandas", "spark@4.1.1"])
+def test_totals_are_exact_to_the_single_late_event_after_a_kill(trial, started, name):
+    send_odd_records(trial)
+    trial.send(5_000)
+    engine = started(name, SINK)
+    trial.await_drained(engine)
+    report = trial.suffer(engine, SINK, "kill@c3:batch=2")
+    for _ in range(5):
+        trial.send(15_000)
+        trial.send(500, late_ms=45_000)
+        trial.await_drained(engine)
+    engine.stop()
+    engine.collect()
+    batches = engine.batch_log()
+
+    told = json.loads((trial.folder / "engine_settings.json").read_text())
+    assert told["streamgauge.parser"] == ("pandas" if name == "spark-pandas" else BEST)
+    assert engine.exit_code() == 0
+    assert (report.landed, report.replayed) == (True, True), report.proof
+    assert batches is not None
+    assert batches.complete, batches.note
+    assert trial.expected(batches).total() < trial.expected().total(), "nothing was late, so nothing was tested"
+    assert trial.results() == trial.expected(batches)

@@ -1,0 +1,20 @@
+"""Of which versions a run's figures are."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from harness import environment
+
+
+def test_an_engine_with_an_environment_of_its_own_is_told_apart(tmp_path):
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    for name in ("pyspark-4.0.1", "py4j-0.10.9.9"):
+        (packages / f"{name}.dist-info").mkdir(parents=True)
+        (packages / f"{name}.dist-info" / "METADATA").write_text("Name: {}\nVersion: {}\n".format(*name.split("-")))
+
+    assert environment.of_engine(Path(sys.executable)) == {}
+    assert environment.of_engine(tmp_path / "bin" / "python") == {
+        "packages of the engine": {"py4j": "0.10.9.9", "pyspark": "4.0.1"}
+    }

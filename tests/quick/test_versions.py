@@ -1,0 +1,131 @@
+"""Versions of Spark that a user names are pinned on their first use: with a uv and an Ivy that only pretend."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness import jvm
+from harness.engines import environments, versions
+from harness.engines.manifest import load, lock_file
+from harness.model import HarnessError, UsageError
+from harness.prepare import RUN
+
+ENGINE = "spark@4.1.1"
+NOT_THERE = "Because there is no version of\n  pyspark==4.1.1 and you require it, your requirements are unsatisfiable."
+
+
+class Pretended:
+    """What an index and a repository would give, and how often they were asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.jars = {"connector.jar": b"bytes"}
+        self.index_says = ""
+        self.repository_says = ""
+
+    def run_step(self, what, command, lock, more=None, to=None) -> None:
+        self.asked.append(what)
+        if self.index_says:
+            to.write_text(self.index_says)
+            raise HarnessError(f"Preparing failed while {what}.")
+        if "venv" in command:
+            Path(command[-1]).mkdir(parents=True)
+        if "compile" in command:
+            Path(command[command.index("--output-file") + 1]).write_text(
+                Path(command[-1]).read_text() + "# with hashes\n"
+            )
+
+    def resolve(self, which, place, say):
+        self.asked.append(f"the jars of {which}")
+        if self.repository_says:
+            raise HarnessError(self.repository_says)
+        folder = place / "jars"
+        folder.mkdir()
+        for name, content in self.jars.items():
+            (folder / name).write_bytes(content)
+        return folder
+
+
+@pytest.fixture
+def outside(tmp_path, monkeypatch) -> Pretended:
+    pretended = Pretended()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(jvm, "_resolve", pretended.resolve)
+    monkeypatch.setattr(environments, "ROOM_NEEDED", 0)
+    for module in (versions, environments):
+        monkeypatch.setattr(module, "run_step", pretended.run_step)
+        monkeypatch.setattr(module, "index_settings", dict)
+    return pretended
+
+
+def heard(engine: str = ENGINE) -> tuple[environments.Surroundings, list[str]]:
+    said: list[str] = []
+    return environments.prepare(load(engine), said.append), said
+
+
+def test_a_version_is_looked_up_once_and_pinned_from_then_on(outside):
+    manifest = load(ENGINE)
+    assert environments.missing(manifest) == ("Python packages", "jars")
+
+    ready, said = heard()
+    asked, outside.asked = outside.asked, []
+    again, silence = heard()
+
+    assert asked[:2] == [f"looking up the packages of {ENGINE}", f"the jars of {ENGINE}"]
+    assert re.search(rf"{ENGINE} is new here: .* pinned from then on in .*pins/{ENGINE}\.", said[0])
+    assert "pyspark==4.1.1\n" in lock_file(ENGINE).read_text()
+    assert [path.name for path in ready.jars] == ["connector.jar"]
+    assert (again, silence, outside.asked) == (ready, [], [])
+    assert environments.missing(manifest) == ()
+    assert [each.id for each in environments.installed_versions()] == [ENGINE]
+
+
+def test_other_jars_than_the_pinned_ones_are_refused_later(outside):
+    heard()
+    pins = (jvm.pins_folder(ENGINE) / "jars.sha256").read_text()
+
+    gone = environments.remove(load(ENGINE))
+    assert [path.name.partition("-")[0] for path in gone] == [ENGINE, ENGINE]
+    assert environments.installed_versions() == []
+    assert environments.remove(load(ENGINE)) == []
+    outside.jars = {"connector.jar": b"other bytes"}
+    with pytest.raises(HarnessError, match=r"not as pinned in .*connector\.jar has the sum"):
+        heard()
+
+    assert (jvm.pins_folder(ENGINE) / "jars.sha256").read_text() == pins
+
+
+def test_a_version_that_does_not_exist_is_a_sentence_and_leaves_nothing(outside, tmp_path):
+    outside.index_says = NOT_THERE
+
+    with pytest.raises(UsageError, match=r"There is no Spark 4\.1\.1: the package index has no pyspark"):
+        heard()
+
+    assert not versions.pinned(ENGINE)
+    assert not jvm.pins_folder(ENGINE).exists()
+    assert environments.remove(load(ENGINE)) == []
+
+
+@pytest.mark.parametrize(("index", "repository"), [("connection refused", ""), ("", "the repository has no connector")])
+def test_what_could_not_be_asked_is_no_answer(outside, index, repository):
+    outside.index_says, outside.repository_says = index, repository
+
+    with pytest.raises(HarnessError) as failed:
+        heard()
+
+    assert not isinstance(failed.value, UsageError)
+    assert not jvm.pins_folder(ENGINE).exists()
+
+
+def test_only_sparks_own_parts_are_of_another_version():
+    ours, other = versions.IVY.read_text(), versions.ivy_of(ENGINE)
+
+    changed = [(a, b) for a, b in zip(ours.splitlines(), other.splitlines(), strict=True) if a != b]
+    assert len(changed) == 1
+    assert changed[0][1].strip() == '<dependency org="org.apache.spark" name="spark-sql-kafka-0-10_2.13" rev="4.1.1">'
+    assert versions.requirements_of("spark@4.2.0").splitlines()[0] == "pyspark==4.2.0"
+    run = RUN.read_text()
+    assert all(f"\n{line} " in f"\n{run}" for line in versions.requirements_of("spark@4.2.0").splitlines())

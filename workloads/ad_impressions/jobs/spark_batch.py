@@ -1,0 +1,86 @@
+"""The Spark job as a batch: the topic from its beginning up to now, counted anew whenever something new is in it.
+
+    python spark_batch.py CONFIG.json
+
+The query is that of spark.py, word for word. No watermark, no state, no checkpoint: what is counted twice is written
+twice, and it is the same. The price is that each batch reads all that the ones before it have read.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from pyspark.sql import DataFrame, SparkSession
+
+from workloads.ad_impressions.jobs import spark
+from workloads.ad_impressions.jobs.progress_log import ProgressLog, tell_settings
+from workloads.ad_impressions.jobs.redis_results import connect, read_ads
+from workloads.ad_impressions.jobs.spark_parse import PARSERS, with_ids
+
+LOOK_EVERY_S = 0.05
+KAFKA_DEADLINE_S = 30
+
+Offsets = dict[str, int]  # partition -> first offset that is not in it any more
+
+
+class Topic:
+    """How long it is by now. Spark could tell too, by reading all of it."""
+
+    def __init__(self, config: spark.Config) -> None:
+        self._name: str = config["topic"]
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": config["kafka"]["bootstrap"],
+                **config["kafka"]["librdkafka"],
+                "group.id": f"spark-batch-{config['run']}",  # asked for by the client; nothing is ever committed
+            }
+        )
+
+    def ends(self) -> Offsets:
+        metadata = self._consumer.list_topics(self._name, timeout=KAFKA_DEADLINE_S).topics[self._name]
+        if metadata.error:
+            raise KafkaException(metadata.error)
+        return {str(partition): self._end(partition) for partition in sorted(metadata.partitions)}
+
+    def _end(self, partition: int) -> int:
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(self._name, partition), timeout=KAFKA_DEADLINE_S)
+        return end
+
+
+def records_below(session: SparkSession, config: spark.Config, ends: Offsets) -> DataFrame:
+    reader = spark.of_topic(session.read, config)
+    return reader.option("endingOffsets", json.dumps({config["topic"]: ends})).load()
+
+
+def main(config_path: str) -> None:
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())  # a batch that has begun is finished
+    config: spark.Config = json.loads(Path(config_path).read_bytes())
+    tell_settings(config["progress_path"], spark.own_settings(config))
+    parse = with_ids if config["checksum"] else PARSERS[spark.chosen_parser(config)]
+    ads, write = read_ads(connect(config["redis"])), spark.make_writer(config)
+    progress, topic = ProgressLog(config["progress_path"]), Topic(config)
+    session = spark.make_session(config)
+    done: Offsets = {}
+    batch = 0
+    while not stopped.wait(LOOK_EVERY_S):
+        ends = topic.ends()
+        if ends == done:
+            continue
+        began_s = time.monotonic()
+        views = spark.known_views(parse(records_below(session, config, ends)), ads)
+        write(spark.count_views(views, config["window_ms"]), batch)
+        took_ms = round((time.monotonic() - began_s) * 1000)
+        progress.write(batch=batch, rows=sum(ends.values()), offsets=ends, took_ms=took_ms)
+        done, batch = ends, batch + 1
+    session.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,98 @@
+"""The Spark job with its counting written by hand: `transformWithState`, a state and a timer for each cell.
+
+    python spark_tws.py CONFIG.json
+
+What `count` does in spark.py in the JVM is done here in Python, a row at a time: the price of a query that no built-in
+aggregation can express. Late events are dropped by Spark before they get here, as in spark.py: the event time of a row
+is the end of its window, so that a row is late when its window is closed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from workloads.ad_impressions.jobs import spark
+from workloads.ad_impressions.jobs.progress_log import tell_settings
+from workloads.ad_impressions.jobs.redis_results import connect, read_ads
+from workloads.ad_impressions.jobs.spark_parse import PARSERS
+
+Key = tuple[str, int]  # campaign, start of the window in epoch ms
+
+
+class CountViews(StatefulProcessor):
+    """The total of a cell, and a timer at its end, which clears it: from then on each of its events is late."""
+
+    def __init__(self, window_ms: int) -> None:
+        self._window_ms = window_ms
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._total = handle.getValueState("total", "total bigint")
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Key,
+        rows: Iterator[Row],
+        timerValues: TimerValues,  # noqa: ARG002, N803
+    ) -> Iterator[Row]:
+        campaign, window_start_ms = key
+        known = self._total.get()
+        if known is None:
+            self._handle.registerTimer(window_start_ms + self._window_ms)
+        total = (known[0] if known else 0) + sum(1 for _ in rows)
+        self._total.update((total,))
+        yield Row(campaign_id=campaign, window_start_ms=window_start_ms, count=total)
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Key,  # noqa: ARG002
+        timerValues: TimerValues,  # noqa: ARG002, N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
+    ) -> Iterator[Row]:
+        self._total.clear()
+        return iter(())
+
+
+def totals(views: DataFrame, config: spark.Config) -> DataFrame:
+    window_ms = config["window_ms"]
+    in_windows = views.withWatermark("event_time", f"{config['watermark_ms']} milliseconds").select(
+        "campaign_id", F.window("event_time", f"{window_ms} milliseconds")
+    )
+    # `window_time` is the window's end less a microsecond, and takes the watermark along.
+    cells = in_windows.select(
+        "campaign_id",
+        F.unix_millis("window.start").alias("window_start_ms"),
+        F.window_time("window").alias("event_time"),
+    )
+    return cells.groupBy("campaign_id", "window_start_ms").transformWithState(
+        CountViews(window_ms), "campaign_id string, window_start_ms bigint, count bigint", "update", "eventTime"
+    )
+
+
+def start_query(session: SparkSession, config: spark.Config) -> StreamingQuery:
+    parse = PARSERS[spark.chosen_parser(config)]
+    views = spark.known_views(parse(spark.read_records(session, config)), read_ads(connect(config["redis"])))
+    return spark.start(totals(views, config), config, spark.make_writer(config))
+
+
+def main(config_path: str) -> int:
+    config: spark.Config = json.loads(Path(config_path).read_bytes())
+    tell_settings(config["progress_path"], spark.own_settings(config))
+    return spark.run(config, lambda session: start_query(session, config))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
