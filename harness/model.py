@@ -225,6 +225,11 @@ class EngineManifest:
         """The name of the topic of its results; "" where they are elsewhere."""
         return self.results.partition(":")[2] if self.source == "kafka" else ""
 
+    @property
+    def blind(self) -> str:
+        """Why nobody can look at its results again and again while a run goes on; "" where that can be done."""
+        return "its results are printed by a command, which is run to wait and in the end" if self.read else ""
+
     def sink(self, name: str) -> SinkClaim:
         return next(claim for claim in self.sinks if claim.name == name)
 
