@@ -210,6 +210,7 @@ class EngineManifest:
     jars_inside: str = ""  # folder of its Python packages with jars to compile them against
     orders: str = "json"  # "json" | "yahoo": the form of the file that {config} names
     results: str = "redis:compact"  # "redis:compact" | "redis:yahoo" | "redis:template" | "kafka:TOPIC" | "command"
+    group: str = ""  # a consumer group that is to begin where the topic does, "" for none
     window_key: str = "start"  # "start" | "end" of a window is what its results are called by
     key: str = ""  # of redis:template
     field: str = ""

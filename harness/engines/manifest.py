@@ -285,6 +285,7 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "java": (_texts, False),
     "jars_inside": (_text, False),
     "orders": (_one_of(*ORDERS), False),
+    "group": (_text, False),
     "results": (_results, False),
     "window_key": (_one_of(*WINDOW_KEYS), False),
     "key": (_text, False),
