@@ -146,7 +146,7 @@ def test_the_job_of_the_tutorial_counts_a_batch_twice_and_its_fix_does_not(tmp_p
 
     assert (answer["verdict"], answer["words"]) == (verdict, words), answer["sentence"]
     if verdict == "FAIL":
-        assert f"once more, which was replayed after {fault}" in answer["sentence"]
+        assert "once more" in answer["sentence"]
 
 
 def test_the_smallest_job_passes_when_it_is_killed_in_the_middle(tmp_path):
