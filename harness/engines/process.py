@@ -287,6 +287,7 @@ def _environment(manifest: EngineManifest, env: Mapping[str, str], scratch: Path
         "PYSPARK_DRIVER_PYTHON": str(python),
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": str(scratch),
+        "SPARK_LOCAL_DIRS": str(scratch),
     }
     if manifest.shipped:
         ours["PYTHONPATH"] = str(ROOT)

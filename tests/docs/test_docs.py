@@ -12,7 +12,6 @@ import typer.main
 
 from harness import cli, plan
 from harness.checks import CHECKS
-from harness.engines import manifest
 from harness.engines.manifest import SHIPPED
 from harness.experiments import one_run
 from harness.model import Exit
@@ -56,7 +55,7 @@ def test_no_document_shows_a_command_that_would_be_refused(shown, monkeypatch):
     params = group.commands[name].make_context(name, words).params
 
     if name == "run" and not params["listing"]:
-        monkeypatch.setattr(manifest.shutil, "which", lambda program: program)  # an example's need not be here
+        monkeypatch.setattr("shutil.which", lambda program: program)  # an example's need not be here
         given = {key: params[key] for key in KEYS if params.get(key) not in (None, (), [])}
         plan.resolve(*plan.read_scenario(params["scenario"]), given, _manifest_of)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import jvm
 from harness.engines import environments
 from harness.engines.environments import folder_of, prepare
 from harness.model import EngineManifest, Exit, HarnessError, SinkClaim
@@ -42,7 +43,7 @@ def test_one_that_never_gets_ready_is_stuck_at_its_deadline(tmp_path):
     answer, left = run_bad(tmp_path, "silent")
 
     assert (answer["exit"], answer["words"], left) == (Exit.FAIL, ["stuck"], []), answer["sentence"]
-    assert "no answer within 5 s; 0 of 4 opening events are counted" in answer["sentence"]
+    assert "no answer within 10 s; 0 of 4 opening events are counted" in answer["sentence"]
     assert last_lines(answer) == ["waiting for a licence"]
 
 
@@ -150,7 +151,7 @@ def test_a_runtime_without_a_compiler_is_no_jdk(tmp_path, shipped, monkeypatch):
     java = tmp_path / "jre" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.touch()
-    monkeypatch.setattr(environments.jvm, "java", lambda: java)
+    monkeypatch.setattr(jvm, "java", lambda: java)
     compiled = EngineManifest("ours", ("{java}",), str(tmp_path), True, shipped.sinks, java=("Ours.java",))
 
     with pytest.raises(HarnessError, match=r"a runtime without a compiler\. Install a JDK of version 17"):

@@ -141,7 +141,7 @@ def test_counts_that_only_a_command_prints_are_judged_without_a_word_on_latency(
     ("engine", "verdict", "words"), [("spark-job", "FAIL", ["duplicated"]), ("spark-job/fixed", "PASS", [])]
 )
 def test_the_job_of_the_tutorial_counts_a_batch_twice_and_its_fix_does_not(tmp_path, engine, verdict, words):
-    fault = "checkpoint-delete-commit@offset>=50%"
+    fault = "checkpoint-delete-commit@offset=50%"
     answer = run(tmp_path, *SHORT, "--engine", EXAMPLES / engine, "--fault", fault)
 
     assert (answer["verdict"], answer["words"]) == (verdict, words), answer["sentence"]
