@@ -8,14 +8,15 @@ import json
 import zipfile
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness import jvm
 from harness.engines import environments
 from harness.engines.environments import folder_of, prepare
 from harness.model import EngineManifest, Exit, HarnessError, SinkClaim
-from harness.services import logs
-from tests.engines.runs import check, command, left_of, start, told
+from harness.services import logs, owners
+from tests.engines.test_runs import check, command, start, told
 
 BAD = Path(__file__).parent / "bad"
 SMALL = ("calm", "--rate", "1000", "--duration", "5s", "--campaigns", "20", "--fault", "none")
@@ -29,6 +30,12 @@ def run_bad(folder, kind, *more):
     process = start(folder, *SMALL, "--engine", BAD / kind, *more)
     answer = told(process)
     return answer, left_of(process.pid)
+
+
+def left_of(pid: int) -> list[psutil.Process]:
+    """What a harness that has ended left running."""
+    found = psutil.process_iter()
+    return [p for p in found if owners.environment_of(p).get(owners.OWNER_VARIABLE, "").startswith(f"{pid}:")]
 
 
 def last_lines(answer) -> list[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -17,14 +19,40 @@ from harness.services import owners
 from harness.services.kafka import topic_exists
 from harness.services.redis import connect
 from harness.wait import wait_until
-from tests.engines.runs import SHORT, check, command, run, start, told
 
 HERE = Path(__file__).parent
 WRONG, YAHOO, ELSEWHERE = HERE / "wrong", HERE / "yahoo", HERE / "elsewhere"
 EXAMPLES = HERE.parents[1] / "examples"
+SHORT = ["--duration", "12s", "--rate", "5000"]
 CALM = ("calm", "--rate", "1000", "--duration", "15s", "--campaigns", "20", "--fault", "none")
 
 pytestmark = pytest.mark.timeout(400)
+
+
+def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "harness.cli", "run", "--out", str(folder), "--json", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def told(process: subprocess.Popen[str]) -> dict[str, Any]:
+    out, err = process.communicate(timeout=380)
+    assert out, f"no answer, exit {process.returncode}; stderr:\n{err[-3000:]}"
+    answer: dict[str, Any] = json.loads(out)
+    assert answer["exit"] == process.returncode
+    return answer
+
+
+def run(folder: Path, *arguments: object) -> dict[str, Any]:
+    return told(start(folder, *arguments))
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "harness.cli", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+
+
+def check(answer: dict[str, Any], name: str) -> Any:
+    return next(each for each in answer["checks"] if each["name"] == name)
 
 
 def test_spark_killed_before_its_commit_passes_to_the_single_event(tmp_path):

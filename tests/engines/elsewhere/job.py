@@ -62,7 +62,11 @@ def hashes(config: dict[str, Any]) -> Write:
 
 def strings(config: dict[str, Any]) -> Write:
     client = redis.Redis.from_url(config["redis"])
-    return lambda counts: client.mset({f"views/{campaign}/{window}": n for (campaign, window), n in counts.items()})
+
+    def write(counts: dict[Cell, int]) -> None:
+        client.mset({f"views/{campaign}/{window}": count for (campaign, window), count in counts.items()})
+
+    return write
 
 
 def place_of(config: dict[str, Any]) -> Path:
