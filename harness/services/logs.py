@@ -17,6 +17,7 @@ MOST_BYTES = 32 << 20
 HEAD_BYTES = 8 << 20
 END_BYTES = 1 << 20
 TAIL_BYTES = 64 << 10
+MOST_COPIES = 8  # of a flood that does not end there is always something more to copy
 LINE_CHARACTERS = 2000
 LOOK_EVERY_S = 0.1
 
@@ -30,17 +31,22 @@ class Log:
         self._lock = threading.Lock()  # nobody shall look for its end while that is being moved
 
     def cut(self) -> None:
-        """Cut out the middle, if it has grown too long. What the child says in that very moment may be lost with it."""
-        with self._lock, suppress(OSError), self.path.open("r+b") as file:
+        """Cut out the middle, if it has grown too long: its end is copied to where its beginning shall stop, with what
+        is said meanwhile. Only what the child says in the very moment of the cut is lost with the middle."""
+        with self._lock, suppress(OSError), self.path.open("r+b", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
             if size <= MOST_BYTES:
                 return
-            file.seek(size - END_BYTES)
-            end = file.read(END_BYTES)
-            self._cut_bytes += size - HEAD_BYTES - END_BYTES
-            file.truncate(HEAD_BYTES)
-            with self.path.open("ab") as again:
-                again.write(self._sentence() + end)
+            read_at, write_at = size - END_BYTES, HEAD_BYTES
+            self._cut_bytes += read_at - write_at
+            write_at += os.pwrite(file.fileno(), self._sentence(), write_at)
+            for _ in range(MOST_COPIES):
+                piece = os.pread(file.fileno(), END_BYTES, read_at)
+                if not piece:
+                    break
+                read_at += len(piece)
+                write_at += os.pwrite(file.fileno(), piece, write_at)
+            file.truncate(write_at)
 
     def tail(self, lines: int) -> list[str]:
         """The last lines, reading the end of the file only: plain text, that a terminal and XML can bear."""
