@@ -121,6 +121,8 @@ def _assemble(store: Store) -> Case:
         watched=_watched(store),
         sent_us=_sent_us(store, events, epoch_ms),
         told=_told(store),
+        blind=manifest.blind,
+        notes=tuple(_last(store, "closed")["notes"]) if any(store.history("closed")) else (),
     )
 
 

@@ -212,6 +212,7 @@ class EngineManifest:
     options: Mapping[str, str] = field(default_factory=dict)  # what its job is told; --conf wins
     orders: str = "json"  # "json" | "yahoo": the form of the file that {config} names
     results: str = "redis:compact"  # "redis:compact" | "redis:yahoo" | "redis:template" | "kafka:TOPIC" | "command"
+    group: str = ""  # a consumer group that is to begin where the topic does, "" for none
     window_key: str = "start"  # "start" | "end" of a window is what its results are called by
     key: str = ""  # of redis:template
     field: str = ""
@@ -242,6 +243,11 @@ class EngineManifest:
     def on_spark(self) -> bool:
         """Made of Spark's processes and open to Spark's settings, whatever the version and the job."""
         return self.ivy.partition("@")[0] == "spark"
+
+    @property
+    def blind(self) -> str:
+        """Why nobody can look at its results again and again while a run goes on; "" where that can be done."""
+        return "its results are printed by a command, which is run to wait and in the end" if self.read else ""
 
     def sink(self, name: str) -> SinkClaim:
         return next(claim for claim in self.sinks if claim.name == name)

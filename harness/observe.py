@@ -14,9 +14,14 @@ import redis
 from harness.checks.case import Observed, Stray
 from harness.checksums import PREFIX, Checksum
 from harness.ledger import Cell, Ledger
+from harness.model import HarnessError
 
 OUR_KEYS = "streamgauge:*"
 PAGE = 1000
+
+
+class UnreadableError(HarnessError):
+    """Results that can't be read, although every service answers: what is there to read them with failed."""
 
 
 class Row(NamedTuple):

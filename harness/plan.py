@@ -74,7 +74,8 @@ def resolve(
     claim = _claim(manifest, values["sink"])
     preset, dials = disorder_of(values["disorder"])
     segments = _segments(values["profile"], values["rate"], values["duration"])
-    fault = faults.parse(values["fault"]) if values["fault"] else faults.default_fault(claim)
+    usual = faults.default_fault(manifest, claim, values["duration"])
+    fault = faults.parse(values["fault"]) if values["fault"] else usual
     tape = faults.reshaped(
         TapeSpec(
             seed=values["seed"],

@@ -301,7 +301,7 @@ def run_step(
             raise
     if child.returncode != 0:
         said = to.read_bytes()[began:].decode(errors="replace")
-        if shutil.disk_usage(ROOT).free < NO_ROOM:  # not every installer lives to say so
+        if shutil.disk_usage(to.parent).free < NO_ROOM:  # not every installer lives to say so
             said += "No space left on device"
         raise HarnessError(explain(what, child.returncode, said, to))
 
@@ -325,7 +325,7 @@ _CAUSES = (
     (
         r"No space left on device|os error 28|Errno 28|Disk quota exceeded",
         "the disk is full",
-        f"free about {ROOM_NEEDED / 1e9:.1f} GB on the disk of {ROOT}, and some where temporary files go",
+        f"free about {ROOM_NEEDED / 1e9:.1f} GB on the disk of {{place}}, and some where temporary files go",
     ),
     (
         r"(?i)hash(es)? mismatch|do not match the hashes",
@@ -351,8 +351,10 @@ def explain(what: str, code: int, said: str, log: Path | None = None) -> str:
         ((cause, remedy) for pattern, cause, remedy in _CAUSES if re.search(pattern, said)),
         (f"it ended with exit code {code}, last words: {lines[-1]}", "read the log"),
     )
+    log = log or LOG
+    remedy = remedy.replace("{place}", str(log.parent))
     again = "and start the same command again"
-    return f"Preparing failed while {what}: {cause}. To go on, {remedy}, {again}. Log: {log or LOG}"
+    return f"Preparing failed while {what}: {cause}. To go on, {remedy}, {again}. Log: {log}"
 
 
 # ---------------------------------------------------------------- Telling

@@ -29,7 +29,7 @@ from harness.model import (
     RunSpec,
     Verdict,
 )
-from harness.observe import interpret
+from harness.observe import Row, UnreadableError, interpret
 from harness.store import Store
 from harness.worlds.base import World
 from workloads.ad_impressions import oracle
@@ -92,6 +92,7 @@ class _Run:
         self.starts = 0
         self.ended_ms: int | None = None
         self.errors: set[str] = set()
+        self.unreadable = ""  # why the results could not be read when the engine had not answered yet
 
     def all(self, environment: Mapping[str, Any]) -> Verdict:
         self.resolve(environment)  # 1
@@ -163,7 +164,10 @@ class _Run:
         self._until(
             lambda: self._count_of(cell) >= len(opening),  # too many is for the checks to name
             self.manifest.ready_s,
-            lambda: f"{self._count_of(cell)} of {len(opening)} opening events are counted in window {cell.window_ms}",
+            lambda: (
+                f"{self._count_of(cell)} of {len(opening)} opening events are counted in window {cell.window_ms}"
+                f"{self.unreadable}"
+            ),
         )
         self._tell("ready", after_ms=self.world.now_ms() - started_ms)
 
@@ -207,7 +211,7 @@ class _Run:
             self.store.tell("observer", **asdict(sampled.looks))
         self._collect(force=True)
         self._tell("engine", report=report, notes=self.world.engine.notes())
-        rows = self.world.results()
+        rows = self._last_rows(report)
         names = ("key", "field", "value", "kind")
         self.store.write_table("observed.parquet", {n: [r[i] for r in rows] for i, n in enumerate(names)})
         self.store.write_table("log.parquet", self.world.read_log())
@@ -217,6 +221,7 @@ class _Run:
     # 8 and 9. Judge from the files alone; the caller reports from the same files.
     def conclude(self) -> Verdict:
         self.screen.phase("judge")
+        self._tell("closed", notes=self.world.engine.notes())
         verdict = judge(self.store)
         self.store.write_json("verdict.json", verdict)
         self._tell("verdict", outcome=verdict.outcome.value)
@@ -269,10 +274,26 @@ class _Run:
         return self.world.snapshot() if self.world.reachable() else object()
 
     def _count_of(self, cell: Cell) -> int:
+        """A table that the engine has not made yet can't be read, and holds nothing."""
         if not self.world.reachable():
             return 0
         index = {name: number for number, name in enumerate(self.population.campaign_ids)}
-        return interpret(self.world.results(), index, ()).counts.count(cell)
+        try:
+            rows = self.world.results()
+        except UnreadableError as error:
+            self.unreadable = f"; {error}"
+            return 0
+        self.unreadable = ""
+        return interpret(rows, index, ()).counts.count(cell)
+
+    def _last_rows(self, report: EngineReport) -> Sequence[Row]:
+        """Of an engine that never came so far as to leave any, there need not be results to read."""
+        try:
+            return self.world.results()
+        except UnreadableError:
+            if report.state == "drained":
+                raise
+            return ()
 
     def _progress(self) -> Progress | None:
         return self.world.engine.progress()

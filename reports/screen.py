@@ -22,7 +22,8 @@ WITNESSES = 3
 
 def lines(result: Result) -> list[str]:
     """Verdict first, then what it rests on, then where to read on."""
-    return [line[:WIDTH] for line in _all(result)][:LINES]
+    body = [line[:WIDTH] for line in _all(result)]
+    return [*body[: LINES - 2], "", f"  {_short(result.path)}"]
 
 
 def _all(result: Result) -> Iterator[str]:
@@ -39,8 +40,6 @@ def _all(result: Result) -> Iterator[str]:
     yield from _wrapped("  checks   ", _signs(verdict.checks), 3)
     yield f"  slack    {verdict.slack:,} (events that could be missing unnoticed)"
     yield from _witnesses(result)
-    yield ""
-    yield f"  {_short(result.path)}"
 
 
 def _load(result: Result) -> Iterator[str]:
@@ -62,6 +61,8 @@ def _speed(result: Result) -> Iterator[str]:
     yield from _wrapped("  speed    ", ", ".join(_rates(m)), 2)
     if way := headline(m):
         yield f"  latency  {latency_words(way)}"
+    elif not m.latency:
+        yield "  latency  not known: nobody looked at the results while the run went on"
     if (engine := engine_s_per_million(m.cost)) is not None:
         others = "".join(f", {each.part} {each.cpu_s_per_million:.3g}" for each in m.cost if each.part not in ENGINE)
         yield from _wrapped("  cost     ", f"{engine:.3g} CPU-s of the engine per million events{others}", 2)
@@ -104,9 +105,18 @@ def _witnesses(result: Result) -> Iterator[str]:
         if check.outcome is Outcome.PASS or not check.witnesses:
             continue
         yield f"  {check.word or check.name}"
+        if check.name == "engine":
+            yield from _last_lines(check)
+            continue
         for witness in check.witnesses[:WITNESSES]:
             yield f"    {witness.cell}: expected {witness.expected}, seen {witness.seen}"
             yield from _wrapped("      ", witness.detail, 1)
+
+
+def _last_lines(check: CheckResult) -> Iterator[str]:
+    yield "    its last lines (its logs are in logs/ of the run):"
+    for witness in check.witnesses:
+        yield f"      {witness.detail}"
 
 
 def _signs(checks: Sequence[CheckResult]) -> str:

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 from harness.checksums import Checksum
 from harness.lateness import NO_BATCH, LogEvents
 from harness.ledger import Cell, Difference, Expectation, Ledger, cell_codes
-from harness.model import BatchLog, Certificate, EngineReport, FaultReport, Progress, RunSpec, Witness
+from harness.model import (
+    BatchLog,
+    Certificate,
+    CheckResult,
+    EngineReport,
+    FaultReport,
+    Outcome,
+    Progress,
+    RunSpec,
+    Witness,
+)
 
 EXAMPLES = 5
 NOBODY_LOOKED = "nobody looked at the results while the run went on"
@@ -107,6 +117,8 @@ class Case:
     unread: Ledger = field(default_factory=Ledger)  # what a planned fault removed before the engine had done it ...
     unread_at: str = ""  # ... and where it was
     aborted: Ledger = field(default_factory=Ledger)  # what lay in transactions of ours that came to nothing
+    blind: str = ""  # why nobody could look at the results meanwhile; "": somebody could
+    notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
 
     @property
     def cut_short(self) -> bool:
@@ -169,6 +181,14 @@ class Case:
         """The largest first: they say most about the cause."""
         ranked = sorted(differences, key=lambda d: (-abs(d.surplus), d.cell))
         return tuple(self.witness(d) for d in ranked[:EXAMPLES])
+
+
+def nobody_looked(name: str, case: Case) -> CheckResult:
+    """The answer of a check of what was seen meanwhile, where nothing was. Results that can't be looked at are known
+    before a run, so that nothing is claimed of them; otherwise evidence is missing."""
+    if case.blind:
+        return CheckResult(name, Outcome.PASS, f"not looked for: {case.blind}")
+    return CheckResult(name, Outcome.UNKNOWN, NOBODY_LOOKED, blame="evidence")
 
 
 def first_rows(codes: Ints) -> NDArray[np.intp]:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from harness.checks.case import Case
-from harness.model import CheckResult, Outcome, Witness
+from harness.model import CheckResult, EngineReport, Outcome, Witness
+
+LAST_LINES = 5
 
 
 def check(case: Case) -> CheckResult:
     report = case.engine
+    sentence = "; ".join([report.detail, *case.notes])
     if report.state == "drained":
-        return CheckResult("engine", Outcome.PASS, report.detail)
+        return CheckResult("engine", Outcome.PASS, sentence)
     return CheckResult(
         "engine",
         Outcome.FAIL,
-        report.detail,
+        sentence,
         word=report.state,
         count=1,
         blame="engine",
-        witnesses=tuple(Witness("engine", "goes on", report.state, line) for line in report.last_lines[-5:]),
+        witnesses=tuple(Witness("engine", "goes on", report.state, line) for line in _last_words(report)),
     )
+
+
+def _last_words(report: EngineReport) -> list[str]:
+    return [line for line in report.last_lines if line.strip()][-LAST_LINES:]

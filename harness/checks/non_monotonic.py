@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.checks.case import EXAMPLES, NOBODY_LOOKED, Case, Watched
+from harness.checks.case import EXAMPLES, Case, Watched, nobody_looked
 from harness.ledger import Cell
 from harness.model import CheckResult, FaultReport, Outcome, Witness
 
@@ -46,7 +46,7 @@ class Dip:
 
 def check(case: Case) -> CheckResult:
     if case.watched is None:
-        return CheckResult("non-monotonic", Outcome.UNKNOWN, NOBODY_LOOKED, blame="evidence")
+        return nobody_looked("non-monotonic", case)
     dips = _dips(case.watched)
     causes = [f for f in case.faults if f.landed and f.spec.action in TAKES_BACK]
     bare = [dip for dip in dips if not any(_explains(fault, dip) for fault in causes)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.checks.case import EXAMPLES, NOBODY_LOOKED, Case, Ints, first_rows
+from harness.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
 from harness.lateness import watermarks_ms
 from harness.ledger import cell_codes, cell_of
 from harness.model import CheckResult, Outcome, Witness
@@ -22,7 +22,7 @@ NEVER = np.iinfo(np.int64).max
 
 def check(case: Case) -> CheckResult:
     if case.watched is None:
-        return CheckResult("stale", Outcome.UNKNOWN, NOBODY_LOOKED, blame="evidence")
+        return nobody_looked("stale", case)
     if not case.told:
         return CheckResult("stale", Outcome.PASS, "the engine tells no progress, so nothing can be held against it")
     codes, right_ms = _first_right(case)

@@ -99,7 +99,7 @@ class Engine(Protocol):
     def restart(self) -> None:
         """Start again with the same configuration. From the thread that started the engine."""
 
-    def change(self, orders: Mapping[str, Any]) -> None:
+    def change(self, changed: Mapping[str, Any]) -> None:
         """From the next start on some of its orders are others; the keys are those of `EngineConfig`."""
 
     @property

@@ -200,7 +200,13 @@ def _compile(
     with tempfile.TemporaryDirectory(dir=jar.parent, prefix=".compiling-") as place:
         classes = Path(place) / "classes"
         command = [str(javac), "-nowarn", "-d", str(classes), "-cp", ":".join(map(str, classpath)), *map(str, sources)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_DEADLINE_S, check=False)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_DEADLINE_S, check=False)
+        except subprocess.TimeoutExpired:
+            raise HarnessError(
+                f"{javac} did not compile the Java sources of the engine {manifest.id} within {COMPILE_DEADLINE_S} s. "
+                "Is the machine busy? The same command again starts afresh."
+            ) from None
         if done.returncode:
             errors = [line for line in done.stderr.splitlines() if "error:" in line][:3]
             raise HarnessError(

@@ -157,9 +157,9 @@ class FakeEngine:
 
     restart = start
 
-    def change(self, orders: Mapping[str, Any]) -> None:
-        self._sink = orders.get("sink", self._sink)
-        self._watermark_ms = orders.get("watermark_ms", self._watermark_ms)
+    def change(self, changed: Mapping[str, Any]) -> None:
+        self._sink = changed.get("sink", self._sink)
+        self._watermark_ms = changed.get("watermark_ms", self._watermark_ms)
 
     @property
     def checkpoint(self) -> Path | None:

@@ -52,6 +52,7 @@ EVIDENCE = ("none", "spark-checkpoint", "spark-rtm-checkpoint")
 RESULTS = ("redis:compact", "redis:yahoo", "redis:template", "kafka:TOPIC", "command")
 ORDERS = ("json", "yahoo")
 WINDOW_KEYS = ("start", "end")
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 VERSION = re.compile(r"(\d{1,4})\.\d{1,4}\.\d{1,4}")
 OLDEST_SPARK = 4
@@ -207,6 +208,12 @@ def _text(key: str, value: Any) -> str:
     return value
 
 
+def _id(key: str, value: Any) -> str:
+    if not isinstance(value, str) or not ID.fullmatch(value):
+        raise _expected(key, value, "up to 60 letters, digits, dots, dashes and underscores: folders are named by it")
+    return value
+
+
 def _flag(key: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise _expected(key, value, "true or false")
@@ -274,6 +281,13 @@ def _results(key: str, value: Any) -> str:
     return str(value)
 
 
+def _ivy(key: str, value: Any) -> str:
+    known = sorted(path.parent.name for path in HERE.glob("*/ivy.xml"))
+    if value not in known:
+        raise _expected(key, value, f"one of the sets of jars that come with this program: {', '.join(known)}")
+    return str(value)
+
+
 def _packages(key: str, value: Any) -> str:
     known = sorted(path.parent.name for path in HERE.glob("*/requirements.lock"))
     if not isinstance(value, str) or value not in known:
@@ -296,7 +310,7 @@ SINK_KEYS: Mapping[str, tuple[_Reader, bool]] = {
 }
 
 MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
-    "id": (_text, True),
+    "id": (_id, True),
     "command": (_command, True),
     "sinks": (_sinks, True),
     "evidence": (_one_of(*EVIDENCE), False),
@@ -308,11 +322,12 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "env": (_table_of_texts, False),
     "extends": (_one_of(*SHIPPED), False),
     "options": (_table_of_texts, False),
-    "ivy": (_text, False),
+    "ivy": (_ivy, False),
     "packages": (_packages, False),
     "java": (_texts, False),
     "jars_inside": (_text, False),
     "orders": (_one_of(*ORDERS), False),
+    "group": (_text, False),
     "results": (_results, False),
     "window_key": (_one_of(*WINDOW_KEYS), False),
     "key": (_text, False),

@@ -72,6 +72,7 @@ class ProcessEngine:
         self._starts = 0
         self._child: Child | None = None
         self._ghosts: list[Driver] = []
+        self._stubborn = ""
 
     @property
     def manifest(self) -> EngineManifest:
@@ -141,13 +142,13 @@ class ProcessEngine:
         return tuple(self._child.tail(lines)) if self._child else ()
 
     def notes(self) -> tuple[str, ...]:
-        return self._progress.notes()
+        return (*self._progress.notes(), *([self._stubborn] if self._stubborn else []))
 
     def stop(self) -> None:
         for ghost in self._ghosts:
             ghost.kill()
-        if self._child:
-            self._child.stop(STOP_DEADLINE_S)
+        if self._child and not self._child.stop(STOP_DEADLINE_S):
+            self._stubborn = f"it did not end within {STOP_DEADLINE_S:.0f} s of SIGTERM and was killed"
 
     def kill(self) -> str:
         child = self._started()
@@ -172,9 +173,9 @@ class ProcessEngine:
                 self._replayed |= spark_checkpoint.open_batches(self._checkpoint)
         self.start()
 
-    def change(self, orders: Mapping[str, Any]) -> None:
-        self._config = replace(self._config, **orders)
-        self._config.write(self._private)
+    def change(self, changed: Mapping[str, Any]) -> None:
+        self._config = replace(self._config, **changed)
+        orders(self._manifest, self._config, self._private)
 
     def members(self) -> tuple[Member, ...]:
         return members_of(self._child) if self._child else ()
@@ -291,6 +292,7 @@ def _environment(manifest: EngineManifest, env: Mapping[str, str], scratch: Path
         "PYSPARK_DRIVER_PYTHON": str(python),
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": str(scratch),
+        "SPARK_LOCAL_DIRS": str(scratch),
     }
     if manifest.shipped:
         ours["PYTHONPATH"] = str(ROOT)

@@ -37,9 +37,14 @@ def parse(text: str) -> FaultSpec:
     return grammar.parse(text, FAULTS)
 
 
-def default_fault(claim: SinkClaim) -> FaultSpec:
-    """The kill that tells most about a sink: between its last write and the commit, if that can be aimed at."""
-    return parse("kill@c3:batch=3" if "c3" in claim.crash_points else "kill@offset=50%")
+def default_fault(manifest: EngineManifest, claim: SinkClaim, duration_ms: int) -> FaultSpec:
+    """The kill that tells most about a sink: between its last write and the commit, if that can be aimed at; else in
+    the middle. None for an engine that can't go on after one."""
+    if not manifest.resumes:
+        return parse("none")
+    if "c3" in claim.crash_points:
+        return parse("kill@c3:batch=3")
+    return parse("kill@offset=50%" if manifest.progress else f"kill@t>={duration_ms // 2}ms")
 
 
 def links(fault: FaultSpec) -> set[str]:

@@ -5,12 +5,15 @@ It is run whenever somebody looks, which is too dear for latency: there is none 
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+from contextlib import suppress
 
 from harness.engines.process import argv_of
-from harness.model import HarnessError
-from harness.observe import Row
+from harness.observe import Row, UnreadableError
 from harness.results.base import HASH, Place, Results, window_start
+from harness.services.owners import OWNER_VARIABLE, owner_mark
 
 DEADLINE_S = 120.0
 SHOWN = 300
@@ -20,6 +23,7 @@ class Command(Results):
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self._argv = argv_of(place.manifest, place.manifest.read, place.config)
+        self._command = " ".join(self._argv)
 
     def rows(self) -> list[Row]:
         return [self._row(number, line) for number, line in enumerate(self._lines(), 1) if line.strip()]
@@ -28,29 +32,44 @@ class Command(Results):
         return self._lines()
 
     def _lines(self) -> list[str]:
-        command = " ".join(self._argv)
+        code, out, errors = self._run()
+        self._place.log.write_text(errors)
+        if code:
+            raise UnreadableError(
+                f"`{self._command}` was to print the results and ended with exit code {code}: "
+                f"{errors.strip()[-SHOWN:] or 'it said nothing'}"
+            )
+        return out.splitlines()
+
+    def _run(self) -> tuple[int, str, str]:
+        """In a session of its own, so that what it starts ends with it."""
         try:
-            done = subprocess.run(
+            child = subprocess.Popen(
                 self._argv,
-                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=self._place.manifest.home,
+                env={**os.environ, **self._place.manifest.env, OWNER_VARIABLE: owner_mark()},
+                start_new_session=True,
                 text=True,
                 errors="replace",
-                timeout=DEADLINE_S,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                cwd=self._place.manifest.home,
             )
-        except subprocess.TimeoutExpired:
-            raise HarnessError(
-                f"`{command}` was to print the results and did not end within {DEADLINE_S:.0f} s."
+        except OSError as error:
+            raise UnreadableError(
+                f"`{self._command}` was to print the results and can't be started: {error.strerror}."
             ) from None
-        self._place.log.write_text(done.stderr)
-        if done.returncode:
-            raise HarnessError(
-                f"`{command}` was to print the results and ended with exit code {done.returncode}: "
-                f"{done.stderr.strip()[-SHOWN:] or 'it said nothing'}"
-            )
-        return done.stdout.splitlines()
+        with child:
+            try:
+                out, errors = child.communicate(timeout=DEADLINE_S)
+            except subprocess.TimeoutExpired:
+                raise UnreadableError(
+                    f"`{self._command}` was to print the results and did not end within {DEADLINE_S:.0f} s."
+                ) from None
+            finally:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(child.pid, signal.SIGKILL)
+        return child.returncode, out, errors
 
     def _row(self, number: int, line: str) -> Row:
         """A line that is no cell keeps its own name."""

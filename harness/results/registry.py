@@ -20,7 +20,6 @@ SOURCES: dict[str, Callable[[Place], Results]] = {
     "kafka": Topic,
     "command": Command,
 }
-UNSAMPLED = ("command",)
 
 
 def open_results(place: Place) -> Results:
@@ -29,10 +28,9 @@ def open_results(place: Place) -> Results:
 
 def observer_of(place: Place, tape: TapeSpec) -> Observer | None:
     """Our own schema is read past all clients, others as their source gives them; None: nobody looks."""
-    source = place.manifest.source
-    if source in UNSAMPLED:
+    if place.manifest.blind:
         return None
-    if source == "redis:compact" and place.manifest.window_key == "start":
+    if place.manifest.source == "redis:compact" and place.manifest.window_key == "start":
         return RedisObserver(place.client, place.campaigns, tape, place.window_ms, place.watermark_ms)
     results = open_results(place)  # of its own: it is read by another thread
     return PlainObserver(lambda names: by_campaign(results.rows(), names), results.close, place.campaigns, tape)

@@ -1,9 +1,9 @@
 """Child processes: every process of the harness is born here, and here it is made sure that it also dies.
 
-Each child has a session of its own, a log file, the owner's mark, an entry in the owner's ledger, and on Linux the
-order to the kernel to kill it when the harness dies. Killing a child means its whole process group and everything
-that carries its mark, and it is over only when none of them is left: two drivers running by accident make wrong
-counts that look like a bug of the engine.
+Each child has a session of its own, a log file that is kept short, the owner's mark, an entry in the owner's ledger,
+and on Linux the order to the kernel to kill it when the harness dies. Killing a child means its whole process group and
+everything that carries its mark, and it is over only when none of them is left: two drivers running by accident make
+wrong counts that look like a bug of the engine.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from types import FrameType
 import psutil
 
 from harness.model import HarnessError
+from harness.services import logs
 from harness.services.owners import OWNER_VARIABLE, enter_child, environment_of, is_running, owner_mark, release_all
 from harness.wait import DeadlinePassed, wait_until
 
 CHILD_VARIABLE = "STREAMGAUGE_CHILD"
 KILL_DEADLINE_S = 20.0
 FIRST = -10  # nine times the share of a session that has no wish
-TAIL_BYTES = 64 * 1024
 
 # Runs in the child, before the program: asks the kernel (PR_SET_PDEATHSIG = 1) to kill the child with its parent,
 # looks whether the parent died just before, and puts back the signals that Python ignores for itself. A program of its
@@ -68,6 +68,8 @@ class Child:
     def __init__(self, name: str, argv: Sequence[str], log: Path, process: subprocess.Popen[bytes], token: str) -> None:
         self.name, self.argv, self.log, self.pid = name, tuple(argv), log, process.pid
         self._process, self._token = process, token
+        self._log = logs.Log(log)
+        logs.watch(self._log)
         self._entry = enter_child(name, process.pid)
         self._buried = False
 
@@ -112,23 +114,24 @@ class Child:
         )
         self._process.wait(KILL_DEADLINE_S)  # it is dead, but its exit code may not have been collected yet
         self._buried = True
+        logs.unwatch(self._log)
         self._entry.unlink(missing_ok=True)
         _living.discard(self)
 
-    def stop(self, deadline_s: float) -> None:
-        """SIGTERM to the child alone, so that it can end its own children in order; then SIGKILL to whoever is left."""
+    def stop(self, deadline_s: float) -> bool:
+        """SIGTERM to the child alone, so that it can end its own children in order; then SIGKILL to whoever is left.
+        Whether it had ended by itself when the deadline came."""
         if self.alive():
             self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(deadline_s)
+        in_time = not self.alive()
         self.kill_group()
+        return in_time
 
     def tail(self, lines: int) -> list[str]:
-        """The last lines of its log, reading the end of the file only."""
-        with self.log.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL_BYTES))
-            return file.read().decode(errors="replace").splitlines()[-lines:]
+        """The last lines of its log."""
+        return self._log.tail(lines)
 
     def last_words(self) -> str:
         """The end of its log as the end of a message."""

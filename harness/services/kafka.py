@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka
 import psutil
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
@@ -290,6 +291,26 @@ def end_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
 def stable_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
     """How far a reader may read that wants committed records only: no further than the first open transaction."""
     return _offsets(address, topic, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
+
+
+def begin_group(address: KafkaAddress, group: str, topic: str) -> None:
+    """For consumers of this group that would begin at the end of a topic of which they know nothing: they have done
+    all before its beginning."""
+    places = [
+        confluent_kafka.TopicPartition(topic, partition, offset)
+        for partition, offset in beginning_offsets(address, topic).items()
+    ]
+    settings = {"bootstrap.servers": address.bootstrap, "group.id": group, "enable.auto.commit": False}
+    consumer = confluent_kafka.Consumer({**address.librdkafka, **settings})  # which waits for the group's coordinator
+    try:
+        consumer.commit(offsets=places, asynchronous=False)
+    except confluent_kafka.KafkaException as error:
+        raise HarnessError(
+            f"Kafka at {address.bootstrap} did not let group {group} begin where topic {topic} does "
+            f"({_reason(error)}). Is that group, which the manifest names, in use there?"
+        ) from error
+    finally:
+        consumer.close()
 
 
 def delete_records(address: KafkaAddress, topic: str, before: Mapping[int, int]) -> None:

@@ -110,6 +110,8 @@ class RealWorld:
         self._kafka = self._open_kafka()
         address, self._redis = self._open_redis()
         kafka.create_topic(self._kafka, self._topic, self._spec.tape.partitions)
+        if self._manifest.group:
+            kafka.begin_group(self._kafka, self._manifest.group, self._topic)
         _write_ad_table(self._redis, self._population)
         self._mount_disk()
         self._engine = self._make_engine(self._kafka, address)

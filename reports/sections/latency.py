@@ -24,7 +24,10 @@ COLUMNS = ("way", "events", "p50", "p90", "p99", "p99.9", "max", "mean", "never 
 def section(evidence: Evidence) -> Section:
     measurement = evidence.measurement
     if not measurement.latency:
-        raise MissingEvidence("the results of this run were not looked at while it went on, so no latency is known")
+        why = f" ({evidence.manifest.blind})" if evidence.manifest.blind else ""
+        raise MissingEvidence(
+            f"the results of this run were not looked at while it went on{why}, so no latency is known"
+        )
     curves: tuple[percentiles.Curve, ...] = ()
     missing: tuple[str, ...] = ()
     try:

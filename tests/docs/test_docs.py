@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+import typer.core
+import typer.main
 
 from harness import cli, plan
 from harness.checks import CHECKS
 from harness.engines.manifest import SHIPPED
+from harness.experiments import one_run
 from harness.model import Exit
 from harness.settings import KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
+SHOWN = ("job.py", "manifest.toml", "fixed/job.py", "fixed/manifest.toml")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 RUN = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
+DOCUMENTS = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("**/*.md"))
+}
 
 
 def commands() -> list[str]:
@@ -29,11 +38,30 @@ def test_every_command_stands_in_the_readme(command):
     assert re.search(rf"streamgauge {command}\b|`{command}\b", README)
 
 
-@pytest.mark.parametrize("document", [README, RUN], ids=["README", "run"])
-def test_no_document_shows_a_command_that_does_not_exist(document):
-    shown = set(re.findall(r"\./streamgauge ([a-z]+)", document))
+def shown_commands() -> list[str]:
+    """Every line of a code block that calls the program as it stands there, with nothing for the reader to fill in."""
+    lines = [line for text in DOCUMENTS.values() for line in text.replace("\\\n", "").splitlines()]
+    found = [re.fullmatch(r"(?: {4}|\$ )?\./streamgauge ([a-z].*)", line) for line in lines]
+    shown = {match[1].partition(" #")[0].rstrip() for match in found if match}
+    return sorted(each for each in shown if not re.search(r"\[|\$\{|\b[A-Z]{2,}\b", each))
 
-    assert shown <= set(commands())
+
+@pytest.mark.parametrize("shown", shown_commands())
+def test_no_document_shows_a_command_that_would_be_refused(shown, monkeypatch):
+    """As far as can be known with nothing started: the flags, and of a run its scenario, its engine and its fault."""
+    name, *words = shlex.split(shown)
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, typer.core.TyperGroup)
+    params = group.commands[name].make_context(name, words).params
+
+    if name == "run" and not params["listing"]:
+        monkeypatch.setattr("shutil.which", lambda program: program)  # an example's need not be here
+        given = {key: params[key] for key in KEYS if params.get(key) not in (None, (), [])}
+        plan.resolve(*plan.read_scenario(params["scenario"]), given, _manifest_of)
+
+
+def _manifest_of(engine):
+    return one_run.find_manifest(str(ROOT / engine) if "/" in engine else engine)
 
 
 @pytest.mark.parametrize("key", sorted(KEYS))
@@ -56,9 +84,20 @@ def test_every_path_of_the_map_exists(path):
     assert (ROOT / path).exists()
 
 
-@pytest.mark.parametrize("name", re.findall(r"\]\(([^)#:]+)\)", README + RUN))
-def test_every_link_leads_somewhere(name):
-    assert (ROOT / name).exists() or (ROOT / "docs" / name).exists()
+@pytest.mark.parametrize(
+    ("document", "link"),
+    sorted({(name, link) for name, text in DOCUMENTS.items() for link in re.findall(r"\]\(([^)#:]+)[)#]", text)}),
+)
+def test_every_link_leads_somewhere(document, link):
+    assert ((ROOT / document).parent / link).exists()
+
+
+def test_the_tutorial_shows_its_jobs_as_they_are():
+    """Each line of its code is one of theirs; a difference begins with a sign."""
+    jobs = "".join((ROOT / "examples" / "spark-job" / name).read_text() for name in SHOWN)
+    for block in re.findall(r"```(?:python|toml|diff)\n(.*?)```", DOCUMENTS["docs/tutorial.md"], re.DOTALL):
+        for line in block.splitlines():
+            assert line.lstrip("+-").strip() in jobs
 
 
 def test_the_changelog_names_the_commands():

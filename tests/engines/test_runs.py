@@ -13,20 +13,23 @@ from typing import Any
 import psutil
 import pytest
 
+from harness import jvm
 from harness.model import Exit
 from harness.services import owners
 from harness.services.kafka import topic_exists
 from harness.services.redis import connect
 from harness.wait import wait_until
 
-WRONG = Path(__file__).parent / "wrong"
-YAHOO = Path(__file__).parent / "yahoo"
+HERE = Path(__file__).parent
+WRONG, YAHOO, ELSEWHERE = HERE / "wrong", HERE / "yahoo", HERE / "elsewhere"
+EXAMPLES = HERE.parents[1] / "examples"
 SHORT = ["--duration", "12s", "--rate", "5000"]
+CALM = ("calm", "--rate", "1000", "--duration", "15s", "--campaigns", "20", "--fault", "none")
 
 pytestmark = pytest.mark.timeout(400)
 
 
-def start(folder, *arguments) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "harness.cli", "run", "--out", str(folder), "--json", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -39,11 +42,16 @@ def told(process: subprocess.Popen[str]) -> dict[str, Any]:
     return answer
 
 
-def run(folder, *arguments) -> dict[str, Any]:
+def run(folder: Path, *arguments: object) -> dict[str, Any]:
     return told(start(folder, *arguments))
 
 
-def check(answer, name) -> Any:
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "harness.cli", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+
+
+def check(answer: dict[str, Any], name: str) -> Any:
     return next(each for each in answer["checks"] if each["name"] == name)
 
 
@@ -81,7 +89,7 @@ def test_late_events_are_dropped_exactly_as_the_checkpoint_says(tmp_path):
     # The same run under a bound of zero: the evidence is on disk, so it is judged again and not made again.
     spec = Path(answer["run"]) / "spec.json"
     spec.write_text(json.dumps(json.loads(spec.read_text()) | {"late_dropped_max": 0}))
-    refused = _command("recheck", answer["run"])
+    refused = command("recheck", answer["run"])
 
     assert refused.returncode == Exit.FAIL
     assert refused.stdout.startswith("FAIL  late-dropped")
@@ -130,12 +138,70 @@ def test_subtle_bugs_of_strangers_have_the_right_name_and_witness(tmp_path, bug,
 
 
 def test_a_job_of_the_original_benchmark_runs_unchanged_and_a_second_one_is_found_out(tmp_path):
-    calm = ("calm", "--rate", "1000", "--duration", "15s", "--campaigns", "20", "--fault", "none")
-    once = run(tmp_path, *calm, "--engine", YAHOO / "once")
-    twice = run(tmp_path, *calm, "--engine", YAHOO / "twice")
+    once = run(tmp_path, *CALM, "--engine", YAHOO / "once")
+    twice = run(tmp_path, *CALM, "--engine", YAHOO / "twice")
 
     assert once["verdict"] == "PASS", once["sentence"]
     assert (twice["verdict"], twice["words"]) == ("FAIL", ["duplicated"]), twice["sentence"]
+
+
+@pytest.mark.parametrize("where", ["topic", "hashes", "strings"])
+def test_counts_are_found_wherever_a_manifest_says_they_are(tmp_path, where):
+    answer = run(tmp_path, *CALM, "--engine", ELSEWHERE / where)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert "changes" in check(answer, "early")["sentence"]
+    assert answer["measurement"]["latency"]
+
+
+def test_counts_that_only_a_command_prints_are_judged_without_a_word_on_latency(tmp_path):
+    answer = run(tmp_path, *CALM, "--engine", ELSEWHERE / "table")
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    for name in ("early", "stale", "non-monotonic"):
+        assert check(answer, name)["sentence"].startswith("not looked for: its results are printed by a command")
+    assert answer["measurement"]["latency"] == []
+    assert "so no latency is known" in (Path(answer["run"]) / "report.html").read_text()
+    assert "latency  not known" in command("recheck", answer["run"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("engine", "verdict", "words"), [("spark-job", "FAIL", ["duplicated"]), ("spark-job/fixed", "PASS", [])]
+)
+def test_the_job_of_the_tutorial_counts_a_batch_twice_and_its_fix_does_not(tmp_path, engine, verdict, words):
+    fault = "checkpoint-delete-commit@offset=50%"
+    answer = run(tmp_path, *SHORT, "--engine", EXAMPLES / engine, "--fault", fault)
+
+    assert (answer["verdict"], answer["words"]) == (verdict, words), answer["sentence"]
+    if verdict == "FAIL":
+        assert "once more" in answer["sentence"]
+
+
+def test_the_smallest_job_passes_when_it_is_killed_in_the_middle(tmp_path):
+    answer = run(tmp_path, *SHORT, "--engine", EXAMPLES / "own-engine")
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert "kill@t>=6000ms landed" in check(answer, "fault")["sentence"]
+
+
+@pytest.mark.parametrize("name", ["flink", "spark", "kafka-streams"])
+def test_a_template_for_a_job_of_the_original_starts_it_as_its_own_script_does(tmp_path, monkeypatch, name):
+    """In the place of the program that its jar needs stands one that takes the last word for its YAML, and counts. As
+    some of those jobs do, it begins where its group has committed, and else at the end of the topic."""
+    group = "myGroup" if name == "flink" else ""
+    for program in ("flink", "spark-submit", "java"):
+        stand_in = tmp_path / "bin" / program
+        stand_in.parent.mkdir(exist_ok=True)
+        job = f'{sys.executable} {YAHOO}/job.py "${{@: -1}}" 1 {group}'
+        stand_in.write_text(f'#!/bin/bash\necho "$0 $*" > {tmp_path}/started\nexec {job}\n')
+        stand_in.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(jvm.java().resolve().parents[1]))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+
+    answer = run(tmp_path / "runs", *CALM, "--engine", EXAMPLES / "yahoo" / name)
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert name.removesuffix("-streams") in (tmp_path / "started").read_text()
 
 
 def test_existing_servers_are_used_and_what_is_foreign_is_left_alone(tmp_path, kafka_address, redis_address):
@@ -169,8 +235,8 @@ def test_a_run_killed_in_the_middle_leaves_nothing_after_the_next_command(tmp_pa
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
 
-    listed = _command("ls", tmp_path)
-    judged = _command("recheck", history.parent)
+    listed = command("ls", tmp_path)
+    judged = command("recheck", history.parent)
 
     assert "broken off" in listed.stdout
     assert judged.returncode == Exit.UNKNOWN
@@ -178,8 +244,3 @@ def test_a_run_killed_in_the_middle_leaves_nothing_after_the_next_command(tmp_pa
     mark = f"{process.pid}:{owner}"
     left = [p for p in psutil.process_iter() if owners.environment_of(p).get(owners.OWNER_VARIABLE) == mark]
     assert left == []
-
-
-def _command(*arguments) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "harness.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

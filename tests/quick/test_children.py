@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import psutil
 import pytest
 
 from harness.model import HarnessError
-from harness.services import owners
+from harness.services import logs, owners
 from harness.services.children import CHILD_VARIABLE, FIRST, Child, guard, spawn
 from harness.services.owners import OWNER_VARIABLE, is_alive, is_dead, lease_folder, owner_mark, release_folder, sweep
 from harness.wait import wait_until
@@ -89,9 +90,16 @@ def test_a_child_that_goes_first_does_so_with_its_session_alone(tmp_path):
 def test_stop_asks_first_and_reports_the_exit_code(tmp_path):
     child = shell("trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done", tmp_path)
     says(child, "ready")
-    child.stop(20)
+    assert child.stop(20)
     assert child.returncode() == 7
     assert child.tail(1) == ["bye"]
+
+
+def test_stop_says_when_the_child_did_not_hear_it(tmp_path):
+    child = shell("trap '' TERM; echo ready; while :; do sleep 0.05; done", tmp_path)
+    says(child, "ready")
+    assert not child.stop(0.1)
+    assert child.returncode() == -signal.SIGKILL
 
 
 def test_killing_a_group_takes_those_who_left_it_and_who_are_frozen(tmp_path):
@@ -157,6 +165,48 @@ def test_the_tail_reads_only_the_end(tmp_path):
         log.seek(2_000_000_000)  # a hole, so it takes no space
         log.write(b"\nlast but one \xff\nlast\n")
     assert child.tail(2) == ["last but one \ufffd", "last"]
+
+
+@pytest.fixture
+def short_logs(monkeypatch):
+    for name, size in (("MOST_BYTES", 400_000), ("HEAD_BYTES", 100_000), ("END_BYTES", 50_000)):
+        monkeypatch.setattr(logs, name, size)
+
+
+def test_a_log_that_grows_without_end_keeps_its_beginning_and_its_end(tmp_path, short_logs):
+    long_line = "head -c 300000 /dev/zero | tr '\\0' x"
+    child = shell(f"echo first; for i in {{1..20}}; do {long_line}; echo; echo $i; done", tmp_path)
+    wait_until(lambda: not child.alive(), deadline_s=60, what="the child to end")
+    child.kill_group()
+
+    said = child.log.read_bytes()
+    assert len(said) <= logs.MOST_BYTES
+    assert said.startswith(b"first\nxxx")
+    assert said.endswith(b"x\n20\n")
+    assert child.tail(1) == ["20"]
+    assert child.tail(2)[0] == "x" * logs.LINE_CHARACTERS + " ..."
+
+
+def test_a_log_is_cut_again_and_again_while_it_is_written(tmp_path, short_logs):
+    child = shell("while :; do head -c 100000 /dev/zero | tr '\\0' x; echo; done", tmp_path)
+
+    def cut_bytes() -> list[int]:
+        found = re.findall(r"about ([\d,]+) bytes were cut out here", child.log.read_text())
+        return [int(number.replace(",", "")) for number in found]
+
+    wait_until(lambda: any(number > 2_000_000 for number in cut_bytes()), deadline_s=60, what="several cuts")
+    child.kill_group()
+
+    assert len(cut_bytes()) == 1, "one sentence, with the sum of all that was cut out"
+    assert child.log.stat().st_size <= logs.MOST_BYTES
+
+
+def test_the_tail_is_plain_text(tmp_path):
+    child = shell("printf 'red \\e[31m\\0 \\t end\\r\\n'", tmp_path)
+    wait_until(lambda: not child.alive(), deadline_s=20, what="the child to end")
+    child.kill_group()
+
+    assert child.tail(1) == ["red \ufffd[31m\ufffd \t end"]
 
 
 def test_the_environment_is_the_one_given(tmp_path):

@@ -142,8 +142,12 @@ def test_a_fault_that_is_not_understood_is_named(text, named):
 
 
 def test_the_default_is_the_kill_that_tells_most():
-    assert default_fault(CLAIM).text == "kill@c3:batch=3"
-    assert default_fault(SinkClaim("plain", "keep", "none")).text == "kill@offset=50%"
+    plain = SinkClaim("plain", "keep", "none")
+
+    assert default_fault(MANIFEST, CLAIM, 30_000).text == "kill@c3:batch=3"
+    assert default_fault(MANIFEST, plain, 30_000).text == "kill@offset=50%"
+    assert default_fault(replace(MANIFEST, progress=False), plain, 30_000).text == "kill@t>=15000ms"
+    assert default_fault(replace(MANIFEST, resumes=False), CLAIM, 30_000).text == "none"
 
 
 @pytest.mark.parametrize("point", ["c1", "c2", "c3"])

@@ -10,7 +10,7 @@ import pytest
 from harness import plan
 from harness.engines import fake
 from harness.measurement import Cost, Latency, Measurement, Quantiles, Steady
-from harness.model import Certificate, CheckResult, Outcome, Verdict
+from harness.model import Certificate, CheckResult, Outcome, Verdict, Witness
 from reports import screen
 from reports.exports import markdown
 from reports.load import Result
@@ -34,6 +34,9 @@ CHECKS = (
     "stale",
     "objective",
 )
+
+
+CHECKED = tuple(CheckResult(name, Outcome.PASS, "a sentence " * 30) for name in CHECKS)
 
 
 def quantiles(p50=1234.5, p99=98_765.4, censored=0):
@@ -67,9 +70,8 @@ MEASURED = Measurement(
 
 def result(measurement):
     spec, _ = plan.resolve("ad-impressions", {"engine": "fake"}, {}, lambda _: fake.MANIFEST)
-    checks = tuple(CheckResult(name, Outcome.PASS, "a sentence " * 30) for name in CHECKS)
     certificate = Certificate(True, (), 1, 12_345_678, 12_345_678, 12_345_678, {"p99.9": 12.3}, 100)
-    verdict = Verdict(Outcome.PASS, "counted right " * 40, 0, checks, {})
+    verdict = Verdict(Outcome.PASS, "counted right " * 40, 0, CHECKED, {})
     return Result(Path("runs/somewhere"), spec, verdict, certificate, measurement, (), {})
 
 
@@ -125,6 +127,23 @@ def test_without_a_measurement_no_figure_of_speed_is_shown(render):
     assert "withheld: the load certificate is void" in shown
     assert "offered" not in shown
     assert "CPU-s" not in shown
+
+
+def test_where_nobody_looked_the_latency_is_said_not_to_be_known():
+    lines = screen.lines(result(replace(MEASURED, latency=())))
+
+    assert line(lines, "latency") == "  latency  not known: nobody looked at the results while the run went on"
+
+
+def test_the_last_lines_of_an_engine_come_in_their_order_and_the_run_after_them():
+    said = tuple(Witness("engine", "goes on", "crashed", f"line {number}") for number in range(5))
+    failed = CheckResult("engine", Outcome.FAIL, "it ended", "crashed", 1, "engine", said)
+    shown = result(None)
+    verdict = replace(shown.verdict, outcome=Outcome.FAIL, checks=(*CHECKED[:4], failed, *CHECKED[5:]))
+
+    lines = screen.lines(replace(shown, verdict=verdict))
+
+    assert lines[-6:] == ["      line 1", "      line 2", "      line 3", "      line 4", "", "  runs/somewhere"]
 
 
 def test_markdown_has_a_row_for_each_figure():

@@ -36,6 +36,19 @@ def test_deleted_records_move_the_beginning(kafka_address, topic):
     assert kafka.end_offsets(kafka_address, topic) == {0: 10, 1: 10, 2: 10, 3: 10}
 
 
+def test_a_group_that_would_begin_at_the_end_begins_where_the_topic_does(kafka_address, topic):
+    produce(kafka_address, topic, 40)
+    kafka.delete_records(kafka_address, topic, {0: 4})
+    group = f"group-{topic}"
+    kafka.begin_group(kafka_address, group, topic)
+    settings = {"bootstrap.servers": kafka_address.bootstrap, "group.id": group, "auto.offset.reset": "latest"}
+    consumer = Consumer(settings)
+    consumer.subscribe([topic])
+    seen = [message.value() for message in consumer.consume(36, timeout=30)]
+    consumer.close()
+    assert len(seen) == 36
+
+
 def test_topics_come_and_go_and_asking_makes_none(kafka_address):
     name = f"test-{uuid.uuid4().hex}"
     assert not kafka.topic_exists(kafka_address, name)

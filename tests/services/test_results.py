@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
-from harness.model import EngineManifest, HarnessError, SinkClaim
-from harness.observe import Row, interpret
+from harness.model import EngineManifest, SinkClaim
+from harness.observe import Row, UnreadableError, interpret
 from harness.results.base import Place, by_campaign
 from harness.results.registry import open_results
 from harness.services.redis import connect
@@ -144,7 +144,7 @@ def test_what_a_program_prints(read, tmp_path):
 def test_a_program_that_fails_is_quoted(read, tmp_path):
     (tmp_path / "fail.py").write_text("import sys; sys.exit('no table there')")
 
-    with pytest.raises(HarnessError, match="exit code 1: no table there"):
+    with pytest.raises(UnreadableError, match="exit code 1: no table there"):
         read(results="command", read=(sys.executable, "{home}/fail.py"))
 
 

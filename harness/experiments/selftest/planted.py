@@ -94,6 +94,7 @@ def faults() -> Iterator[Planted]:
 def meanwhile() -> Iterator[Planted]:
     """What was seen while the run went on; the results are right in the end."""
     yield "nobody looked", case(watched=None)
+    yield "nobody could look", case(watched=None, blind="they are printed by a command")
     yield "a count went back", _dipped(at_s=12.0)
     yield "a count vanished for a while", _dipped(at_s=12.0, to=0)
     yield "a count went back after a kill", _dipped(at_s=12.0, faults=(LANDED,), spec=replace(SPEC, fault=KILL))

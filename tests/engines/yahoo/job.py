@@ -1,7 +1,9 @@
 """A job as the original benchmark has them: told by its YAML, counting by HINCRBY in its schema, a window's key made
 when the first of its events comes. It knows nothing of streamgauge.
 
-    python job.py benchmarkConf.yaml [HOW OFTEN]
+    python job.py benchmarkConf.yaml [HOW OFTEN [GROUP]]
+
+With a group it begins where that has committed, and else at the end; without, at the beginning.
 """
 
 from __future__ import annotations
@@ -35,14 +37,18 @@ def conf(path):
     return found
 
 
-def main(path):
+def main(path, group=""):
     told = conf(path)
     width_ms = int(told["time.divisor"])
     client = redis.Redis(told["redis.host"], decode_responses=True)
     brokers = ",".join(f"{host}:{told['kafka.port']}" for host in told["kafka.brokers"])
-    consumer = Consumer({"bootstrap.servers": brokers, "group.id": str(uuid.uuid4()), "enable.auto.commit": False})
-    parts = range(int(told["kafka.partitions"]))
-    consumer.assign([TopicPartition(told["kafka.topic"], part, OFFSET_BEGINNING) for part in parts])
+    group_id = group or str(uuid.uuid4())
+    consumer = Consumer({"bootstrap.servers": brokers, "group.id": group_id, "enable.auto.commit": False})
+    if group:
+        consumer.subscribe([told["kafka.topic"]])
+    else:
+        parts = range(int(told["kafka.partitions"]))
+        consumer.assign([TopicPartition(told["kafka.topic"], part, OFFSET_BEGINNING) for part in parts])
     campaigns: dict[str, Any] = {}
     counts: Counter[Any] = Counter()
     due_s = time.monotonic()
@@ -76,4 +82,4 @@ if __name__ == "__main__":
     others = [
         subprocess.Popen([sys.executable, __file__, sys.argv[1]]) for _ in range(int((sys.argv[2:] or ["1"])[0]) - 1)
     ]
-    main(sys.argv[1])
+    main(sys.argv[1], *sys.argv[3:])

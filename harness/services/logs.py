@@ -1,0 +1,94 @@
+"""The log of a child, however much the child says: its beginning and its end are kept, what lay between is cut out.
+
+The child writes to the file itself, with no pipe of ours in between that could slow it down or break under it. So a log
+can only be cut after it has grown: one thread looks at all of them many times a second. A file that is appended to may
+be cut at any moment, and the next line goes to its new end.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+MOST_BYTES = 32 << 20
+HEAD_BYTES = 8 << 20
+END_BYTES = 1 << 20
+TAIL_BYTES = 64 << 10
+MOST_COPIES = 8  # of a flood that does not end there is always something more to copy
+LINE_CHARACTERS = 2000
+LOOK_EVERY_S = 0.1
+
+
+class Log:
+    """The file to which one child appends."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._cut_bytes = 0
+        self._lock = threading.Lock()  # nobody shall look for its end while that is being moved
+
+    def cut(self) -> None:
+        """Cut out the middle, if it has grown too long: its end is copied to where its beginning shall stop, with what
+        is said meanwhile. Only what the child says in the very moment of the cut is lost with the middle."""
+        with self._lock, suppress(OSError), self.path.open("r+b", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+            if size <= MOST_BYTES:
+                return
+            read_at, write_at = size - END_BYTES, HEAD_BYTES
+            self._cut_bytes += read_at - write_at
+            write_at += os.pwrite(file.fileno(), self._sentence(), write_at)
+            for _ in range(MOST_COPIES):
+                piece = os.pread(file.fileno(), END_BYTES, read_at)
+                if not piece:
+                    break
+                read_at += len(piece)
+                write_at += os.pwrite(file.fileno(), piece, write_at)
+            file.truncate(write_at)
+
+    def tail(self, lines: int) -> list[str]:
+        """The last lines, reading the end of the file only: plain text, that a terminal and XML can bear."""
+        with self._lock, self.path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+        return [_plain(line) for line in text.splitlines()[-lines:]]
+
+    def _sentence(self) -> bytes:
+        return (
+            f"\n... about {self._cut_bytes:,} bytes were cut out here: of a log of more than {MOST_BYTES >> 20} MiB "
+            f"only the first {HEAD_BYTES >> 20} MiB and its end are kept ...\n"
+        ).encode()
+
+
+def _plain(line: str) -> str:
+    shown = "".join(sign if sign.isprintable() or sign == "\t" else "\N{REPLACEMENT CHARACTER}" for sign in line)
+    return shown if len(shown) <= LINE_CHARACTERS else f"{shown[:LINE_CHARACTERS]} ..."
+
+
+_watched: set[Log] = set()
+
+
+def watch(log: Log) -> None:
+    """Keep it short from now on."""
+    _watched.add(log)
+    if not any(thread.name == "logs" for thread in threading.enumerate()):
+        threading.Thread(target=_watch, name="logs", daemon=True).start()
+
+
+def unwatch(log: Log) -> None:
+    """Its child has ended: it is cut for the last time."""
+    _watched.discard(log)
+    log.cut()
+
+
+def _watch() -> None:
+    while True:
+        for log in tuple(_watched):
+            log.cut()
+        time.sleep(LOOK_EVERY_S)
+
+
+os.register_at_fork(after_in_child=_watched.clear)  # the thread that looks is the parent's
