@@ -270,9 +270,11 @@ public final class KafkaStreamsJob {
         public void run() {
             while (true) {
                 try {
-                    look();
-                } catch (ExecutionException notYet) {
-                    // Kafka is away, or the topic between the halves is not there yet: there is nothing to tell.
+                    if (streams.state() == KafkaStreams.State.RUNNING) {
+                        look();
+                    }
+                } catch (ExecutionException away) {
+                    // Kafka does not answer: there is nothing to tell.
                 } catch (IOException | InterruptedException error) {
                     end(error);
                 }
