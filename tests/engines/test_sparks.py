@@ -37,7 +37,7 @@ def test_a_batch_counts_the_whole_topic_anew_and_survives_a_kill(trial, started)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["spark-tws", "spark-pandas", "spark@4.1.1"])
+@pytest.mark.parametrize("name", ["spark-tws", "spark-pandas", "spark@4.0.1"])
 def test_totals_are_exact_to_the_single_late_event_after_a_kill(trial, started, name):
     send_odd_records(trial)
     trial.send(5_000)
