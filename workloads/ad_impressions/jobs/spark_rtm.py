@@ -13,9 +13,9 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.query import StreamingQuery
@@ -55,12 +55,9 @@ def start_query(session: SparkSession, config: spark.Config, parse: Parser) -> S
     views = spark.known_views(parse(spark.read_records(session, config)), read_ads(connect(config["redis"])))
     lateness = f"{config['watermark_ms']} milliseconds"
     counts = spark.count_views(views.withWatermark("event_time", lateness), config["window_ms"])
-    stream = (
-        with_sums_in_one(counts)
-        .writeStream.outputMode("update")
-        .option("checkpointLocation", config["checkpoint"])
-        .trigger(realTime=config["trigger"])
-    )
+    stream = with_sums_in_one(counts).writeStream.outputMode("update")
+    stream.option("checkpointLocation", config["checkpoint"])
+    stream.trigger(realTime=config["trigger"])  # type: ignore[call-overload]  # there, and not in its types
     stream._jwrite.foreach(redis_writer(session, config))
     return stream.start()
 
@@ -74,14 +71,9 @@ def with_sums_in_one(counts: DataFrame) -> DataFrame:
     return counts.select("campaign_id", "window_start_ms", "count", sums.alias("sums"))
 
 
-def redis_writer(session: SparkSession, config: spark.Config) -> JavaObject:
+def redis_writer(session: SparkSession, config: spark.Config) -> Any:
     at = urlsplit(config["redis"])
-    if at.scheme != "redis" or at.query:
-        sys.exit(
-            f"The writer of this job speaks plain RESP: it needs redis://HOST:PORT/NUMBER, and was given "
-            f"{at.scheme}://{at.hostname}:{at.port} with {'options' if at.query else 'none'}."
-        )
-    writer: JavaObject = session._jvm.RedisWriter(  # type: ignore[union-attr]
+    return session._jvm.RedisWriter(  # type: ignore[union-attr]
         at.hostname or "localhost",
         at.port or 6379,
         unquote(at.username or ""),
@@ -89,7 +81,16 @@ def redis_writer(session: SparkSession, config: spark.Config) -> JavaObject:
         int(at.path.strip("/") or 0),
         config["sink"] == RISING,
     )
-    return writer
+
+
+def refuse_other_than_plain(address: str) -> None:
+    at = urlsplit(address)
+    if at.scheme != "redis" or at.query:
+        sys.exit(
+            "The writer of this job knows neither TLS nor options: Redis has to be redis://HOST:PORT/NUMBER, with "
+            f"USER:PASSWORD@ if it wants them. {at.hostname}:{at.port} was given with {at.scheme}:// and "
+            f"{at.query or 'no options'}; the engine spark can write there."
+        )
 
 
 def own_settings(config: spark.Config) -> dict[str, str]:
@@ -98,6 +99,7 @@ def own_settings(config: spark.Config) -> dict[str, str]:
 
 def main(config_path: str) -> int:
     config = in_real_time(json.loads(Path(config_path).read_bytes()))
+    refuse_other_than_plain(config["redis"])
     parse = with_ids if config["checksum"] else PARSERS[spark.chosen_parser(config)]
     tell_settings(config["progress_path"], own_settings(config))
     return spark.run(config, lambda session: start_query(session, config, parse))
