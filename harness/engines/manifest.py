@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 JOBS = HERE.parent.parent / "workloads" / "ad_impressions" / "jobs"
 
 # The engines that come with the program. Add one: a folder, and its line here. (`fake` has no process: the CLI's.)
-SHIPPED = {name: HERE / name / "manifest.toml" for name in ("reference", "spark")}
+SHIPPED = {name: HERE / name / "manifest.toml" for name in ("reference", "spark", "flink", "flink-standalone")}
 
 PLACEHOLDERS = ("classpath", "config", "home", "java", "job", "python")
 LATE = ("drop", "keep")
@@ -262,6 +262,7 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "evidence": (_one_of(*EVIDENCE), False),
     "progress": (_flag, False),
     "resumes": (_flag, False),
+    "executors": (_flag, False),
     "ready_s": (_seconds, False),
     "drain_s": (_seconds, False),
     "checksum": (_flag, False),

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from harness import jvm, plan
+from harness import plan
+from harness.engines import environments
 from harness.engines.config import EngineConfig
 from harness.engines.manifest import load
 from harness.engines.process import ProcessEngine
@@ -52,6 +53,7 @@ class Trial:
 
     def engine(self, name: str, sink: str, topic: str = "") -> ProcessEngine:
         manifest = load(name)
+        surroundings = environments.prepare(manifest, print)
         private = self.folder / "private"
         private.mkdir(exist_ok=True)
         config = EngineConfig(
@@ -67,10 +69,12 @@ class Trial:
             sink=sink,
             master="local[2]",
             options={"spark.driver.extraJavaOptions": QUICK_START},
-            jars=tuple(map(str, jvm.jars(manifest.ivy).glob("*.jar"))) if manifest.ivy else (),
+            jars=tuple(map(str, surroundings.jars)),
+            partitions=PARTITIONS,
         )
         logs, evidence = self.folder / "logs", self.folder / "evidence"
-        return ProcessEngine(manifest, config, logs=logs, evidence=evidence, private=private, env={})
+        paths = {"logs": logs, "evidence": evidence, "private": private}
+        return ProcessEngine(manifest, config, **paths, env={}, surroundings=surroundings)
 
     def send(self, count: int, late_ms: int = 0) -> None:
         """Events of all kinds, a millisecond of event time each, up to a second out of order, and `late_ms` late."""
