@@ -200,6 +200,7 @@ class EngineManifest:
     evidence: str = "none"  # "none" | "spark-checkpoint" | "spark-rtm-checkpoint": where the exact late set comes from
     progress: bool = True  # writes progress.jsonl
     resumes: bool = True  # may be killed and started again
+    executors: bool = False  # its work is done by processes of their own, which it starts again when they die
     ready_s: float = 120.0  # how long until the opening events must be answered
     drain_s: float = 120.0  # how long it may take after the last event
     env: Mapping[str, str] = field(default_factory=dict)

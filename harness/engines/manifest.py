@@ -39,6 +39,8 @@ IDS = (
     "spark-tws",
     "spark-batch",
     "spark-pandas",
+    "flink",
+    "flink-standalone",
     "kafka-streams",
     "quix",
 )
@@ -316,6 +318,7 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "evidence": (_one_of(*EVIDENCE), False),
     "progress": (_flag, False),
     "resumes": (_flag, False),
+    "executors": (_flag, False),
     "ready_s": (_seconds, False),
     "drain_s": (_seconds, False),
     "checksum": (_flag, False),

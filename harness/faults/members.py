@@ -13,6 +13,8 @@ from harness.faults.strike import CannotStrikeError, Strike
 
 # How Spark says that its checkpoint is not its own any more, and how others may.
 CONFLICT = re.compile(r"CONCURRENT_[A-Z]|[Cc]oncurrent (update|write|modification)|[Ff]enced")
+EXECUTORS = (".CoarseGrainedExecutorBackend", ".TaskManagerRunner")
+PYTHON_WORKERS = ("pyspark.daemon", "pyspark.worker", "pyflink.fn_execution.")
 SLOW_MS = 60_000.0  # to end or to be killed, on a machine that has much else to do
 
 
@@ -26,7 +28,8 @@ def is_driver(member: Member) -> bool:
 
 
 def is_executor(member: Member) -> bool:
-    return any("CoarseGrainedExecutorBackend" in word for word in member.command)
+    """A process that does the work of a JVM elsewhere: Spark's executors, Flink's TaskManagers."""
+    return any(word.endswith(EXECUTORS) for word in member.command)
 
 
 def is_driver_jvm(member: Member) -> bool:
@@ -34,7 +37,7 @@ def is_driver_jvm(member: Member) -> bool:
 
 
 def is_python_worker(member: Member) -> bool:
-    return any(word.startswith(("pyspark.daemon", "pyspark.worker")) for word in member.command)
+    return any(word.startswith(PYTHON_WORKERS) for word in member.command)
 
 
 def pids_of(members: tuple[Member, ...]) -> list[int]:

@@ -96,11 +96,13 @@ def _resuming(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
 
 
 def _with_executors(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
-    master = context.spec.master
-    if not context.manifest.on_spark or not master.startswith("local-cluster["):
+    engine, master = context.manifest, context.spec.master
+    if engine.on_spark and not master.startswith("local-cluster["):
         strike.needs = (
             f"executors are processes of their own here only under --master local-cluster[2,1,1024], not {master}",
         )
+    elif not engine.on_spark and not engine.executors:
+        strike.needs = (f"{engine.id} has no executors, by its own manifest",)
     return struck(spec, strike, context)
 
 
@@ -137,24 +139,24 @@ KINDS = (
     Kind(
         "pause-executor",
         "process",
-        "SIGSTOP to all executors for a while: the driver waits for tasks that do not answer",
+        "SIGSTOP to all executors (of Flink, TaskManagers) for a while: the driver waits for tasks that do not answer",
         "waits or runs the tasks elsewhere, no count changes",
         pause_executor,
-        needs="--master local-cluster[...]",
+        needs="executors as processes of their own: Spark under --master local-cluster[...], flink-standalone",
         options=PAUSE,
     ),
     Kind(
         "kill-executor",
         "process",
-        "SIGKILL to one executor",
+        "SIGKILL to one executor (of Flink, a TaskManager)",
         "gets a new executor and runs its tasks again, no count changes",
         kill_executor,
-        needs="--master local-cluster[...]",
+        needs="executors as processes of their own: Spark under --master local-cluster[...], flink-standalone",
     ),
     Kind(
         "kill-python",
         "process",
-        "SIGKILL to one of Spark's Python workers",
+        "SIGKILL to one of the engine's Python workers",
         "runs the task again, or stops loudly where a task may fail but once (local[*]); no count changes",
         kill_python,
         needs="a job whose rows go through Python workers",

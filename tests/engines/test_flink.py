@@ -1,0 +1,79 @@
+"""The Flink engines on a real Kafka and a real Redis."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.engines.odd import odd_records
+from tests.engines.test_runs import SHORT, check, run
+from tests.engines.trial import START_MS, WINDOW_MS
+
+SINK = "absolute"
+REFUSED = "broken UTF-8 in a field that nobody needs"  # Flink's reader of JSON refuses all of such a record
+LATE = ["--duration", "40s", "--rate", "3000", "--disorder", "late"]
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def test_it_passes_when_it_is_killed_on_the_way(tmp_path):
+    answer = run(tmp_path, *SHORT, "--engine", "flink", "--fault", "kill@offset=50%")
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert "it went on to" in check(answer, "fault")["sentence"]
+
+
+@pytest.mark.thorough
+def test_a_cluster_passes_when_its_task_manager_is_killed_on_the_way(tmp_path):
+    answer = run(tmp_path, *SHORT, "--engine", "flink-standalone", "--fault", "kill-executor@offset=50%")
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert "came instead; it went on" in check(answer, "fault")["sentence"]
+
+
+@pytest.mark.thorough
+def test_a_cluster_passes_when_all_of_it_is_killed_on_the_way(tmp_path):
+    answer = run(tmp_path, *SHORT, "--engine", "flink-standalone", "--fault", "kill@offset=50%")
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("fault", ["none", "kill@offset=50%"])
+def test_what_it_drops_as_late_was_late(tmp_path, fault):
+    answer = run(tmp_path, *LATE, "--engine", "flink", "--fault", fault)
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert answer["totals"]["counted"] < answer["totals"]["countable"], "nothing was late, so nothing was tested"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["flink", "flink-standalone"])
+def test_it_counts_what_counts_survives_the_rest_and_ends_in_order(trial, started, name):
+    ad = next(iter(trial.ads))
+    for what, record, counts in odd_records(ad, START_MS):
+        cell = trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS
+        trial.send_record(record, cell if counts and what != REFUSED else None)
+    trial.send(5_000)
+    engine = started(name, SINK)
+    trial.await_drained(engine)
+
+    engine.stop()
+
+    told = json.loads((trial.folder / "engine_settings.json").read_text())
+    assert told["table.exec.state.ttl"] == "1 h"
+    assert trial.results() == trial.expected()
+    assert engine.exit_code() == 0
+    assert engine.notes() == ()
+
+
+@pytest.mark.thorough
+def test_it_is_exact_after_kills_and_an_end_in_order(trial, started):
+    engine = started("flink", SINK)
+    for fault in ("kill@offset=25%", "kill@offset=50%", "stop@offset=75%"):
+        report = trial.suffer(engine, SINK, fault, total=20_000)
+        assert (report.landed, report.healed) == (True, True), report
+    trial.await_drained(engine)
+
+    assert trial.results() == trial.expected()

@@ -1,0 +1,30 @@
+"""The Flink job in one JVM: PyFlink's embedded cluster.
+
+    python flink.py CONFIG.json
+
+SIGTERM ends it in order. Started again with the same checkpoint folder it goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from workloads.ad_impressions.jobs.flink_process import Config, common_settings, prepare_java, run, told
+from workloads.ad_impressions.jobs.flink_query import start_query
+from workloads.ad_impressions.jobs.progress_log import tell_settings
+
+HEAP = "-Xmx2g"
+
+
+def main(config_path: str) -> int:
+    config: Config = json.loads(Path(config_path).read_bytes())
+    settings = {"rest.port": "0", **common_settings(config)}
+    tell_settings(config["progress_path"], told(settings))
+    prepare_java(config, HEAP)
+    return run(config, lambda: start_query(config, settings))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,178 @@
+"""What both Flink engines do around their query: settings, checkpoints, progress, and an end in order."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyflink
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from pyflink.common import JobClient
+
+from workloads.ad_impressions.jobs.flink_checkpoints import newest_checkpoint, number_of
+from workloads.ad_impressions.jobs.flink_query import group
+from workloads.ad_impressions.jobs.progress_log import ProgressLog
+from workloads.ad_impressions.jobs.redis_results import connect, read_ads
+
+Config = dict[str, Any]
+
+FLINK_HOME = Path(pyflink.__file__).parent
+LOOK_EVERY_S = 0.2
+KAFKA_DEADLINE_S = 10.0
+LOOPBACK = "127.0.0.1"
+
+PLACES = (
+    "pipeline.name",
+    "execution.state-recovery.path",
+    "execution.checkpointing.dir",
+    "io.tmp.dirs",
+    "python.executable",
+    "python.client.executable",
+    "rest.port",
+    "jobmanager.rpc.port",
+)
+
+LOGGING = """\
+rootLogger.level = WARN
+rootLogger.appenderRef.console.ref = Console
+appender.console.name = Console
+appender.console.type = CONSOLE
+appender.console.target = SYSTEM_OUT
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n%throwable{12}
+"""
+
+
+def common_settings(config: Config) -> dict[str, str]:
+    """All that is not Flink's default; what `--conf` says wins."""
+    return {
+        "pipeline.name": f"streamgauge-{config['run']}",
+        "pipeline.jars": ";".join(Path(jar).as_uri() for jar in config["jars"]),
+        # A source without a partition would hold back all watermarks.
+        "parallelism.default": str(min(os.cpu_count() or 1, config["partitions"])),
+        "execution.checkpointing.interval": "1 s",
+        "execution.checkpointing.dir": checkpoint_folder(config).as_uri(),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        **restored(checkpoint_folder(config)),
+        "table.local-time-zone": "UTC",
+        "table.exec.state.ttl": "1 h",
+        "python.executable": sys.executable,
+        "python.client.executable": sys.executable,
+        "python.fn-execution.bundle.time": "50",  # ms: so long a change waits for others
+        "io.tmp.dirs": tempfile.gettempdir(),
+        "jobmanager.rpc.address": LOOPBACK,
+        "jobmanager.bind-host": LOOPBACK,
+        "taskmanager.host": LOOPBACK,
+        "taskmanager.bind-host": LOOPBACK,
+        "rest.address": LOOPBACK,
+        "rest.bind-address": LOOPBACK,
+        **config["options"],
+    }
+
+
+def told(settings: dict[str, str]) -> dict[str, str]:
+    """For those who compare. Of the jars the names tell the version; where something lies is nobody's concern."""
+    jars = ", ".join(Path(jar).name for jar in settings["pipeline.jars"].split(";"))
+    return {key: value for key, value in settings.items() if key not in PLACES} | {"pipeline.jars": jars}
+
+
+def checkpoint_folder(config: Config) -> Path:
+    place = config["checkpoint"].removeprefix("file://")
+    if "://" in place:
+        sys.exit(f"checkpoint is {place!r}; give a folder of this machine: this job looks there for its newest one.")
+    folder = Path(place).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def restored(folder: Path) -> dict[str, str]:
+    """Go on from the newest complete checkpoint of all starts; begin at the beginning if there is none."""
+    newest = newest_checkpoint(folder)
+    return {"execution.state-recovery.path": newest.as_uri()} if newest else {}
+
+
+def prepare_java(config: Config, options: str) -> None:
+    """For every JVM that comes from this process: its options, its log on our output, its files where they vanish."""
+    scratch = Path(tempfile.gettempdir())
+    conf = scratch / "flink-conf"
+    conf.mkdir(exist_ok=True)
+    shutil.copy(FLINK_HOME / "conf" / "config.yaml", conf)  # what Flink needs to run on newer versions of Java
+    for name in ("log4j-cli.properties", "log4j-console.properties"):
+        (conf / name).write_text(LOGGING, encoding="utf-8")
+    ads = scratch / "ads.csv"
+    table = read_ads(connect(config["redis"]))
+    ads.write_text("".join(f"{ad},{campaign}\n" for ad, campaign in table.items()), encoding="utf-8")
+    os.environ |= {
+        "STREAMGAUGE_ADS": str(ads),  # read by CampaignOf.java
+        "FLINK_CONF_DIR": str(conf),
+        "FLINK_LOG_DIR": str(scratch),
+        "FLINK_PID_DIR": str(scratch),
+        "JVM_ARGS": f"-Djava.io.tmpdir={scratch} {options}",
+    }
+
+
+class Progress:
+    """When a checkpoint is complete, Flink's Kafka source commits its offsets to Kafka. Here they are read again."""
+
+    def __init__(self, config: Config) -> None:
+        self._topic = config["topic"]
+        self._folder = checkpoint_folder(config)
+        self._log = ProgressLog(config["progress_path"])
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": config["kafka"]["bootstrap"],
+                **config["kafka"]["librdkafka"],
+                "group.id": group(config),
+                "enable.auto.commit": False,
+                "log_level": 0,  # that Kafka is away is for Flink to say
+            }
+        )
+        self._told: dict[str, int] = {}
+        self._done = sum(self._committed().values())
+
+    def tell(self) -> None:
+        offsets = self._committed()
+        if offsets == self._told:
+            return
+        newest = newest_checkpoint(self._folder)
+        done = sum(offsets.values())
+        self._log.write(batch=number_of(newest) if newest else 0, rows=done - self._done, offsets=offsets)
+        self._told, self._done = offsets, done
+
+    def _committed(self) -> dict[str, int]:
+        """The same as before while Kafka does not answer."""
+        try:
+            partitions = self._consumer.list_topics(self._topic, KAFKA_DEADLINE_S).topics[self._topic].partitions
+            places = [TopicPartition(self._topic, partition) for partition in partitions]
+            found = self._consumer.committed(places, KAFKA_DEADLINE_S)
+        except KafkaException:
+            return self._told
+        return {str(place.partition): place.offset for place in found if place.offset >= 0}
+
+
+def run(config: Config, begin: Callable[[], JobClient], keep: Callable[[], bool] = lambda: True) -> int:
+    """Until SIGTERM, or until the job ends, which it never does by itself, or until `keep` says no.
+
+    The newest checkpoint outlives the job.
+    """
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    job = begin()
+    progress = Progress(config)
+    while not stopped.wait(LOOK_EVERY_S):
+        progress.tell()
+        if not keep():
+            return 1
+        status = job.get_job_status().result()
+        if status.is_globally_terminal_state():
+            print(f"The job has ended: {status.name}. Its log above says why.", file=sys.stderr)
+            return 1
+    job.cancel().result()
+    return 0

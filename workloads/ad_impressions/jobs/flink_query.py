@@ -1,0 +1,121 @@
+"""The query of both Flink engines, in SQL: ad impressions from Kafka, counted per campaign and window, into Redis.
+
+It is no window aggregation: such a one tells its counts when the watermark passes, and that lies as far behind as
+events may be late. So that counts are seen to grow, this query groups by the start of the window, and each change comes
+out. What a window aggregation would do besides is said in words: an event is dropped when the watermark has passed the
+end of its window, and the state of a cell goes a good while after its last event. Watermarks move partition by
+partition, so that one which is read more slowly makes nothing late.
+
+The changes go through a Python function that is given many rows at a time and writes them. A checkpoint is complete
+when that has written all that came before it: the offsets of a complete checkpoint tell what can be seen in Redis.
+Flink's own way of telling less often, mini-batches, has no place here: its clock would take the place of the watermark
+in the condition that drops late events.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from pyflink.common import Configuration, JobClient
+from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
+from pyflink.table.udf import udf
+from redis import Redis
+
+from workloads.ad_impressions.jobs.redis_results import connect
+from workloads.ad_impressions.jobs.spark_sinks import absolute, by_campaign
+
+Config = dict[str, Any]
+Column = Any  # a pandas.Series
+
+# The Kafka client inside the connector's jar goes by another name, also where a setting names one of its classes.
+KAFKA, KAFKA_INSIDE = "org.apache.kafka.", "org.apache.flink.kafka.shaded.org.apache.kafka."
+
+
+def start_query(config: Config, settings: dict[str, str]) -> JobClient:
+    tables = make_environment(settings)
+    tables.execute_sql("CREATE TEMPORARY FUNCTION campaign_of AS 'CampaignOf'")
+    tables.create_temporary_function("to_redis", redis_writer(config["redis"]))
+    tables.execute_sql(impressions(config))
+    tables.execute_sql("CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')")
+    return tables.execute_sql(counting(config["window_ms"])).get_job_client()
+
+
+def make_environment(settings: dict[str, str]) -> TableEnvironment:
+    configuration = Configuration()
+    for key, value in settings.items():
+        configuration.set_string(key, value)
+    in_streaming_mode = EnvironmentSettings.new_instance().in_streaming_mode()
+    return TableEnvironment.create(in_streaming_mode.with_configuration(configuration).build())
+
+
+def impressions(config: Config) -> str:
+    """The topic as a table. Only what is of a known ad has a time, and moves the watermark."""
+    time_ms = "CASE WHEN campaign_of(ad_id) IS NOT NULL THEN TRY_CAST(event_time AS BIGINT) END"
+    options = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in source_options(config).items())
+    return f"""
+        CREATE TEMPORARY TABLE impressions (
+            ad_id STRING,
+            event_type STRING,
+            event_time STRING,
+            campaign_id AS campaign_of(ad_id),
+            event_time_ms AS {time_ms},
+            happened_at AS TO_TIMESTAMP_LTZ({time_ms}, 3),
+            WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ({time_ms} - {config["watermark_ms"]}, 3)
+        ) WITH ({options})
+    """
+
+
+def source_options(config: Config) -> dict[str, str]:
+    security = {key: value.replace(KAFKA, KAFKA_INSIDE) for key, value in config["kafka"]["java"].items()}
+    client = {"bootstrap.servers": config["kafka"]["bootstrap"], "group.id": group(config), **security}
+    return {
+        "connector": "kafka",
+        "topic": config["topic"],
+        "scan.startup.mode": "earliest-offset",
+        "format": "json",
+        "json.ignore-parse-errors": "true",
+        **{f"properties.{key}": value for key, value in client.items()},
+    }
+
+
+def group(config: Config) -> str:
+    """Under this name the offsets of each complete checkpoint are committed to Kafka."""
+    return f"flink-{config['run']}"
+
+
+def counting(window_ms: int) -> str:
+    return f"""
+        INSERT INTO written
+        SELECT to_redis(campaign_id, window_start_ms, total) FROM (
+            SELECT campaign_id, window_start_ms, COUNT(*) AS total FROM (
+                SELECT campaign_id, happened_at, event_time_ms - MOD(event_time_ms, {window_ms}) AS window_start_ms
+                FROM impressions
+                WHERE event_type = 'view' AND event_time_ms >= 0 AND happened_at IS NOT NULL
+            )
+            WHERE CURRENT_WATERMARK(happened_at) IS NULL
+                OR TO_TIMESTAMP_LTZ(window_start_ms + {window_ms}, 3) > CURRENT_WATERMARK(happened_at)
+            GROUP BY campaign_id, window_start_ms
+        )
+    """
+
+
+def redis_writer(url: str) -> Any:
+    """to_redis(campaign_id, window_start_ms, total): totals as they stand, each cell's newest of the rows at hand."""
+
+    def to_redis(campaigns: Column, window_starts_ms: Column, totals: Column) -> Column:
+        rows = zip(campaigns.tolist(), window_starts_ms.tolist(), totals.tolist(), strict=True)
+        absolute(connection(url), 0, by_campaign(rows))
+        return totals
+
+    return udf(to_redis, result_type=DataTypes.BIGINT(), func_type="pandas")
+
+
+@functools.cache
+def connection(url: str) -> Redis:
+    """One for all that writes in a worker."""
+    return connect(url)
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
