@@ -8,7 +8,7 @@ from typing import Any
 from harness.model import EngineManifest
 
 HEADER = ("engine", "sinks: what they claim", "late events", "state")
-WIDTHS = (14, 31, 11, 20)
+WIDTHS = (16, 29, 11, 20)
 
 
 def row(manifest: EngineManifest, missing: Sequence[str]) -> list[str]:
