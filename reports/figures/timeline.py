@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ PANEL_PX = 104
 LEGEND_PX = 14  # a narrow panel has its legend on lines of its own
 LEGEND_COLUMNS = 3
 NAME_PX = 17
+NAME_SIGNS, NARROW_NAME_SIGNS = 60, 26  # in a line: what is longer would leave the panels no room
 # Above this ratio between the largest and the smallest value a linear axis shows only the largest.
 LOG_RATIO = 100.0
 
@@ -52,9 +54,11 @@ class Band:
 
 
 def draw(seconds: NDArray[np.float64], panels: Sequence[Panel], bands: Sequence[Band], sheet: Sheet) -> None:
-    """Bands are named in a strip of their own above the panels, a line each."""
+    """Bands are named in a strip of their own above the panels, one below the other."""
     bands = sorted(bands, key=lambda band: band.from_s)
-    heights = [NAME_PX * len(bands) + 6.0] * bool(bands) + [_height_px(panel, sheet.narrow) for panel in panels]
+    names = [textwrap.wrap(band.label, NARROW_NAME_SIGNS if sheet.narrow else NAME_SIGNS) for band in bands]
+    heights = [NAME_PX * sum(map(len, names)) + 6.0] * bool(bands)
+    heights += [_height_px(panel, sheet.narrow) for panel in panels]
     axes = sheet.rows(heights)
     axes[-1].set_xlim(float(seconds.min()) - 0.5, float(seconds.max()) + 0.5)
     for each, panel in zip(axes[-len(panels) :], panels, strict=True):
@@ -62,7 +66,7 @@ def draw(seconds: NDArray[np.float64], panels: Sequence[Panel], bands: Sequence[
     for each in axes:
         _mark(each, bands)
     if bands:
-        _name(axes[0], bands)
+        _name(axes[0], bands, names)
     axes[-1].xaxis.set_major_formatter(FuncFormatter(lambda second, _: f"{second:,.0f}"))
     axes[-1].set_xlabel("seconds since the first event was due")
 
@@ -115,19 +119,22 @@ def _mark(axes: Axes, bands: Sequence[Band]) -> None:
         axes.axvline(band.from_s, color=colour, linewidth=1.0, linestyle="-" if band.fault else (0, (1, 2)))
 
 
-def _name(axes: Axes, bands: Sequence[Band]) -> None:
-    axes.set_ylim(len(bands), 0)
+def _name(axes: Axes, bands: Sequence[Band], names: Sequence[Sequence[str]]) -> None:
+    axes.set_ylim(sum(map(len, names)), 0)
     axes.set_yticks([])
     axes.tick_params(bottom=False)
     axes.spines[:].set_visible(False)
     low, high = axes.get_xlim()
-    for row, band in enumerate(bands):
+    above = 0
+    for band, lines in zip(bands, names, strict=True):
+        middle = above + len(lines) / 2
+        above += len(lines)
         if band.landed_s is not None:
-            axes.plot(band.landed_s, row + 0.5, marker="v", markersize=4, color=band.colour)
+            axes.plot(band.landed_s, middle, marker="v", markersize=4, color=band.colour)
         left = band.from_s < low + 0.5 * (high - low)
         axes.annotate(
-            band.label,
-            (band.from_s, row + 0.5),
+            "\n".join(lines),
+            (band.from_s, middle),
             (5 if left else -5, 0),
             textcoords="offset points",
             ha="left" if left else "right",
