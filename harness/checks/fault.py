@@ -13,7 +13,7 @@ def check(case: Case) -> CheckResult:
         return _unknown(f"{case.spec.fault.text} was planned, and nothing says that it was tried")
     for report in case.faults:
         if not report.reachable:
-            return _unknown(f"{report.spec.text}: n/a, {report.proof}")
+            return _unknown(f"{report.spec.text} is n/a: {report.proof.removeprefix('n/a: ')}")
         if not report.landed:
             return _unknown(f"{report.spec.text} did not land: {report.proof}")
         if not report.healed:

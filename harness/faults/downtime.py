@@ -64,7 +64,9 @@ class Downtime(Strike):
             now.engine.arm(QUIET, 0)
             return "it was asked to stand still before its next write"
         if done(now) >= now.total > 0:
-            raise CannotStrikeError("all had been done already when it came")
+            raise CannotStrikeError(
+                "all had been done already when it came; take an earlier moment, or a longer --duration"
+            )
         self._strike(now)
         return self._killed
 

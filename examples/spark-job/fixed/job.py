@@ -34,6 +34,7 @@ events = (
     .option("kafka.bootstrap.servers", BROKERS)
     .option("subscribe", TOPIC)
     .option("startingOffsets", "earliest")
+    .option("maxOffsetsPerTrigger", 20_000)
     .load()
     .select(F.from_json(F.col("value").cast("string"), "ad_id string, event_type string, event_time string").alias("e"))
     .select("e.*")
