@@ -89,7 +89,7 @@ def refuse_other_than_plain(address: str) -> None:
         sys.exit(
             "The writer of this job knows neither TLS nor options: Redis has to be redis://HOST:PORT/NUMBER, with "
             f"USER:PASSWORD@ if it wants them. {at.hostname}:{at.port} was given with {at.scheme}:// and "
-            f"{at.query or 'no options'}; the engine spark can write there."
+            f"{'options' if at.query else 'no options'}; the engine spark can write there."
         )
 
 
