@@ -12,6 +12,7 @@ from harness.engines.base import Member, Reached
 from harness.engines.config import EngineConfig
 from harness.engines.process import ProcessEngine
 from harness.faults.base import Context, Fault
+from harness.faults.members import is_driver_jvm, is_executor, is_python_worker
 from harness.faults.moment import Moment
 from harness.faults.process import KINDS, kill_executor
 from harness.faults.registry import FAULTS, parse
@@ -240,6 +241,31 @@ def test_executors_of_a_local_master_are_no_processes(name):
     fault = create(f"{name}@now", ON_CLUSTER)
 
     assert "local-cluster" in fault.needs[0]
+
+
+def test_other_engines_have_executors_where_their_manifest_says_so():
+    says_nothing = create("kill-executor@now", MANIFEST)
+    says_so = create("kill-executor@now", replace(MANIFEST, executors=True))
+
+    assert "no executors, by its own manifest" in says_nothing.needs[0]
+    assert says_so.needs == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "which"),
+    [
+        (
+            ("java", "-cp", "x", "org.apache.flink.runtime.taskexecutor.TaskManagerRunner", "--configDir", "c"),
+            is_executor,
+        ),
+        (("java", "-cp", "x", "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"), is_driver_jvm),
+        (("python", "-m", "pyflink.fn_execution.beam.beam_boot", "--id=1-1"), is_python_worker),
+    ],
+)
+def test_flinks_processes_are_told_apart(command, which):
+    kinds = (is_executor, is_driver_jvm, is_python_worker)
+
+    assert [kind for kind in kinds if kind(Member(40, 11, command))] == [which]
 
 
 @pytest.mark.parametrize(("name", "pid", "left"), [("kill-driver", 10, JVM), ("kill-jvm", 11, PYTHON)])

@@ -1,8 +1,13 @@
-"""Where the Flink job goes on: the newest checkpoint that is complete, of whichever start."""
+"""Where the Flink job goes on, the newest checkpoint that is complete, of whichever start; and how far that is."""
 
 from __future__ import annotations
 
-from workloads.ad_impressions.jobs.flink_checkpoints import newest_checkpoint
+import struct
+
+from workloads.ad_impressions.jobs.flink_checkpoints import newest_checkpoint, offsets_in
+
+FOR_EVER = -(2**63)
+TOPIC = "streamgauge-a-run"
 
 
 def checkpoint(folder, job, number, complete=True):
@@ -34,3 +39,21 @@ def test_the_start_does_not_matter_and_what_is_half_written_does_not_count(tmp_p
     checkpoint(tmp_path, "a-third-start", 13, complete=False)
 
     assert newest_checkpoint(tmp_path) == newest
+
+
+def state_of(topic, partition, offset, end=FOR_EVER):
+    """As Flink's Kafka source writes a partition into a checkpoint."""
+    return struct.pack(">H", len(topic)) + topic.encode() + struct.pack(">iqq", partition, offset, end)
+
+
+def test_a_checkpoint_tells_how_far_each_partition_was_read(tmp_path):
+    newest = checkpoint(tmp_path, "a-start", 3)
+    assigned = struct.pack(">H", len(TOPIC)) + TOPIC.encode() + struct.pack(">iii", 0, 1, 7)  # another kind of state
+    parts = [assigned, state_of(TOPIC, 0, 12), b"\n", state_of(TOPIC, 3, 0x0A0A), state_of("another", 1, 5)]
+    (newest / "_metadata").write_bytes(b"\0\n".join([*parts, state_of(TOPIC, 2, -2)]))
+
+    assert offsets_in(newest, TOPIC) == {0: 12, 3: 0x0A0A}
+
+
+def test_a_checkpoint_that_was_deleted_meanwhile_tells_nothing(tmp_path):
+    assert offsets_in(tmp_path / "chk-4", TOPIC) == {}

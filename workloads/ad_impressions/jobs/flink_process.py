@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pyflink
-from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyflink.common import JobClient
 
-from workloads.ad_impressions.jobs.flink_checkpoints import newest_checkpoint, number_of
-from workloads.ad_impressions.jobs.flink_query import group
+from workloads.ad_impressions.jobs.flink_checkpoints import newest_checkpoint, number_of, offsets_in
 from workloads.ad_impressions.jobs.progress_log import ProgressLog
 from workloads.ad_impressions.jobs.redis_results import connect, read_ads
 
@@ -25,7 +23,6 @@ Config = dict[str, Any]
 
 FLINK_HOME = Path(pyflink.__file__).parent
 LOOK_EVERY_S = 0.2
-KAFKA_DEADLINE_S = 10.0
 LOOPBACK = "127.0.0.1"
 
 PLACES = (
@@ -119,42 +116,27 @@ def prepare_java(config: Config, options: str) -> None:
 
 
 class Progress:
-    """When a checkpoint is complete, Flink's Kafka source commits its offsets to Kafka. Here they are read again."""
+    """A line for each complete checkpoint that has more of the topic than the one before."""
 
     def __init__(self, config: Config) -> None:
         self._topic = config["topic"]
         self._folder = checkpoint_folder(config)
         self._log = ProgressLog(config["progress_path"])
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": config["kafka"]["bootstrap"],
-                **config["kafka"]["librdkafka"],
-                "group.id": group(config),
-                "enable.auto.commit": False,
-                "log_level": 0,  # that Kafka is away is for Flink to say
-            }
-        )
-        self._told: dict[str, int] = {}
-        self._done = sum(self._committed().values())
+        self._newest: Path | None = None
+        self._told: dict[int, int] = {}
+        newest = newest_checkpoint(self._folder)
+        self._done = sum(offsets_in(newest, self._topic).values()) if newest else 0  # by earlier starts
 
     def tell(self) -> None:
-        offsets = self._committed()
-        if offsets == self._told:
-            return
         newest = newest_checkpoint(self._folder)
-        done = sum(offsets.values())
-        self._log.write(batch=number_of(newest) if newest else 0, rows=done - self._done, offsets=offsets)
-        self._told, self._done = offsets, done
-
-    def _committed(self) -> dict[str, int]:
-        """The same as before while Kafka does not answer."""
-        try:
-            partitions = self._consumer.list_topics(self._topic, KAFKA_DEADLINE_S).topics[self._topic].partitions
-            places = [TopicPartition(self._topic, partition) for partition in partitions]
-            found = self._consumer.committed(places, KAFKA_DEADLINE_S)
-        except KafkaException:
-            return self._told
-        return {str(place.partition): place.offset for place in found if place.offset >= 0}
+        if newest is None or newest == self._newest:
+            return
+        self._newest = newest
+        offsets = offsets_in(newest, self._topic)
+        if offsets and offsets != self._told:
+            done = sum(offsets.values())
+            self._log.write(batch=number_of(newest), rows=done - self._done, offsets=offsets)
+            self._told, self._done = offsets, done
 
 
 def run(config: Config, begin: Callable[[], JobClient], keep: Callable[[], bool] = lambda: True) -> int:

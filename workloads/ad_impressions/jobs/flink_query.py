@@ -22,8 +22,9 @@ from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
 from pyflink.table.udf import udf
 from redis import Redis
 
-from workloads.ad_impressions.jobs.redis_results import connect
-from workloads.ad_impressions.jobs.spark_sinks import absolute, by_campaign
+from workloads.ad_impressions.jobs.progress_log import now_ms
+from workloads.ad_impressions.jobs.redis_results import connect, updated_key
+from workloads.ad_impressions.jobs.spark_sinks import by_campaign
 
 Config = dict[str, Any]
 Column = Any  # a pandas.Series
@@ -68,7 +69,7 @@ def impressions(config: Config) -> str:
 
 def source_options(config: Config) -> dict[str, str]:
     security = {key: value.replace(KAFKA, KAFKA_INSIDE) for key, value in config["kafka"]["java"].items()}
-    client = {"bootstrap.servers": config["kafka"]["bootstrap"], "group.id": group(config), **security}
+    client = {"bootstrap.servers": config["kafka"]["bootstrap"], **security}
     return {
         "connector": "kafka",
         "topic": config["topic"],
@@ -77,11 +78,6 @@ def source_options(config: Config) -> dict[str, str]:
         "json.ignore-parse-errors": "true",
         **{f"properties.{key}": value for key, value in client.items()},
     }
-
-
-def group(config: Config) -> str:
-    """Under this name the offsets of each complete checkpoint are committed to Kafka."""
-    return f"flink-{config['run']}"
 
 
 def counting(window_ms: int) -> str:
@@ -100,12 +96,30 @@ def counting(window_ms: int) -> str:
     """
 
 
+# KEYS: totals, times of update. ARGV: time, then window and total in turns. A script runs in one piece.
+WRITE_LARGER = """
+for i = 2, #ARGV, 2 do
+  if tonumber(ARGV[i + 1]) > tonumber(redis.call('HGET', KEYS[1], ARGV[i]) or '-1') then
+    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+    redis.call('HSET', KEYS[2], ARGV[i], ARGV[1])
+  end
+end
+"""
+
+
 def redis_writer(url: str) -> Any:
-    """to_redis(campaign_id, window_start_ms, total): totals as they stand, each cell's newest of the rows at hand."""
+    """to_redis(campaign_id, window_start_ms, total): totals as they stand, each cell's newest of the rows at hand.
+
+    A total only grows: a smaller one than Redis has is of a time before, told again after a crash, and is left out.
+    """
 
     def to_redis(campaigns: Column, window_starts_ms: Column, totals: Column) -> Column:
         rows = zip(campaigns.tolist(), window_starts_ms.tolist(), totals.tolist(), strict=True)
-        absolute(connection(url), 0, by_campaign(rows))
+        pipeline = connection(url).pipeline(transaction=False)
+        for campaign, windows in by_campaign(rows).items():
+            pairs = [value for pair in windows.items() for value in pair]
+            pipeline.eval(WRITE_LARGER, 2, campaign, updated_key(campaign), now_ms(), *pairs)
+        pipeline.execute()
         return totals
 
     return udf(to_redis, result_type=DataTypes.BIGINT(), func_type="pandas")
