@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
-from reports.figures.style import BLUE, INK, MUTED, Sheet
+from reports.figures.style import BLUE, GRID, INK, MUTED, Sheet
 
 BAR_PX = 20
 HEAD_PX = 30
@@ -46,9 +46,8 @@ def draw(panels: Sequence[Panel], sheet: Sheet) -> None:
 def _draw(panel: Panel, axes: Axes) -> None:
     known = [bar.value for bar in panel.bars if bar.value]
     logarithmic = bool(known) and max(known) > LOG_RATIO * min(known)
-    start = min(known) / 3 if logarithmic else 0.0
     for place, bar in enumerate(panel.bars):
-        _bar(axes, place, bar, panel.text, start)
+        _bar(axes, place, bar, panel.text, logarithmic=logarithmic)
     axes.set_yticks(range(len(panel.bars)), [bar.engine for bar in panel.bars])
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
@@ -59,7 +58,8 @@ def _draw(panel: Panel, axes: Axes) -> None:
     top = max([*known, *(bar.high for bar in panel.bars if bar.high)], default=1.0)
     if logarithmic:
         axes.set_xscale("log")
-        axes.set_xlim(start, top * (top / start) ** 0.35)
+        lowest = min(known) / 1.5
+        axes.set_xlim(lowest, top * (top / lowest) ** 0.3)
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xticks([], minor=True)
         axes.set_xticks([])
@@ -67,15 +67,21 @@ def _draw(panel: Panel, axes: Axes) -> None:
         axes.set_xlim(0, top * 1.35)
 
 
-def _bar(axes: Axes, place: int, bar: Bar, text: Callable[[float], str], start: float) -> None:
+def _bar(axes: Axes, place: int, bar: Bar, text: Callable[[float], str], *, logarithmic: bool) -> None:
+    """On a log axis a dot, because the length of a bar would say nothing there."""
     if bar.value is None:
         axes.annotate(
             "not known", (0, place), (5, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center"
         )
         return
-    axes.barh(place, bar.value - start, left=start, color=MUTED if bar.baseline else BLUE, height=0.66)
+    colour = MUTED if bar.baseline else BLUE
+    if logarithmic:
+        axes.axhline(place, color=GRID, linewidth=0.8, zorder=0)
+        axes.plot(bar.value, place, "o", color=colour, markersize=8)
+    else:
+        axes.barh(place, bar.value, color=colour, height=0.66)
     end = bar.value
     if bar.low is not None and bar.high is not None:
         axes.plot([bar.low, bar.high], [place, place], color=INK, linewidth=1.4, marker="|", markersize=7)
         end = max(end, bar.high)
-    axes.annotate(text(bar.value), (end, place), (5, 0), textcoords="offset points", va="center")
+    axes.annotate(text(bar.value), (end, place), (8, 0), textcoords="offset points", va="center")
