@@ -40,10 +40,11 @@ def write(folder: Folder) -> Page:
 
 def page_of(found: Compared) -> Page:
     settings = msgspec.convert(found.asked["settings"], Settings)
+    rounds = "one round" if settings.rounds == 1 else f"{settings.rounds} rounds"
     right = sum(row.outcome is Outcome.PASS for row in found.found.rows)
     return Page(
         title="Engines side by side",
-        subtitle=f"{', '.join(found.engines)}; {settings.rounds} rounds from seed {found.asked['seed']}",
+        subtitle=f"{', '.join(found.engines)}; {rounds} from seed {found.asked['seed']}",
         outcome=found.found.outcome,
         sentence=f"{found.found.sentence[:1].upper()}{found.found.sentence[1:]}.",
         facts=(
@@ -63,7 +64,8 @@ def _table(found: Compared) -> Section:
         "table",
         "The table",
         text=(
-            "Medians over the rounds, with a bootstrap interval where there are several. "
+            "Medians over the rounds, with a bootstrap interval where there are several. Latency, CPU/M, memory and "
+            "start are of the fixed rate. "
             + "; ".join(f"{heading}: {words}" for heading, words, _ in FIGURES.values())
             + ".",
             compared.ABOUT_COST,

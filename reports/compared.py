@@ -39,12 +39,12 @@ def _mib(value: float) -> str:
 
 # Figure: its heading on a terminal, in words, and how a value is written.
 FIGURES: Mapping[str, tuple[str, str, Callable[[float], str]]] = {
-    "p50_ms": ("p50", "latency in Redis, median, at the fixed rate", _ms),
-    "p99_ms": ("p99", "latency in Redis, 99th percentile, at the fixed rate", _ms),
-    "cpu_s_per_million": ("CPU/M", "CPU seconds per million events at the fixed rate, start included", _cpu),
-    "peak_rss_mib": ("memory", "peak memory at the fixed rate", _mib),
-    "catch_up_per_s": ("catch-up", "events per second while it catches up", _rate),
-    BUSY_CPU: ("busy CPU/M", "CPU seconds per million events while it catches up", _cpu),
+    "p50_ms": ("p50", "median latency in Redis", _ms),
+    "p99_ms": ("p99", "p99 of latency in Redis", _ms),
+    "cpu_s_per_million": ("CPU/M", "CPU-s per million, start included", _cpu),
+    "peak_rss_mib": ("memory", "peak memory", _mib),
+    "catch_up_per_s": ("catch-up", "events/s while it catches up", _rate),
+    BUSY_CPU: ("busy CPU/M", "CPU-s per million while it catches up", _cpu),
     "first_output_s": ("back in", "first output after the kill", _s),
     "caught_up_s": ("caught up", "caught up after the kill", _s),
     "start_s": ("start", "from its start to the first answer", _s),

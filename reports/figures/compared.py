@@ -46,10 +46,11 @@ def draw(panels: Sequence[Panel], sheet: Sheet) -> None:
 def _draw(panel: Panel, axes: Axes) -> None:
     known = [bar.value for bar in panel.bars if bar.value]
     logarithmic = bool(known) and max(known) > LOG_RATIO * min(known)
+    lowest = min(known, default=1.0) / 1.5
     for place, bar in enumerate(panel.bars):
-        _bar(axes, place, bar, panel.text, logarithmic=logarithmic)
+        _bar(axes, place, bar, panel.text, dots_from=lowest if logarithmic else None)
     axes.set_yticks(range(len(panel.bars)), [bar.engine for bar in panel.bars])
-    axes.invert_yaxis()
+    axes.set_ylim(len(panel.bars) - 0.4, -0.6)  # the first one above
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False)
     axes.set_title(panel.title + (" (log)" if logarithmic else ""), fontweight="bold")
@@ -58,7 +59,6 @@ def _draw(panel: Panel, axes: Axes) -> None:
     top = max([*known, *(bar.high for bar in panel.bars if bar.high)], default=1.0)
     if logarithmic:
         axes.set_xscale("log")
-        lowest = min(known) / 1.5
         axes.set_xlim(lowest, top * (top / lowest) ** 0.3)
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xticks([], minor=True)
@@ -67,7 +67,7 @@ def _draw(panel: Panel, axes: Axes) -> None:
         axes.set_xlim(0, top * 1.35)
 
 
-def _bar(axes: Axes, place: int, bar: Bar, text: Callable[[float], str], *, logarithmic: bool) -> None:
+def _bar(axes: Axes, place: int, bar: Bar, text: Callable[[float], str], *, dots_from: float | None) -> None:
     """On a log axis a dot, because the length of a bar would say nothing there."""
     if bar.value is None:
         axes.annotate(
@@ -75,8 +75,8 @@ def _bar(axes: Axes, place: int, bar: Bar, text: Callable[[float], str], *, loga
         )
         return
     colour = MUTED if bar.baseline else BLUE
-    if logarithmic:
-        axes.axhline(place, color=GRID, linewidth=0.8, zorder=0)
+    if dots_from is not None:
+        axes.plot([dots_from, bar.value], [place, place], color=GRID, linewidth=0.8)
         axes.plot(bar.value, place, "o", color=colour, markersize=8)
     else:
         axes.barh(place, bar.value, color=colour, height=0.66)
