@@ -14,7 +14,8 @@ SINK = "absolute"
 REFUSED = "broken UTF-8 in a field that nobody needs"  # Flink's reader of JSON refuses all of such a record
 LATE = ["--duration", "40s", "--rate", "3000", "--disorder", "late"]
 
-pytestmark = pytest.mark.timeout(600)
+# What plain `test` runs is Spark and the reference.
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 
 def test_it_passes_when_it_is_killed_on_the_way(tmp_path):
@@ -24,7 +25,6 @@ def test_it_passes_when_it_is_killed_on_the_way(tmp_path):
     assert "it went on to" in check(answer, "fault")["sentence"]
 
 
-@pytest.mark.thorough
 def test_a_cluster_passes_when_its_task_manager_is_killed_on_the_way(tmp_path):
     answer = run(tmp_path, *SHORT, "--engine", "flink-standalone", "--fault", "kill-executor@offset=50%")
 
@@ -32,14 +32,12 @@ def test_a_cluster_passes_when_its_task_manager_is_killed_on_the_way(tmp_path):
     assert "came instead; it went on" in check(answer, "fault")["sentence"]
 
 
-@pytest.mark.thorough
 def test_a_cluster_passes_when_all_of_it_is_killed_on_the_way(tmp_path):
     answer = run(tmp_path, *SHORT, "--engine", "flink-standalone", "--fault", "kill@offset=50%")
 
     assert answer["verdict"] == "PASS", answer["sentence"]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("fault", ["none", "kill@offset=50%"])
 def test_what_it_drops_as_late_was_late(tmp_path, fault):
     answer = run(tmp_path, *LATE, "--engine", "flink", "--fault", fault)
@@ -48,7 +46,6 @@ def test_what_it_drops_as_late_was_late(tmp_path, fault):
     assert answer["totals"]["counted"] < answer["totals"]["countable"], "nothing was late, so nothing was tested"
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["flink", "flink-standalone"])
 def test_it_counts_what_counts_survives_the_rest_and_ends_in_order(trial, started, name):
     ad = next(iter(trial.ads))
@@ -68,7 +65,6 @@ def test_it_counts_what_counts_survives_the_rest_and_ends_in_order(trial, starte
     assert engine.notes() == ()
 
 
-@pytest.mark.thorough
 def test_it_is_exact_after_kills_and_an_end_in_order(trial, started):
     engine = started("flink", SINK)
     for fault in ("kill@offset=25%", "kill@offset=50%", "stop@offset=75%"):

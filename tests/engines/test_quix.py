@@ -18,7 +18,8 @@ SHORT = ["--duration", "12s", "--rate", "3000"]
 GRACE = ["--watermark", "60s"]
 NO_GRACE = ["--watermark", "0", "--disorder", "none"]
 
-pytestmark = pytest.mark.timeout(400)
+# What plain `test` runs is Spark and the reference.
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
 
 
 def test_it_counts_what_counts_and_survives_the_rest(trial, started):
@@ -44,14 +45,12 @@ def test_killed_in_the_middle_it_goes_on_and_is_exact(tmp_path, kafka_address):
     assert not topic_exists(kafka_address, own), "what it made for itself goes with the run"
 
 
-@pytest.mark.thorough
 def test_it_survives_a_storm(tmp_path):
     answer = run(tmp_path, *ENGINE, *SHORT, "--disorder", "storm", "--fault", "kill@offset=50%")
 
     assert answer["verdict"] == "PASS", answer["sentence"]
 
 
-@pytest.mark.thorough
 def test_without_grace_a_pause_loses_what_came_late_and_the_number_is_the_engines_own(tmp_path):
     answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, "--fault", "pause(for=6s)@t>=7s")
 
@@ -60,7 +59,6 @@ def test_without_grace_a_pause_loses_what_came_late_and_the_number_is_the_engine
     assert late["count"] == left_out(answer["run"]) == told_by_the_engine(answer["run"])
 
 
-@pytest.mark.thorough
 def test_without_grace_a_kill_loses_what_came_late_to_the_single_event(tmp_path):
     answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, "--fault", "kill@offset=50%")
 

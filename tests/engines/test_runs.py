@@ -145,7 +145,9 @@ def test_a_job_of_the_original_benchmark_runs_unchanged_and_a_second_one_is_foun
     assert (twice["verdict"], twice["words"]) == ("FAIL", ["duplicated"]), twice["sentence"]
 
 
-@pytest.mark.parametrize("where", ["topic", "hashes", "strings"])
+@pytest.mark.parametrize(
+    "where", ["topic", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("hashes", "strings"))]
+)
 def test_counts_are_found_wherever_a_manifest_says_they_are(tmp_path, where):
     answer = run(tmp_path, *CALM, "--engine", ELSEWHERE / where)
 
@@ -177,6 +179,7 @@ def test_the_job_of_the_tutorial_counts_a_batch_twice_and_its_fix_does_not(tmp_p
         assert "once more" in answer["sentence"]
 
 
+@pytest.mark.thorough
 def test_the_smallest_job_passes_when_it_is_killed_in_the_middle(tmp_path):
     answer = run(tmp_path, *SHORT, "--engine", EXAMPLES / "own-engine")
 
@@ -184,6 +187,7 @@ def test_the_smallest_job_passes_when_it_is_killed_in_the_middle(tmp_path):
     assert "kill@t>=6000ms landed" in check(answer, "fault")["sentence"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["flink", "spark", "kafka-streams"])
 def test_a_template_for_a_job_of_the_original_starts_it_as_its_own_script_does(tmp_path, monkeypatch, name):
     """In the place of the program that its jar needs stands one that takes the last word for its YAML, and counts. As

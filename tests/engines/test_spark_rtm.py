@@ -12,7 +12,8 @@ from tests.engines.odd import odd_records
 from tests.engines.test_runs import check, run
 from tests.engines.trial import DEADLINE_S, START_MS, WINDOW_MS
 
-pytestmark = pytest.mark.timeout(600)  # the first use installs a Spark
+# What plain `test` runs is Spark and the reference.
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]  # the first use installs a Spark
 
 
 def test_totals_are_exact_to_the_single_late_event(trial, started):
@@ -40,7 +41,6 @@ def test_totals_are_exact_to_the_single_late_event(trial, started):
     assert trial.results() == trial.expected(batches)
 
 
-@pytest.mark.thorough
 def test_a_count_that_redis_does_not_take_ends_the_job(trial, started):
     engine = started("spark-rtm", "absolute")
     trial.send(100)
@@ -58,7 +58,6 @@ def test_a_count_that_redis_does_not_take_ends_the_job(trial, started):
     assert "WRONGTYPE" in "\n".join(engine.tail(50))
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("sink", "words"), [("rising", []), ("absolute", ["non-monotonic"])])
 def test_after_a_kill_counts_come_right_and_only_one_sink_never_shows_less(tmp_path, sink, words):
     """The first batch is so long that the kill cuts it off in the middle, and all of it comes again."""

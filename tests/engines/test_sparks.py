@@ -12,7 +12,8 @@ from workloads.ad_impressions.jobs.spark_parse import BEST
 
 SINK = "absolute"
 
-pytestmark = pytest.mark.timeout(900)  # on first use an environment is made
+# What plain `test` runs is Spark and the reference.
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]  # on first use an environment is made
 
 
 def send_odd_records(trial: Trial) -> None:
@@ -36,7 +37,6 @@ def test_a_batch_counts_the_whole_topic_anew_and_survives_a_kill(trial, started)
     assert engine.exit_code() == 0
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["spark-tws", "spark-pandas", "spark@4.0.1"])
 def test_totals_are_exact_to_the_single_late_event_after_a_kill(trial, started, name):
     send_odd_records(trial)
