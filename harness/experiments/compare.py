@@ -39,7 +39,10 @@ class Settings:
     """What all engines meet alike, beside the scenario."""
 
     rounds: int = 5
-    kill: str = "kill@offset=50%"
+    # Of the steady runs and the killed ones, so that they can be held to each other: long enough for the slowest to be
+    # back after a kill, and to have caught up, while there is still load.
+    load_s: int = 60
+    kill: str = "kill@offset=25%"
     # More than enough events for the fastest engine to be busy with for some seconds.
     catch_up_per_s: float = 50_000.0
     warm_s: int = 15

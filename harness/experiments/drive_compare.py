@@ -33,7 +33,7 @@ def begin(
 ) -> Folder:
     """Everything is resolved and installed before the first run: the last engine's lack is told at once."""
     named, engines = engines, compare.with_reference(engines)
-    keys = plan.read_scenario(compare.SCENARIO)[1]
+    keys = {**plan.read_scenario(compare.SCENARIO)[1], "duration": f"{settings.load_s}s"}
     seed = plan.resolve(compare.SCENARIO, {**keys, "fault": "none"}, flags, one_run.find_manifest)[0].tape.seed
     asked = {"named": named, "engines": engines, "keys": keys, "flags": flags, "seed": seed}
     asked |= {"settings": msgspec.to_builtins(settings), "search": searched}
