@@ -67,20 +67,26 @@ class Slope:
     upper: float
 
 
-def slope(x: ArrayLike, y: ArrayLike, seed: int, draws: int = DRAWS, period: int = 1) -> Slope:
+def slope(
+    x: ArrayLike, y: ArrayLike, seed: int, draws: int = DRAWS, period: int = 1, beside: ArrayLike | None = None
+) -> Slope:
     """Least squares, and the bound from a moving-block bootstrap of the residuals.
 
     Neighbouring seconds of a backlog resemble each other; blocks keep that, so the bound is not too sure of itself.
-    With a `period` (in points), what repeats itself with it is taken out first: a saw's teeth are no growth.
+    With a `period` (in points), what repeats itself with it is taken out first: a saw's teeth are no growth. So is what
+    goes up and down with `beside`; the more that itself only grows, the less sure is the bound of what is left.
     """
     xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if len(xs) < 3:
         raise ValueError(f"a slope needs at least 3 points, not {len(xs)}")
     phases = period if len(xs) >= 3 * period else 1
-    design = np.column_stack([xs - xs.mean(), np.eye(phases)[np.arange(len(xs)) % phases]])
+    others = [] if beside is None else [np.asarray(beside, dtype=np.float64)]
+    design = np.column_stack(
+        [*(each - each.mean() for each in (xs, *others)), np.eye(phases)[np.arange(len(xs)) % phases]]
+    )
     solve = np.linalg.pinv(design)
     fitted = solve @ ys
-    residuals = (ys - design @ fitted) * np.sqrt(len(xs) / (len(xs) - 1 - phases))
+    residuals = (ys - design @ fitted) * np.sqrt(len(xs) / max(1, len(xs) - design.shape[1]))
     errors = _resampled(residuals, seed, draws) @ solve[0]
     return Slope(float(fitted[0]), float(fitted[0] + np.quantile(errors, LEVEL)))
 

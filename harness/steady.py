@@ -3,6 +3,9 @@
 The warm-up is found, not assumed: MSER, which cuts off the beginning that costs the mean of the rest more certainty
 than its length is worth. What is left is steady when three slopes are shown to be small: not "no growth was seen", but
 "growth above the limit is excluded at 95 %". So a run too short or too noisy to tell is not steady, and says so.
+
+A machine that others use too is slower at times, and backlog and latency go up and down with it. How slow it is tells
+the load, which is the same work each time: CPU per event sent. What goes with that is told apart from growth.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ SHORTEST_WINDOWS = 2
 # An engine drops what it holds of closed windows now and then; within so many windows it has done so.
 CLEANED_WITHIN = 2
 SEED = 20_000
+# So many seconds of the load's cost make one value: a batch lasts about as long, and its latency is that of all of it.
+SMOOTHED_S = 5
 _COLUMNS = {"backlog": "backlog", "latency": "latency_p50_ms", "state": "state_bytes"}
 _WORDS = {"backlog": "the backlog", "latency": "the median latency", "state": "the state"}
 
@@ -35,6 +40,16 @@ class _Bound:
     name: str
     estimate: float
     upper: float
+    told_apart: bool
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """A series after its warm-up, and what it may go up and down with."""
+
+    seconds: Floats
+    values: Floats
+    beside: Floats | None
 
 
 def find(timeline: pa.Table, load_s: float, window_s: float) -> Steady:
@@ -47,14 +62,21 @@ def find(timeline: pa.Table, load_s: float, window_s: float) -> Steady:
         known["state"] = _least_of(known["state"], round(CLEANED_WITHIN * window_s))
     if "backlog" not in known:
         return _no(None, None, "not steady: the backlog is not known, because the engine told no progress")
-    seconds, firsts = seconds[within], {name: warm_up(values) for name, values in known.items()}
-    first = max(firsts.values())
+    offered, slowness = _column(timeline, "offered_per_s")[within], _slowness(timeline, within)
+    # The size of a state is the same on a slow machine.
+    beside = {name: None if name == "state" else slowness for name in known}
+    firsts = {name: warm_up(_without(values, beside[name])) for name, values in known.items()}
+    seconds, first = seconds[within], max(firsts.values())
     needed_s = max(SHORTEST_S, SHORTEST_WINDOWS * window_s)
     if len(seconds) - first < needed_s:
         return _too_short(first, len(seconds) - first, needed_s)
-    offered_per_s = float(_column(timeline, "offered_per_s")[within][first:].mean())
-    rest = {name: (seconds[firsts[name] :], values[firsts[name] :]) for name, values in known.items()}
-    return _judged(seconds[first:], list(_bounds(rest, offered_per_s, window_s)), first)
+    rest = {
+        name: _Rest(
+            seconds[firsts[name] :], values[firsts[name] :], None if (own := beside[name]) is None else own[firsts[name] :]
+        )
+        for name, values in known.items()
+    }
+    return _judged(seconds[first:], list(_bounds(rest, float(offered[first:].mean()), window_s)), first)
 
 
 def warm_up(values: Floats) -> int:
@@ -69,13 +91,38 @@ def warm_up(values: Floats) -> int:
     return int(np.argmin(errors[: count // 2 + 1]))
 
 
-def _bounds(series: Mapping[str, tuple[Floats, Floats]], offered_per_s: float, window_s: float) -> Iterator[_Bound]:
+def _slowness(timeline: pa.Table, within: NDArray[np.bool_]) -> Floats | None:
+    """CPU seconds of the load per event due, second by second, 1 where they are as usual; None where nobody knows."""
+    if "cpu_generator" not in timeline.column_names:
+        return None
+    offered, cores = _column(timeline, "offered_per_s")[within], _column(timeline, "cpu_generator")[within]
+    per_event = np.divide(cores, offered, out=np.full(len(cores), np.nan), where=offered > 0)
+    if len(per_event) < SMOOTHED_S or not np.isfinite(per_event).any():
+        return None
+    wide = np.pad(_filled(per_event), SMOOTHED_S // 2, mode="edge")
+    smooth = np.convolve(wide, np.full(SMOOTHED_S, 1 / SMOOTHED_S), mode="valid")
+    return smooth / usual if (usual := float(np.median(smooth))) > 0 else None
+
+
+def _without(values: Floats, beside: Floats | None) -> Floats:
+    """The series as it would be on a machine that is always as fast as it mostly was. How much goes with its speed is
+    taken from the second half, which is never warm-up."""
+    if beside is None:
+        return values
+    half = len(values) // 2
+    design = np.column_stack([np.ones(len(values) - half), np.arange(half, len(values)), beside[half:]])
+    weight = float((np.linalg.pinv(design) @ values[half:])[2])
+    return values - weight * (beside - np.median(beside[half:]))
+
+
+def _bounds(series: Mapping[str, _Rest], offered_per_s: float, window_s: float) -> Iterator[_Bound]:
     """The backlog's slope against the offered rate; the others', per window, against their own median. Each from the
     end of its own warm-up on: an engine's state takes longer to fill than its latency to settle."""
-    for name, (seconds, values) in series.items():
-        against = offered_per_s if name == "backlog" else float(np.median(values)) / window_s
-        found = slope(seconds, values, SEED, period=round(window_s))
-        yield _Bound(name, _share(found.estimate, against), _share(found.upper, against))
+    for name, rest in series.items():
+        against = offered_per_s if name == "backlog" else float(np.median(rest.values)) / window_s
+        found = slope(rest.seconds, rest.values, SEED, period=round(window_s), beside=rest.beside)
+        bounds = _share(found.estimate, against), _share(found.upper, against)
+        yield _Bound(name, *bounds, told_apart=rest.beside is not None)
 
 
 def _share(value: float, against: float) -> float:
@@ -95,6 +142,8 @@ def _judged(seconds: Floats, bounds: list[_Bound], first: int) -> Steady:
         sentence = f"steady {where}{warm}: growth of {LIMIT:.0%} or more is excluded at 95 % for " + " and ".join(
             _WORDS[each.name] for each in bounds
         )
+    if any(each.told_apart for each in bounds):
+        sentence += " (what goes with the machine's own speed is told apart)"
     missing = [_WORDS[name] for name in _COLUMNS if name not in {each.name for each in bounds}]
     if missing:
         sentence += f" ({' and '.join(missing)} could not be judged)"

@@ -18,7 +18,7 @@ def noise(seed, count, spread):
     return np.random.default_rng(seed).normal(0, spread, count)
 
 
-def timeline(backlog=None, latency=None, state=None, count=None):
+def timeline(backlog=None, latency=None, state=None, load_cores=None, count=None):
     count = count or len(next(each for each in (backlog, latency, state) if each is not None))
 
     def column(values):
@@ -31,6 +31,7 @@ def timeline(backlog=None, latency=None, state=None, count=None):
             "backlog": column(backlog),
             "latency_p50_ms": column(latency),
             "state_bytes": column(state),
+            "cpu_generator": column(load_cores),
         }
     )
 
@@ -154,3 +155,53 @@ def test_a_state_is_judged_by_what_is_left_after_cleaning():
 
     assert steady >= 19
     assert leaking == 0
+
+
+def slow_spells(seed, count=180):
+    """How slow a machine is that others use too: 1, and up to a half more for some seconds now and then."""
+    dice = np.random.default_rng(seed)
+    slowness = np.ones(count)
+    for start in dice.integers(0, count, 8):
+        slowness[start : start + dice.integers(5, 20)] += dice.uniform(0.2, 0.5)
+    slowness[-12:] += 0.4  # a slow end looks like growth
+    return slowness
+
+
+def on(slowness, seed, growth=0.0):
+    """What an engine does on such a machine: all of it goes with its speed, beside what may grow."""
+    seconds = np.arange(len(slowness))
+    return {
+        "backlog": OFFERED * slowness + noise(seed, len(slowness), 300),
+        "latency": 1000 * (1 + growth * seconds) * slowness + noise(1000 + seed, len(slowness), 40),
+    }
+
+
+def test_a_machine_that_is_slow_at_times_is_told_from_growth_by_what_its_load_costs():
+    blind = told = 0
+    for seed in range(40):
+        slowness = slow_spells(seed)
+        blind += judge(**on(slowness, seed)).steady
+        told += judge(**on(slowness, seed), load_cores=0.3 * slowness + noise(seed, 180, 0.01)).steady
+
+    assert told >= 36
+    assert blind <= 20
+
+
+@pytest.mark.parametrize("trend", [0.0, 0.0005])
+def test_growth_is_found_on_such_a_machine_too_and_also_beside_a_load_that_gets_dearer(trend):
+    for seed in range(20):
+        slowness = slow_spells(seed)
+        cores = 0.3 * (slowness + trend * np.arange(180)) + noise(seed, 180, 0.01)
+
+        found = judge(**on(slowness, seed, growth=0.003), load_cores=cores)
+
+        assert not found.steady
+        assert "the median latency grew by" in found.sentence
+        assert "the machine's own speed is told apart" in found.sentence
+
+
+def test_a_load_that_costs_what_it_wants_explains_nothing():
+    for seed in range(20):
+        series = {"backlog": noise(seed, 180, 300), "latency": 500 * (1 + 0.003 * np.arange(180)) + noise(seed, 180, 20)}
+
+        assert not judge(**series, load_cores=np.abs(0.3 + noise(500 + seed, 180, 0.1))).steady
