@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
+from pyarrow import feather
 
 from generators.tape import population_of
 from harness import recount
@@ -65,7 +67,7 @@ class _Reader:
     """Another process that reads its share."""
 
     def __init__(self, share: Share, place: Path) -> None:
-        self._columns = place.with_suffix(".npz")
+        self._columns = place.with_suffix(".arrow")
         asked = place.with_suffix(".json")
         write_privately(asked, msgspec.json.encode(share).decode())
         argv = [sys.executable, "-m", "harness.readers", str(asked), str(self._columns)]
@@ -82,16 +84,16 @@ class _Reader:
         self._child.kill_group()
         if code != 0:
             raise HarnessError(f"{self._child.name} ended with {code} and has not read its part of the log. {said}")
-        with np.load(self._columns) as columns:
-            read: Columns = dict(columns)
+        table = feather.read_table(self._columns)
         self._columns.unlink()
-        return read
+        return {name: np.asarray(table.column(name).to_numpy()) for name in table.column_names}
 
 
 def main(asked: str, into: str) -> None:
     share = msgspec.json.decode(Path(asked).read_bytes(), type=Share)
     address = msgspec.convert(share.address, KafkaAddress)
-    np.savez(into, **recount.read(address, share.topic, share.ends, population_of(share.tape)))
+    columns = recount.read(address, share.topic, share.ends, population_of(share.tape))
+    feather.write_feather(pa.table(columns), into, compression="uncompressed")
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ class Slope:
 
 
 def slope(
-    x: ArrayLike, y: ArrayLike, seed: int, draws: int = DRAWS, period: int = 1, beside: ArrayLike | None = None
+    x: ArrayLike, y: ArrayLike, seed: int, *, draws: int = DRAWS, period: int = 1, beside: ArrayLike | None = None
 ) -> Slope:
     """Least squares, and the bound from a moving-block bootstrap of the residuals.
 

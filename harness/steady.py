@@ -70,12 +70,7 @@ def find(timeline: pa.Table, load_s: float, window_s: float) -> Steady:
     needed_s = max(SHORTEST_S, SHORTEST_WINDOWS * window_s)
     if len(seconds) - first < needed_s:
         return _too_short(first, len(seconds) - first, needed_s)
-    rest = {
-        name: _Rest(
-            seconds[firsts[name] :], values[firsts[name] :], None if (own := beside[name]) is None else own[firsts[name] :]
-        )
-        for name, values in known.items()
-    }
+    rest = {name: _rest(seconds, values, beside[name], firsts[name]) for name, values in known.items()}
     return _judged(seconds[first:], list(_bounds(rest, float(offered[first:].mean()), window_s)), first)
 
 
@@ -113,6 +108,10 @@ def _without(values: Floats, beside: Floats | None) -> Floats:
     design = np.column_stack([np.ones(len(values) - half), np.arange(half, len(values)), beside[half:]])
     weight = float((np.linalg.pinv(design) @ values[half:])[2])
     return values - weight * (beside - np.median(beside[half:]))
+
+
+def _rest(seconds: Floats, values: Floats, beside: Floats | None, first: int) -> _Rest:
+    return _Rest(seconds[first:], values[first:], None if beside is None else beside[first:])
 
 
 def _bounds(series: Mapping[str, _Rest], offered_per_s: float, window_s: float) -> Iterator[_Bound]:

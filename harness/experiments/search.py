@@ -58,7 +58,7 @@ class Settings:
     ramp_steps: int = 14
     # A ramp says how much an engine does with its back to the wall, in batches larger than any that are steady; on a
     # machine that it shares with its load, little is left of that when each batch has to be as long as the last one.
-    first_share: float = 0.6
+    first_share: float = 0.7
     width: float = 0.10  # the interval is narrow enough when lowest failed <= (1 + width) * highest held
     ladder: tuple[float, ...] = tuple(i / 10 for i in range(1, 12))
     rounds: int = 3  # of the ladder, for its bands

@@ -202,6 +202,9 @@ def test_growth_is_found_on_such_a_machine_too_and_also_beside_a_load_that_gets_
 
 def test_a_load_that_costs_what_it_wants_explains_nothing():
     for seed in range(20):
-        series = {"backlog": noise(seed, 180, 300), "latency": 500 * (1 + 0.003 * np.arange(180)) + noise(seed, 180, 20)}
+        series = {
+            "backlog": noise(seed, 180, 300),
+            "latency": 500 * (1 + 0.003 * np.arange(180)) + noise(seed, 180, 20),
+        }
 
         assert not judge(**series, load_cores=np.abs(0.3 + noise(500 + seed, 180, 0.1))).steady
