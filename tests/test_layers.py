@@ -47,15 +47,7 @@ LAYERS = [
         "harness.audit",
         "harness.results",
     },
-    {
-        "harness.recount",
-        "harness.readers",
-        "harness.load",
-        "harness.settings",
-        "harness.plan",
-        "harness.judge",
-        "harness.worlds",
-    },
+    {"harness.recount", "harness.load", "harness.settings", "harness.plan", "harness.judge", "harness.worlds"},
     {"harness.run"},
     {  # planners: pure
         "harness.experiments.folder",

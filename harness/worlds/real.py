@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import redis
 
 from generators.tape import population_of
-from harness import jvm, readers
+from harness import jvm, recount
 from harness.accounting import Accounting
 from harness.engines import yahoo_conf
 from harness.engines.config import EngineConfig
@@ -305,7 +305,7 @@ class RealWorld:
         return self._read.rows()
 
     def read_log(self) -> Mapping[str, Any]:
-        columns = readers.read(self._address, self._topic, self.end_offsets(), self._spec.tape, self._private)
+        columns = recount.read(self._address, self._topic, self.end_offsets(), self._population)
         return self._log.whole(columns) if self._log else columns
 
     def close(self) -> None:

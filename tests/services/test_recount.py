@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,7 +11,7 @@ from generators.encode import Encoder
 from generators.producers import ConfluentProducer
 from generators.profiles import steady
 from generators.tape import Tape
-from harness import readers, recount
+from harness import recount
 from harness.model import HarnessError, KafkaAddress, TapeSpec
 from harness.services.kafka import delete_records, end_offsets
 from workloads.ad_impressions.schema import Population
@@ -69,25 +67,3 @@ def test_a_log_that_ends_too_early_is_named(kafka_address, filled, monkeypatch):
 
     with pytest.raises(HarnessError, match=rf"partition 0 .* stalled .* at offset {ends[0]:,} of {ends[0] + 1:,}"):
         recount.read(kafka_address, filled, {0: ends[0] + 1}, POPULATION)
-
-
-def test_several_readers_read_what_one_reads(kafka_address, filled, monkeypatch, tmp_path):
-    monkeypatch.setattr(readers, "WORTH_IT", 1)
-    monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    ends = end_offsets(kafka_address, filled)
-    alone = recount.read(kafka_address, filled, ends, POPULATION)
-    together = readers.read(kafka_address, filled, ends, SPEC, tmp_path)
-
-    assert len(list(tmp_path.glob("reader-*.log"))) == 2
-    assert {name: column.tolist() for name, column in together.items()} == {
-        name: column.tolist() for name, column in alone.items()
-    }
-
-
-def test_a_reader_that_fails_is_named_with_its_last_words(kafka_address, filled, monkeypatch, tmp_path):
-    monkeypatch.setattr(readers, "WORTH_IT", 1)
-    ends = {**end_offsets(kafka_address, filled), 7: 10}  # there is no such partition
-    monkeypatch.setattr(os, "cpu_count", lambda: len(ends))  # the shortest is the last one's
-
-    with pytest.raises(HarnessError, match=r"(?s)reader-3 ended with 1 .*Unknown partition"):
-        readers.read(kafka_address, filled, ends, SPEC, tmp_path)
