@@ -150,9 +150,12 @@ def _print_list(noun: str, rows: list[dict[str, str]], columns: tuple[str, ...],
 def recheck(run: Annotated[Path, typer.Argument(help="A run directory.")], as_json: Json = False) -> None:
     """Judge a stored run again, with no engine."""
     place = _ended(run)
-    verdict = judge(place)
-    place.write_json("verdict.json", verdict)
-    _answer("recheck", one_run.report(place, verdict), as_json)
+    with console.progress() as screen:
+        screen.phase("judge")
+        verdict = judge(place)
+        place.write_json("verdict.json", verdict)
+        result = one_run.report(place, verdict, screen)
+    _answer("recheck", result, as_json)
 
 
 @app.command()
@@ -164,7 +167,8 @@ def report(
     if (place / folder.FILE).exists():
         made = drive_search.write_page(Folder.open(place, "search"))
     else:
-        made = one_run.write_page(_ended(run))
+        with console.progress() as screen:
+            made = one_run.write_page(_ended(run), screen)
     shown = str(place / "report.html")
     missing = [sentence for section in made.sections for sentence in section.missing]
     if as_json:

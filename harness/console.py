@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 import textwrap
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Protocol
 
@@ -31,9 +32,14 @@ class Progress(Protocol):
     def close(self) -> None: ...
 
 
-def progress() -> Progress:
+@contextmanager
+def progress() -> Iterator[Progress]:
     """The one that fits where stderr goes."""
-    return LiveProgress() if sys.stderr.isatty() else PlainProgress()
+    screen: Progress = LiveProgress() if sys.stderr.isatty() else PlainProgress()
+    try:
+        yield screen
+    finally:
+        screen.close()
 
 
 class _State:

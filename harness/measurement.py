@@ -7,7 +7,7 @@ stands beside it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class Steady:
     sentence: str
     bounds: Mapping[str, float]  # name of the slope -> its upper 95 % bound, in the share it is held against
     limits: Mapping[str, float]
+    slopes: Mapping[str, float] = field(default_factory=dict)  # the estimates below the bounds
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,8 @@ def _judged(seconds: Floats, bounds: list[_Bound], first: int) -> Steady:
     if missing:
         sentence += f" ({' and '.join(missing)} could not be judged)"
     values = {each.name: each.upper for each in bounds}
-    return Steady(not over, start_s, end_s, sentence, values, dict.fromkeys(values, LIMIT))
+    slopes = {each.name: each.estimate for each in bounds}
+    return Steady(not over, start_s, end_s, sentence, values, dict.fromkeys(values, LIMIT), slopes)
 
 
 def _complaint(bound: _Bound) -> str:

@@ -105,7 +105,7 @@ def _held(searched: Searched) -> Number:
     if rate is None:
         some = any(trial.held is Held.YES for trial in searched.tried)
         return Number(label, "none", note="each that held lies above one that failed" if some else "no trial held")
-    confirmed = any(t.stage is Stage.CONFIRM and t.held is Held.YES for t in searched.at(rate))
+    confirmed = any(t.stage is Stage.CONFIRM and t.held is not Held.NO for t in searched.at(rate))
     note = "confirmed by a fresh run" if confirmed else "not confirmed by a fresh run"
     return Number(label, f"{rate:,.0f}", "events/s", note)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,14 +58,16 @@ class Searched:
 
     def _rung(self, rate_per_s: float) -> Rung:
         """One failure outweighs a success. Where nothing was made but trials that do not count, the answer decides."""
-        trials = self.at(rate_per_s)
+        trials, ceiling = self.at(rate_per_s), self.found.failed_per_s or math.inf
         said = {trial.held for trial in trials if not self.excuse(trial)}
         return Rung(
             rate_per_s,
             achieved_per_s=range_of(trial.processed_per_s for trial in trials),
             p50_ms=range_of(trial.p50_ms for trial in trials),
             p99_ms=range_of(trial.p99_ms for trial in trials),
-            held=Held.NO not in said and (Held.YES in said or rate_per_s <= (self.found.held_per_s or 0.0)),
+            held=Held.NO not in said
+            and rate_per_s < ceiling
+            and (Held.YES in said or rate_per_s <= (self.found.held_per_s or 0.0)),
         )
 
     def excuse(self, trial: Trial) -> str:
@@ -83,7 +86,7 @@ class Searched:
         return (
             trial.stage is Stage.LADDER
             and self.settings.rung_ms < self.settings.duration_ms
-            and trial.held is Held.NO
+            and trial.held in (Held.NO, Held.OPEN)
             and trial.p99_ms is not None
             and trial.p99_ms <= self.settings.objective_p99_ms
         )

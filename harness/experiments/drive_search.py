@@ -113,6 +113,7 @@ def _trial(step: search.Step, result: Result, settings: search.Settings, seconds
     held, reason = search.judge_trial(result.verdict.outcome, certificate, measured, settings.objective_p99_ms)
     if result.verdict.outcome is not Outcome.PASS and held is search.Held.NO:
         reason = result.verdict.sentence
+    steady = measured.steady if measured else None
     latency = (measured.latency_by("probes") or measured.latency_by("rank-matched")) if measured else None
     return search.Trial(
         stage=step.stage,
@@ -125,6 +126,8 @@ def _trial(step: search.Step, result: Result, settings: search.Settings, seconds
         processed_per_s=measured.processed_per_s if measured else None,
         cpu_s_per_million=engine_s_per_million(measured.cost) if measured else None,
         load_cpu_s_per_million=_load_s_per_million(measured) if measured else None,
+        slopes=steady.slopes if steady else {},
+        bounds=steady.bounds if steady else {},
         seconds=seconds,
     )
 

@@ -11,6 +11,7 @@ from harness.engines.environments import Surroundings
 from harness.faults import registry
 from harness.model import EngineManifest, RunSpec, UsageError, Verdict
 from harness.objective import with_objective
+from harness.run import Screen
 from harness.run import run as run_nine_steps
 from harness.services import children
 from harness.store import Store
@@ -49,8 +50,7 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
     place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}".replace("@", "-"))
     if twin:
         recovery.link_twin(place, twin)
-    progress = console.progress()
-    try:
+    with console.progress() as screen:
         with children.guard():
             world = _world(spec, engine_manifest, surroundings, place)
             verdict = run_nine_steps(
@@ -59,11 +59,9 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
                 environment=environment.describe() | environment.of_engine(surroundings.python),
                 world=world,
                 store=place,
-                screen=progress,
+                screen=screen,
             )
-    finally:
-        progress.close()
-    return report(place, verdict)
+        return report(place, verdict, screen)
 
 
 def _world(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, place: Store) -> World:
@@ -72,20 +70,22 @@ def _world(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroun
     return RealWorld(spec, engine_manifest, surroundings, place)
 
 
-def report(place: Store, verdict: Verdict) -> load.Result:
+def report(place: Store, verdict: Verdict, screen: Screen) -> load.Result:
     """Step nine: everything that is made from the files."""
+    screen.phase("measure", "latency, cost, whether it was steady, recovery")
     measurement = measure.save(place, verdict)
     spec: RunSpec = place.read_as("spec.json", RunSpec)
     place.write_json("verdict.json", with_objective(verdict, measurement, spec.objective_p99_ms))
     result = load.load(place.path)
     place.write_bytes("junit.xml", junit.as_xml(result))
     place.write_bytes("summary.md", markdown.as_text(result).encode())
-    write_page(place)
+    write_page(place, screen)
     return result
 
 
-def write_page(place: Store) -> Page:
+def write_page(place: Store, screen: Screen) -> Page:
     """Drawing is slow to import, and most commands draw nothing."""
+    screen.phase("page", "report.html")
     from reports import run_page
 
     return run_page.write(place)

@@ -4,22 +4,26 @@ One run with a geometrically rising rate says where about the engine falls behin
 holds, or down while it fails, and is bisected until the interval is narrow; a fresh run confirms the highest rate that
 held; then a ladder from 10 to 110 % of it gives the curve of latency against throughput. What to try next is a pure
 function of the trials so far, so that a search that was broken off goes on where it was.
+
+A few minutes often show no growth and can't exclude it either. That says nothing against a rate: it is tried again, and
+what its runs say of growth is taken together, as of any rounds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median
 
 import numpy as np
 
-from harness.measurement import Measurement
+from harness.measurement import Measurement, Steady
 from harness.model import Certificate, Outcome, RunSpec, Segment
 from harness.objective import headline_p99_ms
 from harness.processed import Curve
+from harness.steady import LIMIT
 
 # Of a trial beside its load: starting, draining, reading, judging; and of a ramp in all. Used to foretell.
 OVERHEAD_S = 50.0
@@ -29,6 +33,8 @@ WARM_UP_FROM = 0.1
 SLOWER = 1.15
 ABOUT_ALIKE = 1.3
 SPOILED_AT_MOST = 2  # of one rate
+# A rate whose steadiness is still open after so many runs can't be shown to hold.
+RUNS_AT_MOST = 3
 
 
 class Held(StrEnum):
@@ -36,6 +42,7 @@ class Held(StrEnum):
 
     YES = "held"
     NO = "failed"
+    OPEN = "open"  # no growth was seen, but growth that is too much can't be excluded
     LIMITED = "generator-limited"
     ESTIMATE = "estimate"  # of a ramp: where to look, and no more
 
@@ -85,6 +92,7 @@ QUICK = Settings(
     ladder=(0.5, 0.1, 0.8),
     rounds=1,
     warm_up_ms=20_000,
+    duration_ms=120_000,
     rung_ms=30_000,
     most_trials=16,
     most_s=900.0,
@@ -105,6 +113,8 @@ class Trial:
     processed_per_s: float | None = None
     cpu_s_per_million: float | None = None
     load_cpu_s_per_million: float | None = None  # the same work each time: it tells how fast the machine was
+    slopes: Mapping[str, float] = field(default_factory=dict)  # of backlog, latency, state, as in `Steady`
+    bounds: Mapping[str, float] = field(default_factory=dict)  # their upper 95 % bounds
     seconds: float = 0.0
 
 
@@ -148,8 +158,12 @@ def judge_trial(
     if not certificate.valid and (outcome is Outcome.PASS or not on_time):
         return Held.LIMITED, "; ".join(certificate.reasons)
     p99_ms = headline_p99_ms(measurement)
-    reason = _why_not(outcome, measurement, p99_ms, objective_p99_ms)
-    return (Held.NO, reason) if reason else (Held.YES, f"p99 {p99_ms:,.0f} ms")
+    if reason := _why_not(outcome, measurement, p99_ms, objective_p99_ms):
+        return Held.NO, reason
+    steady = measurement.steady if measurement else None
+    if steady and not steady.steady:
+        return (Held.OPEN if _is_open(steady) else Held.NO), steady.sentence
+    return Held.YES, f"p99 {p99_ms:,.0f} ms"
 
 
 def _why_not(outcome: Outcome, measurement: Measurement | None, p99_ms: float | None, objective_ms: float) -> str:
@@ -157,19 +171,47 @@ def _why_not(outcome: Outcome, measurement: Measurement | None, p99_ms: float | 
         return f"the counts are {outcome.value}"
     if measurement is None or measurement.steady is None:
         return "nothing says whether it was steady"
-    if not measurement.steady.steady:
-        return measurement.steady.sentence
     if p99_ms is None:
         return "no 99th percentile of latency could be measured"
     return f"p99 {p99_ms:,.0f} ms is over the objective of {objective_ms:,.0f} ms" if p99_ms > objective_ms else ""
 
 
+def _is_open(steady: Steady) -> bool:
+    return bool(steady.slopes) and all(slope < steady.limits[name] for name, slope in steady.slopes.items())
+
+
 def answer(trials: Sequence[Trial]) -> Answer:
-    """A rate holds when no trial of it, and none of a lower one, failed: one failure outweighs a success."""
-    rates = {held: [t.rate_per_s for t in _tried(trials) if t.held is held] for held in Held}
+    """A rate holds when its trials say so, and no lower one failed."""
+    tried = _tried(trials)
+    rates: dict[Held, list[float]] = {held: [] for held in Held}
+    for rate in {trial.rate_per_s for trial in tried}:
+        rates[_together(_at(rate, tried))].append(rate)
     ceiling = min(rates[Held.NO], default=math.inf)
     held = [rate for rate in rates[Held.YES] if rate < ceiling]
     return Answer(max(held, default=None), None if math.isinf(ceiling) else ceiling, bool(rates[Held.LIMITED]))
+
+
+def _at(rate_per_s: float, trials: Sequence[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.rate_per_s == rate_per_s]
+
+
+def _together(trials: Sequence[Trial]) -> Held:
+    """What trials of one rate say: one failure outweighs a success, and what is open is settled by all together."""
+    said = {trial.held for trial in trials}
+    for held in (Held.NO, Held.LIMITED):
+        if held in said:
+            return held
+    if Held.OPEN not in said or all(bound < LIMIT for bound in _common_bounds(trials)):
+        return Held.YES
+    return Held.OPEN if len(trials) < RUNS_AT_MOST else Held.NO
+
+
+def _common_bounds(trials: Sequence[Trial]) -> Iterator[float]:
+    """Of the mean slope of each series. Fresh runs are independent, so that their uncertainties add up by squares."""
+    for name in {name for trial in trials for name in trial.slopes}:
+        known = [(trial.slopes[name], trial.bounds[name]) for trial in trials if name in trial.slopes]
+        doubt = math.hypot(*(bound - slope for slope, bound in known))
+        yield (sum(slope for slope, _ in known) + doubt) / len(known)
 
 
 def _tried(trials: Sequence[Trial]) -> list[Trial]:
@@ -209,17 +251,19 @@ def next_step(trials: Sequence[Trial], settings: Settings) -> Step | None:
 def _after(trials: Sequence[Trial], settings: Settings) -> Step | None:
     found, tried = answer(trials), _tried(trials)
     limit = min((t.rate_per_s for t in tried if t.held is Held.LIMITED), default=math.inf)
-    top = min(found.failed_per_s or math.inf, limit)
+    top, rates = min(found.failed_per_s or math.inf, limit), len({trial.rate_per_s for trial in tried})
     if not tried:
         return Step(Stage.BISECT, _round(trials[0].rate_per_s * settings.first_share))
+    if (last := tried[-1]).rate_per_s < top and _together(_at(last.rate_per_s, tried)) is Held.OPEN:
+        return Step(Stage.CONFIRM, last.rate_per_s)
     if found.held_per_s is None:
         # Where something held before, and then failed, the limit is near.
-        once = any(trial.held is Held.YES for trial in tried)
-        return _down(top, 1 if once else len(tried), trials[0].rate_per_s, settings)
+        once = any(trial.held in (Held.YES, Held.OPEN) for trial in tried)
+        return _down(top, 1 if once else rates, trials[0].rate_per_s, settings)
     if top > found.held_per_s * (1 + settings.width):
-        stride = _stride(len(tried), settings) if math.isinf(top) else math.sqrt(top / found.held_per_s)
+        stride = _stride(rates, settings) if math.isinf(top) else math.sqrt(top / found.held_per_s)
         return Step(Stage.BISECT, _round(found.held_per_s * stride))
-    if not any(t.stage is Stage.CONFIRM and t.rate_per_s == found.held_per_s for t in tried):
+    if not any(trial.stage is Stage.CONFIRM for trial in _at(found.held_per_s, tried)):
         return Step(Stage.CONFIRM, found.held_per_s)
     return _rung(trials, settings, found.held_per_s)
 

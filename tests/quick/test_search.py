@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harness import plan
@@ -181,6 +181,51 @@ def test_a_confirmation_that_fails_leads_to_the_next_lower_rate():
     assert step == Step(Stage.BISECT, 87.5)
 
 
+def growing(rate_per_s, slope, bound, stage=Stage.BISECT):
+    held = Held.YES if bound < 0.01 else Held.OPEN if slope < 0.01 else Held.NO
+    return Trial(stage, rate_per_s, held, "", "", slopes={"latency": slope}, bounds={"latency": bound})
+
+
+def test_what_is_open_is_tried_again_and_settled_by_all_runs_of_its_rate():
+    ramp, open_ = Trial(Stage.RAMP, 180.0, Held.ESTIMATE, "", ""), growing(100.0, 0.002, 0.013)
+
+    assert answer([ramp, open_]) == Answer(None, None, limited=False)
+    assert next_step([ramp, open_], QUICK) == Step(Stage.CONFIRM, 100.0)
+    shown = [ramp, open_, growing(100.0, -0.004, 0.008, Stage.CONFIRM)]
+    assert answer(shown).held_per_s == 100.0
+    assert next_step(shown, QUICK) == Step(Stage.BISECT, 114.0)
+
+
+def test_a_confirmation_that_is_open_takes_nothing_back_where_both_runs_together_show_it():
+    trials = [growing(100.0, -0.026, -0.016), growing(114.0, 0.015, 0.023), growing(100.0, 0.001, 0.013, Stage.CONFIRM)]
+
+    assert answer(trials) == Answer(100.0, 114.0, limited=False)
+
+
+def test_what_stays_open_has_not_held():
+    ramp = Trial(Stage.RAMP, 180.0, Held.ESTIMATE, "", "")
+    trials = [ramp, *(growing(100.0, 0.008, 0.03) for _ in range(3))]
+
+    assert next_step(trials[:3], QUICK) == Step(Stage.CONFIRM, 100.0)
+    assert answer(trials) == Answer(None, 100.0, limited=False)
+    assert next_step(trials, QUICK) == Step(Stage.BISECT, 87.5)
+
+
+def test_runs_that_show_no_growth_do_not_outweigh_one_that_does():
+    trials = [growing(100.0, -0.03, -0.02), growing(100.0, 0.015, 0.02, Stage.CONFIRM)]
+
+    assert answer(trials) == Answer(None, 100.0, limited=False)
+
+
+@given(st.floats(-0.05, 0.0099), st.floats(0.0, 0.05), st.integers(1, 3))
+def test_runs_together_are_surer_than_one(slope, doubt, count):
+    together = answer([growing(100.0, slope, slope + doubt)] * count).held_per_s
+
+    bound = slope + doubt / count**0.5
+    assume(abs(bound - 0.01) > 1e-9)
+    assert (together is not None) == (bound < 0.01)
+
+
 @given(st.floats(5_000, 500_000), st.integers(0, 12))
 def test_a_search_that_was_broken_off_goes_on_where_it_was(limit, cut):
     whole = found(limit)
@@ -198,7 +243,7 @@ def test_the_rest_is_foretold():
     assert next_step(trials, QUICK) is None
 
 
-def measured(steady=True, p99=100.0):
+def measured(steady=True, p99=100.0, slope=0.02):
     quantiles = Quantiles(1000, 0, 50.0, 50.0, 90.0, p99, 200.0, 300.0)
     latency = Latency("probes", quantiles, None, "exact")
     return Measurement(
@@ -215,7 +260,7 @@ def measured(steady=True, p99=100.0):
         (),
         None,
         None,
-        Steady(steady, 0, 1, "rising", {}, {}),
+        Steady(steady, 0, 1, "rising", {"latency": 0.03}, {"latency": 0.01}, {"latency": slope}),
         None,
     )
 
@@ -230,6 +275,9 @@ def measured(steady=True, p99=100.0):
         (Outcome.FAIL, replace(VALID, valid=False, lag_ms={"p99.9": 500.0}), None, Held.LIMITED),
         (Outcome.FAIL, replace(VALID, valid=False, lag_ms={"p99.9": 5.0}), None, Held.NO),
         (Outcome.PASS, VALID, measured(steady=False), Held.NO),
+        (Outcome.PASS, VALID, measured(steady=False, slope=0.002), Held.OPEN),
+        (Outcome.PASS, VALID, measured(steady=False, slope=0.002, p99=10_001), Held.NO),
+        (Outcome.FAIL, VALID, measured(steady=False, slope=0.002), Held.NO),
         (Outcome.PASS, VALID, measured(p99=10_001), Held.NO),
         (Outcome.PASS, VALID, measured(p99=None), Held.NO),
         (Outcome.PASS, VALID, None, Held.NO),
@@ -251,7 +299,7 @@ def test_a_ramp_climbs_geometrically_and_is_given_up_sooner():
     assert ramp.patience_ms == 10_000
     assert (trial.patience_ms, trial.tape.profile) == (
         20_000,
-        (Segment(20_000, 6_000, 60_000), Segment(150_000, 60_000, 60_000)),
+        (Segment(20_000, 6_000, 60_000), Segment(120_000, 60_000, 60_000)),
     )
 
 

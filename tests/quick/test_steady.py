@@ -72,6 +72,7 @@ def test_a_ramp_is_never_steady_and_is_named(grows, series):
         assert not found.steady
         assert f"{grows} grew by" in found.sentence
         assert len(found.bounds) == 3
+        assert all(found.slopes[name] <= found.bounds[name] for name in found.bounds)
 
 
 def warmed_up(seed, length):
