@@ -5,7 +5,7 @@ than its length is worth. What is left is steady when three slopes are shown to 
 "growth above the limit is excluded at 95 %". So a run too short or too noisy to tell is not steady, and says so.
 
 A machine that others use too is slower at times, and backlog and latency go up and down with it. How slow it is tells
-the load, which is the same work each time: CPU per event sent. What goes with that is told apart from growth.
+the load, which is the same work each time: CPU per event due. What goes with that is told apart from growth.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ CLEANED_WITHIN = 2
 SEED = 20_000
 # So many seconds of the load's cost make one value: a batch lasts about as long, and its latency is that of all of it.
 SMOOTHED_S = 5
+# What a slice costs besides its events is shared by few of them where little is sent: only seconds with about as much
+# as mostly are compared, and what lies between them is bridged.
+AS_OFFERED = 0.8
 _COLUMNS = {"backlog": "backlog", "latency": "latency_p50_ms", "state": "state_bytes"}
 _WORDS = {"backlog": "the backlog", "latency": "the median latency", "state": "the state"}
 
@@ -91,8 +94,10 @@ def _slowness(timeline: pa.Table, within: NDArray[np.bool_]) -> Floats | None:
     if "cpu_generator" not in timeline.column_names:
         return None
     offered, cores = _column(timeline, "offered_per_s")[within], _column(timeline, "cpu_generator")[within]
-    per_event = np.divide(cores, offered, out=np.full(len(cores), np.nan), where=offered > 0)
-    if len(per_event) < SMOOTHED_S or not np.isfinite(per_event).any():
+    per_event = np.divide(
+        cores, offered, out=np.full(len(cores), np.nan), where=offered > AS_OFFERED * np.median(offered)
+    )
+    if len(per_event) < SMOOTHED_S or np.isfinite(per_event).mean() < 1 / 2:
         return None
     wide = np.pad(_filled(per_event), SMOOTHED_S // 2, mode="edge")
     smooth = np.convolve(wide, np.full(SMOOTHED_S, 1 / SMOOTHED_S), mode="valid")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,8 +67,8 @@ def _sentence(searched: Searched) -> str:
 
 def _facts(searched: Searched) -> Iterator[str]:
     yield (
-        "A rate holds when its counts are right, its load certificate is valid, it is steady, and p99 of latency is at "
-        f"most {duration(searched.settings.objective_p99_ms)}."
+        "A rate holds when its counts are right, its load certificate is valid, p99 of latency is at most "
+        f"{duration(searched.settings.objective_p99_ms)}, and it is steady, in one run or by all of its runs together."
     )
     if searched.trials:
         counted = Counter(_said(searched, trial) for trial in searched.trials)
@@ -87,6 +87,9 @@ def _doubts(searched: Searched) -> Iterator[str]:
         yield f"On the ladder a rate failed that should hold: {_rates(broken)}."
     if inside := [t for t in searched.tried if t.held is Held.LIMITED and held < t.rate_per_s < failed]:
         yield f"Within the interval the generator was the limit, not the engine: {_rates(inside)}."
+    if left_open := searched.left_open:
+        rates = ", ".join(f"{rate:,.0f}/s" for rate in left_open)
+        yield f"No run grew at {rates}, but all together could not exclude it: counted as failed."
     rungs = len(settings.ladder) * settings.rounds
     if step := next_step(searched.trials, settings):
         yield f"The search is not finished: {step.stage.value} at {step.rate_per_s:,.0f}/s would be next."
@@ -104,10 +107,16 @@ def _held(searched: Searched) -> Number:
         return Number(label, "", note="no rate was tried")
     if rate is None:
         some = any(trial.held is Held.YES for trial in searched.tried)
-        return Number(label, "none", note="each that held lies above one that failed" if some else "no trial held")
-    confirmed = any(t.stage is Stage.CONFIRM and t.held is not Held.NO for t in searched.at(rate))
-    note = "confirmed by a fresh run" if confirmed else "not confirmed by a fresh run"
-    return Number(label, f"{rate:,.0f}", "events/s", note)
+        return Number(label, "none", note="each that held failed too, or is above one" if some else "no trial held")
+    return Number(label, f"{rate:,.0f}", "events/s", _confirmed(searched.at(rate)))
+
+
+def _confirmed(trials: Sequence[Trial]) -> str:
+    """An open run confirms what another one has shown; where none has, all of them together did."""
+    telling = [trial for trial in trials if trial.held in (Held.YES, Held.OPEN) and trial.stage is not Stage.LADDER]
+    if not any(trial.held is Held.YES for trial in telling):
+        return f"shown by {len(telling)} runs together"
+    return "confirmed by a fresh run" if len(telling) > 1 else "not confirmed by a fresh run"
 
 
 def _failed(searched: Searched) -> Number:
@@ -116,7 +125,7 @@ def _failed(searched: Searched) -> Number:
         return Number(label, "", note="no rate was tried")
     if found.failed_per_s is None:
         return Number(label, "none", note="the load generator was the limit" if found.limited else "none was too high")
-    note = "the lowest that was tried"
+    note = "no lower one failed"
     if found.held_per_s is not None:
         width = found.failed_per_s / found.held_per_s - 1
         note = f"the interval is {width:.1%} wide; {searched.settings.width:.0%} is narrow enough"

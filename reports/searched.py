@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness.experiments.folder import FILE, Folder
-from harness.experiments.search import Answer, Held, Settings, Stage, Trial, answer, disturbed
+from harness.experiments.search import Answer, Held, Settings, Stage, Trial, answer, disturbed, verdicts
 from harness.model import RunSpec, UsageError
 from reports.figures.throughput import Knee, Range, Rung
 
@@ -57,18 +57,28 @@ class Searched:
         return any(_has_figures(trial) for trial in self.tried)
 
     def _rung(self, rate_per_s: float) -> Rung:
-        """One failure outweighs a success. Where nothing was made but trials that do not count, the answer decides."""
+        """What the search knows of a rate; of one that only the ladder has, one failure outweighs a success."""
         trials, ceiling = self.at(rate_per_s), self.found.failed_per_s or math.inf
         said = {trial.held for trial in trials if not self.excuse(trial)}
+        alone = Held.NO not in said and (Held.YES in said or rate_per_s <= (self.found.held_per_s or 0.0))
+        known = self._verdicts.get(rate_per_s)
         return Rung(
             rate_per_s,
             achieved_per_s=range_of(trial.processed_per_s for trial in trials),
             p50_ms=range_of(trial.p50_ms for trial in trials),
             p99_ms=range_of(trial.p99_ms for trial in trials),
-            held=Held.NO not in said
-            and rate_per_s < ceiling
-            and (Held.YES in said or rate_per_s <= (self.found.held_per_s or 0.0)),
+            held=rate_per_s < ceiling and (known is Held.YES if known else alone),
         )
+
+    @property
+    def _verdicts(self) -> Mapping[float, Held]:
+        return verdicts(self.trials)
+
+    @property
+    def left_open(self) -> list[float]:
+        """Rates that count as failed although none of their runs failed."""
+        failed = {trial.rate_per_s for trial in self.tried if trial.held is Held.NO and not self.excuse(trial)}
+        return [rate for rate, held in self._verdicts.items() if held is Held.NO and rate not in failed]
 
     def excuse(self, trial: Trial) -> str:
         """Why it is not held against its rate that it failed; "" where it is."""

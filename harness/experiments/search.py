@@ -26,8 +26,8 @@ from harness.processed import Curve
 from harness.steady import LIMIT
 
 # Of a trial beside its load: starting, draining, reading, judging; and of a ramp in all. Used to foretell.
-OVERHEAD_S = 50.0
-RAMP_S = 140.0
+OVERHEAD_S = 80.0
+RAMP_S = 150.0
 WARM_UP_FROM = 0.1
 # A machine is slow when the load takes so many times the CPU per event that it took elsewhere at a rate about alike.
 SLOWER = 1.15
@@ -142,7 +142,7 @@ class Answer:
     @property
     def sentence(self) -> str:
         if self.held_per_s is None:
-            lowest = f"; the lowest tried, {self.failed_per_s:,.0f}/s, failed" if self.failed_per_s else ""
+            lowest = f"; the lowest that failed is {self.failed_per_s:,.0f}/s" if self.failed_per_s else ""
             return f"no rate held{lowest}"
         if self.failed_per_s is None:
             why = "generator-limited" if self.limited else "no higher rate was tried"
@@ -182,13 +182,17 @@ def _is_open(steady: Steady) -> bool:
 
 def answer(trials: Sequence[Trial]) -> Answer:
     """A rate holds when its trials say so, and no lower one failed."""
+    said = verdicts(trials)
+    ceiling = min((rate for rate, held in said.items() if held is Held.NO), default=math.inf)
+    highest = max((rate for rate, held in said.items() if held is Held.YES and rate < ceiling), default=None)
+    limited = any(trial.held is Held.LIMITED for trial in _tried(trials))
+    return Answer(highest, None if math.isinf(ceiling) else ceiling, limited)
+
+
+def verdicts(trials: Sequence[Trial]) -> dict[float, Held]:
+    """What is known of each rate that was tried, by all of its trials that count."""
     tried = _tried(trials)
-    rates: dict[Held, list[float]] = {held: [] for held in Held}
-    for rate in {trial.rate_per_s for trial in tried}:
-        rates[_together(_at(rate, tried))].append(rate)
-    ceiling = min(rates[Held.NO], default=math.inf)
-    held = [rate for rate in rates[Held.YES] if rate < ceiling]
-    return Answer(max(held, default=None), None if math.isinf(ceiling) else ceiling, bool(rates[Held.LIMITED]))
+    return {rate: _together(_at(rate, tried)) for rate in sorted({trial.rate_per_s for trial in tried})}
 
 
 def _at(rate_per_s: float, trials: Sequence[Trial]) -> list[Trial]:
@@ -196,22 +200,26 @@ def _at(rate_per_s: float, trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _together(trials: Sequence[Trial]) -> Held:
-    """What trials of one rate say: one failure outweighs a success, and what is open is settled by all together."""
-    said = {trial.held for trial in trials}
-    for held in (Held.NO, Held.LIMITED):
-        if held in said:
-            return held
-    if Held.OPEN not in said or all(bound < LIMIT for bound in _common_bounds(trials)):
+    """What trials of one rate say: one failure outweighs a success, and what is open is settled by all together. A void
+    certificate says nothing, neither for a rate nor against it."""
+    telling = [trial for trial in trials if trial.held is not Held.LIMITED]
+    if not telling:
+        return Held.LIMITED
+    said = {trial.held for trial in telling}
+    if Held.NO in said:
+        return Held.NO
+    if Held.OPEN not in said or all(bound < LIMIT for bound in _common_bounds(telling)):
         return Held.YES
-    return Held.OPEN if len(trials) < RUNS_AT_MOST else Held.NO
+    return Held.OPEN if len(telling) < RUNS_AT_MOST else Held.NO
 
 
 def _common_bounds(trials: Sequence[Trial]) -> Iterator[float]:
-    """Of the mean slope of each series. Fresh runs are independent, so that their uncertainties add up by squares."""
+    """Of the mean slope of each series. Fresh runs are independent, so that their doubts add up by squares. That
+    something fell in one of them, as it does after a slow start, is no evidence against growth in another."""
     for name in {name for trial in trials for name in trial.slopes}:
         known = [(trial.slopes[name], trial.bounds[name]) for trial in trials if name in trial.slopes]
         doubt = math.hypot(*(bound - slope for slope, bound in known))
-        yield (sum(slope for slope, _ in known) + doubt) / len(known)
+        yield (sum(max(0.0, slope) for slope, _ in known) + doubt) / len(known)
 
 
 def _tried(trials: Sequence[Trial]) -> list[Trial]:
@@ -221,12 +229,12 @@ def _tried(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def disturbed(trials: Sequence[Trial]) -> list[Trial]:
-    """Trials that failed while the machine was slow: sending each event took much more CPU than it did at another time.
-    Such a rate is tried again, but not for ever: the machine may be like that now."""
+    """Trials that failed, or left it open, while the machine was slow: sending each event took much more CPU than it did
+    at another time. Such a rate is tried again, but not for ever: the machine may be like that now."""
     found: list[Trial] = []
     for trial in trials:
         before = sum(each.rate_per_s == trial.rate_per_s for each in found)
-        if trial.held is Held.NO and before < SPOILED_AT_MOST and _was_slow(trial, trials):
+        if trial.held in (Held.NO, Held.OPEN) and before < SPOILED_AT_MOST and _was_slow(trial, trials):
             found.append(trial)
     return found
 
@@ -254,8 +262,8 @@ def _after(trials: Sequence[Trial], settings: Settings) -> Step | None:
     top, rates = min(found.failed_per_s or math.inf, limit), len({trial.rate_per_s for trial in tried})
     if not tried:
         return Step(Stage.BISECT, _round(trials[0].rate_per_s * settings.first_share))
-    if (last := tried[-1]).rate_per_s < top and _together(_at(last.rate_per_s, tried)) is Held.OPEN:
-        return Step(Stage.CONFIRM, last.rate_per_s)
+    if open_ := [rate for rate, held in verdicts(trials).items() if held is Held.OPEN and rate < top]:
+        return Step(Stage.CONFIRM, open_[-1])
     if found.held_per_s is None:
         # Where something held before, and then failed, the limit is near.
         once = any(trial.held in (Held.YES, Held.OPEN) for trial in tried)
@@ -311,6 +319,7 @@ def remaining_s(trials: Sequence[Trial], settings: Settings) -> float:
         left = max(0, math.ceil(math.log2(math.log(ratio) / math.log1p(settings.width)))) + 1
     else:
         left = max(0, 2 - len(_tried(trials))) + 1
+    left += Held.OPEN in verdicts(trials).values()
     left = min(left, settings.most_trials - len(trials))
     rungs_left = 0 if next_step(trials, settings) is None else len(settings.ladder) * settings.rounds - rungs
     ramp_s = 0.0 if trials else RAMP_S

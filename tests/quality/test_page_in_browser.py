@@ -107,7 +107,7 @@ def a_run(folder: Path, *arguments: str) -> str:
     fast = ["--engine", "fake", "--rate", "200", "--duration", "30s", "--out", str(folder)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(environment, "describe", lambda: {"python": "3.11", "packages": {"numpy": "2.4"}})
-        patch.setattr(one_run, "write_page", lambda place: None)
+        patch.setattr(one_run, "write_page", lambda *_: None)
         CliRunner().invoke(cli.app, ["run", *fast, *arguments], catch_exceptions=False)
     store = Store.open(next(folder.iterdir()))
     store.write_table("timeline.parquet", pages.timeline())

@@ -209,7 +209,7 @@ FAST = ["--rate", "200", "--duration", "12s", "--window", "4s", "--campaigns", "
 def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
-    monkeypatch.setattr(one_run, "write_page", lambda _: None)
+    monkeypatch.setattr(one_run, "write_page", lambda *_: None)
     rows = "[[cases]]\nengine = 'fake'\nsinks = ['absolute', 'increment']\nfaults = ['kill@c3:batch=3']\n"
     (tmp_path / MINE).write_text(f"# two\ntwins = true\n{rows}")
     return lambda *arguments: CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)

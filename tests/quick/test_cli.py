@@ -21,7 +21,7 @@ FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4
 def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)  # the real one asks Java for its version
-    monkeypatch.setattr(one_run, "write_page", lambda _: None)  # drawing is slow, and has tests of its own
+    monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing is slow, and has tests of its own
 
     def run(*arguments):
         return CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)

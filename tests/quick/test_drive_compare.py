@@ -21,7 +21,7 @@ FAST = ["compare", "fake", "--window", "2s", "--campaigns", "5", "--rate", "500"
 def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
-    monkeypatch.setattr(one_run, "write_page", lambda _: None)  # drawing takes longer than the runs
+    monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing takes longer than the runs
     monkeypatch.setattr(compare, "with_reference", tuple)  # which would be a process on a real Kafka
     quick = replace(compare.QUICK, catch_up_per_s=1000.0, warm_s=3, frozen_s=5)
     monkeypatch.setattr(compare, "QUICK", quick)

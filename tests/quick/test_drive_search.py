@@ -20,7 +20,7 @@ FAST = ["search", "--engine", "fake", "--window", "4s", "--campaigns", "5"]
 def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
-    monkeypatch.setattr(one_run, "write_page", lambda _: None)  # drawing takes longer than the runs
+    monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing takes longer than the runs
     monkeypatch.setattr(search, "QUICK", FEW)
     return lambda *arguments: CliRunner().invoke(cli.app, [*FAST, "--quick", *arguments], catch_exceptions=False)
 

@@ -35,7 +35,7 @@ def make(folder, *arguments) -> Store:
     """A run of the fake engine with figures of our own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(environment, "describe", lambda: {"python": "3.11", "packages": {"numpy": "2.4"}})
-        patch.setattr(one_run, "write_page", lambda place: None)
+        patch.setattr(one_run, "write_page", lambda *_: None)
         CliRunner().invoke(cli.app, ["run", *FAST, *arguments, "--out", str(folder)], catch_exceptions=False)
     (path,) = folder.iterdir()
     store = Store.open(path)

@@ -106,7 +106,7 @@ def test_one_measured_round_shows_no_interval():
 def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
-    monkeypatch.setattr(one_run, "write_page", lambda _: None)  # drawing takes longer than the runs
+    monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing takes longer than the runs
     return lambda *arguments: CliRunner().invoke(cli.app, [*FAST, *arguments], catch_exceptions=False)
 
 

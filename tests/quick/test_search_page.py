@@ -168,7 +168,7 @@ def test_no_rate_held(tmp_path):
     made = page(stored(tmp_path, [pages.trial(20_000.0, Held.NO, reason="slow"), pages.trial(10_000.0, Held.NO)]))
 
     assert made.outcome is Outcome.UNKNOWN
-    assert made.sentence == "No rate held; the lowest tried, 10,000/s, failed."
+    assert made.sentence == "No rate held; the lowest that failed is 10,000/s."
     assert numbers(made) == ["none", "10,000", ""]
     assert made.numbers[0].note == "no trial held"
     assert section(made, "throughput").missing == ("no trial has a figure that may be shown.",)
