@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,17 +56,19 @@ class Searched:
         return any(_has_figures(trial) for trial in self.tried)
 
     def _rung(self, rate_per_s: float) -> Rung:
-        """What the search knows of a rate; of one that only the ladder has, one failure outweighs a success."""
-        trials, ceiling = self.at(rate_per_s), self.found.failed_per_s or math.inf
+        """One failure outweighs a success, on the ladder too; what is open is settled by the search. Where nothing was
+        made but trials that do not count, the answer decides."""
+        trials = self.at(rate_per_s)
         said = {trial.held for trial in trials if not self.excuse(trial)}
-        alone = Held.NO not in said and (Held.YES in said or rate_per_s <= (self.found.held_per_s or 0.0))
         known = self._verdicts.get(rate_per_s)
         return Rung(
             rate_per_s,
             achieved_per_s=range_of(trial.processed_per_s for trial in trials),
             p50_ms=range_of(trial.p50_ms for trial in trials),
             p99_ms=range_of(trial.p99_ms for trial in trials),
-            held=rate_per_s < ceiling and (known is Held.YES if known else alone),
+            held=Held.NO not in said
+            and known not in (Held.NO, Held.OPEN)
+            and (Held.YES in said or rate_per_s <= (self.found.held_per_s or 0.0)),
         )
 
     @property

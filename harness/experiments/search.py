@@ -229,8 +229,8 @@ def _tried(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def disturbed(trials: Sequence[Trial]) -> list[Trial]:
-    """Trials that failed, or left it open, while the machine was slow: sending each event took much more CPU than it did
-    at another time. Such a rate is tried again, but not for ever: the machine may be like that now."""
+    """Trials that failed, or left it open, while the machine was slow: sending each event took much more CPU than at
+    another time. Such a rate is tried again, but not for ever: the machine may be like that now."""
     found: list[Trial] = []
     for trial in trials:
         before = sum(each.rate_per_s == trial.rate_per_s for each in found)

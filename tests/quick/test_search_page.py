@@ -174,6 +174,46 @@ def test_no_rate_held(tmp_path):
     assert section(made, "throughput").missing == ("no trial has a figure that may be shown.",)
 
 
+def grown(rate_per_s, held, slope, bound, stage=Stage.BISECT):
+    trial = pages.trial(rate_per_s, held, stage=stage, p99_ms=900.0)
+    return replace(trial, slopes={"latency": slope}, bounds={"latency": bound})
+
+
+def test_open_runs_that_show_it_together_confirm_nothing(tmp_path):
+    runs = [grown(10_000.0, Held.OPEN, -0.001, 0.011), grown(10_000.0, Held.OPEN, 0.0, 0.011, Stage.CONFIRM)]
+    read = searched.read(stored(tmp_path, [*runs, pages.trial(11_400.0, Held.NO, p99_ms=900.0)]))
+    made = search_page.page_of(read)
+
+    assert numbers(made)[:2] == ["10,000", "11,400"]
+    assert made.numbers[0].note == "shown by 2 runs together"
+    assert [rung.held for rung in read.rungs] == [True, False]
+
+
+def test_an_open_run_confirms_what_another_has_shown(tmp_path):
+    runs = [grown(10_000.0, Held.YES, -0.02, -0.01), grown(10_000.0, Held.OPEN, 0.0, 0.011, Stage.CONFIRM)]
+
+    assert page(stored(tmp_path, runs)).numbers[0].note == "confirmed by a fresh run"
+
+
+def test_a_rate_that_stays_open_is_said_to_count_as_failed(tmp_path):
+    read = searched.read(stored(tmp_path, [grown(10_000.0, Held.OPEN, 0.008, 0.03) for _ in range(3)]))
+    made = search_page.page_of(read)
+
+    assert made.sentence == "No rate held; the lowest that failed is 10,000/s."
+    assert "No run grew at 10,000/s, but all together could not exclude it: counted as failed." in made.facts
+    assert [rung.held for rung in read.rungs] == [False]
+
+
+def test_a_search_of_before_slopes_were_kept_is_read(tmp_path):
+    folder = stored(tmp_path, pages.SEARCHED)
+    kept = json.loads((tmp_path / FILE).read_text())
+    for trial in kept["trials"]:
+        del trial["slopes"], trial["bounds"]
+    (tmp_path / FILE).write_text(json.dumps(kept))
+
+    assert numbers(page(folder))[:2] == ["60,000", "66,000"]
+
+
 def test_a_search_without_trials_still_has_a_page(tmp_path):
     folder = stored(tmp_path, [])
     made = search_page.write(folder)

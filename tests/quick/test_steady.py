@@ -18,7 +18,7 @@ def noise(seed, count, spread):
     return np.random.default_rng(seed).normal(0, spread, count)
 
 
-def timeline(backlog=None, latency=None, state=None, load_cores=None, count=None):
+def timeline(backlog=None, latency=None, state=None, load_cores=None, count=None, offered=None):
     count = count or len(next(each for each in (backlog, latency, state) if each is not None))
 
     def column(values):
@@ -27,7 +27,7 @@ def timeline(backlog=None, latency=None, state=None, load_cores=None, count=None
     return pa.table(
         {
             "second": pa.array(np.arange(count)),
-            "offered_per_s": pa.array(np.full(count, OFFERED)),
+            "offered_per_s": pa.array(np.full(count, OFFERED) if offered is None else offered),
             "backlog": column(backlog),
             "latency_p50_ms": column(latency),
             "state_bytes": column(state),
@@ -201,11 +201,37 @@ def test_growth_is_found_on_such_a_machine_too_and_also_beside_a_load_that_gets_
         assert "the machine's own speed is told apart" in found.sentence
 
 
-def test_a_load_that_costs_what_it_wants_explains_nothing():
+def test_what_slices_cost_while_the_rate_rises_is_no_slow_machine():
+    """A cold engine and dear events come together there, and must not be taken for each other."""
     for seed in range(20):
-        series = {
-            "backlog": noise(seed, 180, 300),
-            "latency": 500 * (1 + 0.003 * np.arange(180)) + noise(seed, 180, 20),
-        }
+        offered = OFFERED * np.minimum(1, np.linspace(0.1, 8.1, 180))  # 20 s to its value
+        slowness = slow_spells(seed)
+        cores = 0.1 * slowness + 0.2 * slowness * offered / OFFERED + noise(seed, 180, 0.005)
+        series = on(slowness, seed)
+        series["latency"][:25] += np.linspace(5000, 500, 25)
 
-        assert not judge(**series, load_cores=np.abs(0.3 + noise(500 + seed, 180, 0.1))).steady
+        found = judge(**series, load_cores=cores, offered=offered)
+
+        assert found.from_s >= 20
+
+
+def test_a_load_whose_cost_has_nothing_to_do_with_it_explains_nothing():
+    """Neither growth near the limit nor its doubt changes much."""
+    for seed in range(20):
+        latency = 500 * (1 + 0.0015 * np.arange(180)) + noise(seed, 180, 10)
+        wander = np.convolve(noise(500 + seed, 200, 0.05), np.ones(21) / 4.6, mode="valid")
+        series = {"backlog": noise(seed, 180, 300), "latency": latency}
+
+        alone, beside = judge(**series), judge(**series, load_cores=0.3 + wander)
+
+        assert not beside.steady
+        assert beside.slopes["latency"] == pytest.approx(alone.slopes["latency"], abs=0.003)
+
+
+def test_latency_that_grows_with_the_load_s_own_cost_can_t_be_told_and_is_not_called_steady_where_they_part():
+    for seed in range(20):
+        trend = 1 + 0.003 * np.arange(180)
+        latency = 500 * trend + noise(seed, 180, 25)
+        cores = 0.3 * trend + noise(500 + seed, 180, 0.03)
+
+        assert not judge(backlog=noise(seed, 180, 300), latency=latency, load_cores=cores).steady
