@@ -214,12 +214,12 @@ def _together(trials: Sequence[Trial]) -> Held:
 
 
 def _common_bounds(trials: Sequence[Trial]) -> Iterator[float]:
-    """Of the mean slope of each series. Fresh runs are independent, so that their doubts add up by squares. That
-    something fell in one of them, as it does after a slow start, is no evidence against growth in another."""
+    """Of the mean slope of each series. Fresh runs are independent, so that their doubts add up by squares. A fall, as
+    it comes after a slow start, counts for no more than it would take to call it growth the other way."""
     for name in {name for trial in trials for name in trial.slopes}:
         known = [(trial.slopes[name], trial.bounds[name]) for trial in trials if name in trial.slopes]
         doubt = math.hypot(*(bound - slope for slope, bound in known))
-        yield (sum(max(0.0, slope) for slope, _ in known) + doubt) / len(known)
+        yield (sum(max(-LIMIT, slope) for slope, _ in known) + doubt) / len(known)
 
 
 def _tried(trials: Sequence[Trial]) -> list[Trial]:

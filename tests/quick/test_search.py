@@ -210,8 +210,10 @@ def test_a_void_certificate_takes_nothing_back():
     assert answer([void]) == Answer(None, None, limited=True)
 
 
-def test_that_it_fell_in_one_run_is_no_evidence_against_growth_in_another():
-    assert answer([growing(100.0, -0.05, -0.04), growing(100.0, 0.0099, 0.0299)]).held_per_s is None
+@pytest.mark.parametrize("fall", [-0.01, -0.05, -0.5])
+def test_however_far_it_fell_in_one_run_that_pays_for_little_growth_in_another(fall):
+    assert answer([growing(100.0, fall, fall + 0.01), growing(100.0, 0.009, 0.019)]).held_per_s == 100.0
+    assert answer([growing(100.0, fall, fall + 0.01), growing(100.0, 0.009, 0.039)]).held_per_s is None
 
 
 def test_what_a_slow_machine_left_open_does_not_count():
@@ -264,7 +266,7 @@ def test_runs_that_show_no_growth_do_not_outweigh_one_that_does():
     assert answer(trials) == Answer(None, 100.0, limited=False)
 
 
-@given(st.floats(0.0, 0.0099), st.floats(0.0, 0.05), st.integers(1, 3))
+@given(st.floats(-0.01, 0.0099), st.floats(0.0, 0.05), st.integers(1, 3))
 def test_runs_together_are_surer_than_one(slope, doubt, count):
     together = answer([growing(100.0, slope, slope + doubt)] * count).held_per_s
 
