@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import plan
-from harness.model import EngineManifest, RunSpec, Segment, UsageError
+from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, UsageError
 from harness.settings import KEYS
 from reports.evidence import Evidence
 from reports.page import Section
@@ -57,11 +57,15 @@ def section(evidence: Evidence) -> Section:
     spec, tape = evidence.spec, evidence.plan["tape"]
     recipe = recipe_of(spec, evidence.manifest)
     text = [f"{tape['total']:,} records from seed {spec.tape.seed}; the digest of the tape is {tape['digest']}."]
-    if "***" in spec.public()["redis"]:
-        text.append("The address of Redis held a password, which is not kept.")
+    text += hidden(spec.public()["redis"])
     if unlike := differences(recipe.resolve(evidence.manifest), spec):
         text.append(f"This comes near, but differs in {', '.join(unlike)}; spec.json in the run directory says all.")
     return Section("reproduce", "Do it again", text=tuple(text), code=recipe.texts())
+
+
+def hidden(redis: str) -> list[str]:
+    """What has to be said beside an address that is not whole."""
+    return ["The address of Redis held a password or options, which are not kept."] if HIDDEN in redis else []
 
 
 def recipe_of(spec: RunSpec, manifest: EngineManifest) -> Recipe:
