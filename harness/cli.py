@@ -264,7 +264,7 @@ def search_command(
         )
         one_run.refuse_the_impossible(spec, engine_manifest)
         place = drive_search.begin(spec, search.QUICK if quick else search.Settings(), out)
-    trials = drive_search.drive(place, engine_manifest)
+    trials = drive_search.drive(place, spec, engine_manifest)
     found, objective_ms = search.answer(trials), drive_search.settings_of(place).objective_p99_ms
     if as_json:
         print(json.dumps(reports_trials.as_object(place.path, trials, found)))
@@ -294,8 +294,10 @@ def chaos_command(
         _list_faults(as_json)
         return
     asked = drive_chaos.Asked(tuple(engine or ()), tuple(sink or ()), tuple(fault or ()))
-    place = drive_chaos.resume(resume) if resume else drive_chaos.begin(chaos.read_tier(tier), asked, flags, out)
-    card = drive_chaos.drive(place)
+    place, settings = (
+        drive_chaos.resume(resume) if resume else drive_chaos.begin(chaos.read_tier(tier), asked, flags, out)
+    )
+    card = drive_chaos.drive(place, settings)
     if as_json:
         print(json.dumps(reports_card.as_object(card, place.path)))
     else:
@@ -332,12 +334,12 @@ def compare_command(
         raise UsageError("Name the engines to compare, such as: streamgauge compare spark reference")
     settings = compare.QUICK if quick else compare.Settings()
     rounds = int(flags.pop("repeat", settings.rounds))
-    place = (
+    place, asked = (
         drive_compare.resume(resume)
         if resume
         else drive_compare.begin(engines or [], replace(settings, rounds=rounds), flags, out, searched=searched)
     )
-    drive_compare.drive(place)
+    drive_compare.drive(place, asked)
     found = reports_compared.read(place).found
     if as_json:
         print(json.dumps(reports_compared.as_object(found, place.path)))

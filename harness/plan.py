@@ -24,6 +24,7 @@ from harness.model import (
     SinkClaim,
     TapeSpec,
     UsageError,
+    redacted,
 )
 from harness.settings import KEYS, Wrong, as_number
 
@@ -127,6 +128,11 @@ def rounds_of(name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any]) 
             "--reset, or leave --redis out."
         )
     return rounds
+
+
+def public(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys or flags as they may be saved: nothing secret in them."""
+    return {**keys, "redis": redacted(keys["redis"])} if "redis" in keys else dict(keys)
 
 
 def _checked(table: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from reports.figures import percentiles
 from reports.figures.style import BLUE, GREEN, MUTED, ORANGE, PURPLE, RED, SKY, picture
 from reports.page import Link, Page, Section, save
 from reports.page import Table as PageTable
-from reports.sections import fairness, latency
+from reports.sections import fairness, latency, reproduce
 
 PANELS = ("p50_ms", "p99_ms", "cpu_s_per_million", "catch_up_per_s", "first_output_s", "peak_rss_mib", "start_s")
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
@@ -210,7 +210,8 @@ def _runs(found: Compared) -> Section:
 
 
 def _again(found: Compared) -> Section:
-    return Section("reproduce", "Do it again", code=(command(found),))
+    text = reproduce.hidden(found.asked["flags"].get("redis", ""))
+    return Section("reproduce", "Do it again", text=tuple(text), code=(command(found),))
 
 
 def command(found: Compared) -> str:

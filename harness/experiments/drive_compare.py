@@ -24,19 +24,27 @@ from harness.store import Store
 from harness.timeline import FILE as TIMELINE
 from reports.load import Result
 
+Asked = Mapping[str, Any]  # only in memory with the password of a Redis
 SEARCHED = "calm"
 ABOUT_S = 75.0  # of one run in all, until it is known better
 
 
 def begin(
     engines: Sequence[str], settings: Settings, flags: Mapping[str, Any], out: Path, *, searched: bool = False
-) -> Folder:
+) -> tuple[Folder, Asked]:
     """Everything is resolved and installed before the first run: the last engine's lack is told at once."""
     named, engines = engines, compare.with_reference(engines)
     keys = {**plan.read_scenario(compare.SCENARIO)[1], "duration": f"{settings.load_s}s"}
     seed = plan.resolve(compare.SCENARIO, {**keys, "fault": "none"}, flags, one_run.find_manifest)[0].tape.seed
-    asked = {"named": named, "engines": engines, "keys": keys, "flags": flags, "seed": seed}
-    asked |= {"settings": msgspec.to_builtins(settings), "search": searched}
+    asked: Asked = {
+        "named": named,
+        "engines": engines,
+        "keys": keys,
+        "flags": flags,
+        "seed": seed,
+        "settings": msgspec.to_builtins(settings),
+        "search": searched,
+    }
     wanted = compare.runs_of(engines, settings, seed)
     for case in wanted[: len(engines) * len(Leg)]:
         spec, manifest = resolve(asked, case)
@@ -47,30 +55,37 @@ def begin(
     for engine in engines:
         environments.prepare(one_run.find_manifest(engine), console.say)
     place = Folder.create(out.absolute(), "compare")
-    place.save("compare", asked=asked, environment=environment.describe(), wanted=wanted, done=[], searches={})
-    return place
+    machine = environment.describe()
+    place.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=[], searches={})
+    return place, asked
 
 
-def resume(path: Path) -> Folder:
-    return Folder.open(path.absolute(), "compare")
+def resume(path: Path) -> tuple[Folder, Asked]:
+    place = Folder.open(path.absolute(), "compare")
+    asked: Asked = place.load("asked", dict[str, Any])
+    place.refuse_hidden(asked["flags"].get("redis", ""))
+    return place, asked
 
 
-def resolve(asked: Mapping[str, Any], case: Case) -> tuple[RunSpec, EngineManifest]:
+def _public(asked: Asked) -> Asked:
+    return {**asked, "flags": plan.public(asked["flags"])}
+
+
+def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
     own = compare.keys_of(case, msgspec.convert(asked["settings"], Settings))
     keys = {name: value for name, value in asked["keys"].items() if name not in own}
     return plan.resolve(compare.SCENARIO, keys, {**asked["flags"], **own}, one_run.find_manifest)
 
 
-def drive(place: Folder) -> None:
+def drive(place: Folder, asked: Asked) -> None:
     """All that is still wanted, then the page."""
-    asked: dict[str, Any] = place.load("asked", dict[str, Any])
     machine: dict[str, Any] = place.load("environment", dict[str, Any])
     wanted: list[Case] = place.load("wanted", list[Case])
     done: list[Ran] = place.load("done", list[Ran])
     searches: dict[str, str] = place.load("searches", dict[str, str])
 
     def keep() -> None:
-        place.save("compare", asked=asked, environment=machine, wanted=wanted, done=done, searches=searches)
+        place.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=done, searches=searches)
 
     took_s: list[float] = []
     for case in compare.pending(wanted, done):
@@ -85,19 +100,22 @@ def drive(place: Folder) -> None:
         console.say(f"  {done[-1].outcome.value}: {done[-1].sentence}")
         keep()
     for engine in asked["engines"] if asked["search"] else ():
-        if engine not in searches:
-            searches[engine] = _begin_search(place, asked, engine)
-            keep()
-        drive_search.drive(drive_search.resume(place.path / searches[engine]), one_run.find_manifest(engine))
+        own, spec = _search(place, asked, engine, searches.get(engine))
+        searches[engine] = os.path.relpath(own.path, place.path)
+        keep()
+        drive_search.drive(own, spec, one_run.find_manifest(engine))
     write_page(place)
 
 
-def _begin_search(place: Folder, asked: Mapping[str, Any], engine: str) -> str:
+def _search(place: Folder, asked: Asked, engine: str, begun: str | None) -> tuple[Folder, RunSpec]:
     """A search goes on by itself where it was, so that only its directory has to be known."""
+    if begun:
+        own = drive_search.resume(place.path / begun)
+        return own, drive_search.spec_of(own)
     keys = {**plan.read_scenario(SEARCHED)[1], "fault": "none", "engine": engine}
     flags = {name: value for name, value in asked["flags"].items() if name not in ("rate", "duration")}
     spec, _ = plan.resolve(SEARCHED, keys, flags, one_run.find_manifest)
-    return os.path.relpath(drive_search.begin(spec, search.QUICK, place.path / "searches").path, place.path)
+    return drive_search.begin(spec, search.QUICK, place.path / "searches"), spec
 
 
 def write_page(place: Folder) -> None:
@@ -107,7 +125,7 @@ def write_page(place: Folder) -> None:
     compare_page.write(place)
 
 
-def _run(place: Folder, asked: Mapping[str, Any], case: Case, done: Sequence[Ran]) -> Ran:
+def _run(place: Folder, asked: Asked, case: Case, done: Sequence[Ran]) -> Ran:
     spec, manifest = resolve(asked, case)
     twin = next((each for each in done if each.case == case.twin), None) if case.leg is Leg.KILL else None
     result = one_run.drive(spec, manifest, place.runs, twin=place.path / twin.run if twin else None)

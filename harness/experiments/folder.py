@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from harness.model import SCHEMA_VERSION, UsageError
+from harness.model import HIDDEN, SCHEMA_VERSION, UsageError
 from harness.store import new_folder
 
 T = TypeVar("T")
@@ -41,6 +41,14 @@ class Folder:
         if head.get("kind") != kind:
             raise UsageError(f"{path} is a {head.get('kind')}, and a {kind} was asked for.")
         return folder
+
+    def refuse_hidden(self, redis: str) -> None:
+        """Nobody can go on where an address was not kept whole."""
+        if HIDDEN in redis:
+            raise UsageError(
+                f"{self.path} can't be gone on with: the password or the options of its Redis were not kept. Begin "
+                "anew; where each of them is written as ${env:NAME}, the address is kept."
+            )
 
     @property
     def runs(self) -> Path:

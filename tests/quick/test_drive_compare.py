@@ -9,11 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 from harness import cli, environment
-from harness.experiments import compare, drive_compare, one_run
+from harness.experiments import compare, drive_compare, one_run, search
 from harness.experiments.compare import Leg
+from harness.experiments.folder import Folder
 from harness.model import Exit, UsageError
 from reports import compare_page, compared
 
+FEW = replace(search.QUICK, start_per_s=200.0, ladder=(0.5,), duration_ms=12_000, most_trials=2)
 FAST = ["compare", "fake", "--window", "2s", "--campaigns", "5", "--rate", "500", "--duration", "10s"]
 
 
@@ -26,6 +28,10 @@ def call(tmp_path, monkeypatch):
     quick = replace(compare.QUICK, catch_up_per_s=1000.0, warm_s=3, frozen_s=5)
     monkeypatch.setattr(compare, "QUICK", quick)
     return lambda *arguments: CliRunner().invoke(cli.app, [*FAST, "--quick", *arguments], catch_exceptions=False)
+
+
+def resume(path, *arguments):
+    return CliRunner().invoke(cli.app, ["compare", "--resume", str(path), *arguments], catch_exceptions=False)
 
 
 def only_experiment(tmp_path):
@@ -51,7 +57,7 @@ def test_each_leg_is_run_and_kept_and_told(call, tmp_path):
 def test_the_page_is_whole_and_names_what_differs(call, tmp_path):
     call()
     path = only_experiment(tmp_path)
-    page = compare_page.page_of(compared.read(drive_compare.resume(path)))
+    page = compare_page.page_of(compared.read(Folder(path)))
 
     assert [section.id for section in page.sections] == ["table", "bars", "latency", "fairness", "runs", "reproduce"]
     assert [section.missing for section in page.sections] == [()] * 6
@@ -75,12 +81,29 @@ def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatc
     monkeypatch.setattr(one_run, "drive", second_breaks_off)
     call()
     first = kept(only_experiment(tmp_path))["done"]
-    done = call("--resume", only_experiment(tmp_path), "--json")
+    done = resume(only_experiment(tmp_path), "--json")
 
     assert len(first) == 1
     assert done.exit_code == Exit.PASS
     assert kept(only_experiment(tmp_path))["done"][:1] == first
     assert len(runs) == 1 + len(Leg)
+
+
+def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch):
+    address, seen = "redis://:geheim@host:6379/1", []
+    monkeypatch.setattr(one_run, "claim_external", lambda spec: seen.append(spec.redis))
+    monkeypatch.setattr(search, "QUICK", FEW)
+    call("--search", "--redis", address, "--reset")
+    path = only_experiment(tmp_path)
+
+    assert set(seen) == {address}
+    assert len(seen) > len(Leg)
+    assert not [each for each in path.rglob("*") if each.is_file() and b"geheim" in each.read_bytes()]
+    section = compare_page.page_of(compared.read(Folder(path))).sections[-1]
+    assert "--redis 'redis://***@host:6379/1' --reset" in section.code[0]
+    assert "not kept" in section.text[0]
+    with pytest.raises(UsageError, match="were not kept"):
+        resume(path)
 
 
 def test_an_engine_that_can_not_be_killed_is_refused_before_anything_is_made(tmp_path, monkeypatch):
