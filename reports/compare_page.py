@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from harness.experiments.compare import Leg, Settings
 from harness.experiments.folder import Folder
-from harness.model import EngineManifest, Outcome, RunSpec
+from harness.model import EngineManifest, RunSpec
 from harness.store import MissingEvidence
 from reports import compared
 from reports.compared import FIGURES, Compared, read
@@ -41,7 +41,7 @@ def write(folder: Folder) -> Page:
 def page_of(found: Compared) -> Page:
     settings = msgspec.convert(found.asked["settings"], Settings)
     rounds = "one round" if settings.rounds == 1 else f"{settings.rounds} rounds"
-    right = sum(row.outcome is Outcome.PASS for row in found.found.rows)
+    right = any(row.right for row in found.found.rows)
     return Page(
         title="Engines side by side",
         subtitle=f"{', '.join(found.engines)}; {rounds} from seed {found.asked['seed']}",

@@ -19,6 +19,7 @@ from harness.experiments.compare import Case, Leg, Ran, Settings
 from harness.experiments.drive_chaos import ended
 from harness.experiments.folder import Folder
 from harness.faults import registry
+from harness.measure import not_right
 from harness.model import EngineManifest, Outcome, RunSpec, UsageError
 from harness.store import Store
 from harness.timeline import FILE as TIMELINE
@@ -73,8 +74,11 @@ def _public(asked: Asked) -> Asked:
 
 def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
     own = compare.keys_of(case, msgspec.convert(asked["settings"], Settings))
+    flags = {**asked["flags"], **own}
+    if case.leg is not Leg.STEADY:  # frozen or killed, no engine could keep to it
+        flags.pop("objective_p99_ms", None)
     keys = {name: value for name, value in asked["keys"].items() if name not in own}
-    return plan.resolve(compare.SCENARIO, keys, {**asked["flags"], **own}, one_run.find_manifest)
+    return plan.resolve(compare.SCENARIO, keys, flags, one_run.find_manifest)
 
 
 def drive(place: Folder, asked: Asked) -> None:
@@ -138,7 +142,8 @@ def ran(case: Case, result: Result, run: str) -> Ran:
     if verdict.outcome is Outcome.PASS and result.withheld:
         return Ran(case, Outcome.UNKNOWN, result.withheld, run, {}, result.withheld)
     figures = _figures(case.leg, result) if result.measurement else {}
-    return Ran(case, verdict.outcome, verdict.sentence, run, figures, result.withheld)
+    slow = verdict.outcome is Outcome.FAIL and not not_right(verdict)
+    return Ran(case, verdict.outcome, verdict.sentence, run, figures, result.withheld, slow)
 
 
 def _figures(leg: Leg, result: Result) -> dict[str, float]:

@@ -102,6 +102,18 @@ def test_no_speed_for_wrong_answers_in_whichever_leg():
     assert list(compared.endings(found)) == ["spark: kill, seed 1: spark said so"]
 
 
+def test_a_missed_objective_is_about_speed_and_hides_none():
+    slow = replace(ran("spark", Leg.STEADY, outcome=Outcome.FAIL, p50_ms=1.0), slow=True)
+    found = compare.table(("spark",), [slow], 1)
+    wrong = compare.table(("spark",), [slow, ran("spark", Leg.KILL, outcome=Outcome.FAIL)], 1)
+
+    assert row(found, "spark").outcome is Outcome.FAIL
+    assert row(found, "spark").figures["p50_ms"].median == 1.0
+    assert found.sentence == "all 1 engines counted right in every run; spark misses the objective"
+    assert row(wrong, "spark").figures == {}
+    assert wrong.sentence == "0 of 1 engines counted right in every run; spark FAIL"
+
+
 def test_cost_is_the_cores_until_it_beats_the_reference():
     done = [
         ran("reference", Leg.CATCH_UP, catch_up_per_s=500_000.0, **{BUSY_CPU: 2.0}),

@@ -69,6 +69,17 @@ def test_the_page_is_whole_and_names_what_differs(call, tmp_path):
     )
 
 
+def test_an_objective_is_that_of_the_steady_leg_and_hides_no_figures(call, tmp_path):
+    done = call("--objective-p99-ms", "1", "--json")
+
+    told, runs = json.loads(done.stdout), kept(only_experiment(tmp_path))["done"]
+    assert [each["outcome"] for each in runs] == ["FAIL", "PASS", "PASS"]
+    assert done.exit_code == Exit.FAIL
+    [row] = told["engines"]
+    assert {"p50_ms", "p99_ms", "first_output_s"} <= set(row["figures"])
+    assert told["sentence"] == "all 1 engines counted right in every run; fake misses the objective"
+
+
 def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatch):
     whole, runs = one_run.drive, []
 
