@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -333,11 +332,10 @@ def compare_command(
     if not engines and not resume:
         raise UsageError("Name the engines to compare, such as: streamgauge compare spark reference")
     settings = compare.QUICK if quick else compare.Settings()
-    rounds = int(flags.pop("repeat", settings.rounds))
     place, asked = (
         drive_compare.resume(resume)
         if resume
-        else drive_compare.begin(engines or [], replace(settings, rounds=rounds), flags, out, searched=searched)
+        else drive_compare.begin(engines or [], settings, flags, out, searched=searched)
     )
     drive_compare.drive(place, asked)
     found = reports_compared.read(place).found

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,6 +36,7 @@ def begin(
 ) -> tuple[Folder, Asked]:
     """Everything is resolved and installed before the first run: the last engine's lack is told at once."""
     named, engines = engines, compare.with_reference(engines)
+    settings, flags = _with_rounds(settings, flags)
     keys = {**plan.read_scenario(compare.SCENARIO)[1], "duration": f"{settings.load_s}s"}
     seed = plan.resolve(compare.SCENARIO, {**keys, "fault": "none"}, flags, one_run.find_manifest)[0].tape.seed
     asked: Asked = {
@@ -47,6 +49,7 @@ def begin(
         "search": searched,
     }
     wanted = compare.runs_of(engines, settings, seed)
+    plan.refuse_one_database_for(len(wanted), flags)
     for case in wanted[: len(engines) * len(Leg)]:
         spec, manifest = resolve(asked, case)
         if needs := registry.create(spec, manifest).needs:
@@ -59,6 +62,14 @@ def begin(
     machine = environment.describe()
     place.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=[], searches={})
     return place, asked
+
+
+def _with_rounds(settings: Settings, flags: Mapping[str, Any]) -> tuple[Settings, Mapping[str, Any]]:
+    """Rounds are not of a run, so that none is told of them."""
+    if "repeat" not in flags:
+        return settings, flags
+    rounds = plan.rounds_of(compare.SCENARIO, {}, flags)
+    return replace(settings, rounds=rounds), {name: value for name, value in flags.items() if name != "repeat"}
 
 
 def resume(path: Path) -> tuple[Folder, Asked]:

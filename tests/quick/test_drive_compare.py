@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness import cli, environment
+from harness.engines import environments
 from harness.experiments import compare, drive_compare, one_run, search
 from harness.experiments.compare import Leg
 from harness.experiments.folder import Folder
@@ -127,6 +128,31 @@ def test_an_engine_that_can_not_be_killed_is_refused_before_anything_is_made(tmp
     with pytest.raises(UsageError, match=r"can.t be compared"):
         drive_compare.begin([str(tmp_path)], compare.QUICK, {}, tmp_path / "experiments")
     assert not (tmp_path / "experiments").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--repeat", "x"], "repeat = 'x'"),
+        (["--repeat", "2.5"], "repeat = '2.5'"),
+        (["--repeat", "0"], "repeat = '0'"),
+        (["--redis", "redis://host:6379/1"], "3 runs into one existing Redis .* --reset"),
+        (["--redis", "redis://host:6379/1", "--repeat", "2"], "--reset"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_installed(call, tmp_path, monkeypatch, arguments, sentence):
+    monkeypatch.setattr(environments, "prepare", lambda *_: pytest.fail("it was installed"))
+
+    with pytest.raises(UsageError, match=sentence):
+        call(*arguments)
+    assert not (tmp_path / "experiments").exists()
+
+
+def test_rounds_that_are_asked_for_are_made(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
+    call("--repeat", "2.0")
+
+    assert len(kept(only_experiment(tmp_path))["wanted"]) == 2 * len(Leg)
 
 
 def test_nothing_to_compare_is_a_sentence(tmp_path, monkeypatch):
