@@ -20,6 +20,7 @@ import pyarrow as pa
 from harness.experiments.search import Answer
 from harness.measurement import Recovery
 from harness.model import Outcome
+from harness.settings import KEYS
 from harness.stats import Interval, median_interval
 
 REFERENCE = "reference"
@@ -137,14 +138,14 @@ def runs_of(engines: Sequence[str], settings: Settings, seed: int) -> list[Case]
     return wanted
 
 
-def keys_of(case: Case, settings: Settings) -> dict[str, Any]:
-    """Keys of a scenario that make the run of this leg."""
+def keys_of(case: Case, settings: Settings, watermark: str = "0") -> dict[str, Any]:
+    """Keys of a scenario that make the run of this leg; the watermark that was asked for is never made smaller."""
     own: dict[str, Any] = {"engine": case.engine, "seed": case.seed, "fault": "none"}
     if case.leg is Leg.STEADY:
         return own
     # Who catches up reads one partition ahead of the other: with less lateness allowed than there is to catch up, what
     # is behind would be late, and rightly dropped.
-    own["watermark"] = settings.catching_up_watermark
+    own["watermark"] = max(settings.catching_up_watermark, watermark, key=KEYS["watermark"].read)
     if case.leg is Leg.KILL:
         return own | {"fault": settings.kill}
     load_s = settings.warm_s + settings.frozen_s

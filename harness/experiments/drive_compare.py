@@ -84,7 +84,8 @@ def _public(asked: Asked) -> Asked:
 
 
 def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
-    own = compare.keys_of(case, msgspec.convert(asked["settings"], Settings))
+    watermark = asked["flags"].get("watermark", "0")
+    own = compare.keys_of(case, msgspec.convert(asked["settings"], Settings), watermark)
     flags = {**asked["flags"], **own}
     if case.leg is not Leg.STEADY:  # frozen or killed, no engine could keep to it
         flags.pop("objective_p99_ms", None)

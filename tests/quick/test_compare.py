@@ -69,6 +69,13 @@ def test_each_leg_is_a_run_that_can_be_resolved(leg):
         assert spec.watermark_ms >= load_ms  # else partitions that are ahead make others late
 
 
+@pytest.mark.parametrize(("asked", "allowed"), [("0", "60s"), ("20s", "60s"), ("2m", "2m")])
+def test_a_watermark_that_is_asked_for_is_never_made_smaller(asked, allowed):
+    for leg in (Leg.CATCH_UP, Leg.KILL):
+        assert compare.keys_of(Case("spark", leg, 3), QUICK, asked)["watermark"] == allowed
+    assert "watermark" not in compare.keys_of(Case("spark", Leg.STEADY, 3), QUICK, asked)
+
+
 def test_what_was_done_is_not_done_again():
     wanted = compare.runs_of(ENGINES, QUICK, 1)
 

@@ -81,6 +81,13 @@ def test_an_objective_is_that_of_the_steady_leg_and_hides_no_figures(call, tmp_p
     assert told["sentence"] == "all 1 engines counted right in every run; fake misses the objective"
 
 
+def test_a_watermark_that_is_asked_for_is_that_of_every_leg(call, tmp_path):
+    call("--watermark", "90s")
+
+    specs = [json.loads(file.read_text()) for file in only_experiment(tmp_path).glob("runs/*/spec.json")]
+    assert [spec["watermark_ms"] for spec in specs] == [90_000] * len(Leg)
+
+
 def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatch):
     whole, runs = one_run.drive, []
 
