@@ -329,7 +329,11 @@ def compare_command(
     **flags: Any,
 ) -> None:
     """Engines or versions side by side: latency, cost, catch-up and recovery of those that counted right."""
-    if not engines and not resume:
+    if resume:
+        own = {"ENGINE": engines, "--quick": quick, "--search": searched}
+        shared = [f"--{key.replace('_', '-')}" for key in flags]
+        _refuse_beside_resume([name for name, value in own.items() if value] + shared)
+    elif not engines:
         raise UsageError("Name the engines to compare, such as: streamgauge compare spark reference")
     settings = compare.QUICK if quick else compare.Settings()
     place, asked = (
@@ -347,6 +351,14 @@ def compare_command(
         told += reports_compared.endings(found)
         console.show_result([*told, str(place.path / "report.html")], found.outcome)
     raise typer.Exit(found.outcome.exit_code)
+
+
+def _refuse_beside_resume(given: list[str]) -> None:
+    if given:
+        raise UsageError(
+            f"{', '.join(given)} can't be given beside --resume: a comparison goes on with what it was begun with. "
+            "Leave it out, or compare anew without --resume."
+        )
 
 
 @app.command("replay")

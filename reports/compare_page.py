@@ -217,11 +217,7 @@ def _again(found: Compared) -> Section:
 def command(found: Compared) -> str:
     settings = msgspec.convert(found.asked["settings"], Settings)
     rounds = ["--quick"] if settings.rounds == 1 else ["--repeat", str(settings.rounds)]
-    flags = [word for name, value in found.asked["flags"].items() if value is not None for word in _flag(name, value)]
+    flags = [word for name, value in found.asked["flags"].items() for word in reproduce.flag(name, value)]
     engines: Sequence[str] = found.asked["named"]
     searched = ["--search"] if found.asked["search"] else []
     return shlex.join(["./streamgauge", "compare", *engines, *rounds, *searched, *flags])
-
-
-def _flag(name: str, value: object) -> list[str]:
-    return [f"--{name.replace('_', '-')}", str(value)]

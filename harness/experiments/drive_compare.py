@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from harness import console, environment, plan
+from harness import __version__, console, environment, plan
 from harness.engines import environments
 from harness.experiments import compare, drive_search, one_run, repeat, search
 from harness.experiments.compare import Case, Leg, Ran, Settings
@@ -74,7 +74,14 @@ def _with_rounds(settings: Settings, flags: Mapping[str, Any]) -> tuple[Settings
 
 def resume(path: Path) -> tuple[Folder, Asked]:
     place = Folder.open(path.absolute(), "compare")
+    made = place.load("environment", dict[str, Any]).get("streamgauge")
+    if made != __version__:
+        raise UsageError(
+            f"{place.path} was begun with version {made} of streamgauge, and this is {__version__}: figures of both do "
+            f"not belong in one table. Go on with version {made}, or compare anew."
+        )
     asked: Asked = place.load("asked", dict[str, Any])
+    place.refuse_other_settings(asked["settings"], Settings)
     place.refuse_hidden(asked["flags"].get("redis", ""))
     return place, asked
 

@@ -3,7 +3,8 @@ runs themselves, so that an experiment that was broken off goes on where it was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,6 +49,15 @@ class Folder:
             raise UsageError(
                 f"{self.path} can't be gone on with: the password or the options of its Redis were not kept. Begin "
                 "anew; where each of them is written as ${env:NAME}, the address is kept."
+            )
+
+    def refuse_other_settings(self, stored: Mapping[str, Any], kind: type[Any]) -> None:
+        """Where one is missing, today's default would be taken for what was asked then."""
+        unlike = {each.name for each in fields(kind)} ^ set(stored)
+        if unlike:
+            raise UsageError(
+                f"{self.path} was made by another version of streamgauge: its settings and those of this one differ in "
+                f"{', '.join(sorted(unlike))}. Use the version that made it, or begin anew."
             )
 
     @property

@@ -47,7 +47,7 @@ class Recipe:
     def texts(self) -> tuple[str, ...]:
         """To copy."""
         if not self.in_file:
-            flags = [word for key, value in self.keys.items() for word in _flag(key, value)]
+            flags = [word for key, value in self.keys.items() for word in flag(key, value)]
             return (shlex.join(["./streamgauge", "run", self.scenario, *flags]),)
         lines = [f"{key} = {_toml(value)}" for key, value in self.keys.items()]
         return "\n".join([f"# {self.scenario}.toml", *lines]), f"./streamgauge run {shlex.quote(self.scenario)}.toml"
@@ -154,10 +154,13 @@ def _milliseconds(ms: int) -> str:
     return f"{ms // 1000}s" if ms % 1000 == 0 else f"{ms}ms"
 
 
-def _flag(key: str, value: Any) -> list[str]:
+def flag(key: str, value: Any) -> list[str]:
+    """As it is typed."""
     name = "--" + key.replace("_", "-")
     if isinstance(value, Mapping):
-        return [word for each, text in value.items() for word in (name, f"{each}={text}")]
+        return flag(key, [f"{each}={text}" for each, text in value.items()])
+    if isinstance(value, list | tuple):
+        return [word for text in value for word in (name, str(text))]
     if isinstance(value, bool):
         return [name] if value else ["--no" + name[1:]]
     return [name, _number(value)]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, environment
+from harness import __version__, cli, environment
 from harness.engines import environments
 from harness.experiments import compare, drive_compare, one_run, search
 from harness.experiments.compare import Leg
-from harness.experiments.folder import Folder
+from harness.experiments.folder import FILE, Folder
 from harness.model import Exit, UsageError
 from reports import compare_page, compared
 
@@ -23,7 +24,7 @@ FAST = ["compare", "fake", "--window", "2s", "--campaigns", "5", "--rate", "500"
 @pytest.fixture
 def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(environment, "describe", dict)
+    monkeypatch.setattr(environment, "describe", lambda: {"streamgauge": __version__})
     monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing takes longer than the runs
     monkeypatch.setattr(compare, "with_reference", tuple)  # which would be a process on a real Kafka
     quick = replace(compare.QUICK, catch_up_per_s=1000.0, warm_s=3, frozen_s=5)
@@ -123,6 +124,60 @@ def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monke
     assert "not kept" in section.text[0]
     with pytest.raises(UsageError, match="were not kept"):
         resume(path)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["fake"], ["--quick"], ["--search"], ["--repeat", "2"], ["--rate", "5"], ["--no-reset"], ["--conf", "a=b"]],
+)
+def test_what_is_asked_beside_resume_is_refused_by_name(call, tmp_path, monkeypatch, arguments):
+    monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
+    call()
+
+    name = "ENGINE" if arguments == ["fake"] else arguments[0]
+    with pytest.raises(UsageError, match=f"{name.replace('--no-', '--')} can't be given beside --resume"):
+        resume(only_experiment(tmp_path), *arguments)
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda found: found["asked"]["settings"].pop("load_s"), "differ in load_s"),
+        (lambda found: found["asked"]["settings"].update(new=1), "differ in new"),
+        (lambda found: found["environment"].update(streamgauge="0.0.9"), "begun with version 0.0.9"),
+    ],
+)
+def test_one_of_another_version_is_not_gone_on_with(call, tmp_path, monkeypatch, damage, sentence):
+    monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
+    call()
+    found = kept(only_experiment(tmp_path))
+    damage(found)
+    (only_experiment(tmp_path) / FILE).write_text(json.dumps(found))
+
+    with pytest.raises(UsageError, match=sentence):
+        resume(only_experiment(tmp_path))
+
+
+def test_no_page_is_made_from_settings_that_are_not_whole(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
+    call()
+    found = kept(only_experiment(tmp_path))
+    del found["asked"]["settings"]["load_s"]
+    (only_experiment(tmp_path) / FILE).write_text(json.dumps(found))
+
+    with pytest.raises(UsageError, match="differ in load_s"):
+        compared.read(Folder(only_experiment(tmp_path)))
+
+
+def test_the_command_that_does_it_again_can_be_typed(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(one_run, "claim_external", lambda _: None)
+    monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
+    said = ["--redis", "redis://host:6379/1", "--reset", "--conf", "a=b", "--conf", "c=d e", "--objective-p99-ms", "9"]
+    call(*said)
+
+    told = shlex.split(compare_page.command(compared.read(Folder(only_experiment(tmp_path)))))
+    assert told[:4] == ["./streamgauge", "compare", "fake", "--quick"]
+    assert " ".join(told[4:]).endswith("--reset --conf a=b --conf c=d e --objective-p99-ms 9")
 
 
 def test_an_engine_that_can_not_be_killed_is_refused_before_anything_is_made(tmp_path, monkeypatch):
