@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -264,7 +263,7 @@ def search_command(
         )
         one_run.refuse_the_impossible(spec, engine_manifest)
         place = drive_search.begin(spec, search.QUICK if quick else search.Settings(), out)
-    trials = drive_search.drive(place, engine_manifest)
+    trials = drive_search.drive(place, spec, engine_manifest)
     found, objective_ms = search.answer(trials), drive_search.settings_of(place).objective_p99_ms
     if as_json:
         print(json.dumps(reports_trials.as_object(place.path, trials, found)))
@@ -294,8 +293,10 @@ def chaos_command(
         _list_faults(as_json)
         return
     asked = drive_chaos.Asked(tuple(engine or ()), tuple(sink or ()), tuple(fault or ()))
-    place = drive_chaos.resume(resume) if resume else drive_chaos.begin(chaos.read_tier(tier), asked, flags, out)
-    card = drive_chaos.drive(place)
+    place, settings = (
+        drive_chaos.resume(resume) if resume else drive_chaos.begin(chaos.read_tier(tier), asked, flags, out)
+    )
+    card = drive_chaos.drive(place, settings)
     if as_json:
         print(json.dumps(reports_card.as_object(card, place.path)))
     else:
@@ -328,16 +329,19 @@ def compare_command(
     **flags: Any,
 ) -> None:
     """Engines or versions side by side: latency, cost, catch-up and recovery of those that counted right."""
-    if not engines and not resume:
+    if resume:
+        own = {"ENGINE": engines, "--quick": quick, "--search": searched}
+        shared = [f"--{key.replace('_', '-')}" for key in flags]
+        _refuse_beside_resume([name for name, value in own.items() if value] + shared)
+    elif not engines:
         raise UsageError("Name the engines to compare, such as: streamgauge compare spark reference")
     settings = compare.QUICK if quick else compare.Settings()
-    rounds = int(flags.pop("repeat", settings.rounds))
-    place = (
+    place, asked = (
         drive_compare.resume(resume)
         if resume
-        else drive_compare.begin(engines or [], replace(settings, rounds=rounds), flags, out, searched=searched)
+        else drive_compare.begin(engines or [], settings, flags, out, searched=searched)
     )
-    drive_compare.drive(place)
+    drive_compare.drive(place, asked)
     found = reports_compared.read(place).found
     if as_json:
         print(json.dumps(reports_compared.as_object(found, place.path)))
@@ -347,6 +351,14 @@ def compare_command(
         told += reports_compared.endings(found)
         console.show_result([*told, str(place.path / "report.html")], found.outcome)
     raise typer.Exit(found.outcome.exit_code)
+
+
+def _refuse_beside_resume(given: list[str]) -> None:
+    if given:
+        raise UsageError(
+            f"{', '.join(given)} can't be given beside --resume: a comparison goes on with what it was begun with. "
+            "Leave it out, or compare anew without --resume."
+        )
 
 
 @app.command("replay")

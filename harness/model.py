@@ -7,6 +7,7 @@ aligned to a window, so that no ledger depends on the moment at which a run was 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -21,6 +22,9 @@ INDEX_BITS = 36
 INDEX_MASK = (1 << INDEX_BITS) - 1
 MARK_SERVER = 4095
 MAX_SERVERS = 4094
+
+HIDDEN = "***"  # stands for what is never saved or shown
+VARIABLE = re.compile(r"\$\{env:([^}]*)\}")
 
 
 class UsageError(Exception):
@@ -284,10 +288,27 @@ class RunSpec:
 
     def public(self) -> dict[str, Any]:
         """The spec as saved: nothing secret in it."""
-        scheme, _, rest = self.redis.partition("://")
-        login, at, place = rest.partition("?")[0].rpartition("@")
-        address = f"{scheme}://{'***' if login else ''}{at}{place}"
-        return {**asdict(self), "redis": address if self.redis else ""}
+        return {**asdict(self), "redis": redacted(self.redis)}
+
+
+def redacted(address: str) -> str:
+    """An address of Redis as it may be saved and shown: without its login and its options, which may hold a password
+    too. What is taken from the environment is no secret and stays, so that such an address can be used again."""
+    scheme, separator, rest = address.partition("://")
+    if not separator:
+        return HIDDEN if "@" in address or ":" in address else address
+    login, at, place = rest.rpartition("@")
+    place, mark, options = place.partition("?")
+    if "?" in login:  # nobody can tell where its password ends
+        return f"{scheme}://{HIDDEN}"
+    login = _unless_secret(login, r"([^:]*:)?\0")
+    options = _unless_secret(options, r"\w+=\0(&\w+=\0)*")
+    return f"{scheme}://{login}{at}{place}{mark}{options}"
+
+
+def _unless_secret(text: str, allowed: str) -> str:
+    """Hidden unless it has this form, in which a zero byte stands for a variable of the environment."""
+    return text if not text or re.fullmatch(allowed, VARIABLE.sub("\0", text)) else HIDDEN
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from harness.model import (
     SinkClaim,
     TapeSpec,
     UsageError,
+    redacted,
 )
 from harness.settings import KEYS, Wrong, as_number
 
@@ -120,13 +121,22 @@ def rounds_of(name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any]) 
     """How many fresh runs are asked for."""
     given = _checked(scenario, f"scenario {name}") | _checked(flags, "flag")
     rounds = int(given.get("repeat", KEYS["repeat"].default))
-    external = given.get("redis", "")
-    if rounds > 1 and external and not given.get("reset", False):
-        raise UsageError(
-            f"repeat = {rounds} runs into one existing Redis database can only begin with an empty one each time: add "
-            "--reset, or leave --redis out."
-        )
+    refuse_one_database_for(rounds, given)
     return rounds
+
+
+def refuse_one_database_for(runs: int, keys: Mapping[str, Any]) -> None:
+    """Several runs need one that may be emptied before each."""
+    if runs > 1 and keys.get("redis") and not keys.get("reset"):
+        raise UsageError(
+            f"{runs} runs into one existing Redis database can only begin with an empty one each time: add --reset, or "
+            "leave --redis out."
+        )
+
+
+def public(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys or flags as they may be saved: nothing secret in them."""
+    return {**keys, "redis": redacted(keys["redis"])} if "redis" in keys else dict(keys)
 
 
 def _checked(table: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from harness.experiments.compare import Leg, Settings
 from harness.experiments.folder import Folder
-from harness.model import EngineManifest, Outcome, RunSpec
+from harness.model import EngineManifest, RunSpec
 from harness.store import MissingEvidence
 from reports import compared
 from reports.compared import FIGURES, Compared, read
@@ -21,7 +21,7 @@ from reports.figures import percentiles
 from reports.figures.style import BLUE, GREEN, MUTED, ORANGE, PURPLE, RED, SKY, picture
 from reports.page import Link, Page, Section, save
 from reports.page import Table as PageTable
-from reports.sections import fairness, latency
+from reports.sections import fairness, latency, reproduce
 
 PANELS = ("p50_ms", "p99_ms", "cpu_s_per_million", "catch_up_per_s", "first_output_s", "peak_rss_mib", "start_s")
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
@@ -41,7 +41,7 @@ def write(folder: Folder) -> Page:
 def page_of(found: Compared) -> Page:
     settings = msgspec.convert(found.asked["settings"], Settings)
     rounds = "one round" if settings.rounds == 1 else f"{settings.rounds} rounds"
-    right = sum(row.outcome is Outcome.PASS for row in found.found.rows)
+    right = any(row.right for row in found.found.rows)
     return Page(
         title="Engines side by side",
         subtitle=f"{', '.join(found.engines)}; {rounds} from seed {found.asked['seed']}",
@@ -210,17 +210,14 @@ def _runs(found: Compared) -> Section:
 
 
 def _again(found: Compared) -> Section:
-    return Section("reproduce", "Do it again", code=(command(found),))
+    text = reproduce.hidden(found.asked["flags"].get("redis", ""))
+    return Section("reproduce", "Do it again", text=tuple(text), code=(command(found),))
 
 
 def command(found: Compared) -> str:
     settings = msgspec.convert(found.asked["settings"], Settings)
     rounds = ["--quick"] if settings.rounds == 1 else ["--repeat", str(settings.rounds)]
-    flags = [word for name, value in found.asked["flags"].items() if value is not None for word in _flag(name, value)]
+    flags = [word for name, value in found.asked["flags"].items() for word in reproduce.flag(name, value)]
     engines: Sequence[str] = found.asked["named"]
     searched = ["--search"] if found.asked["search"] else []
     return shlex.join(["./streamgauge", "compare", *engines, *rounds, *searched, *flags])
-
-
-def _flag(name: str, value: object) -> list[str]:
-    return [f"--{name.replace('_', '-')}", str(value)]

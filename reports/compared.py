@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from harness.experiments.compare import BUSY_CPU, Leg, Ran, Row, Table, table
+from harness.experiments.compare import BUSY_CPU, Leg, Ran, Row, Settings, Table, table
 from harness.experiments.folder import Folder
 from harness.experiments.search import Answer, Trial, answer
 from harness.model import Outcome
@@ -80,6 +80,7 @@ class Compared:
 
 def read(folder: Folder) -> Compared:
     asked: dict[str, Any] = folder.load("asked", dict[str, Any])
+    folder.refuse_other_settings(asked["settings"], Settings)
     done: list[Ran] = folder.load("done", list[Ran])
     machine: dict[str, Any] = folder.load("environment", dict[str, Any])
     searches: dict[str, str] = folder.load("searches", dict[str, str])

@@ -270,8 +270,7 @@ def _reproduce(searched: Searched) -> Section:
     text = []
     if unlike := reproduce.differences(recipe.resolve(engine), spec):
         text.append(f"This comes near, but differs in {', '.join(unlike)}; experiment.json says all.")
-    if "***" in spec.public()["redis"]:
-        text.append("The address of Redis holds a password, which is not shown.")
+    text += reproduce.hidden(spec.public()["redis"])
     quick = _like(settings, QUICK)
     if not quick and not _like(settings, Settings()):
         text.append("Its settings are not those of this version of the program; they stand in the fairness card.")

@@ -20,6 +20,7 @@ import pyarrow as pa
 from harness.experiments.search import Answer
 from harness.measurement import Recovery
 from harness.model import Outcome
+from harness.settings import KEYS
 from harness.stats import Interval, median_interval
 
 REFERENCE = "reference"
@@ -77,6 +78,11 @@ class Ran:
     run: str  # its directory, below that of the experiment
     figures: Mapping[str, float] = field(default_factory=dict)
     withheld: str = ""
+    slow: bool = False  # it counted right, and all that it missed is the objective
+
+    @property
+    def right(self) -> bool:
+        return self.outcome is Outcome.PASS or self.slow
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,7 @@ class Row:
     engine: str
     outcome: Outcome
     sentence: str
+    right: bool  # it counted right in every run, be it as fast as was asked or not
     figures: Mapping[str, Interval]
     cost_cores: float | None  # so many cores until it beats the reference, did it scale perfectly
     sustained: Answer | None = None  # only where it was searched for
@@ -103,11 +110,14 @@ class Table:
 
     @property
     def sentence(self) -> str:
-        right = sum(row.outcome is Outcome.PASS for row in self.rows)
-        if right == len(self.rows):
-            return f"all {right} engines counted right in every run"
-        others = [f"{row.engine} {row.outcome.value}" for row in self.rows if row.outcome is not Outcome.PASS]
-        return f"{right} of {len(self.rows)} engines counted right in every run; {', '.join(others)}"
+        right = sum(row.right for row in self.rows)
+        count = f"all {right}" if right == len(self.rows) else f"{right} of {len(self.rows)}"
+        others = [
+            f"{row.engine} {'misses the objective' if row.right else row.outcome.value}"
+            for row in self.rows
+            if row.outcome is not Outcome.PASS
+        ]
+        return "; ".join([f"{count} engines counted right in every run", *([", ".join(others)] if others else [])])
 
 
 def with_reference(engines: Sequence[str]) -> tuple[str, ...]:
@@ -128,14 +138,14 @@ def runs_of(engines: Sequence[str], settings: Settings, seed: int) -> list[Case]
     return wanted
 
 
-def keys_of(case: Case, settings: Settings) -> dict[str, Any]:
-    """Keys of a scenario that make the run of this leg."""
+def keys_of(case: Case, settings: Settings, watermark: str = "0") -> dict[str, Any]:
+    """Keys of a scenario that make the run of this leg; the watermark that was asked for is never made smaller."""
     own: dict[str, Any] = {"engine": case.engine, "seed": case.seed, "fault": "none"}
     if case.leg is Leg.STEADY:
         return own
     # Who catches up reads one partition ahead of the other: with less lateness allowed than there is to catch up, what
     # is behind would be late, and rightly dropped.
-    own["watermark"] = settings.catching_up_watermark
+    own["watermark"] = max(settings.catching_up_watermark, watermark, key=KEYS["watermark"].read)
     if case.leg is Leg.KILL:
         return own | {"fault": settings.kill}
     load_s = settings.warm_s + settings.frozen_s
@@ -207,12 +217,13 @@ def _row(engine: str, done: Sequence[Ran], figures: Mapping[str, Interval], fast
     sentence = f"{witness.case.leg}, seed {witness.case.seed}: {witness.sentence}" if witness else "nothing was run"
     busy = figures.get(BUSY_CPU)
     cores = fastest.median * busy.median / 1e6 if fastest and busy else None
-    return Row(engine, outcome, sentence, figures, cores)
+    right = bool(own) and all(each.right for each in own)
+    return Row(engine, outcome, sentence, right, figures, cores)
 
 
 def _intervals(own: Sequence[Ran], seed: int) -> dict[str, Interval]:
-    """Only of an engine whose every run was right: no speed for wrong answers, in whichever leg they came."""
-    if any(each.outcome is Outcome.FAIL for each in own):
+    """Only of an engine that counted wrong in no run: no speed for wrong answers, in whichever leg they came."""
+    if any(each.outcome is Outcome.FAIL and not each.slow for each in own):
         return {}
     return dict(_over_rounds(own, seed))
 

@@ -22,6 +22,7 @@ from reports import card
 from reports.load import Result
 
 Resolved = tuple[RunSpec, EngineManifest]
+Settings = Mapping[str, Any]  # scenario, keys and flags; only in memory with the password of a Redis
 DEFAULT_ENGINES = ("spark",)
 
 
@@ -37,7 +38,7 @@ class Asked:
         return (not self.engines or case.engine in self.engines) and (not self.sinks or case.sink in self.sinks)
 
 
-def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> Folder:
+def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> tuple[Folder, Settings]:
     """Everything is resolved before the first run, so that a mistake in the last case is told at once."""
     keys = {**plan.read_scenario(tier.scenario)[1], **tier.keys}
     rounds = plan.rounds_of(tier.scenario, keys, flags)
@@ -49,12 +50,12 @@ def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> Fold
         raise UsageError(
             "No case is left: the tier has none on this engine and sink. Name faults of your own by --fault."
         )
-    settings = {"scenario": tier.scenario, "keys": keys, "flags": flags}
+    settings: Settings = {"scenario": tier.scenario, "keys": keys, "flags": flags}
     for case in wanted:
         resolve(settings, case)
     place = Folder.create(out.absolute(), "chaos")
-    place.save("chaos", settings=settings, environment=environment.describe(), wanted=wanted, done=[])
-    return place
+    place.save("chaos", settings=_public(settings), environment=environment.describe(), wanted=wanted, done=[])
+    return place, settings
 
 
 def _cases(tier: Tier, asked: Asked, seed: int) -> list[Case]:
@@ -68,20 +69,27 @@ def _cases(tier: Tier, asked: Asked, seed: int) -> list[Case]:
     return [case for case in cases if asked.wants(case)]
 
 
-def resume(path: Path) -> Folder:
-    return Folder.open(path.absolute(), "chaos")
+def resume(path: Path) -> tuple[Folder, Settings]:
+    place = Folder.open(path.absolute(), "chaos")
+    settings: Settings = place.load("settings", dict[str, Any])
+    place.refuse_hidden({**settings["keys"], **settings["flags"]}.get("redis", ""))
+    return place, settings
 
 
-def resolve(settings: Mapping[str, Any], case: Case) -> Resolved:
+def _public(settings: Settings) -> Settings:
+    return {**settings, "keys": plan.public(settings["keys"]), "flags": plan.public(settings["flags"])}
+
+
+def resolve(settings: Settings, case: Case) -> Resolved:
     """The run of a case. The engine's manifest says what it claims."""
     own = {"engine": case.engine, "sink": case.sink, "fault": case.fault, "seed": case.seed}
     keys = {name: value for name, value in settings["keys"].items() if name not in own}
     return plan.resolve(settings["scenario"], keys, {**settings["flags"], **own}, one_run.find_manifest)
 
 
-def drive(place: Folder) -> chaos.Card:
+def drive(place: Folder, settings: Settings) -> chaos.Card:
     """All that is still wanted; then the card, in all its forms."""
-    settings: dict[str, Any] = place.load("settings", dict[str, Any])
+    public = _public(settings)
     wanted: list[Case] = place.load("wanted", list[Case])
     before: list[Ran] = place.load("done", list[Ran])
     done = [each for each in before if not each.broken]
@@ -90,13 +98,13 @@ def drive(place: Folder) -> chaos.Card:
         console.say(f"case {len(done) + 1} of {len(wanted)}: {case.fault} on {case.engine}/{case.sink}")
         done.append(_run(place, settings, case, _twin(place, case, done)))
         console.say(f"  {done[-1].seen}: {done[-1].sentence}")
-        place.save("chaos", settings=settings, environment=machine, wanted=wanted, done=done)
+        place.save("chaos", settings=public, environment=machine, wanted=wanted, done=done)
     found = chaos.card(done, _claims(done))
-    card.save(found, place.path, settings)
+    card.save(found, place.path, public)
     return found
 
 
-def _run(place: Folder, settings: Mapping[str, Any], case: Case, twin: Path | None) -> Ran:
+def _run(place: Folder, settings: Settings, case: Case, twin: Path | None) -> Ran:
     spec, manifest = resolve(settings, case)
     if needs := registry.create(spec, manifest).needs:
         return Ran(case, Seen.NOT_POSSIBLE, "; ".join(needs))

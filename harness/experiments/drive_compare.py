@@ -6,38 +6,50 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import msgspec
 
-from harness import console, environment, plan
+from harness import __version__, console, environment, plan
 from harness.engines import environments
 from harness.experiments import compare, drive_search, one_run, repeat, search
 from harness.experiments.compare import Case, Leg, Ran, Settings
 from harness.experiments.drive_chaos import ended
 from harness.experiments.folder import Folder
 from harness.faults import registry
+from harness.measure import not_right
 from harness.model import EngineManifest, Outcome, RunSpec, UsageError
 from harness.store import Store
 from harness.timeline import FILE as TIMELINE
 from reports.load import Result
 
+Asked = Mapping[str, Any]  # only in memory with the password of a Redis
 SEARCHED = "calm"
 ABOUT_S = 75.0  # of one run in all, until it is known better
 
 
 def begin(
     engines: Sequence[str], settings: Settings, flags: Mapping[str, Any], out: Path, *, searched: bool = False
-) -> Folder:
+) -> tuple[Folder, Asked]:
     """Everything is resolved and installed before the first run: the last engine's lack is told at once."""
     named, engines = engines, compare.with_reference(engines)
+    settings, flags = _with_rounds(settings, flags)
     keys = {**plan.read_scenario(compare.SCENARIO)[1], "duration": f"{settings.load_s}s"}
     seed = plan.resolve(compare.SCENARIO, {**keys, "fault": "none"}, flags, one_run.find_manifest)[0].tape.seed
-    asked = {"named": named, "engines": engines, "keys": keys, "flags": flags, "seed": seed}
-    asked |= {"settings": msgspec.to_builtins(settings), "search": searched}
+    asked: Asked = {
+        "named": named,
+        "engines": engines,
+        "keys": keys,
+        "flags": flags,
+        "seed": seed,
+        "settings": msgspec.to_builtins(settings),
+        "search": searched,
+    }
     wanted = compare.runs_of(engines, settings, seed)
+    plan.refuse_one_database_for(len(wanted), flags)
     for case in wanted[: len(engines) * len(Leg)]:
         spec, manifest = resolve(asked, case)
         if needs := registry.create(spec, manifest).needs:
@@ -47,30 +59,56 @@ def begin(
     for engine in engines:
         environments.prepare(one_run.find_manifest(engine), console.say)
     place = Folder.create(out.absolute(), "compare")
-    place.save("compare", asked=asked, environment=environment.describe(), wanted=wanted, done=[], searches={})
-    return place
+    machine = environment.describe()
+    place.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=[], searches={})
+    return place, asked
 
 
-def resume(path: Path) -> Folder:
-    return Folder.open(path.absolute(), "compare")
+def _with_rounds(settings: Settings, flags: Mapping[str, Any]) -> tuple[Settings, Mapping[str, Any]]:
+    """Rounds are not of a run, so that none is told of them."""
+    if "repeat" not in flags:
+        return settings, flags
+    rounds = plan.rounds_of(compare.SCENARIO, {}, flags)
+    return replace(settings, rounds=rounds), {name: value for name, value in flags.items() if name != "repeat"}
 
 
-def resolve(asked: Mapping[str, Any], case: Case) -> tuple[RunSpec, EngineManifest]:
-    own = compare.keys_of(case, msgspec.convert(asked["settings"], Settings))
+def resume(path: Path) -> tuple[Folder, Asked]:
+    place = Folder.open(path.absolute(), "compare")
+    made = place.load("environment", dict[str, Any]).get("streamgauge")
+    if made != __version__:
+        raise UsageError(
+            f"{place.path} was begun with version {made} of streamgauge, and this is {__version__}: figures of both do "
+            f"not belong in one table. Go on with version {made}, or compare anew."
+        )
+    asked: Asked = place.load("asked", dict[str, Any])
+    place.refuse_other_settings(asked["settings"], Settings)
+    place.refuse_hidden(asked["flags"].get("redis", ""))
+    return place, asked
+
+
+def _public(asked: Asked) -> Asked:
+    return {**asked, "flags": plan.public(asked["flags"])}
+
+
+def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
+    watermark = asked["flags"].get("watermark", "0")
+    own = compare.keys_of(case, msgspec.convert(asked["settings"], Settings), watermark)
+    flags = {**asked["flags"], **own}
+    if case.leg is not Leg.STEADY:  # frozen or killed, no engine could keep to it
+        flags.pop("objective_p99_ms", None)
     keys = {name: value for name, value in asked["keys"].items() if name not in own}
-    return plan.resolve(compare.SCENARIO, keys, {**asked["flags"], **own}, one_run.find_manifest)
+    return plan.resolve(compare.SCENARIO, keys, flags, one_run.find_manifest)
 
 
-def drive(place: Folder) -> None:
+def drive(place: Folder, asked: Asked) -> None:
     """All that is still wanted, then the page."""
-    asked: dict[str, Any] = place.load("asked", dict[str, Any])
     machine: dict[str, Any] = place.load("environment", dict[str, Any])
     wanted: list[Case] = place.load("wanted", list[Case])
     done: list[Ran] = place.load("done", list[Ran])
     searches: dict[str, str] = place.load("searches", dict[str, str])
 
     def keep() -> None:
-        place.save("compare", asked=asked, environment=machine, wanted=wanted, done=done, searches=searches)
+        place.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=done, searches=searches)
 
     took_s: list[float] = []
     for case in compare.pending(wanted, done):
@@ -85,19 +123,22 @@ def drive(place: Folder) -> None:
         console.say(f"  {done[-1].outcome.value}: {done[-1].sentence}")
         keep()
     for engine in asked["engines"] if asked["search"] else ():
-        if engine not in searches:
-            searches[engine] = _begin_search(place, asked, engine)
-            keep()
-        drive_search.drive(drive_search.resume(place.path / searches[engine]), one_run.find_manifest(engine))
+        own, spec = _search(place, asked, engine, searches.get(engine))
+        searches[engine] = os.path.relpath(own.path, place.path)
+        keep()
+        drive_search.drive(own, spec, one_run.find_manifest(engine))
     write_page(place)
 
 
-def _begin_search(place: Folder, asked: Mapping[str, Any], engine: str) -> str:
+def _search(place: Folder, asked: Asked, engine: str, begun: str | None) -> tuple[Folder, RunSpec]:
     """A search goes on by itself where it was, so that only its directory has to be known."""
+    if begun:
+        own = drive_search.resume(place.path / begun)
+        return own, drive_search.spec_of(own)
     keys = {**plan.read_scenario(SEARCHED)[1], "fault": "none", "engine": engine}
     flags = {name: value for name, value in asked["flags"].items() if name not in ("rate", "duration")}
     spec, _ = plan.resolve(SEARCHED, keys, flags, one_run.find_manifest)
-    return os.path.relpath(drive_search.begin(spec, search.QUICK, place.path / "searches").path, place.path)
+    return drive_search.begin(spec, search.QUICK, place.path / "searches"), spec
 
 
 def write_page(place: Folder) -> None:
@@ -107,7 +148,7 @@ def write_page(place: Folder) -> None:
     compare_page.write(place)
 
 
-def _run(place: Folder, asked: Mapping[str, Any], case: Case, done: Sequence[Ran]) -> Ran:
+def _run(place: Folder, asked: Asked, case: Case, done: Sequence[Ran]) -> Ran:
     spec, manifest = resolve(asked, case)
     twin = next((each for each in done if each.case == case.twin), None) if case.leg is Leg.KILL else None
     result = one_run.drive(spec, manifest, place.runs, twin=place.path / twin.run if twin else None)
@@ -120,7 +161,8 @@ def ran(case: Case, result: Result, run: str) -> Ran:
     if verdict.outcome is Outcome.PASS and result.withheld:
         return Ran(case, Outcome.UNKNOWN, result.withheld, run, {}, result.withheld)
     figures = _figures(case.leg, result) if result.measurement else {}
-    return Ran(case, verdict.outcome, verdict.sentence, run, figures, result.withheld)
+    slow = verdict.outcome is Outcome.FAIL and not not_right(verdict)
+    return Ran(case, verdict.outcome, verdict.sentence, run, figures, result.withheld, slow)
 
 
 def _figures(leg: Leg, result: Result) -> dict[str, float]:

@@ -3,13 +3,14 @@ runs themselves, so that an experiment that was broken off goes on where it was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from harness.model import SCHEMA_VERSION, UsageError
+from harness.model import HIDDEN, SCHEMA_VERSION, UsageError
 from harness.store import new_folder
 
 T = TypeVar("T")
@@ -41,6 +42,23 @@ class Folder:
         if head.get("kind") != kind:
             raise UsageError(f"{path} is a {head.get('kind')}, and a {kind} was asked for.")
         return folder
+
+    def refuse_hidden(self, redis: str) -> None:
+        """Nobody can go on where an address was not kept whole."""
+        if HIDDEN in redis:
+            raise UsageError(
+                f"{self.path} can't be gone on with: the password or the options of its Redis were not kept. Begin "
+                "anew; where each of them is written as ${env:NAME}, the address is kept."
+            )
+
+    def refuse_other_settings(self, stored: Mapping[str, Any], kind: type[Any]) -> None:
+        """Where one is missing, today's default would be taken for what was asked then."""
+        unlike = {each.name for each in fields(kind)} ^ set(stored)
+        if unlike:
+            raise UsageError(
+                f"{self.path} was made by another version of streamgauge: its settings and those of this one differ in "
+                f"{', '.join(sorted(unlike))}. Use the version that made it, or begin anew."
+            )
 
     @property
     def runs(self) -> Path:

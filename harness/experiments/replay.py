@@ -16,7 +16,7 @@ from harness.experiments import one_run
 from harness.experiments.chaos import Seen, classified
 from harness.experiments.drive_chaos import ended
 from harness.faults.when import words
-from harness.model import EngineManifest, Exit, FaultReport, Outcome, RunSpec, UsageError, Verdict
+from harness.model import HIDDEN, EngineManifest, Exit, FaultReport, Outcome, RunSpec, UsageError, Verdict
 from harness.store import MissingEvidence, Store
 
 
@@ -85,10 +85,10 @@ def planned(store: Store) -> tuple[RunSpec, EngineManifest]:
         manifest = msgspec.convert(store.read_json("plan.json")["manifest"], EngineManifest)
     except MissingEvidence as error:
         raise UsageError(f"{store.path} can't be run again: {error}.") from None
-    if "***" in spec.redis:
+    if HIDDEN in spec.redis:
         raise UsageError(
-            f"{store.path} can't be run again: the password of its Redis was not kept. Run its scenario with --redis "
-            "instead; its page says how."
+            f"{store.path} can't be run again: the password or the options of its Redis were not kept. Run its "
+            "scenario with --redis instead; its page says how."
         )
     one_run.refuse_the_impossible(spec, manifest)
     return spec, manifest

@@ -23,7 +23,7 @@ from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.retry import Retry
 
-from harness.model import HarnessError, RedisAddress, UsageError
+from harness.model import HarnessError, RedisAddress, UsageError, redacted
 from harness.services.addresses import LOOPBACK, PortTaken, is_free
 from harness.services.children import Child, spawn
 from harness.services.embedded import Embedded
@@ -212,15 +212,6 @@ def claim(client: redis.Redis, reset: bool) -> None:
         f"The Redis database is not ours to use: it has {seen} and no {MARKER}. Nothing was written. Name an empty "
         "database (the number at the end of the address); this one is not emptied, with --reset neither."
     )
-
-
-def redacted(url: str) -> str:
-    """An address without its secrets: neither user and password nor the options, which may hold them too."""
-    scheme, separator, rest = url.partition("://")
-    if not separator:
-        return "***" if "@" in url or ":" in url else url
-    hidden = "***@" if "@" in rest else ""
-    return f"{scheme}://{hidden}{rest.rpartition('@')[2].partition('?')[0]}"
 
 
 def _some_keys(client: redis.Redis) -> str:

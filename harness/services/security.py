@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.model import KafkaAddress, UsageError
+from harness.model import VARIABLE, KafkaAddress, UsageError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = {
@@ -57,7 +57,6 @@ TO_PEM = (
 )
 _SERVER = re.compile(r"([^\s:/\[\]@]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
 _PBES2 = bytes.fromhex("2a864886f70d01050d")  # its object identifier, 1.2.840.113549.1.5.13
-_VARIABLE = re.compile(r"\$\{env:([^}]*)\}")
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ def expand(text: str, where: str, encode: Callable[[str], str] = str) -> str:
             )
         return encode(os.environ[match[1]])
 
-    return _VARIABLE.sub(value_of, text)
+    return VARIABLE.sub(value_of, text)
 
 
 def parse_properties(text: str) -> Iterator[tuple[str, str]]:

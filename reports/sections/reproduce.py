@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import plan
-from harness.model import EngineManifest, RunSpec, Segment, UsageError
+from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, UsageError
 from harness.settings import KEYS
 from reports.evidence import Evidence
 from reports.page import Section
@@ -47,7 +47,7 @@ class Recipe:
     def texts(self) -> tuple[str, ...]:
         """To copy."""
         if not self.in_file:
-            flags = [word for key, value in self.keys.items() for word in _flag(key, value)]
+            flags = [word for key, value in self.keys.items() for word in flag(key, value)]
             return (shlex.join(["./streamgauge", "run", self.scenario, *flags]),)
         lines = [f"{key} = {_toml(value)}" for key, value in self.keys.items()]
         return "\n".join([f"# {self.scenario}.toml", *lines]), f"./streamgauge run {shlex.quote(self.scenario)}.toml"
@@ -57,11 +57,15 @@ def section(evidence: Evidence) -> Section:
     spec, tape = evidence.spec, evidence.plan["tape"]
     recipe = recipe_of(spec, evidence.manifest)
     text = [f"{tape['total']:,} records from seed {spec.tape.seed}; the digest of the tape is {tape['digest']}."]
-    if "***" in spec.public()["redis"]:
-        text.append("The address of Redis held a password, which is not kept.")
+    text += hidden(spec.public()["redis"])
     if unlike := differences(recipe.resolve(evidence.manifest), spec):
         text.append(f"This comes near, but differs in {', '.join(unlike)}; spec.json in the run directory says all.")
     return Section("reproduce", "Do it again", text=tuple(text), code=recipe.texts())
+
+
+def hidden(redis: str) -> list[str]:
+    """What has to be said beside an address that is not whole."""
+    return ["The address of Redis held a password or options, which are not kept."] if HIDDEN in redis else []
 
 
 def recipe_of(spec: RunSpec, manifest: EngineManifest) -> Recipe:
@@ -150,10 +154,13 @@ def _milliseconds(ms: int) -> str:
     return f"{ms // 1000}s" if ms % 1000 == 0 else f"{ms}ms"
 
 
-def _flag(key: str, value: Any) -> list[str]:
+def flag(key: str, value: Any) -> list[str]:
+    """As it is typed."""
     name = "--" + key.replace("_", "-")
     if isinstance(value, Mapping):
-        return [word for each, text in value.items() for word in (name, f"{each}={text}")]
+        return flag(key, [f"{each}={text}" for each, text in value.items()])
+    if isinstance(value, list | tuple):
+        return [word for text in value for word in (name, str(text))]
     if isinstance(value, bool):
         return [name] if value else ["--no" + name[1:]]
     return [name, _number(value)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.model import KafkaAddress, RedisAddress, UsageError
+from harness.model import KafkaAddress, RedisAddress, UsageError, redacted
 from harness.services.addresses import PortTaken, free_ports, is_loopback, on_free_ports
-from harness.services.redis import external, redacted
+from harness.services.redis import external
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,31 @@ def test_a_taken_port_is_met_with_others_but_not_for_ever():
         ("redis://host:1/0", "redis://host:1/0"),
         ("redis://:secret@host:1/0", "redis://***@host:1/0"),
         ("redis://user:sec@ret@host:1/0", "redis://***@host:1/0"),
-        ("rediss://host/0?password=secret", "rediss://host/0"),
+        ("redis://secret@host:1/0", "redis://***@host:1/0"),
+        ("redis://secret:@host:1/0", "redis://***@host:1/0"),
+        ("rediss://host/0?password=secret", "rediss://host/0?***"),
+        ("rediss://host/0?password=sec@ret", "rediss://***"),
+        ("redis://:sec?ret@host", "redis://***"),
+        ("redis://:sec${env:RET}@host", "redis://***@host"),
         ("user:secret@host", "***"),
         ("host", "host"),
+        ("", ""),
     ],
 )
 def test_an_address_is_shown_without_its_secrets(url, shown):
-    assert redacted(url) == shown
+    assert redacted(url) == redacted(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:${env:SECRET}@host:1/0",
+        "redis://user:${env:SECRET}@host:1/0",
+        "rediss://${env:LOGIN}:${env:SECRET}@host:1/0?ssl_ca_certs=${env:FILE}",
+    ],
+)
+def test_what_the_environment_holds_is_no_secret_in_an_address(url):
+    assert redacted(url) == url
 
 
 @pytest.mark.parametrize(

@@ -306,6 +306,29 @@ def test_an_experiment_that_was_broken_off_goes_on_where_it_was(call, tmp_path, 
     assert len(runs) == 5, "the broken one was made again, and no other"
 
 
+def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch):
+    address, seen = "redis://:geheim@host:6379/1", []
+    monkeypatch.setattr(one_run, "claim_external", lambda spec: seen.append(spec.redis))
+    call("chaos", "--tier", MINE, *FAST, "--sink", "absolute", "--redis", address, "--reset")
+    path = only(tmp_path / "experiments")
+
+    assert set(seen) == {address}
+    assert "redis://***@host:6379/1" in (path / "report.html").read_text()
+    assert not [each for each in path.rglob("*") if each.is_file() and b"geheim" in each.read_bytes()]
+    with pytest.raises(UsageError, match="were not kept"):
+        call("chaos", "--resume", path)
+
+
+def test_a_password_of_redis_in_a_tier_is_in_no_file_either(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(one_run, "claim_external", lambda _: None)
+    keys = "[keys]\nredis = 'redis://:geheim@host:6379/1'\nreset = true\n"
+    (tmp_path / MINE).write_text((tmp_path / MINE).read_text() + keys)
+    call("chaos", "--tier", MINE, *FAST, "--sink", "absolute")
+
+    path = only(tmp_path / "experiments")
+    assert not [each for each in path.rglob("*") if each.is_file() and b"geheim" in each.read_bytes()]
+
+
 def test_rounds_take_the_next_seeds_each_with_its_twin(call, tmp_path):
     call("chaos", "--tier", MINE, *FAST, "--sink", "absolute", "--repeat", "2", "--seed", "7")
 

@@ -69,6 +69,13 @@ def test_each_leg_is_a_run_that_can_be_resolved(leg):
         assert spec.watermark_ms >= load_ms  # else partitions that are ahead make others late
 
 
+@pytest.mark.parametrize(("asked", "allowed"), [("0", "60s"), ("20s", "60s"), ("2m", "2m")])
+def test_a_watermark_that_is_asked_for_is_never_made_smaller(asked, allowed):
+    for leg in (Leg.CATCH_UP, Leg.KILL):
+        assert compare.keys_of(Case("spark", leg, 3), QUICK, asked)["watermark"] == allowed
+    assert "watermark" not in compare.keys_of(Case("spark", Leg.STEADY, 3), QUICK, asked)
+
+
 def test_what_was_done_is_not_done_again():
     wanted = compare.runs_of(ENGINES, QUICK, 1)
 
@@ -100,6 +107,18 @@ def test_no_speed_for_wrong_answers_in_whichever_leg():
     assert "1 of 2 engines" in found.sentence
     assert compared.rows(found)[0][2:] == ["-"] * 6
     assert list(compared.endings(found)) == ["spark: kill, seed 1: spark said so"]
+
+
+def test_a_missed_objective_is_about_speed_and_hides_none():
+    slow = replace(ran("spark", Leg.STEADY, outcome=Outcome.FAIL, p50_ms=1.0), slow=True)
+    found = compare.table(("spark",), [slow], 1)
+    wrong = compare.table(("spark",), [slow, ran("spark", Leg.KILL, outcome=Outcome.FAIL)], 1)
+
+    assert row(found, "spark").outcome is Outcome.FAIL
+    assert row(found, "spark").figures["p50_ms"].median == 1.0
+    assert found.sentence == "all 1 engines counted right in every run; spark misses the objective"
+    assert row(wrong, "spark").figures == {}
+    assert wrong.sentence == "0 of 1 engines counted right in every run; spark FAIL"
 
 
 def test_cost_is_the_cores_until_it_beats_the_reference():

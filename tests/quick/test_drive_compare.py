@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, environment
-from harness.experiments import compare, drive_compare, one_run
+from harness import __version__, cli, environment
+from harness.engines import environments
+from harness.experiments import compare, drive_compare, one_run, search
 from harness.experiments.compare import Leg
+from harness.experiments.folder import FILE, Folder
 from harness.model import Exit, UsageError
 from reports import compare_page, compared
 
+FEW = replace(search.QUICK, start_per_s=200.0, ladder=(0.5,), duration_ms=12_000, most_trials=2)
 FAST = ["compare", "fake", "--window", "2s", "--campaigns", "5", "--rate", "500", "--duration", "10s"]
 
 
 @pytest.fixture
 def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(environment, "describe", dict)
+    monkeypatch.setattr(environment, "describe", lambda: {"streamgauge": __version__})
     monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing takes longer than the runs
     monkeypatch.setattr(compare, "with_reference", tuple)  # which would be a process on a real Kafka
     quick = replace(compare.QUICK, catch_up_per_s=1000.0, warm_s=3, frozen_s=5)
     monkeypatch.setattr(compare, "QUICK", quick)
     return lambda *arguments: CliRunner().invoke(cli.app, [*FAST, "--quick", *arguments], catch_exceptions=False)
+
+
+def resume(path, *arguments):
+    return CliRunner().invoke(cli.app, ["compare", "--resume", str(path), *arguments], catch_exceptions=False)
 
 
 def only_experiment(tmp_path):
@@ -51,7 +59,7 @@ def test_each_leg_is_run_and_kept_and_told(call, tmp_path):
 def test_the_page_is_whole_and_names_what_differs(call, tmp_path):
     call()
     path = only_experiment(tmp_path)
-    page = compare_page.page_of(compared.read(drive_compare.resume(path)))
+    page = compare_page.page_of(compared.read(Folder(path)))
 
     assert [section.id for section in page.sections] == ["table", "bars", "latency", "fairness", "runs", "reproduce"]
     assert [section.missing for section in page.sections] == [()] * 6
@@ -61,6 +69,24 @@ def test_the_page_is_whole_and_names_what_differs(call, tmp_path):
     assert page.sections[-1].code == (
         "./streamgauge compare fake --quick --rate 500 --duration 10s --campaigns 5 --window 2s",
     )
+
+
+def test_an_objective_is_that_of_the_steady_leg_and_hides_no_figures(call, tmp_path):
+    done = call("--objective-p99-ms", "1", "--json")
+
+    told, runs = json.loads(done.stdout), kept(only_experiment(tmp_path))["done"]
+    assert [each["outcome"] for each in runs] == ["FAIL", "PASS", "PASS"]
+    assert done.exit_code == Exit.FAIL
+    [row] = told["engines"]
+    assert {"p50_ms", "p99_ms", "first_output_s"} <= set(row["figures"])
+    assert told["sentence"] == "all 1 engines counted right in every run; fake misses the objective"
+
+
+def test_a_watermark_that_is_asked_for_is_that_of_every_leg(call, tmp_path):
+    call("--watermark", "90s")
+
+    specs = [json.loads(file.read_text()) for file in only_experiment(tmp_path).glob("runs/*/spec.json")]
+    assert [spec["watermark_ms"] for spec in specs] == [90_000] * len(Leg)
 
 
 def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatch):
@@ -75,12 +101,83 @@ def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatc
     monkeypatch.setattr(one_run, "drive", second_breaks_off)
     call()
     first = kept(only_experiment(tmp_path))["done"]
-    done = call("--resume", only_experiment(tmp_path), "--json")
+    done = resume(only_experiment(tmp_path), "--json")
 
     assert len(first) == 1
     assert done.exit_code == Exit.PASS
     assert kept(only_experiment(tmp_path))["done"][:1] == first
     assert len(runs) == 1 + len(Leg)
+
+
+def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch):
+    address, seen = "redis://:geheim@host:6379/1", []
+    monkeypatch.setattr(one_run, "claim_external", lambda spec: seen.append(spec.redis))
+    monkeypatch.setattr(search, "QUICK", FEW)
+    call("--search", "--redis", address, "--reset")
+    path = only_experiment(tmp_path)
+
+    assert set(seen) == {address}
+    assert len(seen) > len(Leg)
+    assert not [each for each in path.rglob("*") if each.is_file() and b"geheim" in each.read_bytes()]
+    section = compare_page.page_of(compared.read(Folder(path))).sections[-1]
+    assert "--redis 'redis://***@host:6379/1' --reset" in section.code[0]
+    assert "not kept" in section.text[0]
+    with pytest.raises(UsageError, match="were not kept"):
+        resume(path)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["fake"], ["--quick"], ["--search"], ["--repeat", "2"], ["--rate", "5"], ["--no-reset"], ["--conf", "a=b"]],
+)
+def test_what_is_asked_beside_resume_is_refused_by_name(call, tmp_path, monkeypatch, arguments):
+    monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
+    call()
+
+    name = "ENGINE" if arguments == ["fake"] else arguments[0]
+    with pytest.raises(UsageError, match=f"{name.replace('--no-', '--')} can't be given beside --resume"):
+        resume(only_experiment(tmp_path), *arguments)
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda found: found["asked"]["settings"].pop("load_s"), "differ in load_s"),
+        (lambda found: found["asked"]["settings"].update(new=1), "differ in new"),
+        (lambda found: found["environment"].update(streamgauge="0.0.9"), "begun with version 0.0.9"),
+    ],
+)
+def test_one_of_another_version_is_not_gone_on_with(call, tmp_path, monkeypatch, damage, sentence):
+    monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
+    call()
+    found = kept(only_experiment(tmp_path))
+    damage(found)
+    (only_experiment(tmp_path) / FILE).write_text(json.dumps(found))
+
+    with pytest.raises(UsageError, match=sentence):
+        resume(only_experiment(tmp_path))
+
+
+def test_no_page_is_made_from_settings_that_are_not_whole(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
+    call()
+    found = kept(only_experiment(tmp_path))
+    del found["asked"]["settings"]["load_s"]
+    (only_experiment(tmp_path) / FILE).write_text(json.dumps(found))
+
+    with pytest.raises(UsageError, match="differ in load_s"):
+        compared.read(Folder(only_experiment(tmp_path)))
+
+
+def test_the_command_that_does_it_again_can_be_typed(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(one_run, "claim_external", lambda _: None)
+    monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
+    said = ["--redis", "redis://host:6379/1", "--reset", "--conf", "a=b", "--conf", "c=d e", "--objective-p99-ms", "9"]
+    call(*said)
+
+    told = shlex.split(compare_page.command(compared.read(Folder(only_experiment(tmp_path)))))
+    assert told[:4] == ["./streamgauge", "compare", "fake", "--quick"]
+    assert " ".join(told[4:]).endswith("--reset --conf a=b --conf c=d e --objective-p99-ms 9")
 
 
 def test_an_engine_that_can_not_be_killed_is_refused_before_anything_is_made(tmp_path, monkeypatch):
@@ -93,6 +190,31 @@ def test_an_engine_that_can_not_be_killed_is_refused_before_anything_is_made(tmp
     with pytest.raises(UsageError, match=r"can.t be compared"):
         drive_compare.begin([str(tmp_path)], compare.QUICK, {}, tmp_path / "experiments")
     assert not (tmp_path / "experiments").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--repeat", "x"], "repeat = 'x'"),
+        (["--repeat", "2.5"], "repeat = '2.5'"),
+        (["--repeat", "0"], "repeat = '0'"),
+        (["--redis", "redis://host:6379/1"], "3 runs into one existing Redis .* --reset"),
+        (["--redis", "redis://host:6379/1", "--repeat", "2"], "--reset"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_installed(call, tmp_path, monkeypatch, arguments, sentence):
+    monkeypatch.setattr(environments, "prepare", lambda *_: pytest.fail("it was installed"))
+
+    with pytest.raises(UsageError, match=sentence):
+        call(*arguments)
+    assert not (tmp_path / "experiments").exists()
+
+
+def test_rounds_that_are_asked_for_are_made(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
+    call("--repeat", "2.0")
+
+    assert len(kept(only_experiment(tmp_path))["wanted"]) == 2 * len(Leg)
 
 
 def test_nothing_to_compare_is_a_sentence(tmp_path, monkeypatch):

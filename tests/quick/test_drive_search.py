@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from harness import cli, environment
 from harness.experiments import drive_search, one_run, search
 from harness.model import Exit, UsageError
+from tests.quick import pages
 
 FEW = replace(search.QUICK, start_per_s=200.0, ladder=(0.5,), duration_ms=12_000, most_trials=3)
 FAST = ["search", "--engine", "fake", "--window", "4s", "--campaigns", "5"]
@@ -63,6 +64,28 @@ def test_a_search_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monke
     assert len(first) == 1
     assert json.loads(done.stdout)["trials"][:1] == first
     assert len(runs) == 1 + len(json.loads(done.stdout)["trials"])
+
+
+def test_a_password_and_options_of_redis_reach_every_trial_and_no_file(call, tmp_path, monkeypatch):
+    address, seen = "rediss://:geheim@host:6380/1?ssl_cert_reqs=none", []
+    monkeypatch.setattr(one_run, "claim_external", lambda spec: seen.append(spec.redis))
+    call("--redis", address, "--reset")
+    path = only_experiment(tmp_path)
+
+    assert set(seen) == {address}
+    assert kept(path)["trials"]
+    assert kept(path)["spec"]["redis"] == "rediss://***@host:6380/1?***"
+    assert not [each for each in path.rglob("*") if each.is_file() and b"geheim" in each.read_bytes()]
+    with pytest.raises(UsageError, match="were not kept"):
+        call("--resume", path)
+
+
+def test_an_address_that_takes_its_password_from_the_environment_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, "describe", dict)
+    spec = replace(pages.search_spec(), redis="redis://:${env:SECRET}@host:6379/1")
+    place = drive_search.begin(spec, FEW, tmp_path)
+
+    assert drive_search.spec_of(drive_search.resume(place.path)) == spec
 
 
 def test_what_is_no_search_is_not_resumed(call, tmp_path):

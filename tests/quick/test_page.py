@@ -326,6 +326,20 @@ def test_what_reproduces_a_run_is_as_short_as_can_be():
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("reset", True, ["--reset"]),
+        ("reset", False, ["--no-reset"]),
+        ("conf", ["a=b", "c=d"], ["--conf", "a=b", "--conf", "c=d"]),
+        ("conf", {"a": "b"}, ["--conf", "a=b"]),
+        ("objective_p99_ms", 5.0, ["--objective-p99-ms", "5"]),
+    ],
+)
+def test_a_flag_is_told_as_it_is_typed(key, value, words):
+    assert reproduce.flag(key, value) == words
+
+
 def test_keys_that_are_no_flags_give_a_scenario_file():
     spec = replace(_resolve({"engine": "fake", "seed": 7}), lag_budget_ms=5.0)
     file, command = reproduce.recipe_of(spec, fake.MANIFEST).texts()

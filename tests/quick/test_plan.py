@@ -143,5 +143,5 @@ def test_an_unknown_scenario_is_answered_with_the_nearest():
 def test_a_password_in_an_address_is_not_saved():
     spec = resolve({"redis": "redis://me:secret@10.0.0.1:6379/3?password=secret"})
 
-    assert spec.public()["redis"] == "redis://***@10.0.0.1:6379/3"
+    assert spec.public()["redis"] == "redis://***@10.0.0.1:6379/3?***"
     assert "secret" not in str(spec.public())

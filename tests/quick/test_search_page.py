@@ -329,7 +329,7 @@ def test_a_password_is_not_on_the_page(tmp_path):
     made = page(stored(tmp_path, [], spec=replace(pages.search_spec(), redis="redis://me:geheim@db:6379/0")))
 
     assert "geheim" not in render(made)
-    assert any("not shown" in text for text in section(made, "reproduce").text)
+    assert any("not kept" in text for text in section(made, "reproduce").text)
 
 
 def test_versions_and_settings_are_there(tmp_path):
