@@ -33,6 +33,20 @@ from harness.wait import wait_until
 ROOT = Path(__file__).resolve().parents[2]
 STOP_DEADLINE_S = 30.0
 KILL_DEADLINE_S = 30.0
+# pyspark and pyflink trust these before they look for the Spark or the Flink that they came with.
+OTHER_ENGINES = frozenset(
+    {
+        "SPARK_HOME",
+        "SPARK_CONF_DIR",
+        "SPARK_REMOTE",
+        "PYSPARK_SUBMIT_ARGS",
+        "FLINK_HOME",
+        "FLINK_LIB_DIR",
+        "FLINK_OPT_DIR",
+        "FLINK_PLUGINS_DIR",
+        "FLINK_CONF_DIR",
+    }
+)
 
 
 class ProcessEngine:
@@ -61,7 +75,7 @@ class ProcessEngine:
         self.orders = orders(manifest, config, private)
         self._surroundings = surroundings
         self._argv = self._argv_with(self.orders)
-        self._env = _environment(manifest, env, _scratch(private), surroundings.python)
+        self._env = environment_of(manifest, env, _scratch(private), surroundings.python)
         self._progress = ProgressFile(Path(config.progress_path))
         self._checkpoint = _local_folder(config.checkpoint) if manifest.evidence != "none" else None
         self._crash_path = Path(config.crash_path)
@@ -285,18 +299,21 @@ def _scratch(private: Path) -> Path:
     return folder
 
 
-def _environment(manifest: EngineManifest, env: Mapping[str, str], scratch: Path, python: Path) -> dict[str, str]:
-    """Spark's Python workers take `python3` from PATH unless told; a shipped job finds its neighbours from the root."""
-    ours = {
-        "PYSPARK_PYTHON": str(python),
-        "PYSPARK_DRIVER_PYTHON": str(python),
-        "PYTHONUNBUFFERED": "1",
-        "TMPDIR": str(scratch),
-        "SPARK_LOCAL_DIRS": str(scratch),
-    }
+def environment_of(manifest: EngineManifest, env: Mapping[str, str], scratch: Path, python: Path) -> dict[str, str]:
+    """What an engine finds around it: the user's shell, then ours, then what its manifest says."""
+    ours = {"PYTHONUNBUFFERED": "1", "TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)}
+    if any("{python}" in word for word in manifest.command):
+        # Spark's Python workers take `python3` from PATH unless told. A Spark of the user's own is told by its user.
+        ours |= {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
     if manifest.shipped:
-        ours["PYTHONPATH"] = str(ROOT)
-    return {**os.environ, **ours, **env, **manifest.env}
+        ours["PYTHONPATH"] = str(ROOT)  # a shipped job finds its neighbours from there
+    shell = without_other_engines(os.environ) if manifest.command[0] == "{python}" else os.environ
+    return {**shell, **ours, **env, **manifest.env}
+
+
+def without_other_engines(shell: Mapping[str, str]) -> dict[str, str]:
+    """Else a Spark or a Flink of the user's would run, and the page would name ours."""
+    return {name: value for name, value in shell.items() if name not in OTHER_ENGINES}
 
 
 def _local_folder(checkpoint: str) -> Path | None:

@@ -24,6 +24,7 @@ import psutil
 from harness import jvm
 from harness.engines.config import EngineConfig
 from harness.engines.manifest import job_path
+from harness.engines.process import without_other_engines
 from harness.engines.spark import checkpoint as checkpoints
 from harness.experiments import tuning_topic as topic
 from harness.experiments.tuning_threads import ORDER, Threads, spent, threads_of
@@ -309,7 +310,7 @@ class _Variants:
             [sys.executable, str(job_path("spark_variants")), str(config.write(folder))],
             name=folder.name,
             log=folder / "log",
-            env={**os.environ, **environment},
+            env={**without_other_engines(os.environ), **environment},
             cwd=ROOT,
         )
 

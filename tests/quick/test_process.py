@@ -1,0 +1,61 @@
+"""Which environment an engine's process gets: the user's shell, but no other Spark or Flink than the one it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.engines import fake
+from harness.engines.manifest import load
+from harness.engines.process import OTHER_ENGINES, environment_of
+from harness.model import EngineManifest
+
+PYTHON = Path("/ours/bin/python")
+THEIRS = replace(fake.MANIFEST, id="theirs", shipped=False, command=("spark-submit", "job.py", "{config}"))
+
+
+def around(manifest: EngineManifest, **env: str) -> dict[str, str]:
+    return environment_of(manifest, env, Path("/scratch"), PYTHON)
+
+
+@pytest.mark.parametrize("engine", ["spark", "spark-rtm", "flink", "flink-standalone"])
+def test_a_spark_or_flink_of_the_users_shell_is_not_used_in_the_place_of_ours(engine, monkeypatch):
+    for name in OTHER_ENGINES:
+        monkeypatch.setenv(name, "/another")
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/cluster")
+
+    found = around(load(engine), JAVA_HOME="/java")
+
+    assert not OTHER_ENGINES & found.keys()
+    assert {"SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "FLINK_HOME", "FLINK_LIB_DIR"} <= OTHER_ENGINES
+    assert (found["HADOOP_CONF_DIR"], found["JAVA_HOME"]) == ("/cluster", "/java")
+
+
+def test_what_a_manifest_names_itself_is_used(monkeypatch):
+    monkeypatch.setenv("SPARK_HOME", "/of-the-shell")
+    manifest = replace(THEIRS, command=("{python}", "job.py"), env={"SPARK_HOME": "/of-the-manifest"})
+
+    assert around(manifest)["SPARK_HOME"] == "/of-the-manifest"
+
+
+def test_a_spark_of_the_users_own_keeps_what_its_user_told_it(monkeypatch):
+    for name in ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.setenv(name, "/theirs")
+
+    found = around(THEIRS)
+
+    assert {found[name] for name in ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")} == {"/theirs"}
+
+
+def test_a_job_on_our_python_has_workers_on_our_python(monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", "/theirs")
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+
+    for command in (("{python}", "job.py"), ("nice", "{python}", "job.py")):
+        found = around(replace(THEIRS, command=command))
+        assert (found["PYSPARK_PYTHON"], found["PYSPARK_DRIVER_PYTHON"]) == (str(PYTHON), str(PYTHON))
+
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    assert not {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"} & around(THEIRS).keys()
