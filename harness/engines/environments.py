@@ -168,8 +168,7 @@ def _install(packages: str, folder: Path, lock: TextIO) -> None:
 
 def _classes(manifest: EngineManifest, classpath: Sequence[Path], say: Say) -> Path:
     """The manifest's Java sources as one jar."""
-    base = JOBS if manifest.shipped else Path(manifest.home)
-    sources = [base / name for name in manifest.java]
+    sources = [source_of(manifest, name) for name in manifest.java]
     javac = _javac(manifest.id)
     digest = hashlib.sha256(str(javac.resolve()).encode())
     for source in sources:
@@ -182,6 +181,13 @@ def _classes(manifest: EngineManifest, classpath: Sequence[Path], say: Say) -> P
         if not jar.is_file():
             _compile(manifest, javac, sources, classpath, jar)
     return jar
+
+
+def source_of(manifest: EngineManifest, name: str) -> Path:
+    """Beside the manifest; those that came with a shipped engine, also with one that is extended, beside its job."""
+    own = Path(manifest.home) / name
+    inherited = manifest.extends and not own.is_file() and (JOBS / name).is_file()
+    return JOBS / name if manifest.shipped or inherited else own
 
 
 def _read(source: Path, manifest: EngineManifest) -> bytes:

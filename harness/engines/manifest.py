@@ -149,9 +149,12 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _whole(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a manifest leaves out, it has from the shipped one that it extends."""
+    """What a manifest leaves out, it has from the shipped one that it extends, and that one from the next."""
     base = table.get("extends")
-    return {**_toml(SHIPPED[base]), **table} if isinstance(base, str) and base in SHIPPED else table
+    if not isinstance(base, str) or base not in SHIPPED:
+        return table
+    inherited = _whole(_toml(SHIPPED[base]))
+    return {**inherited, **table, "extends": inherited.get("extends", base)}  # the first of them has the job
 
 
 def _manifest(table: Mapping[str, Any], home: Path, *, shipped: bool) -> EngineManifest:

@@ -305,7 +305,7 @@ def environment_of(manifest: EngineManifest, env: Mapping[str, str], scratch: Pa
     if any("{python}" in word for word in manifest.command):
         # Spark's Python workers take `python3` from PATH unless told. A Spark of the user's own is told by its user.
         ours |= {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
-    if manifest.shipped:
+    if manifest.shipped or manifest.extends:
         ours["PYTHONPATH"] = str(ROOT)  # a shipped job finds its neighbours from there
     shell = without_other_engines(os.environ) if manifest.command[0] == "{python}" else os.environ
     return {**shell, **ours, **env, **manifest.env}

@@ -120,6 +120,18 @@ def test_a_source_that_is_not_there_is_named(monkeypatch, tmp_path):
         heard(replace(JAVA, home=str(tmp_path)))
 
 
+def test_a_source_lies_beside_the_job_of_the_engine_that_is_extended(tmp_path):
+    (tmp_path / "manifest.toml").write_text('id = "mine"\nextends = "flink"')
+    mine = manifest.load(str(tmp_path))
+    assert [environments.source_of(mine, name) for name in mine.java] == [manifest.JOBS / "CampaignOf.java"]
+    assert environments.source_of(manifest.load("flink"), "CampaignOf.java") == manifest.JOBS / "CampaignOf.java"
+
+    for name in ("CampaignOf.java", "Own.java"):
+        (tmp_path / name).touch()
+        assert environments.source_of(mine, name) == tmp_path / name
+    assert environments.source_of(JAVA, "CampaignOf.java") == Path(JAVA.home) / "CampaignOf.java"
+
+
 @pytest.mark.parametrize("engine", manifest.SHIPPED)
 def test_every_shipped_list_is_pinned_and_names_no_index(engine):
     packages = manifest.load(engine).packages

@@ -135,6 +135,18 @@ def test_what_extends_another_engine_has_all_that_it_does_not_say_itself():
     assert manifest.home != base.home
 
 
+@pytest.mark.parametrize("engine", SHIPPED)
+def test_anybody_may_extend_any_shipped_engine(tmp_path, engine):
+    base = load(engine)
+
+    manifest = load(str(written(tmp_path, f'id = "mine"\nextends = "{engine}"\nready_s = 7')))
+
+    assert (manifest.id, manifest.ready_s, manifest.shipped, manifest.home) == ("mine", 7, False, str(tmp_path))
+    assert (manifest.job, manifest.command, manifest.packages, manifest.java, manifest.options, manifest.sinks) == (
+        *(base.job, base.command, base.packages, base.java, base.options, base.sinks),
+    )
+
+
 def test_a_version_is_the_same_engine_in_an_environment_of_its_own():
     base, manifest = load("spark"), load("spark@4.0.1")
 

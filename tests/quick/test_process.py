@@ -9,7 +9,7 @@ import pytest
 
 from harness.engines import fake
 from harness.engines.manifest import load
-from harness.engines.process import OTHER_ENGINES, environment_of
+from harness.engines.process import OTHER_ENGINES, ROOT, environment_of
 from harness.model import EngineManifest
 
 PYTHON = Path("/ours/bin/python")
@@ -59,3 +59,13 @@ def test_a_job_on_our_python_has_workers_on_our_python(monkeypatch):
 
     monkeypatch.delenv("PYSPARK_PYTHON")
     assert not {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"} & around(THEIRS).keys()
+
+
+def test_a_shipped_job_finds_its_neighbours_also_when_another_manifest_extends_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/theirs")
+    (tmp_path / "manifest.toml").write_text('id = "mine"\nextends = "quix"')
+
+    found = [around(manifest).get("PYTHONPATH") for manifest in (load("quix"), load(str(tmp_path)), THEIRS)]
+
+    assert found == [str(ROOT), str(ROOT), "/theirs"]
+    assert (ROOT / "workloads" / "ad_impressions").is_dir()
