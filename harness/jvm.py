@@ -227,10 +227,8 @@ def differences(pinned: dict[str, str], folder: Path) -> list[str]:
 
 
 def _fetch(which: str, folder: Path, pinned: dict[str, str], say: Say) -> None:
-    for left_over in folder.parent.glob(f".{which}-fetch-*"):  # we hold the lock, so whoever made it is dead
-        shutil.rmtree(left_over, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{which}-fetch-") as place:
-        fetched = _resolve(which, Path(place), say)
+    with _scratch(folder) as place:
+        fetched = _resolve(which, place, say)
         found = differences(pinned, fetched)
         if found:
             raise HarnessError(
@@ -241,6 +239,16 @@ def _fetch(which: str, folder: Path, pinned: dict[str, str], say: Say) -> None:
         if folder.exists():
             shutil.rmtree(folder)
         fetched.rename(folder)
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[Path]:
+    """Named by the folder that it becomes, digest and all, whose lock we hold: who left one of that name is dead."""
+    prefix = f".{folder.name}-fetch-"
+    for left_over in folder.parent.glob(f"{prefix}*"):
+        shutil.rmtree(left_over, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=prefix) as place:
+        yield Path(place)
 
 
 def _resolve(which: str, place: Path, say: Say) -> Path:
@@ -349,11 +357,14 @@ def pin(which: str, say: Say = _say_on_stderr) -> Path:
 
 
 def pin_and_keep(which: str, say: Say = _say_on_stderr) -> Path:
-    """As `pin`, where no maintainer will review it: what came is kept, and from now on nothing else is accepted."""
-    place = cache_root() / "jars"
-    place.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place, prefix=f".{which}-fetch-") as fresh:
-        fetched = _resolve(which, Path(fresh), say)
+    """As `pin`, where no maintainer will review it: what came is kept, and from now on nothing else is accepted.
+
+    The caller holds the lock of the pins.
+    """
+    unpinned = jar_folder(which)
+    unpinned.parent.mkdir(parents=True, exist_ok=True)
+    with _scratch(unpinned) as place:
+        fetched = _resolve(which, place, say)
         write_sums(source_folder(which) / "jars.sha256", sums_of(fetched))
         folder = jar_folder(which)
         shutil.rmtree(folder, ignore_errors=True)

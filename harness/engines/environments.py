@@ -148,7 +148,7 @@ def _python(packages: str, say: Say) -> Path:
 def _install(packages: str, folder: Path, lock: TextIO) -> None:
     """Without the stamp it may be half of anything, so it is made anew. The installer's cache goes afterwards."""
     shutil.rmtree(folder, ignore_errors=True)
-    cache = versions.installer_cache(packages)
+    cache = _installer_cache(packages, folder)
     log = folder.parent / f"{folder.name}.log"
     log.write_bytes(b"")
     common = ["--cache-dir", str(cache), "--no-config"]
@@ -164,6 +164,11 @@ def _install(packages: str, folder: Path, lock: TextIO) -> None:
     finally:
         shutil.rmtree(cache, ignore_errors=True)
     _stamp(folder).touch()
+
+
+def _installer_cache(packages: str, folder: Path) -> Path:
+    """One for each folder, as each has its lock: who is done deletes it. A version's has what pinning fetched."""
+    return versions.installer_cache(packages) if jvm.is_version(packages) else folder.with_name(f".{folder.name}-cache")
 
 
 def _classes(manifest: EngineManifest, classpath: Sequence[Path], say: Say) -> Path:

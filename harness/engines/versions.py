@@ -8,6 +8,7 @@ Spark such an environment has the very packages of this program, so that Spark a
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import sys
@@ -38,9 +39,13 @@ def all_pinned() -> list[str]:
     return sorted(path.parent.name for path in jvm.pins_folder("").glob("*/jars.sha256"))
 
 
-def installer_cache(packages: str) -> Path:
-    """uv's, on the same disk as what it installs, so that files are linked and not copied. Removed after an install."""
-    return jvm.cache_root() / "engines" / f".{packages}-cache"
+def installer_cache(engine: str) -> Path:
+    """uv's, on the same disk as what it installs, so that files are linked and not copied. Removed after an install.
+
+    A version's list is the same for all checkouts of a user, so that the Python alone makes another environment of it.
+    """
+    digest = hashlib.sha256(sys.version.encode()).hexdigest()[:16]
+    return jvm.cache_root() / "engines" / f".{engine}-{digest}-cache"
 
 
 def pin(engine: str, say: Say) -> None:

@@ -93,6 +93,22 @@ def test_another_list_is_another_folder(tmp_path):
     assert environments.folder_of("own") != before
 
 
+def test_another_list_has_another_cache_to_install_from(steps, tmp_path, monkeypatch):
+    """Two checkouts may install at the same time, each under a lock of its own; who is done deletes the cache."""
+    whole, caches = vars(environments)["run_step"], set()
+
+    def step(what, command, *rest):
+        caches.add(command[command.index("--cache-dir") + 1])
+        whole(what, command, *rest)
+
+    monkeypatch.setattr(environments, "run_step", step)
+    for text in ("toy==1\n", "toy==2\n"):
+        (tmp_path / "own.lock").write_text(text)
+        heard(OWN)
+
+    assert len(caches) == 2
+
+
 def test_a_full_disk_is_said_before_anything_is_fetched(steps, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**10, 9 * 10**9, 10**9))

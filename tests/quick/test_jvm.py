@@ -227,9 +227,16 @@ def test_a_damaged_folder_is_fetched_again(ivy, capsys):
 
 
 def test_what_a_killed_fetch_left_is_removed(ivy, tmp_path):
-    fill(tmp_path / "cache/streamgauge/jars/.toy-fetch-dead/jars", GOOD)
-    folder = jvm.jars("toy")
-    assert in_cache(tmp_path) == [folder.name]
+    name = jvm.jar_folder("toy").name
+    fill(tmp_path / f"cache/streamgauge/jars/.{name}-fetch-dead/jars", GOOD)
+    assert jvm.jars("toy").name == name
+    assert in_cache(tmp_path) == [name]
+
+
+def test_what_another_checkout_fetches_for_other_pins_stays(ivy, tmp_path):
+    live = fill(tmp_path / "cache/streamgauge/jars/.toy-0123456789abcdef-fetch-live/jars", GOOD)
+    jvm.jars("toy")
+    assert jvm.sums_of(live) == sums(GOOD)
 
 
 def test_two_at_once_fetch_once(ivy):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,12 +23,14 @@ class Pretended:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.caches: set[str] = set()
         self.jars = {"connector.jar": b"bytes"}
         self.index_says = ""
         self.repository_says = ""
 
     def run_step(self, what, command, lock, more=None, to=None) -> None:
         self.asked.append(what)
+        self.caches.add(command[command.index("--cache-dir") + 1])
         if self.index_says:
             to.write_text(self.index_says)
             raise HarnessError(f"Preparing failed while {what}.")
@@ -81,6 +84,16 @@ def test_a_version_is_looked_up_once_and_pinned_from_then_on(outside):
     assert (again, silence, outside.asked) == (ready, [], [])
     assert environments.missing(manifest) == ()
     assert [each.id for each in environments.installed_versions()] == [ENGINE]
+
+
+def test_what_was_fetched_to_be_pinned_is_installed_and_another_python_fetches_for_itself(outside, monkeypatch):
+    heard()
+    (first,) = outside.caches
+    monkeypatch.setattr(sys, "version", "another Python")
+    heard()
+
+    assert len(outside.caches) == 2
+    assert first in outside.caches
 
 
 def test_other_jars_than_the_pinned_ones_are_refused_later(outside):
