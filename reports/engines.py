@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from harness.engines.environments import JDK
 from harness.model import EngineManifest
 
 HEADER = ("engine", "sinks: what they claim", "late events", "state")
@@ -18,7 +19,10 @@ def row(manifest: EngineManifest, missing: Sequence[str]) -> list[str]:
 
 
 def _state(missing: Sequence[str]) -> str:
-    return f"to be installed on first use: {', '.join(missing)}" if missing else "ready"
+    made = [each for each in missing if each != JDK]
+    told = [f"needs {JDK}, and none is here"] if JDK in missing else []
+    told += [f"to be installed on first use: {', '.join(made)}"] if made else []
+    return "; ".join(told) or "ready"
 
 
 def as_object(manifest: EngineManifest, missing: Sequence[str]) -> dict[str, Any]:

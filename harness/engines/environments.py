@@ -29,6 +29,7 @@ from harness.prepare import BOOTSTRAP, BUILDING, index_settings, run_step
 
 ROOM_NEEDED = 4_000_000_000  # while the largest is unpacked; less than 1 GB of it stays
 COMPILE_DEADLINE_S = 120
+PACKAGES, JDK = "Python packages", "a JDK"  # as `missing` calls them
 HOW_TO_GET_A_JDK = (
     f"Install a JDK of version {jvm.MINIMUM_JAVA} or newer (Debian, Ubuntu: openjdk-17-jdk-headless; Fedora: "
     "java-21-openjdk-devel; macOS: openjdk@17 from Homebrew), or set JAVA_HOME to one that is there."
@@ -62,12 +63,12 @@ def prepare(manifest: EngineManifest, say: Say) -> Surroundings:
 
 
 def missing(manifest: EngineManifest) -> tuple[str, ...]:
-    """What `prepare` would have to make; nothing when all is there."""
+    """What `prepare` would have to make, and a JDK, which it can't; nothing when all is there."""
     if _is_unknown(manifest):
-        return ("Python packages", "jars")
-    lacking = []
+        return (PACKAGES, "jars")
+    lacking = [JDK] if manifest.java and not _has_jdk() else []
     if manifest.packages and not _stamp(folder_of(manifest.packages)).is_file():
-        lacking.append("Python packages")
+        lacking.append(PACKAGES)
     if manifest.ivy and jvm.differences(
         jvm.read_sums(jvm.source_folder(manifest.ivy) / "jars.sha256"), jvm.jar_folder(manifest.ivy)
     ):
@@ -117,13 +118,13 @@ def _refuse_what_is_lacking(manifest: EngineManifest) -> None:
     """Before the first minute is spent."""
     if manifest.java:
         _javac(manifest.id)
-    if not missing(manifest):
+    if PACKAGES not in missing(manifest):  # jars take little room, and say so themselves
         return
     place = jvm.cache_root()
     while not place.exists():
         place = place.parent
     free = shutil.disk_usage(place).free
-    if manifest.packages and free < ROOM_NEEDED:
+    if free < ROOM_NEEDED:
         raise HarnessError(
             f"Installing the engine {manifest.id} needs {ROOM_NEEDED / 1e9:.0f} GB for a while in {jvm.cache_root()}, "
             f"and {free / 1e9:.1f} GB are free. Free some space, or set XDG_CACHE_HOME to a folder on another disk."
@@ -230,8 +231,20 @@ def _compile(
         part.replace(jar)
 
 
+def _has_jdk() -> bool:
+    try:
+        return _beside(jvm.java()).is_file()
+    except HarnessError:  # not even a Java
+        return False
+
+
+def _beside(java: Path) -> Path:
+    """Where the compiler of this Java would be."""
+    return java.resolve().with_name("javac")
+
+
 def _javac(engine: str) -> Path:
-    javac = jvm.java().resolve().with_name("javac")
+    javac = _beside(jvm.java())
     if not javac.is_file():
         raise HarnessError(
             f"The engine {engine} has Java sources, and {jvm.java()} is a runtime without a compiler. "

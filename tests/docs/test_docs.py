@@ -12,7 +12,8 @@ import typer.main
 
 from harness import cli, plan
 from harness.checks import CHECKS
-from harness.engines.manifest import SHIPPED
+from harness.engines.environments import ROOM_NEEDED
+from harness.engines.manifest import SHIPPED, load
 from harness.experiments import one_run
 from harness.model import Exit
 from harness.settings import KEYS
@@ -72,6 +73,16 @@ def test_every_key_of_a_scenario_is_explained(key):
 @pytest.mark.parametrize("name", sorted({*plan.scenarios(), *SHIPPED, "fake", *CHECKS}))
 def test_every_scenario_engine_and_check_is_named(name):
     assert f"`{name}`" in RUN
+
+
+def test_those_that_sum_the_ids_of_events_are_named():
+    (named,) = re.findall(r"`checksum = true` in its manifest \((.*?) do\)", RUN)
+    able = {engine for engine in SHIPPED if load(engine).checksum}
+    assert set(re.findall(r"`(.*?)`", named)) == {*able, "spark@VERSION", "fake"}
+
+
+def test_the_room_that_an_installation_needs_is_named():
+    assert f"{ROOM_NEEDED / 1e9:.0f} GB have to be free" in DOCUMENTS["docs/engines.md"]
 
 
 def test_exit_codes_are_the_same_in_the_readme():

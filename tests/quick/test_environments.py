@@ -13,6 +13,7 @@ import pytest
 from harness import jvm
 from harness.engines import environments, fake, manifest
 from harness.model import EngineManifest, HarnessError
+from reports import engines as reports_engines
 
 PLAIN = replace(fake.MANIFEST, id="plain")
 OWN = replace(fake.MANIFEST, id="own", packages="own")
@@ -116,6 +117,42 @@ def test_a_full_disk_is_said_before_anything_is_fetched(steps, monkeypatch):
     with pytest.raises(HarnessError, match=r"own needs 4 GB .* 1.0 GB are free"):
         heard(OWN)
     assert steps == []
+
+
+def test_jars_alone_ask_for_no_room_for_packages(tmp_path, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**10, 9 * 10**9, 10**9))
+    monkeypatch.setattr(jvm, "jars", lambda which, say: tmp_path)
+    kafka_streams = replace(manifest.load("kafka-streams"), command=("true",), java=())
+    both = replace(kafka_streams, packages="own")
+    assert environments.missing(both) == ("Python packages", "jars")
+    stamp = environments.folder_of("own") / "streamgauge.ready"
+    stamp.parent.mkdir(parents=True)
+    stamp.touch()
+
+    assert environments.missing(both) == ("jars",)
+    for engine in (kafka_streams, both):
+        heard(engine)
+
+
+@pytest.mark.parametrize("here", ["nothing", "runtime", "JDK"])
+def test_an_engine_is_not_ready_without_the_jdk_that_it_needs(here, tmp_path, monkeypatch):
+    def java() -> Path:
+        if here == "nothing":
+            raise HarnessError("none was found")
+        return tmp_path / "java"
+
+    monkeypatch.setattr(jvm, "java", java)
+    for name in ("java", "javac") if here == "JDK" else ("java",):
+        (tmp_path / name).touch()
+
+    missing = environments.missing(JAVA)
+
+    assert missing == (() if here == "JDK" else ("a JDK",))
+    state = reports_engines.row(JAVA, missing)[-1]
+    assert state == ("ready" if here == "JDK" else "needs a JDK, and none is here")
+    assert reports_engines.row(JAVA, ("a JDK", "jars"))[-1].endswith("is here; to be installed on first use: jars")
+    assert environments.missing(PLAIN) == ()
 
 
 def test_a_runtime_without_a_compiler_is_said_before_anything_is_fetched(steps, monkeypatch, tmp_path):
