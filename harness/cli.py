@@ -20,7 +20,7 @@ from generators import preview
 from harness import __version__, console, doctor, environment, jvm, plan, store
 from harness.audit import walk
 from harness.audit.left import Offered
-from harness.engines import environments, fake, manifest
+from harness.engines import environments, fake, manifest, removal
 from harness.experiments import bench as benches
 from harness.experiments import (
     chaos,
@@ -445,17 +445,19 @@ def engines_command(context: typer.Context, as_json: Json = False) -> None:
 def engines_add(engine: Engine) -> None:
     """Install what an engine needs, without running it."""
     with children.guard():
-        environments.prepare(manifest.load(engine), console.say)
+        environments.prepare(one_run.find_manifest(engine), console.say)
     print(f"{engine} is ready")
 
 
 @engines_app.command("rm")
 def engines_rm(engine: Engine) -> None:
-    """Remove what was installed for an engine alone; its next use installs it again."""
-    gone = environments.remove(manifest.load(engine))
-    print(
-        "\n".join([*(f"removed {path}" for path in gone), *([] if gone else [f"nothing was installed for {engine}"])])
-    )
+    """Remove what was installed for an engine, also what others share with it; the next use installs it again."""
+    found = one_run.find_manifest(engine)
+    gone = removal.remove(found, console.say)
+    told = [f"removed {path}" for path in gone] or [f"nothing was installed for {engine}"]
+    if gone and (others := removal.sharing(found)):
+        told.append(f"{' and '.join(others)} used it too: the next use installs it again")
+    print("\n".join(told))
 
 
 @app.command()

@@ -67,26 +67,13 @@ def missing(manifest: EngineManifest) -> tuple[str, ...]:
     if _is_unknown(manifest):
         return (PACKAGES, "jars")
     lacking = [JDK] if manifest.java and not _has_jdk() else []
-    if manifest.packages and not _stamp(folder_of(manifest.packages)).is_file():
+    if manifest.packages and not stamp_of(folder_of(manifest.packages)).is_file():
         lacking.append(PACKAGES)
     if manifest.ivy and jvm.differences(
         jvm.read_sums(jvm.source_folder(manifest.ivy) / "jars.sha256"), jvm.jar_folder(manifest.ivy)
     ):
         lacking.append("jars")
     return tuple(lacking)
-
-
-def remove(manifest: EngineManifest) -> list[Path]:
-    """Delete what was made for this engine. What this program itself needs stays, and so do the pins of a version."""
-    if _is_unknown(manifest):
-        return []
-    folders = [folder_of(manifest.packages)] if manifest.packages else []
-    if manifest.ivy and manifest.ivy not in jvm.DEFAULT_SETS:
-        folders.append(jvm.jar_folder(manifest.ivy))
-    gone = [folder for folder in folders if folder.exists()]
-    for folder in gone:
-        shutil.rmtree(folder)
-    return gone
 
 
 def installed_versions() -> list[EngineManifest]:
@@ -131,17 +118,17 @@ def _refuse_what_is_lacking(manifest: EngineManifest) -> None:
         )
 
 
-def _stamp(folder: Path) -> Path:
+def stamp_of(folder: Path) -> Path:
     return folder / "streamgauge.ready"
 
 
 def _python(packages: str, say: Say) -> Path:
     folder = folder_of(packages)
     python = folder / "bin" / "python"
-    if _stamp(folder).is_file():
+    if stamp_of(folder).is_file():
         return python
     with jvm.only_one(folder, say) as lock:
-        if not _stamp(folder).is_file():  # another process may have made it while this one waited
+        if not stamp_of(folder).is_file():  # another process may have made it while this one waited
             _install(packages, folder, lock)
     return python
 
@@ -164,7 +151,7 @@ def _install(packages: str, folder: Path, lock: TextIO) -> None:
             run_step(what, command, lock, index_settings(), log)
     finally:
         shutil.rmtree(cache, ignore_errors=True)
-    _stamp(folder).touch()
+    stamp_of(folder).touch()
 
 
 def _installer_cache(packages: str, folder: Path) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import console, environment, measure, recovery
-from harness.engines import environments, fake, manifest
+from harness.engines import environments, fake, manifest, removal
 from harness.engines.environments import Surroundings
 from harness.faults import registry
 from harness.model import EngineManifest, RunSpec, UsageError, Verdict
@@ -45,23 +45,29 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
     `twin`: the run without a fault to which its recovery is held.
     """
     claim_external(spec)
-    surroundings = environments.prepare(engine_manifest, console.say)
-    # Kafka allows no @ in the name of a topic, which is that of the run.
-    place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}".replace("@", "-"))
-    if twin:
-        recovery.link_twin(place, twin)
-    with console.progress() as screen:
-        with children.guard():
-            world = _world(spec, engine_manifest, surroundings, place)
-            verdict = run_nine_steps(
-                spec,
-                engine_manifest,
-                environment=environment.describe() | environment.of_engine(surroundings.python),
-                world=world,
-                store=place,
-                screen=screen,
-            )
-        return report(place, verdict, screen)
+    with removal.in_use(engine_manifest):
+        surroundings = environments.prepare(engine_manifest, console.say)
+        # Kafka allows no @ in the name of a topic, which is that of the run.
+        place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}".replace("@", "-"))
+        if twin:
+            recovery.link_twin(place, twin)
+        with console.progress() as screen:
+            verdict = _nine_steps(spec, engine_manifest, surroundings, place, screen)
+            return report(place, verdict, screen)
+
+
+def _nine_steps(
+    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, place: Store, screen: Screen
+) -> Verdict:
+    with children.guard():
+        return run_nine_steps(
+            spec,
+            engine_manifest,
+            environment=environment.describe() | environment.of_engine(surroundings.python),
+            world=_world(spec, engine_manifest, surroundings, place),
+            store=place,
+            screen=screen,
+        )
 
 
 def _world(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, place: Store) -> World:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness import jvm
-from harness.engines import environments, fake, manifest
+from harness.engines import environments, fake, manifest, removal
 from harness.model import EngineManifest, HarnessError
 from reports import engines as reports_engines
 
@@ -50,7 +50,7 @@ def heard(manifest: EngineManifest) -> environments.Surroundings:
 def test_an_engine_that_needs_nothing_gets_our_own_python(steps):
     assert heard(PLAIN) == environments.Surroundings(Path(sys.executable))
     assert environments.missing(PLAIN) == ()
-    assert environments.remove(PLAIN) == []
+    assert removal.remove(PLAIN, print) == []
     assert steps == []
 
 
@@ -62,7 +62,7 @@ def test_packages_are_installed_once_and_can_be_removed(steps):
     assert python == again == environments.folder_of("own") / "bin" / "python"
     assert len(steps) == 3
     assert environments.missing(OWN) == ()
-    assert environments.remove(OWN) == [environments.folder_of("own")]
+    assert removal.remove(OWN, print) == [environments.folder_of("own")]
     assert environments.missing(OWN) == ("Python packages",)
 
 

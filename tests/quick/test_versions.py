@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import jvm
-from harness.engines import environments, versions
+from harness.engines import environments, removal, versions
 from harness.engines.manifest import load, lock_file
 from harness.model import HarnessError, UsageError
 from harness.prepare import RUN
@@ -100,10 +100,10 @@ def test_other_jars_than_the_pinned_ones_are_refused_later(outside):
     heard()
     pins = (jvm.pins_folder(ENGINE) / "jars.sha256").read_text()
 
-    gone = environments.remove(load(ENGINE))
+    gone = removal.remove(load(ENGINE), print)
     assert [path.name.partition("-")[0] for path in gone] == [ENGINE, ENGINE]
     assert environments.installed_versions() == []
-    assert environments.remove(load(ENGINE)) == []
+    assert removal.remove(load(ENGINE), print) == []
     outside.jars = {"connector.jar": b"other bytes"}
     with pytest.raises(HarnessError, match=r"not as pinned in .*connector\.jar has the sum"):
         heard()
@@ -119,7 +119,7 @@ def test_a_version_that_does_not_exist_is_a_sentence_and_leaves_nothing(outside,
 
     assert not versions.pinned(ENGINE)
     assert not jvm.pins_folder(ENGINE).exists()
-    assert environments.remove(load(ENGINE)) == []
+    assert removal.remove(load(ENGINE), print) == []
 
 
 @pytest.mark.parametrize(("index", "repository"), [("connection refused", ""), ("", "the repository has no connector")])
