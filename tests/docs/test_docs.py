@@ -13,8 +13,9 @@ import typer.main
 
 from harness import cli, plan
 from harness.checks import CHECKS
+from harness.engines.config import EngineConfig
 from harness.engines.environments import ROOM_NEEDED
-from harness.engines.manifest import SHIPPED, load
+from harness.engines.manifest import MANIFEST_KEYS, PLACEHOLDERS, SHIPPED, SINK_KEYS, load
 from harness.experiments import one_run
 from harness.model import Exit
 from harness.settings import KEYS
@@ -25,6 +26,7 @@ LEFT_OUT = "# ..."
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+OWN_ENGINE = (ROOT / "examples" / "own-engine" / "README.md").read_text(encoding="utf-8")
 RUN = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
 DOCUMENTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
@@ -87,6 +89,17 @@ def test_the_room_that_an_installation_needs_is_named():
     assert f"{ROOM_NEEDED / 1e9:.0f} GB have to be free" in DOCUMENTS["docs/engines.md"]
 
 
+@pytest.mark.parametrize("key", sorted({*MANIFEST_KEYS, *SINK_KEYS, *EngineConfig.__dataclass_fields__}))
+def test_every_key_of_a_manifest_and_of_the_orders_is_explained(key):
+    assert f"`{key}`" in OWN_ENGINE or key == "sinks"
+    assert "`[[sinks]]`" in OWN_ENGINE
+
+
+@pytest.mark.parametrize("placeholder", PLACEHOLDERS)
+def test_every_placeholder_of_a_command_is_explained(placeholder):
+    assert f"`{{{placeholder}}}`" in OWN_ENGINE
+
+
 def test_exit_codes_are_the_same_in_the_readme():
     for code in (Exit.PASS, Exit.FAIL, Exit.USAGE, Exit.UNKNOWN, Exit.BROKEN):
         assert f"**{code}**" in README
@@ -120,8 +133,7 @@ def test_the_tutorial_shows_a_manifest_that_could_be_copied(tmp_path):
 
     manifest, whole = load(str(tmp_path)), load(str(ROOT / "examples" / "spark-job"))
 
-    left_out = {"env": {}, "ready_s": manifest.ready_s, "drain_s": manifest.drain_s}
-    assert manifest == replace(whole, home=manifest.home, **left_out)
+    assert manifest == replace(whole, home=manifest.home, env={}, ready_s=manifest.ready_s, drain_s=manifest.drain_s)
     assert LEFT_OUT in shown.splitlines()
 
 
