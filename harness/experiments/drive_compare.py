@@ -74,7 +74,8 @@ def _with_rounds(settings: Settings, flags: Mapping[str, Any]) -> tuple[Settings
 
 def resume(path: Path) -> tuple[Folder, Asked]:
     place = Folder.open(path.absolute(), "compare")
-    made = place.load("environment", dict[str, Any]).get("streamgauge")
+    machine: dict[str, Any] = place.load("environment", dict[str, Any])
+    made = machine.get("streamgauge")
     if made != __version__:
         raise UsageError(
             f"{place.path} was begun with version {made} of streamgauge, and this is {__version__}: figures of both do "

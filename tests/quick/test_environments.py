@@ -136,7 +136,7 @@ def test_jars_alone_ask_for_no_room_for_packages(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("here", ["nothing", "runtime", "JDK"])
-def test_an_engine_is_not_ready_without_the_jdk_that_it_needs(here, tmp_path, monkeypatch):
+def test_an_engine_is_not_ready_without_the_jdk_that_it_needs(here, tmp_path: Path, monkeypatch):
     def java() -> Path:
         if here == "nothing":
             raise HarnessError("none was found")
