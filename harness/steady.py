@@ -158,7 +158,9 @@ def _judged(seconds: Floats, bounds: list[_Bound], first: int) -> Steady:
 
 def _complaint(bound: _Bound) -> str:
     per = "of the offered rate" if bound.name == "backlog" else "of its median per window"
-    return f"{_WORDS[bound.name]} grew by {bound.estimate:.1%} {per}, and {bound.upper:.1%} can't be excluded"
+    seen = f"grew by {bound.estimate:.1%}" if bound.estimate >= 0 else f"fell by {-bound.estimate:.1%}"
+    doubt = f"and {bound.upper:.1%}" if bound.estimate >= 0 else f"and growth of {bound.upper:.1%}"
+    return f"{_WORDS[bound.name]} {seen} {per}, {doubt} can't be excluded"
 
 
 def _too_short(first: int, left: int, needed_s: float) -> Steady:

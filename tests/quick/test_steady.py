@@ -118,6 +118,14 @@ def test_a_few_noisy_seconds_prove_nothing():
     assert "can't be excluded" in found.sentence
 
 
+def test_what_fell_is_not_said_to_have_grown():
+    found = judge(backlog=noise(3, 60, 400_000) - 3000 * np.arange(60))
+
+    assert not found.steady
+    assert "the backlog fell by" in found.sentence
+    assert "and growth of" in found.sentence
+
+
 def test_without_a_backlog_nothing_can_be_said():
     assert "the backlog is not known" in judge(latency=np.full(60, 5.0)).sentence
 
