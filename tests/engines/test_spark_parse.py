@@ -26,7 +26,8 @@ from tests.engines import parse_in_python
 from tests.engines.odd import odd_records
 from tests.engines.parse_in_python import make_session
 from workloads.ad_impressions.jobs import spark
-from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS, fields_of, textbook
+from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS, textbook
+from workloads.ad_impressions.jobs.spark_record import fields_of
 from workloads.ad_impressions.jobs.spark_variants import ALL_PARSERS
 from workloads.ad_impressions.schema import POISON_KINDS, Population, event_json
 

@@ -5,7 +5,6 @@ Each gives exactly the rows of `textbook`, whatever stands in a record; docs/tun
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 
@@ -13,10 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 
 from workloads.ad_impressions.jobs.id_sums import ID_DIGITS
+from workloads.ad_impressions.jobs.spark_record import EVENT
 
-FIELDS = ("ad_id", "event_type", "event_time")
-EVENT = ", ".join(f"{name} string" for name in FIELDS)
-NOT_SURE = (None,) * len(FIELDS)
 ID = "id"
 
 Parser = Callable[[DataFrame], DataFrame]
@@ -49,20 +46,6 @@ def pandas(records: DataFrame) -> DataFrame:
     sure = F.col("found.event_type").isNotNull()
     event = F.when(sure, F.col("found")).otherwise(F.from_json(_text(), EVENT))
     return _views(found.select(F.inline(F.array(event))))
-
-
-def fields_of(value: bytes) -> tuple[str | None, ...]:
-    """What Python's own JSON makes of a record. It says nothing of one that Spark might read in another way: with
-    escapes, broken UTF-8, values that are no texts, or what is no JSON to it."""
-    if b"\\" in value:
-        return NOT_SURE
-    try:
-        event = json.loads(value.decode())
-    except (ValueError, RecursionError):  # broken JSON and broken UTF-8 alike
-        return NOT_SURE
-    if not isinstance(event, dict) or not all(type(each) is str for each in event.values()):
-        return NOT_SURE
-    return tuple(event.get(name) for name in FIELDS)
 
 
 def with_ids(records: DataFrame) -> DataFrame:

@@ -3,7 +3,7 @@
 import pandas as pd
 from pyspark.sql.pandas.functions import pandas_udf
 
-from workloads.ad_impressions.jobs.spark_parse import EVENT, FIELDS, fields_of
+from workloads.ad_impressions.jobs.spark_record import EVENT, FIELDS, fields_of
 
 
 # Spark reads these annotations, so that here they are no texts; its own types still ask for what they replace.

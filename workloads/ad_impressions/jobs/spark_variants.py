@@ -21,7 +21,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from workloads.ad_impressions.jobs import spark
 from workloads.ad_impressions.jobs.progress_log import now_ms
 from workloads.ad_impressions.jobs.redis_results import connect, updated_key
-from workloads.ad_impressions.jobs.spark_parse import BEST, EVENT, FIELDS, PARSERS, Parser
+from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS, Parser
+from workloads.ad_impressions.jobs.spark_record import EVENT, FIELDS
 from workloads.ad_impressions.jobs.spark_sinks import absolute, by_campaign
 
 WRITER_OPTION = spark.OWN_OPTION + "writer"
