@@ -121,13 +121,13 @@ def rounds_of(name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any]) 
     """How many fresh runs are asked for."""
     given = _checked(scenario, f"scenario {name}") | _checked(flags, "flag")
     rounds = int(given.get("repeat", KEYS["repeat"].default))
-    refuse_one_database_for(rounds, given)
+    refuse_one_database_for(rounds, given.get("redis", ""), reset=given.get("reset", False))
     return rounds
 
 
-def refuse_one_database_for(runs: int, keys: Mapping[str, Any]) -> None:
+def refuse_one_database_for(runs: int, redis: str, *, reset: bool) -> None:
     """Several runs need one that may be emptied before each."""
-    if runs > 1 and keys.get("redis") and not keys.get("reset"):
+    if runs > 1 and redis and not reset:
         raise UsageError(
             f"{runs} runs into one existing Redis database can only begin with an empty one each time: add --reset, or "
             "leave --redis out."

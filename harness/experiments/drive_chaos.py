@@ -50,6 +50,7 @@ def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> tupl
         raise UsageError(
             "No case is left: the tier has none on this engine and sink. Name faults of your own by --fault."
         )
+    plan.refuse_one_database_for(len(wanted), calm.redis, reset=calm.reset)
     settings: Settings = {"scenario": tier.scenario, "keys": keys, "flags": flags}
     for case in wanted:
         resolve(settings, case)

@@ -49,7 +49,7 @@ def begin(
         "search": searched,
     }
     wanted = compare.runs_of(engines, settings, seed)
-    plan.refuse_one_database_for(len(wanted), flags)
+    plan.refuse_one_database_for(len(wanted), flags.get("redis", ""), reset=flags.get("reset", False))
     for case in wanted[: len(engines) * len(Leg)]:
         spec, manifest = resolve(asked, case)
         if needs := registry.create(spec, manifest).needs:

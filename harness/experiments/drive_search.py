@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import console, environment
+from harness import console, environment, plan
 from harness.cost import engine_s_per_million
 from harness.experiments import one_run, search
 from harness.experiments.folder import Folder
@@ -27,6 +27,7 @@ NO_CERTIFICATE = Certificate(False, ("there is no certificate",), 0, 0, 0, 0, {}
 
 def begin(spec: RunSpec, settings: search.Settings, out: Path) -> Folder:
     """The objective of the run becomes that of the search: a rate that misses it has failed, the run itself has not."""
+    plan.refuse_one_database_for(settings.most_trials, spec.redis, reset=spec.reset)
     settings = replace(settings, objective_p99_ms=spec.objective_p99_ms or settings.objective_p99_ms)
     place = Folder.create(out.absolute(), f"search-{spec.engine}")
     _keep(place, replace(spec, objective_p99_ms=None), settings, [])

@@ -319,6 +319,13 @@ def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monke
         call("chaos", "--resume", path)
 
 
+def test_one_database_for_many_cases_has_to_be_one_that_may_be_emptied(call, tmp_path):
+    with pytest.raises(UsageError, match=r"runs into one existing Redis .* --reset"):
+        call("chaos", "--tier", MINE, *FAST, "--redis", "redis://host:6379/1")
+
+    assert not (tmp_path / "experiments").exists()
+
+
 def test_a_password_of_redis_in_a_tier_is_in_no_file_either(call, tmp_path, monkeypatch):
     monkeypatch.setattr(one_run, "claim_external", lambda _: None)
     keys = "[keys]\nredis = 'redis://:geheim@host:6379/1'\nreset = true\n"

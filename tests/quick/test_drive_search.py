@@ -80,9 +80,18 @@ def test_a_password_and_options_of_redis_reach_every_trial_and_no_file(call, tmp
         call("--resume", path)
 
 
+def test_one_database_for_many_trials_has_to_be_one_that_may_be_emptied(tmp_path):
+    spec = replace(pages.search_spec(), redis="redis://host:6379/1")
+
+    with pytest.raises(UsageError, match=r"runs into one existing Redis .* --reset"):
+        drive_search.begin(spec, search.QUICK, tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_address_that_takes_its_password_from_the_environment_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "describe", dict)
-    spec = replace(pages.search_spec(), redis="redis://:${env:SECRET}@host:6379/1")
+    spec = replace(pages.search_spec(), redis="redis://:${env:SECRET}@host:6379/1", reset=True)
     place = drive_search.begin(spec, FEW, tmp_path)
 
     assert drive_search.spec_of(drive_search.resume(place.path)) == spec
