@@ -10,7 +10,7 @@ the load, which is the same work each time: CPU per event due. What goes with th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,16 +43,20 @@ class _Bound:
     name: str
     estimate: float
     upper: float
-    told_apart: bool
 
 
 @dataclass(frozen=True)
-class _Rest:
-    """A series after its warm-up, and what it may go up and down with."""
+class _Series:
+    """Second by second, and what it may go up and down with."""
 
+    name: str
     seconds: Floats
     values: Floats
     beside: Floats | None
+
+    def after(self, first: int) -> _Series:
+        beside = None if self.beside is None else self.beside[first:]
+        return _Series(self.name, self.seconds[first:], self.values[first:], beside)
 
 
 def find(timeline: pa.Table, load_s: float, window_s: float) -> Steady:
@@ -66,15 +70,17 @@ def find(timeline: pa.Table, load_s: float, window_s: float) -> Steady:
     if "backlog" not in known:
         return _no(None, None, "not steady: the backlog is not known, because the engine told no progress")
     offered, slowness = _column(timeline, "offered_per_s")[within], _slowness(timeline, within)
+    seconds = seconds[within]
     # The size of a state is the same on a slow machine.
-    beside = {name: None if name == "state" else slowness for name in known}
-    firsts = {name: warm_up(_without(values, beside[name])) for name, values in known.items()}
-    seconds, first = seconds[within], max(firsts.values())
+    whole = [_Series(name, seconds, values, None if name == "state" else slowness) for name, values in known.items()]
+    firsts = [warm_up(_without(each.values, each.beside)) for each in whole]
+    first = max(firsts)
     needed_s = max(SHORTEST_S, SHORTEST_WINDOWS * window_s)
     if len(seconds) - first < needed_s:
         return _too_short(first, len(seconds) - first, needed_s)
-    rest = {name: _rest(seconds, values, beside[name], firsts[name]) for name, values in known.items()}
-    return _judged(seconds[first:], list(_bounds(rest, float(offered[first:].mean()), window_s)), first)
+    rest = [each.after(own) for each, own in zip(whole, firsts, strict=True)]
+    bounds = list(_bounds(rest, float(offered[first:].mean()), window_s))
+    return _judged(seconds[first:], bounds, first, told_apart=slowness is not None)
 
 
 def warm_up(values: Floats) -> int:
@@ -115,18 +121,13 @@ def _without(values: Floats, beside: Floats | None) -> Floats:
     return values - weight * (beside - np.median(beside[half:]))
 
 
-def _rest(seconds: Floats, values: Floats, beside: Floats | None, first: int) -> _Rest:
-    return _Rest(seconds[first:], values[first:], None if beside is None else beside[first:])
-
-
-def _bounds(series: Mapping[str, _Rest], offered_per_s: float, window_s: float) -> Iterator[_Bound]:
+def _bounds(series: Sequence[_Series], offered_per_s: float, window_s: float) -> Iterator[_Bound]:
     """The backlog's slope against the offered rate; the others', per window, against their own median. Each from the
     end of its own warm-up on: an engine's state takes longer to fill than its latency to settle."""
-    for name, rest in series.items():
-        against = offered_per_s if name == "backlog" else float(np.median(rest.values)) / window_s
-        found = slope(rest.seconds, rest.values, SEED, period=round(window_s), beside=rest.beside)
-        bounds = _share(found.estimate, against), _share(found.upper, against)
-        yield _Bound(name, *bounds, told_apart=rest.beside is not None)
+    for each in series:
+        against = offered_per_s if each.name == "backlog" else float(np.median(each.values)) / window_s
+        found = slope(each.seconds, each.values, SEED, period=round(window_s), beside=each.beside)
+        yield _Bound(each.name, _share(found.estimate, against), _share(found.upper, against))
 
 
 def _share(value: float, against: float) -> float:
@@ -135,7 +136,7 @@ def _share(value: float, against: float) -> float:
     return 0.0 if value <= 0 else float("inf")
 
 
-def _judged(seconds: Floats, bounds: list[_Bound], first: int) -> Steady:
+def _judged(seconds: Floats, bounds: list[_Bound], first: int, *, told_apart: bool) -> Steady:
     start_s, end_s = float(seconds[0]), float(seconds[-1]) + 1
     over = [each for each in bounds if not each.upper < LIMIT]
     where = f"from {start_s:.0f} s to {end_s:.0f} s of the load"
@@ -146,7 +147,7 @@ def _judged(seconds: Floats, bounds: list[_Bound], first: int) -> Steady:
         sentence = f"steady {where}{warm}: growth of {LIMIT:.0%} or more is excluded at 95 % for " + " and ".join(
             _WORDS[each.name] for each in bounds
         )
-    if any(each.told_apart for each in bounds):
+    if told_apart:
         sentence += " (what goes with the machine's own speed is told apart)"
     missing = [_WORDS[name] for name in _COLUMNS if name not in {each.name for each in bounds}]
     if missing:

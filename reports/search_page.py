@@ -88,8 +88,7 @@ def _doubts(searched: Searched) -> Iterator[str]:
     if inside := [t for t in searched.tried if t.held is Held.LIMITED and held < t.rate_per_s < failed]:
         yield f"Within the interval the generator was the limit, not the engine: {_rates(inside)}."
     if left_open := searched.left_open:
-        rates = ", ".join(f"{rate:,.0f}/s" for rate in left_open)
-        yield f"No run grew at {rates}, but all together could not exclude it: counted as failed."
+        yield f"No run grew at {_rates(left_open)}, but all together could not exclude it: counted as failed."
     rungs = len(settings.ladder) * settings.rounds
     if step := next_step(searched.trials, settings):
         yield f"The search is not finished: {step.stage.value} at {step.rate_per_s:,.0f}/s would be next."

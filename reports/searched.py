@@ -71,15 +71,16 @@ class Searched:
             and (Held.YES in said or rate_per_s <= (self.found.held_per_s or 0.0)),
         )
 
-    @property
+    @cached_property
     def _verdicts(self) -> Mapping[float, Held]:
         return verdicts(self.trials)
 
     @property
-    def left_open(self) -> list[float]:
-        """Rates that count as failed although none of their runs failed."""
+    def left_open(self) -> list[Trial]:
+        """The trials of rates that count as failed although none of their runs failed."""
         failed = {trial.rate_per_s for trial in self.tried if trial.held is Held.NO and not self.excuse(trial)}
-        return [rate for rate, held in self._verdicts.items() if held is Held.NO and rate not in failed]
+        open_ = {rate for rate, held in self._verdicts.items() if held is Held.NO} - failed
+        return [trial for trial in self.tried if trial.rate_per_s in open_]
 
     def excuse(self, trial: Trial) -> str:
         """Why it is not held against its rate that it failed; "" where it is."""
