@@ -60,6 +60,7 @@ from reports.load import Result
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = Path("runs")
 EXPERIMENTS = Path("experiments")
+EXPERIMENT_PAGES = {"search": drive_search.write_page, "compare": drive_compare.write_page}
 
 # Keys that several commands take: which events there are, and what they meet.
 EVENTS = ("seed", "campaigns", "partitions", "window", "watermark", "disorder")
@@ -159,12 +160,14 @@ def recheck(run: Annotated[Path, typer.Argument(help="A run directory.")], as_js
 
 @app.command()
 def report(
-    run: Annotated[Path, typer.Argument(help="The directory of a run or of a search.")], as_json: Json = False
+    run: Annotated[Path, typer.Argument(help="The directory of a run, a search or a comparison.")],
+    as_json: Json = False,
 ) -> None:
-    """Make the page of a stored run or search again, whatever is left of it."""
+    """Make the page of a stored run, search or comparison again, whatever is left of it."""
     place = run.absolute()
     if (place / folder.FILE).exists():
-        made = drive_search.write_page(Folder.open(place, "search"))
+        experiment = Folder.open(place, *EXPERIMENT_PAGES)
+        made = EXPERIMENT_PAGES[experiment.kind](experiment)
     else:
         with console.progress() as screen:
             made = one_run.write_page(_ended(run), screen)
@@ -242,6 +245,7 @@ def bench(
 @app.command("search")
 @takes("engine", "sink", *EVENTS, *SYSTEM)
 def search_command(
+    context: typer.Context,
     scenario: Scenario = "calm",
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Shorter trials, fewer rungs, a wider interval.")] = False,
@@ -252,6 +256,7 @@ def search_command(
 ) -> None:
     """The highest sustainable rate, as an interval, and latency against throughput."""
     if resume:
+        _refuse_beside_resume(context)
         place = drive_search.resume(resume)
         spec = drive_search.spec_of(place)
         engine_manifest = one_run.find_manifest(spec.engine)
@@ -277,6 +282,7 @@ def search_command(
 @app.command("chaos")
 @takes("rate", "duration", *EVENTS, *SYSTEM, "repeat")
 def chaos_command(
+    context: typer.Context,
     *,
     tier: Annotated[str, typer.Option(help="smoke, pr, nightly, or the path of a .toml file.")] = "smoke",
     fault: Annotated[list[str] | None, typer.Option(help="A fault or plan instead of the tier's own; repeat.")] = None,
@@ -292,6 +298,8 @@ def chaos_command(
     if listing:
         _list_faults(as_json)
         return
+    if resume:
+        _refuse_beside_resume(context)
     asked = drive_chaos.Asked(tuple(engine or ()), tuple(sink or ()), tuple(fault or ()))
     place, settings = (
         drive_chaos.resume(resume) if resume else drive_chaos.begin(chaos.read_tier(tier), asked, flags, out)
@@ -319,6 +327,7 @@ def _list_faults(as_json: bool) -> None:
 @app.command("compare")
 @takes("rate", "duration", *EVENTS, *SYSTEM, "repeat")
 def compare_command(
+    context: typer.Context,
     engines: Annotated[list[str] | None, typer.Argument(help="Ids of engines, or paths of manifests.")] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="One round.")] = False,
@@ -330,9 +339,7 @@ def compare_command(
 ) -> None:
     """Engines or versions side by side: latency, cost, catch-up and recovery of those that counted right."""
     if resume:
-        own = {"ENGINE": engines, "--quick": quick, "--search": searched}
-        shared = [f"--{key.replace('_', '-')}" for key in flags]
-        _refuse_beside_resume([name for name, value in own.items() if value] + shared)
+        _refuse_beside_resume(context)
     elif not engines:
         raise UsageError("Name the engines to compare, such as: streamgauge compare spark reference")
     settings = compare.QUICK if quick else compare.Settings()
@@ -353,12 +360,23 @@ def compare_command(
     raise typer.Exit(found.outcome.exit_code)
 
 
-def _refuse_beside_resume(given: list[str]) -> None:
+def _refuse_beside_resume(context: typer.Context) -> None:
+    """An experiment goes on with what it was begun with; only how the answer is shown may be asked anew."""
+    given = [
+        str(each.name).upper() if each.param_type_name == "argument" else each.opts[0]
+        for each in context.command.params
+        if each.name not in ("resume", "as_json") and _is_given(context, each.name)
+    ]
     if given:
         raise UsageError(
-            f"{', '.join(given)} can't be given beside --resume: a comparison goes on with what it was begun with. "
-            "Leave it out, or compare anew without --resume."
+            f"{', '.join(given)} can't be given beside --resume: it goes on with what it was begun with. "
+            "Leave it out, or begin anew without --resume."
         )
+
+
+def _is_given(context: typer.Context, name: str | None) -> bool:
+    source = context.get_parameter_source(name) if name else None
+    return source is not None and source.name == "COMMANDLINE"
 
 
 @app.command("replay")
@@ -520,4 +538,5 @@ def _fail(sentence: str, code: int) -> None:
 
 
 if __name__ == "__main__":
+    console.outlive_readers()
     main()

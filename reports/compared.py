@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from harness.experiments.compare import BUSY_CPU, Leg, Ran, Row, Settings, Table, table
+from harness.experiments.compare import BUSY_CPU, Case, Leg, Ran, Row, Settings, Table, pending, table
 from harness.experiments.folder import Folder
 from harness.experiments.search import Answer, Trial, answer
 from harness.model import Outcome
@@ -85,7 +85,10 @@ def read(folder: Folder) -> Compared:
     machine: dict[str, Any] = folder.load("environment", dict[str, Any])
     searches: dict[str, str] = folder.load("searches", dict[str, str])
     sustained = {engine: _answer(folder.path / path) for engine, path in searches.items()}
-    return Compared(folder, asked, machine, tuple(done), table(asked["engines"], done, asked["seed"], sustained))
+    missing = pending(folder.load("wanted", list[Case]), done)
+    return Compared(
+        folder, asked, machine, tuple(done), table(asked["engines"], done, asked["seed"], sustained, missing)
+    )
 
 
 def _answer(path: Path) -> Answer:

@@ -202,22 +202,37 @@ def busy_cpu_s_per_million(timeline: pa.Table, since_s: float) -> float | None:
 
 
 def table(
-    engines: Sequence[str], done: Sequence[Ran], seed: int, sustained: Mapping[str, Answer] | None = None
+    engines: Sequence[str],
+    done: Sequence[Ran],
+    seed: int,
+    sustained: Mapping[str, Answer] | None = None,
+    missing: Sequence[Case] = (),
 ) -> Table:
     intervals = {engine: _intervals([each for each in done if each.case.engine == engine], seed) for engine in engines}
     fastest = intervals.get(REFERENCE, {}).get("catch_up_per_s")
-    rows = (_row(engine, done, intervals[engine], fastest) for engine in engines)
+    rows = (
+        _row(engine, done, intervals[engine], fastest, [case for case in missing if case.engine == engine])
+        for engine in engines
+    )
     return Table(tuple(replace(row, sustained=(sustained or {}).get(row.engine)) for row in rows))
 
 
-def _row(engine: str, done: Sequence[Ran], figures: Mapping[str, Interval], fastest: Interval | None) -> Row:
+def _row(
+    engine: str,
+    done: Sequence[Ran],
+    figures: Mapping[str, Interval],
+    fastest: Interval | None,
+    missing: Sequence[Case],
+) -> Row:
+    """An engine of which a run is missing is not known to be right, whatever the others said."""
     own = [each for each in done if each.case.engine == engine]
-    outcome = Outcome.worst([each.outcome for each in own])
+    outcome = Outcome.worst([*(each.outcome for each in own), *(Outcome.UNKNOWN for _ in missing)])
     witness = next((each for each in own if each.outcome is outcome), None)
-    sentence = f"{witness.case.leg}, seed {witness.case.seed}: {witness.sentence}" if witness else "nothing was run"
+    not_made = f"not run: {', '.join(f'{case.leg}, seed {case.seed}' for case in missing)}"
+    sentence = f"{witness.case.leg}, seed {witness.case.seed}: {witness.sentence}" if witness else not_made
     busy = figures.get(BUSY_CPU)
     cores = fastest.median * busy.median / 1e6 if fastest and busy else None
-    right = bool(own) and all(each.right for each in own)
+    right = bool(own) and not missing and all(each.right for each in own)
     return Row(engine, outcome, sentence, right, figures, cores)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,6 +25,9 @@ from harness.model import EngineManifest, Outcome, RunSpec, UsageError
 from harness.store import Store
 from harness.timeline import FILE as TIMELINE
 from reports.load import Result
+
+if TYPE_CHECKING:
+    from reports.page import Page
 
 Asked = Mapping[str, Any]  # only in memory with the password of a Redis
 SEARCHED = "calm"
@@ -142,11 +145,11 @@ def _search(place: Folder, asked: Asked, engine: str, begun: str | None) -> tupl
     return drive_search.begin(spec, search.QUICK, place.path / "searches"), spec
 
 
-def write_page(place: Folder) -> None:
+def write_page(place: Folder) -> Page:
     """Drawing is slow to import, and most commands draw nothing."""
     from reports import compare_page
 
-    compare_page.write(place)
+    return compare_page.write(place)
 
 
 def _run(place: Folder, asked: Asked, case: Case, done: Sequence[Ran]) -> Ran:

@@ -28,8 +28,8 @@ class Folder:
         return cls(new_folder(base, name))
 
     @classmethod
-    def open(cls, path: Path, kind: str) -> Folder:
-        """An experiment to go on with, refused when it is of another kind or of a newer program."""
+    def open(cls, path: Path, *kinds: str) -> Folder:
+        """An experiment that is there, refused when it is of another kind or of a newer program."""
         folder = cls(path)
         try:
             head = msgspec.json.decode((path / FILE).read_bytes())
@@ -39,8 +39,8 @@ class Folder:
             raise UsageError(f"{path / FILE} is torn ({error}); what it held can't be resumed.") from None
         if head.get("schema") != SCHEMA_VERSION:
             raise UsageError(f"{path} was written in schema {head.get('schema')}, this program reads {SCHEMA_VERSION}.")
-        if head.get("kind") != kind:
-            raise UsageError(f"{path} is a {head.get('kind')}, and a {kind} was asked for.")
+        if head.get("kind") not in kinds:
+            raise UsageError(f"{path} is a {head.get('kind')}, and a {' or a '.join(kinds)} was asked for.")
         return folder
 
     def refuse_hidden(self, redis: str) -> None:
@@ -59,6 +59,10 @@ class Folder:
                 f"{self.path} was made by another version of streamgauge: its settings and those of this one differ in "
                 f"{', '.join(sorted(unlike))}. Use the version that made it, or begin anew."
             )
+
+    @property
+    def kind(self) -> str:
+        return self.load("kind", str)
 
     @property
     def runs(self) -> Path:

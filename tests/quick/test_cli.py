@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -175,3 +178,35 @@ def test_every_command_has_help(call):
     for command in cli.app.registered_commands:
         assert command.callback is not None
         assert command.callback.__doc__
+
+
+@pytest.mark.parametrize(
+    ("command", "beside"),
+    [
+        (["search"], ["calm"]),
+        (["search"], ["--quick"]),
+        (["search"], ["--engine", "fake"]),
+        (["chaos"], ["--tier", "smoke"]),
+        (["chaos"], ["--sink", "absolute"]),
+        (["chaos"], ["--rate", "5"]),
+        (["chaos"], ["--out", "elsewhere"]),
+    ],
+)
+def test_what_is_asked_beside_resume_is_refused_before_anything_is_read(call, tmp_path, command, beside):
+    name = "SCENARIO" if beside == ["calm"] else beside[0]
+
+    with pytest.raises(UsageError, match=f"{name} can't be given beside --resume"):
+        call(*command, *beside, "--resume", tmp_path / "none")
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["chaos", "--list"], Exit.PASS), (["run", "nowhere"], Exit.USAGE)])
+def test_a_reader_who_leaves_early_changes_no_exit_code(arguments, code):
+    read, write = os.pipe()
+    os.close(read)  # as `| head -1` has done before the second line is written
+    try:
+        command = [sys.executable, "-E", "-m", "harness.cli", *arguments]
+        done = subprocess.run(command, stdout=write, stderr=write, cwd=cli.ROOT, timeout=60, check=False)
+    finally:
+        os.close(write)
+
+    assert done.returncode == code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -101,9 +102,15 @@ def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatc
     monkeypatch.setattr(one_run, "drive", second_breaks_off)
     call()
     first = kept(only_experiment(tmp_path))["done"]
+    unfinished = compared.read(Folder(only_experiment(tmp_path))).found
+    early = CliRunner().invoke(cli.app, ["report", str(only_experiment(tmp_path))], catch_exceptions=False)
     done = resume(only_experiment(tmp_path), "--json")
 
     assert len(first) == 1
+    assert unfinished.sentence == "0 of 1 engines counted right in every run; fake UNKNOWN"
+    assert unfinished.rows[0].sentence.startswith("not run: catch-up, seed ")
+    assert early.exit_code == Exit.PASS
+    assert Path(early.stdout.splitlines()[0]) == only_experiment(tmp_path) / "report.html"
     assert done.exit_code == Exit.PASS
     assert kept(only_experiment(tmp_path))["done"][:1] == first
     assert len(runs) == 1 + len(Leg)
@@ -134,7 +141,7 @@ def test_what_is_asked_beside_resume_is_refused_by_name(call, tmp_path, monkeypa
     monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
     call()
 
-    name = "ENGINE" if arguments == ["fake"] else arguments[0]
+    name = "ENGINES" if arguments == ["fake"] else arguments[0]
     with pytest.raises(UsageError, match=f"{name.replace('--no-', '--')} can't be given beside --resume"):
         resume(only_experiment(tmp_path), *arguments)
 

@@ -26,6 +26,10 @@ def call(tmp_path, monkeypatch):
     return lambda *arguments: CliRunner().invoke(cli.app, [*FAST, "--quick", *arguments], catch_exceptions=False)
 
 
+def resume(path, *arguments):
+    return CliRunner().invoke(cli.app, ["search", "--resume", str(path), *arguments], catch_exceptions=False)
+
+
 def only_experiment(tmp_path):
     (path,) = (tmp_path / "experiments").iterdir()
     return path
@@ -59,7 +63,7 @@ def test_a_search_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monke
     monkeypatch.setattr(one_run, "drive", second_breaks_off)
     call()
     first = kept(only_experiment(tmp_path))["trials"]
-    done = call("--resume", only_experiment(tmp_path), "--json")
+    done = resume(only_experiment(tmp_path), "--json")
 
     assert len(first) == 1
     assert json.loads(done.stdout)["trials"][:1] == first
@@ -77,7 +81,7 @@ def test_a_password_and_options_of_redis_reach_every_trial_and_no_file(call, tmp
     assert kept(path)["spec"]["redis"] == "rediss://***@host:6380/1?***"
     assert not [each for each in path.rglob("*") if each.is_file() and b"geheim" in each.read_bytes()]
     with pytest.raises(UsageError, match="were not kept"):
-        call("--resume", path)
+        resume(path)
 
 
 def test_one_database_for_many_trials_has_to_be_one_that_may_be_emptied(tmp_path):
