@@ -107,7 +107,8 @@ def _held(searched: Searched) -> Number:
     if rate is None:
         some = any(trial.held is Held.YES for trial in searched.tried)
         return Number(label, "none", note="each that held failed too, or is above one" if some else "no trial held")
-    return Number(label, f"{rate:,.0f}", "events/s", _confirmed(searched.at(rate)))
+    telling = [trial for trial in searched.at(rate) if not searched.excuse(trial)]
+    return Number(label, f"{rate:,.0f}", "events/s", _confirmed(telling))
 
 
 def _confirmed(trials: Sequence[Trial]) -> str:

@@ -195,6 +195,13 @@ def test_an_open_run_confirms_what_another_has_shown(tmp_path):
     assert page(stored(tmp_path, runs)).numbers[0].note == "confirmed by a fresh run"
 
 
+def test_what_a_slow_machine_left_open_confirms_nothing(tmp_path):
+    runs = [grown(10_000.0, Held.YES, -0.02, -0.01), grown(10_000.0, Held.OPEN, 0.0, 0.011, Stage.CONFIRM)]
+    runs = [replace(run, load_cpu_s_per_million=cpu_s) for run, cpu_s in zip(runs, (3.0, 4.0), strict=True)]
+
+    assert page(stored(tmp_path, runs)).numbers[0].note == "not confirmed by a fresh run"
+
+
 def test_a_rate_that_stays_open_is_said_to_count_as_failed(tmp_path):
     read = searched.read(stored(tmp_path, [grown(10_000.0, Held.OPEN, 0.008, 0.03) for _ in range(3)]))
     made = search_page.page_of(read)
