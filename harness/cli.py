@@ -519,6 +519,11 @@ def own_tests(
 
 
 def main() -> None:
+    console.outlive_readers()
+    called()
+
+
+def called() -> None:
     """Errors finish their sentence and end in the exit code that says whose they are."""
     try:
         for sentence in owners.sweep():
@@ -538,5 +543,4 @@ def _fail(sentence: str, code: int) -> None:
 
 
 if __name__ == "__main__":
-    console.outlive_readers()
     main()

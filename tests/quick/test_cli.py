@@ -166,7 +166,7 @@ def test_mistakes_end_in_a_sentence_and_start_nothing(arguments, code, sentence,
     monkeypatch.setattr("sys.argv", ["streamgauge", *arguments])
 
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        cli.called()
 
     assert ended.value.code == code
     assert sentence in capsys.readouterr().err
