@@ -15,13 +15,15 @@ from tests.engines.trial import DEADLINE_S, START_MS, WINDOW_MS
 # What plain `test` runs is Spark and the reference.
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]  # the first use installs a Spark
 
+NOT_CHOSEN = "local[*]"  # so that the job takes as many slots as its tasks need side by side
+
 
 def test_totals_are_exact_to_the_single_late_event(trial, started):
     ad = next(iter(trial.ads))
     for _, record, counts in odd_records(ad, START_MS):
         trial.send_record(record, (trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS) if counts else None)
     trial.send(15_000)
-    engine = started("spark-rtm", "rising")
+    engine = started("spark-rtm", "rising", master=NOT_CHOSEN)
     trial.await_drained(engine)
     for _ in range(2):
         trial.send(15_000)
@@ -42,7 +44,7 @@ def test_totals_are_exact_to_the_single_late_event(trial, started):
 
 
 def test_a_count_that_redis_does_not_take_ends_the_job(trial, started):
-    engine = started("spark-rtm", "absolute")
+    engine = started("spark-rtm", "absolute", master=NOT_CHOSEN)
     trial.send(100)
     trial.await_drained(engine)
     with connect(trial.redis) as client:

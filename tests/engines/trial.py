@@ -51,7 +51,7 @@ class Trial:
     def sent(self) -> int:
         return sum(map(len, self.log.values()))
 
-    def engine(self, name: str, sink: str, topic: str = "") -> ProcessEngine:
+    def engine(self, name: str, sink: str, topic: str = "", master: str = "local[2]") -> ProcessEngine:
         manifest = load(name)
         surroundings = environments.prepare(manifest, print)
         private = self.folder / "private"
@@ -67,7 +67,7 @@ class Trial:
             progress_path=str(self.folder / "progress.jsonl"),
             crash_path=str(self.folder / "crash.json"),
             sink=sink,
-            master="local[2]",
+            master=master,
             options={"spark.driver.extraJavaOptions": QUICK_START, **manifest.options},
             jars=tuple(map(str, surroundings.jars)),
             partitions=PARTITIONS,
