@@ -17,6 +17,7 @@ def test_the_load_and_the_reference_survive_a_broker_that_is_killed(tmp_path):
     assert "ended with exit code -9, and nobody listens" in check(answer, "fault")["sentence"]
 
 
+@pytest.mark.thorough
 def test_records_deleted_under_spark_are_missing_to_the_single_event_when_it_does_not_care(tmp_path):
     careless = ("--conf", "streamgauge.source.failOnDataLoss=false")
     answer = run(tmp_path, "calm", *SHORT, "--sink", "fenced", *careless, "--fault", "kafka-delete-records@t>=5s")

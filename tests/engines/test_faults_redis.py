@@ -10,6 +10,7 @@ pytestmark = pytest.mark.timeout(400)
 SHORT = ("calm", "--duration", "15s", "--rate", "1000", "--campaigns", "20", "--window", "2s")
 
 
+@pytest.mark.thorough
 def test_what_only_an_emptied_redis_had_is_lost_from_sparks_totals_and_cells_touched_again_are_whole(tmp_path):
     answer = run(tmp_path, *SHORT, "--fault", "redis-restart-empty@offset>=60%")
 

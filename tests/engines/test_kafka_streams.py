@@ -60,7 +60,8 @@ def test_without_grace_a_pause_loses_what_came_late_and_the_number_is_the_engine
 
 
 def test_without_grace_a_kill_loses_what_came_late_to_the_single_event(tmp_path):
-    answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, "--fault", "kill@offset=50%")
+    """A window ends in the tenth second: whoever is back before that has nothing late to drop."""
+    answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, "--fault", "kill@offset=75%")
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["late-dropped"]), answer["sentence"]
     assert check(answer, "late")["count"] == left_out(answer["run"])
