@@ -64,6 +64,7 @@ class Books:
         self._last: dict[Identity, Seen] = {}
         self._parents: dict[Identity, Identity] = {}
         self._alive: set[Identity] = set()
+        self._newborn: set[Identity] = set()
         self._unseen: dict[Identity, Cpu] = {}
         self._extra: dict[str, Cpu] = {}  # part -> what only the accounts of parents know
 
@@ -73,6 +74,9 @@ class Books:
         just_died = self._alive - set(now)
         self._last |= now
         self._alive = set(now)
+        # A child is its parent's double until it runs a program of its own (a JVM starts each of its helpers so), and
+        # has no memory of its own: seen just then it would count twice. At the next look it is itself, or gone.
+        self._newborn = {each.identity for each in now.values() if each.parent in pids} - set(self._parents)
         self._parents |= {each.identity: pids[each.parent] for each in now.values() if each.parent in pids}
         self._book_unseen(just_died)
         return self._sums()
@@ -105,8 +109,9 @@ class Books:
 
     def _sums(self) -> dict[str, Usage]:
         sums: dict[str, Usage] = {part: Usage(cpu) for part, cpu in self._extra.items()}
+        with_memory = self._alive - self._newborn
         for identity, seen in self._last.items():
             usage = sums.setdefault(seen.part, Usage())
             usage.cpu += seen.cpu
-            usage.rss_bytes += seen.rss_bytes if identity in self._alive else 0
+            usage.rss_bytes += seen.rss_bytes if identity in with_memory else 0
         return sums

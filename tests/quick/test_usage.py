@@ -34,6 +34,16 @@ def test_what_a_dead_process_had_used_is_not_lost_but_its_memory_is_free():
     assert usage.rss_bytes == 10
 
 
+def test_a_child_that_is_still_its_parents_double_has_no_memory_of_its_own():
+    books, jvm = Books(), seen(10, 4.0, rss=2_000)
+    books.take([jvm])
+
+    just_forked = books.take([jvm, seen(11, 0.0, parent=10, rss=2_000)])["engine"].rss_bytes
+    a_look_later = books.take([jvm, seen(11, 0.1, parent=10, rss=30)])["engine"].rss_bytes
+
+    assert (just_forked, a_look_later) == (2_000, 2_030)
+
+
 def test_a_part_survives_a_kill_and_a_restart_of_all_of_it():
     books = Books()
     books.take([seen(10, 4.0), seen(11, 2.0, parent=10)])
