@@ -35,7 +35,7 @@ VENV_PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
 STAMP = VENV / "streamgauge.json"
 LOG = ROOT / ".venv.log"
-LOCK = ROOT / ".venv.lock"
+LOCK = VENV.resolve().with_name(".venv.lock")  # where .venv really lies: checkouts may share one through links
 
 BOOTSTRAP, RUN, TEST = (ROOT / "requirements" / f"{name}.lock" for name in ("bootstrap", "run", "test"))
 ROOM_NEEDED = 2_700_000_000  # at its height, while Spark is unpacked; less than 1 GB stays

@@ -23,6 +23,7 @@ from harness.model import HarnessError
 from harness.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
+ASKS_FOR_LOCK = "import sys; sys.path.insert(0, sys.argv[1]); from harness import prepare; print(prepare.LOCK)"
 
 
 def program(path: Path, text: str) -> Path:
@@ -183,6 +184,18 @@ def test_changed_jars_are_fetched_by_the_next_command_that_needs_them(checkout):
     prepare.write_stamp(prepare.read_stamp() | {"jars": "older pins"})
     assert prepared(["ls"], checkout) == []
     assert prepared(["run"], checkout) == ["fetching the JVM artifacts"]
+
+
+def test_two_checkouts_that_share_one_environment_share_its_lock(tmp_path):
+    """Else one takes the other's half-made environment for a broken one, and clears it."""
+    locks = set()
+    (tmp_path / "shared/.venv").mkdir(parents=True)
+    for name in ("one", "two"):
+        shutil.copytree(ROOT / "harness", tmp_path / name / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+        (tmp_path / name / ".venv").symlink_to(tmp_path / "shared/.venv")
+        asked = [sys.executable, "-I", "-c", ASKS_FOR_LOCK, str(tmp_path / name)]
+        locks.add(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
+    assert locks == {str(tmp_path / "shared/.venv.lock")}
 
 
 @pytest.mark.parametrize("harm", ["stamp gone", "stamp torn", "python gone", "installer gone"])
