@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generators.tape import Events, Tape
+from generators.tape import Events, Tape, population_of
 from harness.model import TapeSpec
 from workloads.ad_impressions import oracle
-from workloads.ad_impressions.schema import EVENT_TYPES, Population
+from workloads.ad_impressions.schema import EVENT_TYPES
 
 FIRST = 5
 # Upper ends of the histogram's bars: an event is so much older than the moment at which it is sent.
@@ -47,7 +47,7 @@ class Preview:
 def preview(spec: TapeSpec, window_ms: int, watermark_ms: int) -> Preview:
     """One pass over the tape."""
     tape = Tape(spec)
-    population = Population(spec.seed, spec.all_campaigns, spec.ads_per_campaign)
+    population = population_of(spec)
     histogram = np.zeros(len(BARS_MS) + 1, dtype=np.int64)
     duplicates = poison = behind = 0
     for block in tape.blocks():

@@ -72,7 +72,7 @@ class Events:
 
 def population_of(spec: TapeSpec) -> Population:
     """Who occurs in the events of a tape."""
-    return Population(spec.seed, spec.all_campaigns, spec.ads_per_campaign, spec.checksum)
+    return Population(spec.seed, spec.all_campaigns, spec.ads_per_campaign, carries_ids=spec.checksum)
 
 
 class Tape:

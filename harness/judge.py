@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from generators.tape import Tape
+from generators.tape import Tape, population_of
 from harness import checks, lateness, processed, recount
 from harness.checks.case import Case, Observed, Watched
 from harness.lateness import Countable, LogEvents
@@ -88,7 +88,7 @@ def _assemble(store: Store) -> Case:
     marks = tuple(msgspec.convert(m, Mark) for entry in store.history("marks") for m in entry["marks"])
     log = lateness.stored_log(store)
     tape = Tape(spec.tape)
-    population = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign)
+    population = population_of(spec.tape)
     batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
     counted = lateness.stored_countable(store, batch_log, spec)
     events, dropped, permitted = counted.events, counted.dropped, counted.permitted

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from generators.tape import Tape
+from generators.tape import Tape, population_of
 from harness.faults.moment import Moment
 from harness.judge import judge
 from harness.lateness import watermarks_ms
@@ -33,7 +33,6 @@ from harness.observe import Row, UnreadableError, interpret
 from harness.store import Store
 from harness.worlds.base import World
 from workloads.ad_impressions import oracle
-from workloads.ad_impressions.schema import Population
 
 TICK_S = 0.05
 COLLECT_EVERY_S = 0.5
@@ -86,7 +85,7 @@ class _Run:
     def __init__(self, spec: RunSpec, manifest: EngineManifest, world: World, store: Store, screen: Screen) -> None:
         self.spec, self.manifest, self.world, self.store, self.screen = spec, manifest, world, store, screen
         self.tape = Tape(spec.tape)
-        self.population = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign)
+        self.population = population_of(spec.tape)
         self.epoch_ms = 0
         self.collected_ms = 0
         self.starts = 0

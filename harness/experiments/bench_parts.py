@@ -30,7 +30,7 @@ from workloads.ad_impressions.schema import Population
 PARTITIONS = 4
 SERVERS = 10
 RATE_PER_S = 2_500_000  # of the tape's own time; here it is sent as fast as it goes, 2,500 events a slice
-POPULATION = Population(1, 100, 10)
+POPULATION = Population(1, 100, 10, carries_ids=False)
 EPOCH_MS = 1_763_700_000_000
 WINDOW_MS = 10_000
 # A paced load has little in flight; a queue of millions would measure the memory of the machine instead.

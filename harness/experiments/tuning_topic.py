@@ -25,7 +25,7 @@ SLICE_MS = 200  # nobody waits for a slice here, and large ones are made faster
 WINDOWS = 12
 WINDOW_MS = 10_000
 EPOCH_MS = 1_763_700_000_000
-POPULATION = Population(1, 100, 10)
+POPULATION = Population(1, 100, 10, carries_ids=False)
 IN_FLIGHT = 200_000
 DEADLINE_S = 300.0
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from generators.tape import Tape
+from generators.tape import Tape, population_of
 from harness import lateness
 from harness.latency.sending import Sending
 from harness.latency.visibility import Ints, Mask, Samples
@@ -24,7 +24,6 @@ from harness.model import INDEX_BITS, MARK_SERVER, EngineManifest, RunSpec
 from harness.observe import Row, interpret
 from harness.sampler import sampled_campaigns
 from harness.store import MissingEvidence, Store
-from workloads.ad_impressions.schema import Population
 
 UPDATED = "updated:"
 WRONG = -1
@@ -93,7 +92,7 @@ def collect(store: Store) -> Evidence:
     codes, cell = np.unique(_codes(log, spec.window_ms), return_inverse=True)
     events = Events(cell, due_us[counts], sent_us[counts], _turn(log, spec), _is_mark(log))
     rows = [Row(*row.values()) for row in store.read_table("observed.parquet").to_pylist()]
-    names = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign).campaign_ids
+    names = population_of(spec.tape).campaign_ids
     index = {name: number for number, name in enumerate(names)}
     unsure = log.permitted & (not (log.exact or claim.late == "keep"))
     cells = _cells(codes, events, unsure, interpret(rows, index, claim.bookkeeping).counts)

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.encode import Encoder
+from generators.tape import population_of
 from harness import recount
 from harness.load import send_marks
 from harness.model import INDEX_BITS, MARK_SERVER, HarnessError, KafkaAddress, Mark, RunSpec
 from harness.recount import DONE, FATE, KEPT, UNREAD, Columns
 from harness.store import Store
-from workloads.ad_impressions.schema import Population
 
 # Our events are dated so far back: ahead of nothing in an orderly load, and not yet late.
 ROAD_MS = 2000
@@ -39,7 +39,7 @@ class TopicLog:
         store: Store,
     ) -> None:
         self._spec, self._kafka, self._topic, self._store = spec, kafka, topic, store
-        self._population = Population(spec.tape.seed, spec.tape.all_campaigns, spec.tape.ads_per_campaign)
+        self._population = population_of(spec.tape)
         self._signal_fleet = signal_fleet
         self._kept: list[Columns] = []
         self._index = 2 * spec.tape.partitions  # the opening and the closing events have the first ones

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.timeout(300)
 ROOT = Path(__file__).resolve().parents[2]
 
 IN_PYTHON = "pandas"  # in the environment of the engine spark-pandas only
-POPULATION = Population(1, 5, 10)
+POPULATION = Population(1, 5, 10, carries_ids=False)
 TIME_MS = 1_763_700_000_000
 AD = POPULATION.ad_ids[0]
 EVENT = event_json(

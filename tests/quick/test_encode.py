@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from generators.disorder import PRESETS
 from generators.encode import Encoder, encode_keys
 from generators.profiles import steady
-from generators.tape import Events, Tape
+from generators.tape import Events, Tape, population_of
 from harness.model import Mark, TapeSpec
 from tests.quick.tapes import specs
 from workloads.ad_impressions.records import read_keys
@@ -40,7 +40,7 @@ def slowly(events: Events, population: Population) -> list[dict[str, bytes | Non
 @given(specs())
 @settings(max_examples=40, deadline=None)
 def test_whole_blocks_are_written_as_the_reference_writes_each_event(spec):
-    population = Population(spec.seed, spec.all_campaigns, spec.ads_per_campaign)
+    population = population_of(spec)
     encoder = Encoder(population, EPOCH_MS)
     for block in Tape(spec).blocks(200):
         assert encoder.batch(block) == slowly(block, population)
@@ -48,7 +48,7 @@ def test_whole_blocks_are_written_as_the_reference_writes_each_event(spec):
 
 def test_a_record_as_it_has_always_been():
     tape = Tape(TapeSpec(1, steady(1000, 1000), 2, 10, 2, 100, 10, PRESETS["mobile"]))
-    message = Encoder(Population(1, 100, 10), EPOCH_MS).batch(tape.events(1, np.array([5])))[0]
+    message = Encoder(Population(1, 100, 10, carries_ids=False), EPOCH_MS).batch(tape.events(1, np.array([5])))[0]
 
     assert message == GOLDEN
 
@@ -64,7 +64,9 @@ GOLDEN = {
 def test_no_events_make_no_messages():
     tape = Tape(TapeSpec(1, steady(1000, 1000), 2, 10, 2, 100, 10, PRESETS["none"]))
 
-    assert Encoder(Population(1, 100, 10), 0).batch(tape.events(0, np.array([], dtype=np.int64))) == []
+    assert (
+        Encoder(Population(1, 100, 10, carries_ids=False), 0).batch(tape.events(0, np.array([], dtype=np.int64))) == []
+    )
 
 
 @given(st.lists(st.integers(0, 2**48 - 1)))
@@ -83,7 +85,7 @@ def test_a_foreign_key_is_no_id_and_harms_no_other(key):
 
 
 def test_a_mark_is_a_view_of_its_campaigns_first_ad():
-    population = Population(3, 4, 5)
+    population = Population(3, 4, 5, carries_ids=False)
     message = Encoder(population, 123).mark(Mark((4095 << 36) | 1, 2, 0, EPOCH_MS, "closing"))
 
     assert message["key"] == b"fff000000001"
@@ -98,7 +100,7 @@ def test_a_mark_is_a_view_of_its_campaigns_first_ad():
 
 
 def test_ten_thousand_campaigns_need_no_huge_table():
-    population = Population(1, 10_000, 10)
+    population = Population(1, 10_000, 10, carries_ids=False)
     encoder = Encoder(population, EPOCH_MS)
     tape = Tape(TapeSpec(1, steady(1000, 1000), 1, 10, 1, 10_000, 10, PRESETS["none"]))
     block = tape.events(0, np.arange(100))

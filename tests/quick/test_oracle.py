@@ -18,13 +18,12 @@ from generators.disorder import PRESETS
 from generators.encode import Encoder
 from generators.profiles import steady
 from generators.sends import SENDS
-from generators.tape import Tape
+from generators.tape import Tape, population_of
 from harness import recount
 from harness.certificate import certify
 from harness.model import INDEX_BITS, MARK_SERVER, Mark, TapeSpec
 from tests.quick.tapes import specs
 from workloads.ad_impressions import oracle, records
-from workloads.ad_impressions.schema import Population
 
 EPOCH_MS = 1_763_700_000_000
 SPEC = TapeSpec(11, steady(1000, 2000), 3, 20, 3, 10, 10, PRESETS["storm"], probes=4, probe_every_ms=200)
@@ -33,10 +32,6 @@ MARKS = tuple(Mark(MARK_SERVER << INDEX_BITS | p, 0, p, EPOCH_MS + 90_000, "clos
 
 # Partition, value, key.
 Sent = tuple[int, bytes | None, bytes]
-
-
-def population_of(spec: TapeSpec) -> Population:
-    return Population(spec.seed, spec.all_campaigns, spec.ads_per_campaign)
 
 
 def messages_of(spec: TapeSpec) -> list[Sent]:

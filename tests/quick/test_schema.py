@@ -27,7 +27,7 @@ def test_the_event_is_yahoos_byte_for_byte():
 
 
 def test_ids_are_uuids_follow_from_the_seed_and_never_meet():
-    one, same, other = Population(1, 100, 10), Population(1, 100, 10), Population(2, 100, 10)
+    one, same, other = (Population(seed, 100, 10, carries_ids=False) for seed in (1, 1, 2))
     ids = [*one.campaign_ids, *one.ad_ids, *one.user_ids, *one.page_ids]
 
     assert one.ad_ids == same.ad_ids
@@ -37,11 +37,12 @@ def test_ids_are_uuids_follow_from_the_seed_and_never_meet():
 
 
 def test_more_campaigns_keep_the_first_ones():
-    assert Population(1, 10_000, 10).campaign_ids[:100] == Population(1, 100, 10).campaign_ids
+    many, few = (Population(1, campaigns, 10, carries_ids=False) for campaigns in (10_000, 100))
+    assert many.campaign_ids[:100] == few.campaign_ids
 
 
 def test_each_campaign_has_its_ads_in_a_row():
-    population = Population(5, 7, 3)
+    population = Population(5, 7, 3, carries_ids=False)
 
     assert list(population.ad_to_campaign) == list(population.ad_ids)
     assert [population.ad_to_campaign[ad] for ad in population.ad_ids[3:6]] == [population.campaign_ids[1]] * 3

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.timeout(600)
 MANIFEST = EngineManifest("scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
 TAPE = TapeSpec(3, steady(4_000, 3000), 3, 50, 4, 10, 10, PRESETS["none"])
 SPEC = replace(CASE, engine="scripted", sink="default", tape=TAPE)
-POPULATION = Population(3, 10, 10)
+POPULATION = Population(3, 10, 10, carries_ids=False)
 EPOCH_MS = 1_763_700_000_000
 DONE = 100  # by the engine, in each partition
 

@@ -12,13 +12,12 @@ import pytest
 
 from generators.disorder import PRESETS
 from generators.profiles import steady
-from generators.tape import Tape
+from generators.tape import Tape, population_of
 from harness import recount
 from harness.load import Load, send_marks
 from harness.model import INDEX_BITS, MARK_SERVER, FaultSpec, HarnessError, KafkaAddress, Mark, RunSpec, TapeSpec
 from harness.services.kafka import end_offsets
 from harness.wait import wait_until
-from workloads.ad_impressions.schema import Population
 
 TAPE = TapeSpec(
     seed=5,
@@ -44,7 +43,7 @@ SPEC = RunSpec(
     fault=FaultSpec("none"),
     lag_budget_ms=60_000,
 )
-POPULATION = Population(TAPE.seed, TAPE.all_campaigns, TAPE.ads_per_campaign)
+POPULATION = population_of(TAPE)
 
 
 @pytest.fixture

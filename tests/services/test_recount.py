@@ -17,7 +17,7 @@ from harness.services.kafka import delete_records, end_offsets
 from workloads.ad_impressions.schema import Population
 
 SPEC = TapeSpec(3, steady(10_000, 3000), 3, 50, 4, 10, 10, PRESETS["storm"])
-POPULATION = Population(3, 10, 10)
+POPULATION = Population(3, 10, 10, carries_ids=False)
 EPOCH_MS = 1_763_700_000_000
 
 

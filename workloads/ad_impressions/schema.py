@@ -48,7 +48,7 @@ class Population:
     seed: int
     campaigns: int
     ads_per_campaign: int
-    carries_ids: bool = False  # user ids end with the id of their event, so that a job can sum it
+    carries_ids: bool  # user ids end with the id of their event, so that a job can sum it
 
     @cached_property
     def campaign_ids(self) -> tuple[str, ...]:

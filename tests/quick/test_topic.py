@@ -1,0 +1,58 @@
+"""The harness' own records in a topic: what a fault sends beside the plan is as the plan's events are."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from generators.encode import Encoder
+from generators.tape import population_of
+from harness.model import KafkaAddress
+from harness.store import Store
+from harness.worlds import topic
+from harness.worlds.topic import TopicLog
+from tests.quick.cases import SPEC
+from workloads.ad_impressions import records
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+WHERE_BUILT = {
+    "generators/tape.py": 1,  # population_of
+    "harness/experiments/bench_parts.py": 1,  # benches have no tape
+    "harness/experiments/tuning_topic.py": 1,
+}
+
+
+@pytest.mark.parametrize("checksum", [False, True])
+def test_a_record_that_a_fault_sends_carries_its_id_just_as_the_events_of_its_tape_do(tmp_path, monkeypatch, checksum):
+    sent: list[dict[str, bytes | None]] = []
+    monkeypatch.setattr(
+        topic,
+        "send_marks",
+        lambda _kafka, _topic, marks, population: sent.extend(Encoder(population, 0).mark(mark) for mark in marks),
+    )
+    spec = replace(SPEC, tape=replace(SPEC.tape, checksum=checksum))
+    store = Store.create(tmp_path, "topic")
+
+    TopicLog(spec, KafkaAddress("nowhere"), "t", lambda _: None, store).send([0, 1], each=2)
+
+    marks = [mark for entry in store.history("marks") for mark in entry["marks"]]
+    assert len(sent) == len(marks) == 4
+    for message, mark in zip(sent, marks, strict=True):
+        assert (f"{mark['id']:012x}".encode() in (message["value"] or b"")) is checksum
+    read = records.reader(population_of(spec.tape)).read([m["value"] for m in sent], [m["key"] for m in sent])
+    assert set(read.columns()["kind"].tolist()) == {records.VIEW_EVENT}
+
+
+def test_a_population_is_made_from_its_tape_at_one_place():
+    built = {
+        str(path.relative_to(ROOT)): sum(
+            isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Population"
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        )
+        for folder in ("generators", "harness", "workloads", "reports")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert {path: times for path, times in built.items() if times} == WHERE_BUILT
