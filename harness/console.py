@@ -122,7 +122,7 @@ class LiveProgress:
 
     def _draw(self) -> Text:
         state, indent = self._state, " " * 19
-        text = Text(f"{state.head()} {state.detail}", no_wrap=True, overflow="ellipsis")
+        text = Text(f"{state.head()} {state.detail}", overflow="fold")
         for line in state.counts():
             text.append(f"\n{indent}{line}")
         if state.fault():

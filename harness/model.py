@@ -222,6 +222,7 @@ class EngineManifest:
     key: str = ""  # of redis:template
     field: str = ""
     read: tuple[str, ...] = ()  # of command: argv template
+    logs: tuple[str, ...] = ()  # patterns of further log files, relative to its home
     early: str = ""  # in words: how counts of a window that is still open come to be seen
 
     @property
@@ -424,6 +425,15 @@ class EngineReport:
     detail: str
     restarts: int = 0
     last_lines: tuple[str, ...] = ()
+    log: str = ""  # the file, below the run, in which they are
+
+
+@dataclass(frozen=True)
+class LastWords:
+    """What an engine's log says of the reason why it does not go on."""
+
+    log: str  # below the run
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -350,7 +350,11 @@ class _Run:
         )
 
     def _stuck(self, detail: str) -> EngineReport:
-        return EngineReport("stuck", detail, self._restarts(), self.world.engine.tail(20))
+        return self._ended("stuck", detail)
+
+    def _ended(self, state: str, detail: str) -> EngineReport:
+        words = self.world.engine.last_words()
+        return EngineReport(state, detail, self._restarts(), words.lines, words.log)
 
     def _lose_patience(self) -> None:
         """A rate that can't be kept up need not be offered to its end."""
@@ -403,7 +407,7 @@ class _Run:
         if not struck or not self.manifest.resumes or times >= len(RESTART_PAUSES_S):
             after = f" for the {times + 1}th time" if times else " and nobody had killed it"
             detail = f"the engine ended by itself with exit code {code}{after}"
-            raise EngineGone(EngineReport("crashed", detail, self._restarts(), engine.tail(20)))
+            raise EngineGone(self._ended("crashed", detail))
         if self.ended_ms is None:
             self.ended_ms = self.world.now_ms()
         if self.world.now_ms() - self.ended_ms < RESTART_PAUSES_S[times] * 1000:

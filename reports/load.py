@@ -24,6 +24,7 @@ class Result:
     measurement: Measurement | None
     recovery: tuple[Recovery, ...]
     environment: Mapping[str, Any]
+    notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
 
     @property
     def withheld(self) -> str:
@@ -41,4 +42,5 @@ def load(path: Path) -> Result:
         measurement=store.read_as("measurement.json", Measurement | None),
         recovery=store.read_as(RECOVERY, tuple[Recovery, ...]) if store.has(RECOVERY) else (),
         environment=store.read_json("environment.json"),
+        notes=tuple(note for entry in store.history("closed") for note in entry["notes"]),
     )

@@ -1,4 +1,4 @@
-"""The last screen of a run: what a person reads first. At most 80 columns and 24 lines, plain text in, plain text out.
+"""The last screen of a run: what a person reads first. 80 columns, and 24 lines unless more has to be said; plain text.
 
 Colour is added by harness/console.py, and only on a terminal.
 """
@@ -18,28 +18,32 @@ from reports.load import Result
 WIDTH = 79
 LINES = 23
 WITNESSES = 3
+HEAD = 2  # lines of a check beside its witnesses: its name, and how many more there are
 
 
 def lines(result: Result) -> list[str]:
-    """Verdict first, then what it rests on, then where to read on."""
-    body = [line[:WIDTH] for line in _all(result)]
-    return [*body[: LINES - 2], "", f"  {_short(result.path)}"]
+    """Verdict first, then what it rests on, then where to read on. A sentence that does not fit goes on in the next
+    line; where there are more witnesses than the screen has room for, it says how many more there are."""
+    body = list(_all(result))
+    room = LINES - 2 - len(body)
+    return [*body, *_witnesses(result, room), "", f"  {_short(result.path)}"]
 
 
 def _all(result: Result) -> Iterator[str]:
     spec, verdict = result.spec, result.verdict
-    yield from _wrapped(f"{verdict.outcome.value}  ", verdict.sentence, 3)
+    yield from _wrapped(f"{verdict.outcome.value}  ", verdict.sentence)
     yield ""
     asked = f"{spec.scenario} on {spec.engine}/{spec.sink}, seed {spec.tape.seed}"
-    yield f"  run      {asked}, disorder {spec.disorder_name}"
+    yield from _wrapped("  run      ", f"{asked}, disorder {spec.disorder_name}")
     yield from _load(result)
     for check in verdict.checks:
         if check.name in ("fault", "late") and check.outcome is Outcome.PASS:
-            yield from _wrapped(f"  {check.name:<9}", check.sentence, 2)
+            yield from _wrapped(f"  {check.name:<9}", check.sentence)
+    if result.notes:
+        yield from _wrapped("  engine   ", "; ".join(result.notes))
     yield from _speed(result)
-    yield from _wrapped("  checks   ", _signs(verdict.checks), 3)
+    yield from _wrapped("  checks   ", _signs(verdict.checks))
     yield f"  slack    {verdict.slack:,} (events that could be missing unnoticed)"
-    yield from _witnesses(result)
 
 
 def _load(result: Result) -> Iterator[str]:
@@ -48,28 +52,28 @@ def _load(result: Result) -> Iterator[str]:
         return
     lag = f"lag p99.9 {certificate.lag_ms.get('p99.9', 0):.1f} ms"
     if certificate.valid:
-        yield f"  load     {certificate.sent:,} records sent, certificate valid, {lag}"
+        yield from _wrapped("  load     ", f"{certificate.sent:,} records sent, certificate valid, {lag}")
     else:
-        yield from _wrapped("  load     ", f"certificate VOID: {'; '.join(certificate.reasons)}", 2)
+        yield from _wrapped("  load     ", f"certificate VOID: {'; '.join(certificate.reasons)}")
 
 
 def _speed(result: Result) -> Iterator[str]:
     m = result.measurement
     if m is None:
-        yield from _wrapped("  speed    ", f"withheld: {result.withheld}", 2)
+        yield from _wrapped("  speed    ", f"withheld: {result.withheld}")
         return
-    yield from _wrapped("  speed    ", ", ".join(_rates(m)), 2)
+    yield from _wrapped("  speed    ", ", ".join(_rates(m)))
     if way := headline(m):
-        yield f"  latency  {latency_words(way)}"
+        yield from _wrapped("  latency  ", latency_words(way))
     elif not m.latency:
         yield "  latency  not known: nobody looked at the results while the run went on"
     if (engine := engine_s_per_million(m.cost)) is not None:
         others = "".join(f", {each.part} {each.cpu_s_per_million:.3g}" for each in m.cost if each.part not in ENGINE)
-        yield from _wrapped("  cost     ", f"{engine:.3g} CPU-s of the engine per million events{others}", 2)
+        yield from _wrapped("  cost     ", f"{engine:.3g} CPU-s of the engine per million events{others}")
     if m.steady:
         yes = "yes " if m.steady.steady else "no"
         said = m.steady.sentence.removeprefix("not ").removeprefix("steady").lstrip(" " if m.steady.steady else "")
-        yield from _wrapped("  steady   ", yes + said, 2)
+        yield from _wrapped("  steady   ", yes + said)
 
 
 def headline(m: Measurement) -> Latency | None:
@@ -100,23 +104,50 @@ def _ms(value: float | None) -> str:
     return "never" if value is None else f"{value:,.0f} ms"
 
 
-def _witnesses(result: Result) -> Iterator[str]:
-    for check in result.verdict.checks:
-        if check.outcome is Outcome.PASS or not check.witnesses:
-            continue
-        yield f"  {check.word or check.name}"
-        if check.name == "engine":
-            yield from _last_lines(check)
-            continue
-        for witness in check.witnesses[:WITNESSES]:
-            yield f"    {witness.cell}: expected {witness.expected}, seen {witness.seen}"
-            yield from _wrapped("      ", witness.detail, 1)
+def _witnesses(result: Result, room: int) -> Iterator[str]:
+    """Of each check that is wrong its first witness, and of the further ones as many as there is room for."""
+    wrong = [check for check in result.verdict.checks if check.outcome is not Outcome.PASS and check.witnesses]
+    shown = [_shown(check) for check in wrong]
+    for check, blocks, count in zip(wrong, shown, _fitting(shown, room), strict=True):
+        yield from _head(check)
+        for block in blocks[:count]:
+            yield from block
+        if len(check.witnesses) > count and check.name != "engine":
+            yield f"    and {len(check.witnesses) - count} more such witnesses in verdict.json and report.html"
 
 
-def _last_lines(check: CheckResult) -> Iterator[str]:
-    yield "    its last lines (its logs are in logs/ of the run):"
-    for witness in check.witnesses:
-        yield f"      {witness.detail}"
+def _fitting(shown: Sequence[Sequence[Sequence[str]]], room: int) -> list[int]:
+    """How many blocks of each check there is room for, the first checks first: one of each is shown in any case."""
+    left = room - sum(len(blocks[0]) + HEAD for blocks in shown)
+    counts = []
+    for blocks in shown:
+        count = 1
+        for block in blocks[1:]:
+            if (left := left - len(block)) < 0:
+                break
+            count += 1
+        counts.append(count)
+    return counts
+
+
+def _head(check: CheckResult) -> Iterator[str]:
+    yield f"  {check.word or check.name}"
+    if check.name == "engine":
+        log = check.witnesses[0].cell
+        yield from _wrapped("    ", f"its last words, from {log if '/' in log else 'logs/'} of the run:")
+
+
+def _shown(check: CheckResult) -> list[list[str]]:
+    """The lines of each witness. What an engine said last belongs together."""
+    if check.name == "engine":
+        return [[line for witness in check.witnesses for line in _wrapped("      ", witness.detail)]]
+    return [
+        [
+            *_wrapped("    ", f"{witness.cell}: expected {witness.expected}, seen {witness.seen}", "      "),
+            *_wrapped("      ", witness.detail),
+        ]
+        for witness in check.witnesses[:WITNESSES]
+    ]
 
 
 def _signs(checks: Sequence[CheckResult]) -> str:
@@ -126,9 +157,15 @@ def _signs(checks: Sequence[CheckResult]) -> str:
     return "; ".join(f"{sign}: {' '.join(names)}" for sign, names in groups.items() if names)
 
 
-def _wrapped(head: str, text: str, most: int) -> list[str]:
+def _wrapped(head: str, text: str, further: str = "") -> list[str]:
+    """All of it, however long. A path or another long word stays whole, so that it can be copied."""
     return textwrap.wrap(
-        text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head), max_lines=most, placeholder=" ..."
+        text,
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=further or " " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 

@@ -20,7 +20,7 @@ def check(case: Case) -> CheckResult:
         word=report.state,
         count=1,
         blame="engine",
-        witnesses=tuple(Witness("engine", "goes on", report.state, line) for line in _last_words(report)),
+        witnesses=tuple(Witness(report.log or "engine", "goes on", report.state, line) for line in _last_words(report)),
     )
 
 

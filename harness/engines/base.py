@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.model import BatchLog, EngineManifest, Progress
+from harness.model import BatchLog, EngineManifest, LastWords, Progress
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,9 @@ class Engine(Protocol):
 
     def tail(self, lines: int) -> tuple[str, ...]:
         """The newest lines of the engine's log."""
+
+    def last_words(self) -> LastWords:
+        """What its logs say of the reason why it does not go on."""
 
     def notes(self) -> tuple[str, ...]:
         """Sentences on what was odd but survivable, such as torn lines of progress."""

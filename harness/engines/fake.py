@@ -20,7 +20,7 @@ import msgspec
 from harness.checksums import PREFIX, Checksum
 from harness.engines.base import Member, Reached
 from harness.explain import nearest
-from harness.model import Batch, BatchLog, EngineManifest, Progress, SinkClaim, UsageError
+from harness.model import Batch, BatchLog, EngineManifest, LastWords, Progress, SinkClaim, UsageError
 
 BATCH_MS = 500
 START_MS = 2000
@@ -193,6 +193,9 @@ class FakeEngine:
 
     def tail(self, lines: int) -> tuple[str, ...]:
         return (f"fake engine, {self._bad.text or 'honest'}, batch {self._committed} committed",)[:lines]
+
+    def last_words(self) -> LastWords:
+        return LastWords("", self.tail(1))
 
     def notes(self) -> tuple[str, ...]:
         return ()

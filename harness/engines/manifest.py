@@ -339,5 +339,6 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "key": (_text, False),
     "field": (_text, False),
     "read": (_command, False),
+    "logs": (_texts, False),
     "early": (_text, False),
 }

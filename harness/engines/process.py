@@ -17,22 +17,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.engines import yahoo_conf
+from harness.engines import complaint, yahoo_conf
 from harness.engines.base import Member, Reached
 from harness.engines.config import EngineConfig, write_privately
 from harness.engines.driver import Driver, members_of
 from harness.engines.environments import OURS, Surroundings
 from harness.engines.manifest import job_path
+from harness.engines.own_logs import OwnLogs
 from harness.engines.progress import ProgressFile
 from harness.engines.spark import checkpoint as spark_checkpoint
 from harness.engines.spark import forgotten
-from harness.model import BatchLog, EarlierRun, EngineManifest, HarnessError, Progress
+from harness.model import BatchLog, EarlierRun, EngineManifest, HarnessError, LastWords, Progress
 from harness.services.children import Child, spawn
 from harness.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 STOP_DEADLINE_S = 30.0
 KILL_DEADLINE_S = 30.0
+LOGS = "logs"  # of a run, as its report names it
+REMEMBERED = 2000  # lines of a log in which the reason of an end is looked for
 # pyspark and pyflink trust these before they look for the Spark or the Flink that they came with.
 OTHER_ENGINES = frozenset(
     {
@@ -87,6 +90,7 @@ class ProcessEngine:
         self._child: Child | None = None
         self._ghosts: list[Driver] = []
         self._stubborn = ""
+        self._own_logs = OwnLogs(manifest.logs, Path(manifest.home))
 
     @property
     def manifest(self) -> EngineManifest:
@@ -155,6 +159,11 @@ class ProcessEngine:
     def tail(self, lines: int) -> tuple[str, ...]:
         return tuple(self._child.tail(lines)) if self._child else ()
 
+    def last_words(self) -> LastWords:
+        own = ((f"{LOGS}/{name}", lines) for name, lines in self._own_logs.tails(REMEMBERED))
+        first = [(f"{LOGS}/engine-{self._starts}.log", self.tail(REMEMBERED))]
+        return complaint.most_telling([*first, *own])
+
     def notes(self) -> tuple[str, ...]:
         return (*self._progress.notes(), *([self._stubborn] if self._stubborn else []))
 
@@ -163,6 +172,7 @@ class ProcessEngine:
             ghost.kill()
         if self._child and not self._child.stop(STOP_DEADLINE_S):
             self._stubborn = f"it did not end within {STOP_DEADLINE_S:.0f} s of SIGTERM and was killed"
+        self._own_logs.copy(self._logs)
 
     def kill(self) -> str:
         child = self._started()

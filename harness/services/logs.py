@@ -48,11 +48,12 @@ class Log:
                 write_at += os.pwrite(file.fileno(), piece, write_at)
             file.truncate(write_at)
 
-    def tail(self, lines: int) -> list[str]:
-        """The last lines, reading the end of the file only: plain text, that a terminal and XML can bear."""
+    def tail(self, lines: int, start: int = 0) -> list[str]:
+        """The last lines, reading the end of the file only, and not what lies before `start`: plain text, that a
+        terminal and XML can bear."""
         with self._lock, self.path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL_BYTES))
+            file.seek(max(start, size - TAIL_BYTES))
             text = file.read().decode(errors="replace")
         return [_plain(line) for line in text.splitlines()[-lines:]]
 
@@ -61,6 +62,17 @@ class Log:
             f"\n... about {self._cut_bytes:,} bytes were cut out here: of a log of more than {MOST_BYTES >> 20} MiB "
             f"only the first {HEAD_BYTES >> 20} MiB and its end are kept ...\n"
         ).encode()
+
+
+def copy_end(source: Path, target: Path, start: int) -> None:
+    """What lies in a file of somebody else from `start` on; of more than we keep of a log, the end."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with source.open("rb") as file, target.open("wb") as copy:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(start, size - MOST_BYTES))
+        left = size - file.tell()  # it may grow faster than we read
+        while left > 0 and (piece := file.read(min(END_BYTES, left))):
+            left -= copy.write(piece)
 
 
 def _plain(line: str) -> str:

@@ -80,12 +80,97 @@ def line(lines, head):
     return found
 
 
-def test_the_longest_screen_fits():
-    lines = screen.lines(result(MEASURED))
+LONG = " ".join(f"word{number}" for number in range(60))
+
+
+def failed(*checks):
+    """A run that is FAIL by these checks, and by no other."""
+    shown, names = result(None), {check.name for check in checks}
+    others = (CheckResult(name, Outcome.PASS, "as it shall be") for name in CHECKS if name not in names)
+    verdict = replace(shown.verdict, outcome=Outcome.FAIL, sentence="it is wrong", checks=(*checks, *others))
+    return replace(shown, verdict=verdict)
+
+
+def wrong(name, *witnesses):
+    return CheckResult(name, Outcome.FAIL, "it is wrong", name, 1, "engine", witnesses)
+
+
+def words_of(lines):
+    return " ".join(lines).split()
+
+
+def test_the_ordinary_screen_fits_a_terminal_of_80_by_24():
+    sentences = {
+        "fault": "kill@c3:batch=3 landed in batch 3, which was replayed: SIGKILL to process group 22612 (exit code -9),"
+        " and nothing of it is left; batch 3 stood at c3, planned and not committed, when it died; after the restart"
+        " batch 3 was committed with the same plan",
+        "late": "0 events dropped as late, at most 0 allowed",
+    }
+    checks = tuple(CheckResult(name, Outcome.PASS, sentences.get(name, "as it shall be")) for name in CHECKS)
+    steady = Steady(False, None, 30.0, "not steady: after 15 s of warm-up only 15 s of load are left, and 20 s are"
+                    " needed to tell", {}, {})  # fmt: skip
+    passed = result(replace(MEASURED, steady=steady))
+    verdict = replace(passed.verdict, sentence="100,923 events counted right in 1,334 cells", checks=checks)
+
+    lines = screen.lines(replace(passed, verdict=verdict))
 
     assert len(lines) <= 23
     assert max(map(len, lines)) <= 79
     assert lines[-1] == "  runs/somewhere"
+
+
+@pytest.mark.parametrize("check", ["fault", "late"])
+def test_no_sentence_is_cut_however_long(check):
+    """In a verdict, in a check that is shown though it is right, in why speed is withheld, in what is not steady."""
+    shown = result(replace(MEASURED, steady=Steady(False, None, 1.0, f"not steady: {LONG} steady-end", {}, {})))
+    checks = tuple(replace(each, sentence=f"{LONG} {check}-end") if each.name == check else each for each in CHECKED)
+    verdict = replace(shown.verdict, sentence=f"{LONG} verdict-end", checks=checks)
+
+    lines = screen.lines(replace(shown, verdict=verdict))
+
+    assert {"verdict-end", f"{check}-end", "steady-end"} <= set(words_of(lines))
+    assert " ..." not in "".join(lines)
+    assert max(map(len, lines)) <= 79
+
+
+def test_no_fact_of_a_witness_is_cut():
+    place = "/var/lib/" + "very-long-folder/" * 8 + "impressions.db"
+    cell = "campaign 50 (11d61a22), window 13:13:20 UTC (+0 s) of a topic with a long name"
+
+    lines = screen.lines(failed(wrong("lost", Witness(cell, "1600", "1598", f"{LONG} there is no file {place}"))))
+
+    assert f"{cell}: expected 1600, seen 1598" in " ".join(words_of(lines))
+    assert any(place in line for line in lines), "a path is one piece, so that it can be copied"
+    assert {f"word{number}" for number in range(60)} <= set(words_of(lines))
+
+
+def test_a_certificate_that_is_void_says_all_its_reasons():
+    void = Certificate(False, tuple(f"{LONG} reason{n}" for n in range(5)), 1, 1, 1, 1, {"p99.9": 1.0}, 100)
+
+    shown = " ".join(screen.lines(replace(result(None), certificate=void)))
+
+    assert all(f"reason{n}" in shown for n in range(5))
+
+
+def test_of_many_witnesses_as_many_are_shown_as_there_is_room_for_and_the_others_are_counted():
+    three = [Witness(f"cell {n}", "1", "2", f"+1; batch {n} touched it") for n in range(5)]
+    every = [wrong(name, *three) for name in ("lost", "duplicated", "phantom", "masked")]
+
+    one, many = (" ".join(screen.lines(failed(*checks))) for checks in (every[:1], every))
+
+    assert "cell 2" in one
+    assert "and 2 more such witnesses in verdict.json and report.html" in one
+    assert many.count("cell 0: expected 1, seen 2") == 4, "of each check one is shown in any case"
+    assert "and 4 more such witnesses" in many
+
+
+def test_what_was_odd_about_an_engine_is_said_also_when_all_is_right():
+    note = "it did not end within 30 s of SIGTERM and was killed"
+
+    lines = screen.lines(replace(result(MEASURED), notes=(note, "1 line of progress.jsonl could not be read")))
+
+    assert line(lines, "engine") == f"  engine   {note}; 1 line of"
+    assert not [each for each in screen.lines(result(MEASURED)) if each.startswith("  engine ")]
 
 
 def test_every_figure_says_how_it_was_measured():
@@ -136,14 +221,19 @@ def test_where_nobody_looked_the_latency_is_said_not_to_be_known():
 
 
 def test_the_last_lines_of_an_engine_come_in_their_order_and_the_run_after_them():
-    said = tuple(Witness("engine", "goes on", "crashed", f"line {number}") for number in range(5))
-    failed = CheckResult("engine", Outcome.FAIL, "it ended", "crashed", 1, "engine", said)
-    shown = result(None)
-    verdict = replace(shown.verdict, outcome=Outcome.FAIL, checks=(*CHECKED[:4], failed, *CHECKED[5:]))
+    said = tuple(Witness("logs/engine-2.log", "goes on", "crashed", f"line {number} {LONG}") for number in range(5))
 
-    lines = screen.lines(replace(shown, verdict=verdict))
+    lines = screen.lines(failed(wrong("engine", *said)))
 
-    assert lines[-6:] == ["      line 1", "      line 2", "      line 3", "      line 4", "", "  runs/somewhere"]
+    at = lines.index("    its last words, from logs/engine-2.log of the run:")
+    assert " ".join(lines[at + 1 : -2]).split() == " ".join(witness.detail for witness in said).split()
+    assert lines[-2:] == ["", "  runs/somewhere"]
+
+
+def test_the_last_words_in_a_run_of_an_older_version_have_no_log_of_their_own():
+    lines = screen.lines(failed(wrong("engine", Witness("engine", "goes on", "stuck", "last words"))))
+
+    assert lines[-4:] == ["    its last words, from logs/ of the run:", "      last words", "", "  runs/somewhere"]
 
 
 def test_markdown_has_a_row_for_each_figure():

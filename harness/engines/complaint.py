@@ -1,0 +1,122 @@
+"""The few lines of a log that say why a program stopped: its last exception, and where in its own code that arose.
+
+Pure: lines in, lines out. It knows the stack traces of Python and of Java, also one inside of the other, as PySpark and
+PyFlink print them. Where there is no exception the last lines are left that are neither progress bars nor boilerplate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from harness.model import LastWords
+
+MOST = 5
+
+_COLOUR = re.compile("[\N{REPLACEMENT CHARACTER}\x1b]\\[[0-9;]*m")
+_CHATTER = re.compile(r"(^|[\s\[])(INFO|DEBUG|TRACE)\b")
+_ERROR = re.compile(r"(^|[\s\[])(ERROR|FATAL|CRITICAL|SEVERE)[\]\s:]")
+_CAUSE = re.compile(r"^Caused by: \S")
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\s*$")
+# A name with a package before it, or one that ends as exceptions do; what it says comes after a colon.
+_EXCEPTION = re.compile(
+    r"(?:^|[\s:])(?:[A-Za-z_]\w*[.$])*[A-Z]\w*(?:Error|Exception|Failure|Exit|Interrupt)(?::\s|\s*$)"
+)
+_PYTHON_PLACE = re.compile(r'^\s*File "(?P<file>[^"]+)", line \d+')
+_JAVA_PLACE = re.compile(r"^\s+at (?P<name>[\w.$/@<>]+)\(")
+_OTHERS_PYTHON = re.compile(r"site-packages|dist-packages|/lib/python\d|^<frozen ")
+_OTHERS_JAVA = re.compile(
+    r"^(\w+(\.\w+)*(@[\w.]+)?/)?(java|javax|jdk|sun|scala|py4j|org\.apache|akka|io\.netty|redis\.clients)\."
+)
+_CARETS = re.compile(r"^[\s^~]+$")
+_NOISE = re.compile(
+    r"^\s*$"
+    r"|^\[Stage \d+:"  # Spark's progress
+    r"|\d+%\s*\|"  # tqdm's
+    r"|\[[=#>\-. ]{5,}\]"
+    r"|^\s+at \S+\(|^\s*\.\.\. \d+ (more|common frames)|^\s*File \"[^\"]+\", line \d+|^[\s^~]+$"
+    r"|^(SLF4J|WARNING: |Picked up |Setting default log level|To adjust logging level|Using Spark's default log4j)"
+    r"|Unable to load native-hadoop library|^(OpenJDK|Java HotSpot)\(?T?M?\)? .*warning"
+    r"|^:: |^\s+[\w.-]+ = "  # Ivy, and Kafka's dump of its settings
+)
+
+
+def most_telling(logs: Sequence[tuple[str, Sequence[str]]]) -> LastWords:
+    """Of logs by their names the first one that holds an exception; without any, the first one that says something."""
+    for reason in (exception, last):
+        for name, lines in logs:
+            if words := reason(lines):
+                return LastWords(name, words)
+    return LastWords(logs[0][0], ())
+
+
+def exception(lines: Sequence[str]) -> tuple[str, ...]:
+    """The last exception, or error that was logged, and its place in the program's own code; nothing without one."""
+    plain = [_COLOUR.sub("", line).rstrip() for line in lines]
+    found = [number for number in range(len(plain)) if _complains(plain, number)]
+    if not found:
+        return ()
+    number = found[-1]
+    return tuple(line for line in (_before(plain, found), plain[number].strip(), _place(plain, number)) if line)
+
+
+def _before(lines: Sequence[str], found: Sequence[int]) -> str:
+    """What the last cause is the cause of: `Caused by: ClassNotFoundException: nope` alone says little."""
+    if len(found) < 2 or not _CAUSE.search(lines[found[-1]]):
+        return ""
+    between = lines[found[-2] + 1 : found[-1]]
+    return lines[found[-2]].strip() if all(map(_inside_traceback, between)) else ""
+
+
+def last(lines: Sequence[str]) -> tuple[str, ...]:
+    """The last lines that say something, each once however often it was repeated."""
+    told = [line for line in (_COLOUR.sub("", each).rstrip() for each in lines) if not _NOISE.search(line)]
+    loud = [line for line in told if not _CHATTER.search(line)] or told
+    newest = {re.sub(r"\d+", "#", line): number for number, line in enumerate(loud)}
+    return tuple(loud[number] for number in sorted(newest.values())[-MOST:])
+
+
+def _complains(lines: Sequence[str], number: int) -> bool:
+    line = lines[number]
+    if line[:1].isspace() or _CHATTER.search(line):
+        return False
+    if _TRACEBACK.search(line):
+        return False
+    return bool(_CAUSE.search(line) or _EXCEPTION.search(line) or _ERROR.search(line) or _ends_traceback(lines, number))
+
+
+def _ends_traceback(lines: Sequence[str], number: int) -> bool:
+    """Whether a traceback of Python ends in this line: an exception may have any name."""
+    before = number - 1
+    while before >= 0 and _inside_traceback(lines[before]):
+        before -= 1
+    return 0 <= before < number - 1 and bool(_TRACEBACK.search(lines[before]))
+
+
+def _inside_traceback(line: str) -> bool:
+    return line[:1].isspace() or bool(_CARETS.match(line))
+
+
+def _place(lines: Sequence[str], number: int) -> str:
+    """Python names the place before the exception, the innermost last; Java after it, the innermost first."""
+    return _place_in_python(lines, number) or _place_in_java(lines, number)
+
+
+def _place_in_python(lines: Sequence[str], number: int) -> str:
+    places = []
+    for line in reversed(lines[:number]):
+        if not _inside_traceback(line):
+            break
+        if found := _PYTHON_PLACE.match(line):
+            places.append((line.strip(), bool(_OTHERS_PYTHON.search(found["file"]))))
+    return next((line for line, theirs in places if not theirs), "")
+
+
+def _place_in_java(lines: Sequence[str], number: int) -> str:
+    for line in lines[number + 1 :]:
+        found = _JAVA_PLACE.match(line)
+        if not found:
+            return ""
+        if not _OTHERS_JAVA.search(found["name"]):
+            return line.strip()
+    return ""
