@@ -41,7 +41,8 @@ class OwnLogs:
         return f"{FOLDER}/{str(inside).strip(os.sep).replace(os.sep, '_')}"
 
     def _paths(self) -> list[Path]:
-        found = (glob.glob(str(self._home / pattern), recursive=True) for pattern in self._patterns)
+        wanted = (str(self._home / pattern) for pattern in self._patterns)
+        found = (glob.glob(pattern, recursive=True) for pattern in wanted)  # noqa: PTH207  (Path's refuse absolute ones)
         return [path for path in sorted({Path(name) for names in found for name in names}) if path.is_file()]
 
     def _start(self, path: Path) -> int:

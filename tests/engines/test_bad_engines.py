@@ -68,7 +68,7 @@ def test_one_that_ends_at_once_has_its_last_lines_shown(tmp_path):
 
     assert (answer["exit"], answer["words"], left) == (Exit.FAIL, ["crashed"], []), answer["sentence"]
     assert "ended by itself with exit code 1" in answer["sentence"]
-    assert last_lines(answer) == ["\ufffd[31mreading settings\ufffd", "no such table: impressions"]
+    assert last_lines(answer) == ["reading settings\ufffd", "no such table: impressions"]
     assert "      no such table: impressions\n" in shown(answer)
     assert (Path(answer["run"]) / "junit.xml").read_text().count("no such table") == 1
 
