@@ -7,7 +7,6 @@ results (did the engine?). This module puts the Case together; harness/checks de
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -29,7 +28,6 @@ from harness.model import (
     FaultReport,
     Mark,
     Outcome,
-    Progress,
     RunSpec,
     Verdict,
 )
@@ -120,7 +118,8 @@ def _assemble(store: Store) -> Case:
         aborted=_aborted(store),
         watched=_watched(store),
         sent_us=_sent_us(store, events, epoch_ms),
-        told=_told(store),
+        told=processed.told(store),
+        span_ms=processed.span_ms(store),
         blind=manifest.blind,
         notes=tuple(_last(store, "closed")["notes"]) if any(store.history("closed")) else (),
     )
@@ -235,13 +234,3 @@ def _watched(store: Store) -> Watched | None:
     inside = (window_ms >= 0) & (window_ms < LATEST_WINDOW_MS)
     columns = (at_us[inside], campaign[inside], window_ms[inside], count[inside])
     return Watched(*columns, longest_gap_ms=float(told["period_max_ms"]))
-
-
-def _told(store: Store) -> tuple[Progress, ...]:
-    """The engine's own words, as far as they make sense."""
-    found = []
-    for number, line in enumerate(processed.progress_lines(store)):
-        with suppress(ValueError, TypeError):
-            offsets = {int(partition): int(offset) for partition, offset in line["offsets"].items()}
-            found.append(Progress(int(line["at"]), number, 0, offsets))
-    return tuple(found)

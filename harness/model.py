@@ -346,12 +346,16 @@ class LoadStatus:
 class Progress:
     """One line of an engine's progress: all of the log below `offsets` is done and committed."""
 
+    UNIT = "milliseconds since 1970"  # of `at`
+
     at_ms: int
     batch: int
     rows: int
     offsets: Mapping[int, int]
-    watermark_ms: int = 0
+    watermark_ms: int = 0  # 0: it does not know
     dropped: int = 0
+    took_ms: int | None = None  # what lies behind this line; None: it does not say
+    state_bytes: int = 0  # 0: it does not say
 
 
 @dataclass(frozen=True)

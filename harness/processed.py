@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from harness.engines import progress
+from harness.model import Progress
 from harness.stats import Floats
 from harness.store import Store
 
+PROGRESS = "progress.jsonl"
+CLOCKS_MS = 1000  # clocks of two processes differ by so much at most
 # An engine that does not say how long a batch took is believed to have worked on it for so long at most.
 LONGEST_BATCH_S = 2.0
 # A rate has to be held for so long to be called sustained.
@@ -48,15 +50,19 @@ def sent(sends: pa.Table) -> Curve:
     return Curve(at_s, total, np.zeros(len(at_s)))
 
 
-def by_progress(lines: list[Mapping[str, Any]], epoch_ms: int, opening: int) -> Curve | None:
+def by_progress(lines: Sequence[Progress], epoch_ms: int, opening: int) -> Curve | None:
     """By the engine's own offsets, less the opening events; None for an engine that told none."""
     if not lines:
         return None
-    at_s = (np.array([line["at"] for line in lines], dtype=np.float64) - epoch_ms) / 1000
-    done = np.array([sum(line["offsets"].values()) - opening for line in lines], dtype=np.float64)
-    took_s = np.array([line.get("took_ms", LONGEST_BATCH_S * 1000) for line in lines], dtype=np.float64) / 1000
+    at_s = (np.array([line.at_ms for line in lines], dtype=np.float64) - epoch_ms) / 1000
+    done = np.array([float(sum(line.offsets.values())) - opening for line in lines], dtype=np.float64)
+    took_s = np.array([_took_s(line) for line in lines], dtype=np.float64)
     order = np.argsort(at_s, kind="stable")
     return Curve(at_s[order], np.maximum.accumulate(np.maximum(done[order], 0.0)), took_s[order])
+
+
+def _took_s(line: Progress) -> float:
+    return LONGEST_BATCH_S if line.took_ms is None else max(0, line.took_ms) / 1000
 
 
 def by_results(samples: pa.Table, epoch_ms: int, records: float) -> Curve | None:
@@ -88,17 +94,24 @@ def catch_up_per_s(processed: Curve, offered: Curve) -> float | None:
     return float(rates.max()) if len(rates) and rates.max() > offered_per_s else None
 
 
-def progress_lines(store: Store) -> list[Mapping[str, Any]]:
-    """What the engine told, without what it did not manage to write whole."""
-    path = store.path / "progress.jsonl"
-    found: list[Mapping[str, Any]] = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
-        try:
-            value = json.loads(line)
-            found.append({**value, "at": float(value["at"]), "offsets": dict(value["offsets"])})
-        except (ValueError, TypeError, KeyError):
-            continue
-    return found
+def told(store: Store) -> tuple[Progress, ...]:
+    """What the engine told of its progress, without what it did not manage to write whole."""
+    return tuple(progress.stored(store.path / PROGRESS))
+
+
+def progress_lines(store: Store) -> tuple[Progress, ...]:
+    """What can be measured by: the lines whose moment lies within the run."""
+    span = span_ms(store)
+    return tuple(line for line in told(store) if span is None or span[0] <= line.at_ms <= span[1])
+
+
+def span_ms(store: Store) -> tuple[int, int] | None:
+    """From when until when something of the run can have happened; None where its history does not say."""
+    begun = next(store.history("begin"), None)
+    ended = [entry for kind in ("engine", "closed") for entry in store.history(kind)]
+    if begun is None or not ended:
+        return None
+    return begun["at_ms"] - CLOCKS_MS, max(entry["at_ms"] for entry in ended) + CLOCKS_MS
 
 
 def last_known(at_s: Floats, values: Floats, moments_s: Floats, before: float = np.nan) -> Floats:

@@ -115,7 +115,7 @@ def watched(store: Store) -> Watched:
         load_s=load_s,
         end_s=max(since_s("engine"), default=float(lines.seconds)),
         drained=any(entry["report"]["state"] == "drained" for entry in told["engine"]),
-        progress_s=np.sort(np.array([(line["at"] - epoch_ms) / 1000 for line in progress_lines(store)])),
+        progress_s=np.sort(np.array([(line.at_ms - epoch_ms) / 1000 for line in progress_lines(store)])),
         changes_s=changes_s,
         windows=windows,
         backlog=_backlog(lines),

@@ -6,9 +6,9 @@ which nothing could be known is full of nulls; a file that is missing costs its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from generators.tape import Tape
 from harness.measurement import TIMELINE
-from harness.model import RunSpec
+from harness.model import Progress, RunSpec
 from harness.processed import Curve, by_progress, by_results, last_known, progress_lines, sent
 from harness.stats import Floats
 from harness.store import MissingEvidence, Store
@@ -65,7 +65,7 @@ class Lines:
         self._bounds_s: Floats = np.arange(self.seconds + 1, dtype=np.float64)
 
     @cached_property
-    def _progress(self) -> list[Mapping[str, Any]]:
+    def _progress(self) -> tuple[Progress, ...]:
         return progress_lines(self._store)
 
     @cached_property
@@ -140,7 +140,7 @@ class Lines:
 
     def _told(self, key: str) -> Floats:
         """The newest value of a key of the engine's progress at each second's end; 0 means that it did not know."""
-        told = [(line["at"], line[key]) for line in self._progress if line.get(key, 0) > 0]
+        told = [(line.at_ms, getattr(line, key)) for line in self._progress if getattr(line, key) > 0]
         at_s = (np.array([at for at, _ in told], dtype=np.float64) - self._epoch_ms) / 1000
         return last_known(at_s, np.array([value for _, value in told], dtype=np.float64), self._bounds_s[1:])
 

@@ -14,7 +14,7 @@ import numpy as np
 from harness.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
 from harness.lateness import watermarks_ms
 from harness.ledger import cell_codes, cell_of
-from harness.model import CheckResult, Outcome, Witness
+from harness.model import CheckResult, Outcome, Progress, Witness
 
 ALLOWED_MS = 10_000
 NEVER = np.iinfo(np.int64).max
@@ -25,6 +25,8 @@ def check(case: Case) -> CheckResult:
         return nobody_looked("stale", case)
     if not case.told:
         return CheckResult("stale", Outcome.PASS, "the engine tells no progress, so nothing can be held against it")
+    if odd := _outside(case):
+        return _no_moments(case, odd)
     codes, right_ms = _first_right(case)
     told_ms = _told_ms(case, codes)
     known = told_ms < NEVER
@@ -53,6 +55,28 @@ def check(case: Case) -> CheckResult:
             )
             for row in worst[:EXAMPLES]
         ),
+    )
+
+
+def _outside(case: Case) -> list[Progress]:
+    """Lines that claim a moment at which there was no run: most likely in another unit."""
+    if case.span_ms is None:
+        return []
+    begun_ms, ended_ms = case.span_ms
+    return [line for line in case.told if not begun_ms <= line.at_ms <= ended_ms]
+
+
+def _no_moments(case: Case, odd: list[Progress]) -> CheckResult:
+    begun_ms, ended_ms = case.span_ms or (0, 0)
+    return CheckResult(
+        "stale",
+        Outcome.UNKNOWN,
+        f"`at` of {len(odd):,} of {len(case.told):,} lines of progress.jsonl lies outside of the run: it has to be in "
+        f"{Progress.UNIT}, here from {begun_ms} to {ended_ms}; the first such line is of batch {odd[0].batch} and has "
+        f'"at": {odd[0].at_ms}',
+        word="no moments",
+        count=len(odd),
+        blame="engine",
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads an engine's progress.jsonl as it grows.
+"""Reads an engine's progress.jsonl: while it grows, and from a stored run. One parser, so that both believe the same.
 
 The engine may be killed in the middle of a line, and an engine of somebody else may write anything: such lines are
 counted and the first one is named, and none of them ends a run.
@@ -6,30 +6,66 @@ counted and the first one is named, and none of them ends a run.
 
 from __future__ import annotations
 
-import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from harness.model import Progress
+
+_WHOLE = re.compile(rb"-?(0|[1-9][0-9]{0,18})", re.ASCII)
+_INT64 = range(-(1 << 63), 1 << 63)
 
 
 def parse(line: bytes) -> Progress:
     """One line; ValueError says in a few words what is wrong with it."""
-    value = json.loads(line)
+    try:
+        value = msgspec.json.decode(line)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError("it is not a JSON object")
+    missing = [key for key in ("at", "batch", "rows", "offsets") if key not in value]
+    if missing:
+        raise ValueError(f"the key {missing[0]!r} is missing")
+    if not isinstance(value["offsets"], dict):
+        raise ValueError("its offsets are not a JSON object")
+    took_ms = value.get("took_ms")
+    return Progress(
+        at_ms=_whole("at", value["at"]),
+        batch=_whole("batch", value["batch"]),
+        rows=_whole("rows", value["rows"]),
+        offsets={_whole("a partition", p): _whole("an offset", end) for p, end in value["offsets"].items()},
+        watermark_ms=_whole("watermark_ms", value.get("watermark_ms", 0)),
+        dropped=_whole("dropped", value.get("dropped", 0)),
+        took_ms=None if took_ms is None else _whole("took_ms", took_ms),
+        state_bytes=_whole("state_bytes", value.get("state_bytes", 0)),
+    )
+
+
+def _whole(name: str, value: object) -> int:
+    """A number of 64 bits, without its fraction. Some writers of JSON put such numbers into quotes."""
+    if isinstance(value, str) and _WHOLE.fullmatch(value.encode(errors="replace")):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} is {str(value)[:40]!r}, which is no number")
+    if not _INT64.start <= value < _INT64.stop:
+        raise ValueError(f"{name} is {value:.3g}, which is no number of 64 bits")
+    return int(value)
+
+
+def stored(path: Path) -> Iterator[Progress]:
+    """What an engine wrote, without the lines that can't be read. Nothing where there is no such file."""
     try:
-        return Progress(
-            at_ms=int(value["at"]),
-            batch=int(value["batch"]),
-            rows=int(value["rows"]),
-            offsets={int(partition): int(end) for partition, end in value["offsets"].items()},
-            watermark_ms=int(value.get("watermark_ms", 0)),
-            dropped=int(value.get("dropped", 0)),
-        )
-    except KeyError as error:
-        raise ValueError(f"the key {error} is missing") from error
-    except (TypeError, AttributeError) as error:
-        raise ValueError(str(error)) from error
+        content = path.read_bytes()
+    except OSError:
+        return
+    for line in content.split(b"\n"):
+        try:
+            yield parse(line)
+        except ValueError:
+            continue
 
 
 class ProgressFile:
@@ -62,7 +98,7 @@ class ProgressFile:
             with self._path.open("rb") as file:
                 file.seek(self._position)
                 new = file.read()
-        except FileNotFoundError:
+        except OSError:  # it is not there yet, or it is no file
             return []
         self._position += len(new)
         *lines, self._rest = (self._rest + new).split(b"\n")

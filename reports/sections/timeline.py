@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.model import FaultReport
+from harness.model import FaultReport, Progress
 from harness.processed import progress_lines
 from reports.evidence import Evidence
 from reports.figures import timeline as figure
@@ -107,7 +106,7 @@ def bands_of(evidence: Evidence) -> Iterator[figure.Band]:
             continue
         yield _fault(fault, evidence)
         if not evidence.withheld:
-            later = [line for line in progress_lines(evidence.store) if line["at"] > fault.at_ms]
+            later = [line for line in progress_lines(evidence.store) if line.at_ms > fault.at_ms]
             yield from _again(fault, later, evidence.epoch_ms)
     for entry in evidence.store.history("loaded"):
         yield _moment(entry["at_ms"] - evidence.epoch_ms, "last event sent")
@@ -124,10 +123,10 @@ def _fault(fault: FaultReport, evidence: Evidence) -> figure.Band:
     return figure.Band(begin_s, healed_s if told else begin_s, f"{fault.spec.text} {words}", True, landed_s, colour)
 
 
-def _again(fault: FaultReport, after: Sequence[Mapping[str, Any]], epoch_ms: int) -> Iterator[figure.Band]:
+def _again(fault: FaultReport, after: Sequence[Progress], epoch_ms: int) -> Iterator[figure.Band]:
     for line in after:
-        if fault.replayed and line["batch"] == fault.batch:
-            yield _moment(line["at"] - epoch_ms, f"batch {fault.batch} again")
+        if fault.replayed and line.batch == fault.batch:
+            yield _moment(line.at_ms - epoch_ms, f"batch {fault.batch} again")
             return
 
 

@@ -304,3 +304,11 @@ def test_the_books_are_told_as_a_sum():
     assert of("unaccounted", "late, allowed").sentence == "300 records = 290 counted + 10 late"
     assert of("unaccounted", "one lost").sentence == "300 records = 299 counted + 1 missing"
     assert of("unaccounted", "one doubled").sentence == "300 records = 301 counted - 1 too many"
+
+
+def test_moments_in_another_unit_are_named_with_the_unit_and_the_first_line():
+    result = of("stale", "done by moments in seconds")
+
+    assert result.outcome is Outcome.UNKNOWN
+    assert "milliseconds since 1970" in result.sentence
+    assert f'"at": {HONEST.told[0].at_ms // 1000}' in result.sentence

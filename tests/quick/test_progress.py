@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import processed
 from harness.engines.progress import ProgressFile
+from harness.model import Progress
+from harness.store import Store
 from workloads.ad_impressions.jobs.progress_log import ProgressLog
 
 
@@ -40,10 +44,34 @@ def test_however_the_file_grows_the_newest_whole_line_counts(tmp_path_factory, c
     assert progress.notes() == ()
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [b'{"at": 1, "batch": 9, "ro', b"\xff\xfe", b"[]", b"7", b'{"at": 1}', b'{"at":1,"batch":1,"rows":1,"offsets":[]}'],
-)
+def odd(**changes: str) -> bytes:
+    """A line with other JSON in some places."""
+    values = {"at": "1", "batch": "1", "rows": "1", "offsets": '{"0": 1}', **changes}
+    return "{{{}}}".format(", ".join(f'"{key}": {value}' for key, value in values.items())).encode()
+
+
+GARBAGE = [
+    b'{"at": 1, "batch": 9, "ro',
+    b"\xff\xfe",
+    b"[]",
+    b"7",
+    b'{"at": 1}',
+    b"[" * 200_000,
+    b'{"at":' * 200_000,
+    odd(offsets="[]"),
+    odd(offsets='{"0": "five"}'),
+    odd(offsets='{"0": null}'),
+    odd(offsets='{"zero": 1}'),
+    odd(offsets='{"0": [1]}'),
+    *(
+        odd(**{key: value})
+        for key in ("at", "batch", "rows", "took_ms", "watermark_ms", "dropped", "state_bytes")
+        for value in ("Infinity", "-Infinity", "NaN", "9" * 400, "1e30", "1e999", "true", '"soon"', '"1e3"', "[]", "{}")
+    ),
+]
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=map(str, range(len(GARBAGE))))
 def test_a_line_that_is_no_progress_is_counted_and_named(tmp_path, garbage):
     path = tmp_path / "progress.jsonl"
     path.write_bytes(line(1) + garbage + b"\n" + line(2))
@@ -70,3 +98,47 @@ def test_a_job_that_was_killed_in_a_line_loses_only_that_line(tmp_path):
     assert newest is not None
     assert newest.batch == 2
     assert len(progress.notes()) == 1
+
+
+def written(folder: Path, content: bytes) -> Store:
+    (folder / "progress.jsonl").write_bytes(content)
+    return Store(folder)
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=map(str, range(len(GARBAGE))))
+def test_a_line_that_does_not_count_while_the_run_goes_on_does_not_count_afterwards(tmp_path, garbage):
+    store = written(tmp_path, line(1) + garbage + b"\n" + line(2))
+
+    assert [each.batch for each in processed.told(store)] == [1, 2]
+
+
+def test_numbers_in_quotes_are_numbers_before_and_after(tmp_path):
+    quoted = odd(at='"7"', offsets='{"0": "12"}', took_ms='"250"', watermark_ms='"-3"', rows="2.0")
+    store = written(tmp_path, quoted + b"\n")
+
+    newest = ProgressFile(store.path / "progress.jsonl").newest()
+
+    assert newest == Progress(7, 1, 2, {0: 12}, watermark_ms=-3, took_ms=250)
+    assert processed.told(store) == (newest,)
+    curve = processed.by_progress([newest], epoch_ms=0, opening=2)
+    assert curve is not None
+    assert curve.total.tolist() == [10.0]
+
+
+@pytest.mark.parametrize("where", ["nowhere", "folder"])
+def test_progress_that_is_no_file_is_none(tmp_path, where):
+    if where == "folder":
+        (tmp_path / "progress.jsonl").mkdir()
+
+    assert ProgressFile(tmp_path / "progress.jsonl").newest() is None
+    assert processed.told(Store(tmp_path)) == ()
+
+
+def test_only_the_moments_of_the_run_are_measured_by(tmp_path):
+    lines = b"".join(odd(at=str(at), batch=str(at)) + b"\n" for at in (0, -5, 1_763, 1_763_000, 1_764_000, 1 << 62))
+    store = written(tmp_path, lines)
+    store.tell("begin", at_ms=1_763_000)
+    store.tell("closed", at_ms=1_765_000)
+
+    assert [each.at_ms for each in processed.progress_lines(store)] == [1_763_000, 1_764_000]
+    assert len(processed.told(store)) == 6

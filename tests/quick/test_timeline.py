@@ -14,7 +14,7 @@ from harness import cost, plan, processed
 from harness.engines import fake
 from harness.measure import save
 from harness.measurement import TIMELINE, Measurement
-from harness.model import Outcome, RunSpec
+from harness.model import Outcome, Progress, RunSpec
 from harness.processed import Curve, by_progress, by_results, catch_up_per_s
 from harness.run import run
 from harness.store import Store
@@ -29,8 +29,8 @@ def curve(*points, took_s=0.0):
     return Curve(at_s, total, np.full(len(points), took_s))
 
 
-def line(at_s, done, **more):
-    return {"at": EPOCH_MS + at_s * 1000, "offsets": {"0": done // 2, "1": done - done // 2}, **more}
+def line(at_s, done):
+    return Progress(EPOCH_MS + at_s * 1000, 0, 0, {0: done // 2, 1: done - done // 2})
 
 
 def test_what_is_known_is_a_staircase_and_what_is_spread_a_line():
@@ -252,7 +252,7 @@ def test_a_lost_file_costs_its_own_figures_only(stored, tmp_path):
 
 
 def test_torn_progress_costs_its_own_line(tmp_path):
-    whole = json.dumps({"at": 5, "offsets": {"0": 7}, "batch": 1})
+    whole = json.dumps({"at": 5, "offsets": {"0": 7}, "batch": 1, "rows": 1})
     (tmp_path / "progress.jsonl").write_text(f'{whole}\n{{"at": 6, "off\n[]\n\n{{"at": null, "offsets": {{}}}}\n')
 
-    assert [each["at"] for each in processed.progress_lines(Store(tmp_path))] == [5.0]
+    assert [each.at_ms for each in processed.progress_lines(Store(tmp_path))] == [5]

@@ -119,5 +119,6 @@ def case(log: LogEvents | None = None, **changes: Any) -> Case:
         watched=watched(log, log.time_ms),
         sent_us=log.time_ms * 1000,
         told=told(log),
+        span_ms=(EPOCH_MS - 60_000, EPOCH_MS + 600_000),
     )
     return replace(honest, **changes)

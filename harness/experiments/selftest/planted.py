@@ -6,7 +6,7 @@ always is of no more use than one that never does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from harness.checksums import ID_RANGE, PRIME, Checksum
 from harness.experiments.selftest.by_hand import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events, sums, watched
 from harness.lateness import LogEvents
 from harness.ledger import Cell, Expectation, Ledger
-from harness.model import Batch, BatchLog, EngineReport, FaultReport, FaultSpec, When
+from harness.model import Batch, BatchLog, EngineReport, FaultReport, FaultSpec, Progress, When
 
 KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
 LANDED = FaultReport(KILL, True, True, "seen", batch=3, replayed=True, at_ms=EPOCH_MS + 5_000)
@@ -107,6 +107,9 @@ def meanwhile() -> Iterator[Planted]:
     yield "done, and shown a little later", _held_back(25.0)
     yield "shown late, but not called done", _held_back(35.0, told=())
     yield "shown late, and no window closed", _held_back(35.0, spec=replace(SPEC, watermark_ms=60_000))
+    yield "done by moments in seconds", replace(HONEST, told=_dated(lambda ms: ms // 1000))
+    yield "done by one moment beyond 64 bits, nearly", replace(HONEST, told=_dated(lambda ms: ms, (1 << 63) - 1))
+    yield "done at no time", replace(HONEST, told=_dated(lambda _: 0))
     yield "shown late to eyes that were shut", _held_back(35.0, longest_gap_ms=30_000.0)
 
 
@@ -233,6 +236,12 @@ def _inserted(rows: list[tuple[float, Cell, int]], **more: Any) -> Case:
         np.append(looked.count, [count for _, _, count in rows]),
     )
     return case(watched=replace(looked, **_named(at_us[order], *(column[order] for column in columns))), **more)
+
+
+def _dated(moment: Callable[[int], int], *first: int) -> tuple[Progress, ...]:
+    """The engine's progress with other moments: the first ones as given, the others computed."""
+    given = [*first, *(moment(line.at_ms) for line in HONEST.told[len(first) :])]
+    return tuple(replace(line, at_ms=at_ms) for line, at_ms in zip(HONEST.told, given, strict=True))
 
 
 def _held_back(until_s: float, longest_gap_ms: float = 50.0, **more: Any) -> Case:
