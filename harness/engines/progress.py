@@ -51,7 +51,7 @@ def _whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name} is {str(value)[:40]!r}, which is no number")
     if not _INT64.start <= value < _INT64.stop:
-        raise ValueError(f"{name} is {value:.3g}, which is no number of 64 bits")
+        raise ValueError(f"{name} is {str(value)[:24]}, which is no number of 64 bits")
     return int(value)
 
 
