@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from harness.engines import yahoo_conf
 from harness.engines.config import EngineConfig
+from harness.engines.manifest import load
 from harness.model import KafkaAddress, RedisAddress, UsageError
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "yahoo"
 KAFKA, REDIS = KafkaAddress("127.0.0.1:4321"), RedisAddress("redis://127.0.0.1:6379/0")
 
 
@@ -46,3 +51,25 @@ def test_redis_is_where_such_a_job_looks_for_it(url):
     with pytest.raises(UsageError, match="port 6379") as refused:
         yahoo_conf.refuse(KAFKA, RedisAddress(url))
     assert "hush" not in str(refused.value)
+
+
+def template(name, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda program: program)  # its engine need not be here
+    return load(str(EXAMPLES / name))
+
+
+def test_flink_gets_a_slot_for_each_core_that_its_job_asks_for(monkeypatch):
+    words = template("flink", monkeypatch).command
+    (slots,) = [int(word.partition("=")[2]) for word in words if word.startswith("-Dtaskmanager.numberOfTaskSlots=")]
+    asked = dict(re.findall(r"^process\.(hosts|cores): (\d+)$", yahoo_conf.render(config()), re.MULTILINE))
+
+    assert slots >= int(asked["hosts"]) * int(asked["cores"])
+
+
+def test_what_flink_and_spark_need_on_java_17_is_in_their_templates(monkeypatch):
+    opened = template("flink", monkeypatch).env["JDK_JAVA_OPTIONS"].split()
+    (connector,) = [word for word in template("spark", monkeypatch).command if "spark-sql-kafka" in word]
+    version = tuple(map(int, connector.rpartition(":")[2].split(".")))
+
+    assert opened == [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in ("util", "lang")]
+    assert version >= (3, 3), "the first Spark that runs on Java 17"
