@@ -29,6 +29,7 @@ OLDER = {"batches": "3"}
 FULL = {"for": "5s"}
 KEPT, OLD = ".kept", ".older"  # copies beside a checkpoint, while a fault is about
 TOLD = 4  # names in a proof
+BORNE = 3  # batches after which damaged state was surely read: RocksDB looks at a block only when it needs it
 
 
 class Edit(Downtime):
@@ -142,14 +143,21 @@ class DamageState(Edit):
     ) -> None:
         super().__init__(spec, context)
         self._find, self._change = find, change
+        self._newest = -1
 
     def check(self, now: Moment) -> None:
         super().check(now)
         if not _state_files(_folder(now)):
             raise CannotStrikeError(f"sink {self._sink} keeps no state in its checkpoint")
 
+    def borne(self, now: Moment) -> bool:
+        """One batch that went well is no sign: what it did not read of its state may be what is damaged."""
+        reached = now.progress.batch if now.progress else -1
+        return self.went_on(now) and (reached >= self._newest + BORNE or done(now) >= now.total)
+
     def edit(self, folder: Path) -> str:
-        if (path := self._find(folder, newest_commit(folder) + 1)) is None:
+        self._newest = newest_commit(folder)
+        if (path := self._find(folder, self._newest + 1)) is None:
             return ""
         before = path.read_bytes()
         path.write_bytes(self._change(before))

@@ -36,7 +36,6 @@ class Downtime(Strike):
         self._starts = 0
         self._before = 0
         self._end = ""
-        self._hung = False
 
     @abstractmethod
     def check(self, now: Moment) -> None:
@@ -57,6 +56,10 @@ class Downtime(Strike):
     @abstractmethod
     def effect(self, now: Moment) -> str:
         """What there is to be said when it has gone on."""
+
+    def borne(self, now: Moment) -> bool:
+        """Whether the engine has shown that it can live with the deed."""
+        return self.went_on(now)
 
     def inject(self, now: Moment) -> str:
         self.check(now)
@@ -79,28 +82,30 @@ class Downtime(Strike):
         return self.proof(now) if self._killed else ""
 
     def holds(self, now: Moment, landed_ms: int) -> bool:
-        """Until it has gone on or stopped."""
+        """Until it has borne it or stopped."""
         if not now.engine.alive() or now.engine.starts > self._starts:
             self._end = f"it stopped loudly: {_last_words(now)}"
-        elif not self._went_on(now) and now.now_ms - landed_ms > self._ready_ms:
-            self._hung, self._end = True, f"it did nothing for {self._ready_ms / 1000:.0f} s"
-        return not self._end and not self._went_on(now)
+        elif not self.went_on(now) and now.now_ms - landed_ms > self._ready_ms:
+            self._end = f"it did nothing for {self._ready_ms / 1000:.0f} s"
+        return not self._end and not self.borne(now)
 
     def heal(self, now: Moment) -> None:
-        """The supervisor starts what has stopped by itself; what hangs is killed here."""
+        """The supervisor starts what has stopped by itself; what hangs, or is up already, is killed here."""
         if not self._killed:
             now.engine.disarm()
-        elif self._hung:
-            now.engine.kill()
-            self._end += f"; {self.undo(now)}"
-            now.engine.restart()
         elif self._end:
+            was_up = now.engine.alive()
+            if was_up:
+                now.engine.kill()
+            self._before = max(self._before, done(now))  # it may have gone on for a while before it stopped
             self._end += f"; {self.undo(now)}"
+            if was_up:
+                now.engine.restart()
 
     def healed(self, now: Moment) -> str:
         if not self._killed:
             return "it was let go, and nothing was done to it"
-        if not self._went_on(now):
+        if not self.went_on(now):
             return ""
         words = (self._end, f"it went on from {self._before:,} to {done(now):,} records", self.effect(now))
         return "; ".join(word for word in words if word)
@@ -119,7 +124,7 @@ class Downtime(Strike):
         engine.restart()
         self._starts = engine.starts
 
-    def _went_on(self, now: Moment) -> bool:
+    def went_on(self, now: Moment) -> bool:
         return now.engine.alive() and done(now) > self._before
 
 

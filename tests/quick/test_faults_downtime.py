@@ -233,6 +233,50 @@ def test_one_bit_is_turned_in_the_newest_table_of_that_state(spark):
     assert "byte 450 of 900 in state/0/1/SSTs/000004.sst is" in report_of(fault).proof
 
 
+def test_damage_that_is_found_some_batches_later_is_undone_all_the_same(spark):
+    fault = struck("checkpoint-flip-state@now", spark)
+    table = spark.checkpoint / "state" / "0" / "1" / "SSTs" / "000004.sst"
+    spark.newest = told(50)
+    at(fault, spark, 200)
+    assert not report_of(fault).healed
+
+    spark.running, spark.code = False, 1
+    at(fault, spark, 300)
+    assert table.read_bytes() == b"version 4" * 100
+    spark.restart()
+    at(fault, spark, 400)
+    assert not report_of(fault).healed  # what it did before it stopped is no sign that it goes on
+    spark.newest = told(60)
+    at(fault, spark, 500)
+
+    report = report_of(fault)
+    assert (report.landed, report.healed) == (True, True)
+    assert "it stopped loudly" in report.proof
+    assert "it went on from 50 to 60 records" in report.proof
+
+
+@pytest.mark.parametrize("done", [70, TOTAL])
+def test_damage_that_is_borne_for_some_batches_or_to_the_end_is_left_as_it_is(spark, done):
+    fault = struck("checkpoint-flip-state@now", spark)
+    for records in (60, done):
+        assert not fault.over()
+        spark.newest = told(records)
+        at(fault, spark, 200)
+    at(fault, spark, 300)
+
+    assert (fault.over(), report_of(fault).healed) == (True, True)
+    assert "stopped loudly" not in report_of(fault).proof
+
+
+def test_an_engine_that_is_up_again_before_its_end_was_seen_is_down_while_its_checkpoint_is_put_back(spark):
+    fault = struck("checkpoint-gap@now", spark)
+    spark.restart()
+    at(fault, spark, 300)
+
+    assert spark.story[-3:] == ["restart", "kill", "restart"]
+    assert (spark.checkpoint / "offsets" / "3").exists()
+
+
 def test_a_sink_without_state_has_none_to_be_damaged(tmp_path):
     spark = Downed(checkpoint=make(tmp_path, [0, 0, 0]), newest=told(30))
     fault = create("checkpoint-flip-state@now")
