@@ -6,8 +6,9 @@ stands beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,27 @@ class Measurement:
         return next((each for each in self.latency if each.way == way), None)
 
 
+class Lack(StrEnum):
+    """Why a figure of a recovery has no value, as a reader sees it; the worst first."""
+
+    NO_END = "for good"  # what it measures lasted until the end
+    NEVER = "never"  # it could have come, and did not
+    WITHHELD = "withheld"
+    UNKNOWN = "not known"  # it could not come, because the load had ended, or was not looked at
+
+
 @dataclass(frozen=True)
 class Quantity:
-    """One figure of a recovery. Without a value it was not reached, or not known, and the note says which."""
+    """One figure of a recovery. Without a value it has a lack, and the note says more."""
 
     value: float | None
     note: str = ""
     over_twin: float | None = None  # less the same of a run with the same seed and no fault
+    lack: Lack | None = None  # also None in files of older versions
+
+    def text(self, write: Callable[[float], str]) -> str:
+        """Its value as `write` writes it, else what it lacks."""
+        return write(self.value) if self.value is not None else str(self.lack or "-")
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,17 @@
 """How an engine came back from each fault of a stored run: how long what took, and what a reader saw meanwhile. Pure.
 
-All times are seconds since the fault struck. A quantity that was not reached has no value, and its note says within
-what time it was not; one that does not apply to this fault or engine is not there. Quantities that tell how fast the
-engine is are withheld where its counts are wrong, as everywhere.
+All times are seconds since the fault struck. A quantity without a value says what it lacks: it never came although it
+could have, or it can't be known because the load had ended or the next fault struck first. One that does not apply to
+this fault or engine is not there. Quantities that tell how fast the engine is are withheld where its counts are wrong.
+
+The quantities agree with each other: started again <= first output <= first fresh window, first output <= caught up,
+and what was noticed only after the engine had recovered has detected nothing.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.exposure import Exposure, exposure
-from harness.measurement import Quantity, Recovery
+from harness.measurement import Lack, Quantity, Recovery
 from harness.model import FaultReport, RunSpec
 from harness.processed import progress_lines
 from harness.stats import Floats
@@ -29,15 +32,21 @@ TWIN = "twin.json"
 SILENT_FACTOR = 3.0
 SHORTEST_SILENCE_S = 1.0
 FEWEST_PAUSES = 5  # to say what is usual
-UNUSUAL = f"fewer than {FEWEST_PAUSES} pauses were seen, so that nobody knows which are usual"
+UNUSUAL = f"fewer than {FEWEST_PAUSES} pauses were seen, too few to say what is usual"
+STEADY_OUTPUT = "the results did not pause for longer than usual"
+OVER = "what it did was seen undone; after a kill: the engine was seen to have gone on"
 CALM_S = 5  # a backlog has to be small again for so many seconds, and known for so many before the fault
+# An engine is behind when it has a second's worth of events more to do than usual. Less is the noise of a figure that
+# is read once a second.
+BEHIND_S = 1.0
 BASELINE_SHARE = 0.95
 GRID_S = 0.1
 
-# Name: what it is called, and in what it is told.
+# Name: what it is called, and its unit.
 WORDS: dict[str, tuple[str, str]] = {
     "detect_s": ("detected", "s"),
-    "restart_s": ("up again", "s"),
+    "over_s": ("fault over", "s"),
+    "restart_s": ("started again", "s"),
     "first_output_s": ("first output", "s"),
     "first_fresh_s": ("first fresh window", "s"),
     "catch_up_s": ("caught up", "s"),
@@ -48,7 +57,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "wrong_value_s": ("wrong value", "s"),
     "disagreed_s": ("detectors disagreed", "s"),
 }
-OF_SPEED = ("restart_s", "first_output_s", "first_fresh_s", "catch_up_s", "peak_backlog", "backlog_area")
+OF_SPEED = ("over_s", "restart_s", "first_output_s", "first_fresh_s", "catch_up_s", "peak_backlog", "backlog_area")
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,7 @@ class Watched:
     faults: tuple[FaultReport, ...]  # those that landed, in the order in which they struck
     epoch_ms: int
     load_s: float
+    offered_per_s: float  # the mean over the load
     end_s: float  # all was done, or the engine given up
     drained: bool
     progress_s: Floats  # each word of the engine about its progress
@@ -113,6 +123,7 @@ def watched(store: Store) -> Watched:
         faults=tuple(sorted((each for each in faults if each.landed), key=lambda each: each.at_ms)),
         epoch_ms=epoch_ms,
         load_s=load_s,
+        offered_per_s=float(lines.offered().sum()) / load_s,
         end_s=max(since_s("engine"), default=float(lines.seconds)),
         drained=any(entry["report"]["state"] == "drained" for entry in told["engine"]),
         progress_s=np.sort(np.array([(line.at_ms - epoch_ms) / 1000 for line in progress_lines(store)])),
@@ -154,46 +165,83 @@ class _Stretch:
 
     struck_s: float
     landed_s: float
+    over_s: float | None  # None: it was not seen undone
     until_s: float
-    calm_until_s: float  # nothing had struck before
+    first_struck_s: float  # nothing had struck before
+    last: bool  # no other fault struck after it
 
     @property
     def lasted_s(self) -> float:
         return self.until_s - self.struck_s
 
-    def unreached(self, what: str = "") -> Quantity:
-        return Quantity(None, f"not within {self.lasted_s:.1f} s{what}")
+    def unreached(self, nothing_was_left: str = "") -> Quantity:
+        """It never came. Where it could not, because of the next fault or for another reason, that is not known."""
+        if nothing_was_left:
+            return Quantity(None, nothing_was_left, lack=Lack.UNKNOWN)
+        if not self.last:
+            return Quantity(None, f"not within {self.lasted_s:.1f} s, when the next fault struck", lack=Lack.UNKNOWN)
+        return Quantity(None, f"not within {self.lasted_s:.1f} s", lack=Lack.NEVER)
 
     def inside(self, moments_s: Floats) -> Floats:
         return moments_s[(moments_s >= self.struck_s) & (moments_s <= self.until_s)]
 
 
+@dataclass(frozen=True)
+class _Outage:
+    """What the fault did to the output of the engine."""
+
+    interrupted: bool  # it was started again, or its results paused for longer than usual
+    began_s: float  # from here on the first output is looked for
+    output: Quantity  # the first one
+
+    @property
+    def back_s(self) -> float:
+        """When output was there again, since the strike."""
+        if self.output.value is None:
+            return np.inf
+        return self.output.value if self.interrupted else 0.0
+
+
 def _recovery(run: Watched, number: int, twin: Watched | None, withheld: str) -> Recovery:
-    report = run.faults[number]
-    later = run.faults[number + 1 :]
-    until_ms = later[0].at_ms if later else run.epoch_ms + run.end_s * 1000
-    stretch = _Stretch(
-        *((ms - run.epoch_ms) / 1000 for ms in (report.at_ms, report.landed_ms, until_ms, run.faults[0].at_ms))
-    )
+    stretch = _stretch(run, number)
     found = dict(_quantities(run, stretch, twin))
-    found["detect_s"] = _in_time(found["detect_s"], found.get("catch_up_s"))
     if twin:
         found |= dict(_over_twin(found, dict(_quantities(twin, stretch, None))))
     if withheld:
-        found |= {name: Quantity(None, f"withheld: {withheld}") for name in OF_SPEED if name in found}
-    return Recovery(report.spec.text, stretch.struck_s, stretch.landed_s, stretch.until_s, found)
+        none = Quantity(None, f"withheld: {withheld}", lack=Lack.WITHHELD)
+        found |= {name: none for name in OF_SPEED if name in found}
+    return Recovery(run.faults[number].spec.text, stretch.struck_s, stretch.landed_s, stretch.until_s, found)
+
+
+def _stretch(run: Watched, number: int) -> _Stretch:
+    report, later = run.faults[number], run.faults[number + 1 :]
+
+    def since_s(ms: int) -> float:
+        return (ms - run.epoch_ms) / 1000
+
+    return _Stretch(
+        struck_s=since_s(report.at_ms),
+        landed_s=since_s(report.landed_ms),
+        over_s=since_s(report.healed_ms) if report.healed_ms else None,
+        until_s=since_s(later[0].at_ms) if later else run.end_s,
+        first_struck_s=since_s(run.faults[0].at_ms),
+        last=not later,
+    )
 
 
 def _quantities(run: Watched, stretch: _Stretch, twin: Watched | None) -> Iterator[tuple[str, Quantity]]:
     """In the order in which they are told."""
-    yield "detect_s", _detected(run, stretch)
     back_s = [s for s in run.starts_s if stretch.landed_s <= s <= stretch.until_s]
+    outage = _outage(run, stretch, back_s)
+    caught_up = None if run.backlog is None else _caught_up(run, run.backlog, stretch, outage, twin)
+    yield "detect_s", _detected(run, stretch, outage, caught_up)
+    yield "over_s", _over(stretch)
     if back_s:
         yield "restart_s", Quantity(back_s[0] - stretch.struck_s, _times(len(back_s), "start"))
-    yield "first_output_s", _first_output(run, stretch, max([stretch.landed_s, *back_s[:1]]))
-    yield "first_fresh_s", _first_fresh(run, stretch)
-    if run.backlog is not None:
-        yield "catch_up_s", _caught_up(run.backlog, run.load_s, stretch, twin)
+    yield "first_output_s", outage.output
+    yield "first_fresh_s", _first_fresh(run, stretch, outage)
+    if run.backlog is not None and caught_up is not None:
+        yield "catch_up_s", caught_up
         during = _of_seconds(run.backlog, stretch.struck_s, stretch.until_s)
         yield "peak_backlog", Quantity(float(during.max(initial=0.0)))
         yield "backlog_area", Quantity(float(during.sum()))
@@ -214,75 +262,139 @@ def _over_twin(found: Mapping[str, Quantity], twin: Mapping[str, Quantity]) -> I
             yield name, replace(found[name], over_twin=mine - other)
 
 
-def _detected(run: Watched, stretch: _Stretch) -> Quantity:
-    """By whatever said so first."""
+def _outage(run: Watched, stretch: _Stretch, back_s: Sequence[float]) -> _Outage:
+    """Output counts from the new start; else from the first unusual pause that began before the fault was over."""
+    paused_s = _first_pause_s(run, stretch)
+    began_s = back_s[0] if back_s else stretch.landed_s if paused_s is None else max(stretch.landed_s, paused_s)
+    interrupted = bool(back_s) or paused_s is not None
+    return _Outage(interrupted, began_s, _first_output(run, stretch, began_s, "" if interrupted else STEADY_OUTPUT))
+
+
+def _first_pause_s(run: Watched, stretch: _Stretch) -> float | None:
+    """When the first unusual pause of the results began that this fault may have made."""
+    usual_s = _silent_after_s(run.changes_s, stretch, run.load_s)
+    if usual_s is None:
+        return None
+    open_end = np.array([] if run.drained else [np.inf])
+    ends_s = np.append(run.changes_s[1:], open_end)
+    begins_s = run.changes_s[: len(ends_s)]
+    over_s = stretch.until_s if stretch.over_s is None else stretch.over_s
+    unusual = (ends_s - begins_s > usual_s) & (ends_s > stretch.landed_s) & (begins_s <= max(stretch.landed_s, over_s))
+    return float(begins_s[unusual][0]) if unusual.any() else None
+
+
+def _detected(run: Watched, stretch: _Stretch, outage: _Outage, caught_up: Quantity | None) -> Quantity:
+    """By whatever came first. A sign that came when all was well again is one of something else."""
     signs = [(s, "it ended by itself") for s in run.stops_s]
-    signs += [(s, f"it said: {line}") for s, line in run.errors]
+    signs += [(s, f"it logged: {line}") for s, line in run.errors]
     usual_s = _silent_after_s(run.progress_s, stretch, run.load_s)
     if usual_s is not None:
-        words = f"no progress for more than {usual_s:.1f} s"
-        signs += [(s, words) for s in _silences_s(run.progress_s, usual_s, stretch)]
+        signs += _silences(run.progress_s, usual_s, stretch)
     first = min((sign for sign in signs if stretch.struck_s <= sign[0] <= stretch.until_s), default=None)
     if first is None:
-        return Quantity(None, UNUSUAL) if usual_s is None else stretch.unreached()
-    return Quantity(first[0] - stretch.struck_s, first[1])
+        return Quantity(None, UNUSUAL, lack=Lack.UNKNOWN) if usual_s is None else stretch.unreached()
+    after_s, (well_s, what) = first[0] - stretch.struck_s, _well_again(run, stretch, outage, caught_up)
+    if after_s <= well_s:
+        return Quantity(after_s, first[1])
+    return Quantity(None, f"nothing was noticed before {what}, after {well_s:.1f} s", lack=Lack.NEVER)
 
 
-def _in_time(detected: Quantity, caught_up: Quantity | None) -> Quantity:
-    """A sign that came when all was well again is one of something else."""
-    if detected.value is None or caught_up is None or caught_up.value is None or detected.value <= caught_up.value:
-        return detected
-    return Quantity(None, f"nothing was noticed before it had caught up, after {caught_up.value:.1f} s")
+def _well_again(run: Watched, stretch: _Stretch, outage: _Outage, caught_up: Quantity | None) -> tuple[float, str]:
+    """Until when a sign can be one of this fault, and what that moment is."""
+    moments = [(stretch.lasted_s, "the end of its time")]
+    if outage.interrupted:
+        moments.append((outage.back_s, "its first output"))
+    elif caught_up is not None and caught_up.value:
+        moments.append((caught_up.value, "it had caught up"))
+    elif stretch.over_s is not None:
+        moments.append((stretch.over_s - stretch.struck_s, "the fault was over"))
+    if run.drained and len(run.changes_s):
+        moments.append((max(0.0, float(run.changes_s[-1]) - stretch.struck_s), "all was done"))
+    return min(moments)
 
 
-def _first_output(run: Watched, stretch: _Stretch, after_s: float) -> Quantity:
-    later = stretch.inside(run.changes_s[run.changes_s > after_s])
-    return Quantity(float(later[0]) - stretch.struck_s) if len(later) else stretch.unreached()
+def _over(stretch: _Stretch) -> Quantity:
+    """What the page marks at the end of a fault's band."""
+    if stretch.over_s is None:
+        return Quantity(None, "what it did was not seen undone", lack=Lack.NEVER)
+    return Quantity(stretch.over_s - stretch.struck_s, OVER)
 
 
-def _first_fresh(run: Watched, stretch: _Stretch) -> Quantity:
+def _first_output(run: Watched, stretch: _Stretch, began_s: float, note: str) -> Quantity:
+    later = stretch.inside(run.changes_s[run.changes_s > began_s])
+    if not len(later):
+        return stretch.unreached("all had come out already" if run.drained and stretch.last else "")
+    return Quantity(float(later[0]) - stretch.struck_s, note)
+
+
+def _first_fresh(run: Watched, stretch: _Stretch, outage: _Outage) -> Quantity:
     """The first window that had not begun when the fault landed."""
-    seen_s = [seen for start, seen in run.windows.items() if start >= stretch.landed_s and seen <= stretch.until_s]
-    return Quantity(min(seen_s) - stretch.struck_s) if seen_s else stretch.unreached()
+    fresh = {start: seen for start, seen in run.windows.items() if start >= stretch.landed_s}
+    seen_s = [seen for seen in fresh.values() if outage.began_s < seen <= stretch.until_s]
+    if seen_s:
+        return Quantity(min(seen_s) - stretch.struck_s)
+    return stretch.unreached("no window began after it had landed" if run.drained and not fresh else "")
 
 
-def _caught_up(backlog: Floats, load_s: float, stretch: _Stretch, twin: Watched | None) -> Quantity:
+def _caught_up(run: Watched, backlog: Floats, stretch: _Stretch, outage: _Outage, twin: Watched | None) -> Quantity:
     """While events come: that a backlog goes away when nothing comes any more is no catching up."""
-    baseline, whose = _of_seconds(backlog, 0.0, stretch.calm_until_s)[:-1], "before the fault"
-    if len(baseline) < CALM_S and twin is not None and twin.backlog is not None:
-        baseline, whose = _of_seconds(twin.backlog, 0.0, load_s), "of its twin"
-    if len(baseline) < CALM_S:
-        return Quantity(
-            None, f"nothing to compare with: the first fault struck {stretch.calm_until_s:.1f} s into the load"
-        )
-    calm = float(np.quantile(baseline, BASELINE_SHARE))
-    until_s = min(stretch.until_s, load_s)
+    usual, whose = _usual_backlog(run, backlog, stretch, twin)
+    if usual is None:
+        return Quantity(None, whose, lack=Lack.UNKNOWN)
+    words = f"at most {usual:,.0f} events behind, which is the p95 {whose} and one second's worth"
+    until_s = min(stretch.until_s, run.load_s)
     after = _of_seconds(backlog, stretch.struck_s, until_s)
-    words = f"a backlog of at most {calm:,.0f} for {CALM_S} s, the p95 {whose}"
     if not len(after):
-        return Quantity(None, "it struck when no events came any more")
-    if after.max() <= calm:
-        return Quantity(0.0, f"never fell behind: {words}")
-    peak = int(after.argmax())
-    place = np.flatnonzero(_runs_of(after[peak:] <= calm, CALM_S))
-    if not len(place):
-        return Quantity(None, f"not within the {until_s - stretch.struck_s:.1f} s in which events still came: {words}")
-    return Quantity(float(np.floor(stretch.struck_s) + 1 + peak + place[0] - stretch.struck_s), words)
+        return Quantity(None, "it struck when no events came any more", lack=Lack.UNKNOWN)
+    first = int(np.argmax(after > usual))
+    if after[first] <= usual or first > _felt_s(stretch, outage) + CALM_S:
+        return _kept_up(outage, words)
+    place = np.flatnonzero(_runs_of(after[first:] <= usual, CALM_S))
+    if len(place) and outage.back_s < np.inf:
+        reached_s = float(np.floor(stretch.struck_s) + 1 + first + place[0] - stretch.struck_s)
+        return Quantity(max(reached_s, outage.back_s), f"for {CALM_S} s {words}")
+    if run.drained and until_s == run.load_s:
+        told = f"the load ended {until_s - stretch.struck_s:.1f} s after it struck, with {after[-1]:,.0f} events to do"
+        return Quantity(None, told, lack=Lack.UNKNOWN)
+    return stretch.unreached()
+
+
+def _usual_backlog(run: Watched, backlog: Floats, stretch: _Stretch, twin: Watched | None) -> tuple[float | None, str]:
+    """With more than this to do it is behind, and where that is taken from; else why it is not known."""
+    before, whose = _of_seconds(backlog, 0.0, stretch.first_struck_s)[:-1], "before the fault"
+    if len(before) < CALM_S and twin is not None and twin.backlog is not None:
+        before, whose = _of_seconds(twin.backlog, 0.0, run.load_s), "of its twin"
+    if len(before) < CALM_S:
+        return None, f"nothing to compare with: the first fault struck {stretch.first_struck_s:.1f} s into the load"
+    return float(np.quantile(before, BASELINE_SHARE)) + BEHIND_S * run.offered_per_s, whose
+
+
+def _felt_s(stretch: _Stretch, outage: _Outage) -> float:
+    """For how long an engine may fall behind because of the fault: until it was over, and output had come back."""
+    over_s = stretch.until_s if stretch.over_s is None else stretch.over_s
+    return max(over_s - stretch.struck_s, min(outage.back_s, stretch.lasted_s))
+
+
+def _kept_up(outage: _Outage, words: str) -> Quantity:
+    """Who never fell behind has caught up with the first output."""
+    if outage.back_s < np.inf:
+        return Quantity(outage.back_s, f"never fell behind: {words}")
+    return replace(outage.output, note=f"no output came: {outage.output.note}")
 
 
 def _longest_silence(run: Watched, stretch: _Stretch) -> Quantity:
     """From one visible change to the next. The first pause began with the last change before the first fault; before
     a later one it belongs to the fault before."""
-    first = stretch.struck_s == stretch.calm_until_s
+    first = stretch.struck_s == stretch.first_struck_s
     before = run.changes_s[run.changes_s <= stretch.struck_s][-1:] if first else np.array([stretch.struck_s])
     seen = np.append(before, stretch.inside(run.changes_s))
     open_end = not run.drained or stretch.until_s < run.end_s
     seen = np.append(seen, stretch.until_s) if open_end and len(seen) else seen
     if len(seen) < 2:
-        return Quantity(None, "no change of the results was seen")
+        return Quantity(None, "no change of the results was seen", lack=Lack.UNKNOWN)
     pauses_s = np.diff(seen)
     if not run.drained and stretch.until_s >= run.end_s and pauses_s.argmax() == len(pauses_s) - 1:
-        return stretch.unreached(f": nothing changed any more in the last {pauses_s[-1]:.1f} s")
+        return Quantity(None, f"nothing changed any more in the last {pauses_s[-1]:.1f} s", lack=Lack.NO_END)
     return Quantity(float(pauses_s.max()))
 
 
@@ -291,20 +403,22 @@ def _loud_stop(run: Watched, stretch: _Stretch, stops_s: list[float]) -> Quantit
     after = stretch.inside(run.changes_s[run.changes_s > stops_s[-1]])
     often = _times(len(stops_s), "stop")
     if not len(after):
-        return Quantity(None, f"{often}, and no output after the last, {stretch.until_s - stops_s[0]:.1f} s long")
+        told = f"{often}, and no output after the last, {stretch.until_s - stops_s[0]:.1f} s long"
+        return Quantity(None, told, lack=Lack.NO_END if stretch.last else Lack.UNKNOWN)
     return Quantity(float(after[0]) - stops_s[0], often)
 
 
 def _wrong_value(run: Watched, stretch: _Stretch) -> Quantity:
     if run.wrong is None:
-        return Quantity(None, "not known: the results were not looked at")
+        return Quantity(None, "the results were not looked at", lack=Lack.UNKNOWN)
     found = run.wrong.within(stretch.struck_s, stretch.until_s)
     if not len(found.cell):
         return Quantity(0.0, "no cell was seen wrong")
     of_cells_s = found.of_cells_s(stretch.until_s)
     if found.never_corrected:
         held = f"held for at least {of_cells_s.max():.1f} s"
-        return Quantity(None, f"{found.never_corrected:,} of {len(of_cells_s):,} cells never corrected, {held}")
+        told = f"{found.never_corrected:,} of {len(of_cells_s):,} cells never corrected, {held}"
+        return Quantity(None, told, lack=Lack.NO_END)
     return Quantity(float(of_cells_s.max()), f"the longest of {len(of_cells_s):,} cells, all corrected")
 
 
@@ -312,7 +426,7 @@ def _disagreed(run: Watched, stretch: _Stretch) -> Quantity:
     """Two detectors, the engine's own word and what a reader sees: for how long only one of them was alarmed."""
     told, seen = (_alarmed(moments_s, run, stretch) for moments_s in (run.progress_s, run.changes_s))
     if told is None or seen is None:
-        return Quantity(None, UNUSUAL)
+        return Quantity(None, UNUSUAL, lack=Lack.UNKNOWN)
     only_seen, only_told = float((seen & ~told).sum() * GRID_S), float((told & ~seen).sum() * GRID_S)
     note = f"{only_seen:.1f} s of progress without fresh results, {only_told:.1f} s of fresh results without progress"
     return Quantity(only_seen + only_told, note)
@@ -329,7 +443,8 @@ def _alarmed(moments_s: Floats, run: Watched, stretch: _Stretch) -> NDArray[np.b
     after_s = _silent_after_s(moments_s, stretch, run.load_s)
     if after_s is None:
         return None
-    last_s = max(run.load_s, float(run.progress_s.max()), float(run.changes_s.max())) if run.drained else run.end_s
+    told_s = np.concatenate((run.progress_s, run.changes_s))
+    last_s = float(told_s.max(initial=run.load_s)) if run.drained else run.end_s
     grid_s = np.arange(stretch.struck_s, min(stretch.until_s, last_s), GRID_S)
     return np.asarray(grid_s - _before(moments_s, grid_s, 0.0) > after_s)
 
@@ -337,18 +452,21 @@ def _alarmed(moments_s: Floats, run: Watched, stretch: _Stretch) -> NDArray[np.b
 def _silent_after_s(moments_s: Floats, stretch: _Stretch, load_s: float) -> float | None:
     """From what was usual before the fault, or, where that was too little, in the whole load or the whole run: a middle
     is not moved by one long pause."""
-    for from_s, to_s in ((0.0, stretch.calm_until_s), (0.0, load_s), (-np.inf, np.inf)):
+    for from_s, to_s in ((0.0, stretch.first_struck_s), (0.0, load_s), (-np.inf, np.inf)):
         pauses_s = np.diff(moments_s[(moments_s >= from_s) & (moments_s <= to_s)])
         if len(pauses_s) >= FEWEST_PAUSES:
             return max(SHORTEST_SILENCE_S, SILENT_FACTOR * float(np.median(pauses_s)))
     return None
 
 
-def _silences_s(moments_s: Floats, usual_s: float, stretch: _Stretch) -> list[float]:
-    """When each silence of the stretch became one."""
+def _silences(moments_s: Floats, usual_s: float, stretch: _Stretch) -> Iterator[tuple[float, str]]:
+    """When each silence of the stretch became one, and since when it had lasted."""
     words_s = np.append(moments_s, np.inf)
-    late = np.flatnonzero(np.diff(words_s) > usual_s)
-    return [float(words_s[place]) + usual_s for place in late if words_s[place] + usual_s >= stretch.struck_s]
+    for last_s in words_s[:-1][np.diff(words_s) > usual_s].tolist():
+        if last_s + usual_s >= stretch.struck_s:
+            side = "before" if last_s <= stretch.struck_s else "after"
+            since = f"the last came {abs(last_s - stretch.struck_s):.1f} s {side} it struck"
+            yield last_s + usual_s, f"no progress for more than {usual_s:.1f} s: {since}"
 
 
 def _before(moments_s: Floats, at_s: Floats, never: float) -> Floats:

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from harness.experiments.chaos import Card, Cell, Seen
-from harness.measurement import Quantity
 from harness.model import Outcome
 from harness.recovery import WORDS
 from reports.page import Link, Page, Section, Table
@@ -21,6 +20,7 @@ FIGURES = {
     "silence": "longest_silence_s",
     "wrong for": "wrong_value_s",
     "detected": "detect_s",
+    "over": "over_s",
     "caught up": "catch_up_s",
     "backlog": "peak_backlog",
     "outage": "loud_stop_s",
@@ -76,27 +76,20 @@ def _seen(cell: Cell) -> str:
 
 
 def _short(cell: Cell, column: str) -> str:
-    """`never` was not reached; a wrong value `for good` was never corrected."""
+    """Empty where it does not apply; else its figure, or what it lacks."""
     quantity = cell.recovery.get(FIGURES[column])
-    if quantity is None or "withheld" in quantity.note:
+    if quantity is None:
         return ""
-    if quantity.value is None:
-        return "for good" if "never corrected" in quantity.note else "never"
-    return _figure(quantity, FIGURES[column])
-
-
-def _figure(quantity: Quantity, name: str) -> str:
-    unit = WORDS[name][1]
-    digits = 1 if unit == "s" else 0
-    return f"{quantity.value:,.{digits}f}{' s' if unit == 's' else ''}"
+    return quantity.text(lambda value: f"{value:.1f} s" if WORDS[FIGURES[column]][1] == "s" else f"{value:,.0f}")
 
 
 def _full(cell: Cell, column: str) -> str:
     """With what it was more than its twin's."""
     quantity = cell.recovery.get(FIGURES[column])
-    if quantity is None or not _short(cell, column):
+    if quantity is None:
         return ""
-    over = "" if quantity.over_twin is None else f" ({quantity.over_twin:+,.{1 if 's' in column else 0}f})"
+    digits = 1 if WORDS[FIGURES[column]][1] == "s" else 0
+    over = "" if quantity.over_twin is None else f" ({quantity.over_twin:+,.{digits}f})"
     return _short(cell, column) + over
 
 
@@ -185,7 +178,8 @@ def _page_row(cell: Cell) -> tuple[str | Link, ...]:
 def _explained() -> Iterator[str]:
     yield "PASS keeps what the sink claims, FAIL is below it; n/a can't be done there, and the folded table says why."
     yield (
-        "Recovery counts from the moment at which the fault struck. never: not within the run; for good: wrong in the "
-        "end too. Empty: does not apply, or withheld, for no speed is told of wrong counts. In brackets: more than in "
-        "the run without a fault."
+        "Recovery counts from the moment at which the fault struck. never: it could have come and did not; for good: "
+        "it lasted until the end; not known: it could not come, because the load had ended or the next fault struck "
+        "first; withheld: no speed is shown for wrong counts. Empty: does not apply. In brackets: more than in the run "
+        "without a fault."
     )

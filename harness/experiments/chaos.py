@@ -20,7 +20,7 @@ import msgspec
 
 from harness.explain import nearest
 from harness.faults.base import Kind
-from harness.measurement import Quantity, Recovery
+from harness.measurement import Lack, Quantity, Recovery
 from harness.model import CheckResult, FaultReport, Outcome, UsageError, Verdict
 
 TIERS = Path(__file__).parents[2] / "workloads" / "ad_impressions" / "chaos"
@@ -316,15 +316,20 @@ def _figures(runs: Sequence[tuple[Recovery, ...]]) -> dict[str, Quantity]:
 
 def _worst(run: tuple[Recovery, ...], name: str) -> Quantity | None:
     found = [fault.quantities[name] for fault in run if name in fault.quantities]
-    unreached = next((each for each in found if each.value is None), None)
-    return unreached or max(found, key=lambda each: each.value or 0.0, default=None)
+    return _lacking(found) or max(found, key=lambda each: each.value or 0.0, default=None)
+
+
+def _lacking(found: Sequence[Quantity]) -> Quantity | None:
+    """The worst of those without a value."""
+    order = [*Lack, None]
+    return min((each for each in found if each.value is None), key=lambda each: order.index(each.lack), default=None)
 
 
 def _middle(found: Sequence[Quantity | None]) -> Quantity:
     known = [each for each in found if each is not None]
     values = [each.value for each in known if each.value is not None]
-    if len(values) < len(known):
-        return next(each for each in known if each.value is None)
+    if lacking := _lacking(known):
+        return lacking
     if len(values) == 1:
         return known[0]
     over = [each.over_twin for each in known if each.over_twin is not None]

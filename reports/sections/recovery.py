@@ -68,7 +68,7 @@ def rows(found: Recovery) -> Iterator[tuple[str, str, str, str]]:
 
 
 def told(quantity: Quantity, unit: str) -> str:
-    return "-" if quantity.value is None else f"{quantity.value:,.{_digits(unit)}f} {unit}"
+    return quantity.text(lambda value: f"{value:,.{_digits(unit)}f} {unit}")
 
 
 def _digits(unit: str) -> int:

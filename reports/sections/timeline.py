@@ -118,7 +118,7 @@ def _fault(fault: FaultReport, evidence: Evidence) -> figure.Band:
     )
     told = fault.healed_ms > 0 and not evidence.withheld
     words = f"landed after {landed_s - begin_s:.1f} s"
-    words += f", healed after {healed_s - begin_s:.1f} s" if told else ""
+    words += f", over after {healed_s - begin_s:.1f} s" if told else ""
     colour = COLOURS.get(fault.colour, RED)
     return figure.Band(begin_s, healed_s if told else begin_s, f"{fault.spec.text} {words}", True, landed_s, colour)
 

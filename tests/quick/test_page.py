@@ -135,7 +135,7 @@ def test_no_id_is_used_twice_and_each_reference_leads_somewhere(drawn_good):
 
 def speeds(page_text: str) -> list[str]:
     """Everything by which the invented measurement could give itself away."""
-    secrets = ("2.08 s", "41,234", "9,412", "CPU seconds per million", "CPU per million", "3.3 MiB", "healed after")
+    secrets = ("2.08 s", "41,234", "9,412", "CPU seconds per million", "CPU per million", "3.3 MiB", "over after")
     return [secret for secret in secrets if secret in page_text]
 
 
@@ -167,7 +167,7 @@ def test_each_fault_is_a_band_from_its_strike_until_it_was_healed(good):
     struck(good)
     bands = [(band.from_s, band.landed_s, band.to_s, band.label) for band in timeline.bands_of(Evidence(good))]
 
-    assert (3.0, 3.4, 11.0, "kill@c3:batch=3 landed after 0.4 s, healed after 8.0 s") in bands
+    assert (3.0, 3.4, 11.0, "kill@c3:batch=3 landed after 0.4 s, over after 8.0 s") in bands
     assert (12.0, None, 12.0, "batch 3 again") in bands
 
 

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness import measure, recovery
 from harness.exposure import Exposure, stretches
 from harness.latency.visibility import Samples
-from harness.measurement import Recovery
+from harness.measurement import Lack, Recovery
 from harness.model import FaultReport, FaultSpec
 from harness.recovery import Watched, recover
 from harness.store import Store
@@ -18,13 +20,15 @@ from tests.quick.test_run import fake_run
 
 LOAD_S, END_S = 60.0, 65.0
 STRUCK_S, LANDED_S, BACK_S = 20.0, 20.5, 27.0
+RATE = 1000.0
 SECONDS = np.arange(1, 66, dtype=np.float64)
 NEVER_WRONG = Exposure(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
 
 
-def report(struck_s=STRUCK_S, landed_s=LANDED_S, text="kill@t>=20s") -> FaultReport:
-    at_ms, landed_ms = int(struck_s * 1000), int(landed_s * 1000)
-    return FaultReport(FaultSpec(text, "kill"), True, True, "seen", at_ms=at_ms, landed_ms=landed_ms)
+def report(struck_s=STRUCK_S, landed_s=LANDED_S, text="kill@t>=20s", over_s=28.0) -> FaultReport:
+    at_ms, landed_ms, healed_ms = (int(seconds * 1000) for seconds in (struck_s, landed_s, over_s))
+    spec = FaultSpec(text, "kill")
+    return FaultReport(spec, True, healed_ms > 0, "seen", at_ms=at_ms, landed_ms=landed_ms, healed_ms=healed_ms)
 
 
 def every(seconds: float, *, but: tuple[float, float] = (0.0, 0.0)) -> np.ndarray:
@@ -43,6 +47,7 @@ KILLED = Watched(
     faults=(report(),),
     epoch_ms=0,
     load_s=LOAD_S,
+    offered_per_s=RATE,
     end_s=END_S,
     drained=True,
     progress_s=every(0.5, but=(STRUCK_S, BACK_S)),
@@ -74,10 +79,11 @@ def test_a_kill_that_heals_is_told_second_by_second():
         values(found)
         == {
             "detect_s": 1.5,  # the last word came when it struck, and three pauses of half a second are silence
+            "over_s": 8.0,
             "restart_s": 1.0,
             "first_output_s": 7.1,
             "first_fresh_s": 10.6,
-            "catch_up_s": 21.0,  # 7,000 too many, 500 fewer each second
+            "catch_up_s": 19.0,  # 7,000 too many, 500 fewer each second; a second's worth of 1,000 is not behind
             "peak_backlog": 7100.0,
             "backlog_area": float(backlog()[20:65].sum()),
             "longest_silence_s": 7.0,
@@ -85,7 +91,9 @@ def test_a_kill_that_heals_is_told_second_by_second():
             "disagreed_s": pytest.approx(0.2, abs=0.11),
         }
     )
-    assert "no progress for more than 1.5 s" in found.quantities["detect_s"].note
+    assert found.quantities["detect_s"].note == (
+        "no progress for more than 1.5 s: the last came 0.0 s before it struck"
+    )
 
 
 def test_what_was_not_reached_has_no_value_and_says_within_what():
@@ -105,8 +113,16 @@ def test_what_was_not_reached_has_no_value_and_says_within_what():
 
     for name in ("first_output_s", "first_fresh_s", "catch_up_s", "longest_silence_s", "loud_stop_s", "wrong_value_s"):
         assert found[name].value is None, name
-    assert "not within 45.0 s" in found["first_output_s"].note
-    assert "not within the 40.0 s in which events still came" in found["catch_up_s"].note
+    lacks = {name: found[name].lack for name in found if found[name].lack}
+    assert lacks == {
+        "first_output_s": Lack.NEVER,
+        "first_fresh_s": Lack.NEVER,
+        "catch_up_s": Lack.NEVER,
+        "longest_silence_s": Lack.NO_END,
+        "loud_stop_s": Lack.NO_END,
+        "wrong_value_s": Lack.NO_END,
+    }
+    assert found["first_output_s"].note == found["catch_up_s"].note == "not within 45.0 s"
     assert "1 of 2 cells never corrected, held for at least 40.0 s" in found["wrong_value_s"].note
     assert "1 stop, and no output after the last" in found["loud_stop_s"].note
     assert "restart_s" not in found
@@ -116,18 +132,43 @@ def test_the_first_sign_detects_whatever_it_was():
     said = only(replace(KILLED, errors=((19.0, "ERROR: before"), (20.7, "ERROR: connection lost"))))
     stopped = only(replace(KILLED, stops_s=(20.2,)))
 
-    assert said.quantities["detect_s"].note == "it said: ERROR: connection lost"
+    assert said.quantities["detect_s"].note == "it logged: ERROR: connection lost"
     assert values(said)["detect_s"] == 0.7
     assert (values(stopped)["detect_s"], stopped.quantities["detect_s"].note) == (0.2, "it ended by itself")
     assert values(stopped)["loud_stop_s"] == 6.9
 
 
-def test_a_sign_that_comes_when_all_is_well_again_is_of_something_else():
-    quiet = replace(KILLED, progress_s=every(0.5, but=(50.0, 55.0)), changes_s=every(0.5))
-    found = only(quiet).quantities["detect_s"]
+@pytest.mark.parametrize(
+    ("changed", "well_again"),
+    [
+        ({"progress_s": every(0.5, but=(50.0, 55.0))}, "its first output, after 7.1 s"),
+        ({"progress_s": every(0.5), "errors": ((47.3, "ERROR: late"),)}, "its first output, after 7.1 s"),
+        (
+            {"changes_s": every(0.5), "progress_s": every(0.5, but=(50.0, 55.0)), "starts_s": ()},
+            "it had caught up, after 19.0 s",
+        ),
+        (
+            {"changes_s": every(0.5), "progress_s": every(0.5, but=(50.0, 55.0)), "starts_s": (), "backlog": None},
+            "the fault was over, after 8.0 s",
+        ),
+        ({"changes_s": every(0.5, but=(STRUCK_S, 90.0)), "starts_s": ()}, "all was done, after 0.0 s"),
+    ],
+)
+def test_a_sign_that_comes_when_all_is_well_again_is_of_something_else(changed, well_again):
+    found = only(replace(KILLED, **changed)).quantities["detect_s"]
 
-    assert found.value is None
-    assert "before it had caught up, after 21.0 s" in found.note
+    assert (found.value, found.lack) == (None, Lack.NEVER)
+    assert found.note == f"nothing was noticed before {well_again}"
+
+
+def test_a_silence_that_began_before_the_fault_says_so():
+    slow = replace(
+        KILLED, progress_s=np.array([1.0, 5.0, 9.0, 12.0, 15.0, 18.0, 41.0]), changes_s=every(0.5, but=(20, 40))
+    )
+    found = only(slow).quantities["detect_s"]
+
+    assert found.value == pytest.approx(7.0)
+    assert found.note == "no progress for more than 9.0 s: the last came 2.0 s before it struck"
 
 
 def test_where_nobody_knows_what_is_usual_silence_detects_nothing():
@@ -139,22 +180,73 @@ def test_where_nobody_knows_what_is_usual_silence_detects_nothing():
     assert "for more than 3.0 s" in only(enough).quantities["detect_s"].note
 
 
-def test_a_small_hiccup_is_no_falling_behind():
-    assert values(only(replace(KILLED, backlog=np.full(65, 100.0))))["catch_up_s"] == 0.0
+def test_who_never_fell_behind_had_caught_up_with_its_first_output():
+    """A second a little above the usual, long after, is noise of a small backlog and no falling behind."""
+    noise = np.full(65, 700.0) + np.where(np.arange(65) == 42, 103.0, 0.0)
+    killed = only(replace(KILLED, backlog=noise)).quantities["catch_up_s"]
+    untouched = only(replace(KILLED, backlog=noise, changes_s=every(0.5), starts_s=())).quantities
+
+    assert killed.value == pytest.approx(7.1)
+    assert "never fell behind: at most 1,700 events behind" in killed.note
+    assert untouched["catch_up_s"].value == 0.0
+    assert untouched["first_output_s"].note == recovery.STEADY_OUTPUT
+
+
+def test_a_backlog_of_long_after_the_fault_is_not_of_it():
+    later = np.full(65, 100.0) + np.where(np.arange(65) >= 50, 9_000.0, 0.0)
+
+    assert values(only(replace(KILLED, backlog=later)))["catch_up_s"] == 7.1
+
+
+def test_nobody_has_caught_up_whose_output_is_not_back():
+    ahead = replace(KILLED, backlog=backlog(back_s=21.0), changes_s=every(0.5, but=(STRUCK_S, 40.0)) + 0.1)
+
+    assert values(only(ahead))["catch_up_s"] == values(only(ahead))["first_output_s"] == 20.1
+
+
+def test_output_that_paused_while_the_fault_lasted_is_back_after_the_pause():
+    """What was under way when it landed comes out all the same, and is no recovery."""
+    paused = replace(KILLED, starts_s=(), changes_s=np.sort([*every(0.5, but=(STRUCK_S, 33.0)), 20.7]))
+    found = only(paused)
+
+    assert values(found)["first_output_s"] == 13.0
+    assert found.quantities["first_output_s"].note == ""
 
 
 def test_a_backlog_that_goes_away_with_the_load_is_not_caught_up():
-    late = replace(KILLED, faults=(report(50.0, 50.5),), backlog=backlog(50.0, 57.0))
+    """Nor is it never: the load ended first, and all came out right."""
+    late = replace(KILLED, faults=(report(50.0, 50.5, over_s=58.0),), backlog=backlog(50.0, 57.0), starts_s=(51.0,))
+    found = only(late).quantities["catch_up_s"]
 
-    assert only(late).quantities["catch_up_s"].value is None
+    assert (found.value, found.lack) == (None, Lack.UNKNOWN)
+    assert found.note == "the load ended 10.0 s after it struck, with 5,600 events to do"
+    assert only(replace(late, drained=False)).quantities["catch_up_s"].lack is Lack.NEVER
+
+
+def test_what_could_not_come_is_not_said_to_have_never_come():
+    at_the_end = replace(KILLED, faults=(report(59.8, 60.2, over_s=60.3),), starts_s=(60.3,))
+    found = only(at_the_end).quantities
+
+    assert (found["first_output_s"].lack, found["first_output_s"].note) == (Lack.UNKNOWN, "all had come out already")
+    assert (found["first_fresh_s"].lack, found["first_fresh_s"].note) == (
+        Lack.UNKNOWN,
+        "no window began after it had landed",
+    )
+
+
+def test_a_fault_that_was_not_seen_undone_says_so():
+    found = only(replace(KILLED, faults=(report(over_s=0.0),))).quantities["over_s"]
+
+    assert (found.value, found.lack) == (None, Lack.NEVER)
 
 
 def test_without_seconds_before_the_fault_the_twin_says_what_is_usual():
-    early = replace(KILLED, faults=(report(2.0, 2.5),), backlog=backlog(2.0, 9.0))
+    faults, changes_s = (report(2.0, 2.5, over_s=9.0),), every(0.5, but=(2.0, 9.0))
+    early = replace(KILLED, faults=faults, backlog=backlog(2.0, 9.0), starts_s=(3.0,), changes_s=changes_s)
     twin = replace(KILLED, faults=(), backlog=np.full(65, 100.0))
 
     assert "nothing to compare with: the first fault struck 2.0 s" in only(early).quantities["catch_up_s"].note
-    assert values(only(early, twin=twin))["catch_up_s"] == 21.0
+    assert values(only(early, twin=twin))["catch_up_s"] == 19.0
 
 
 def test_a_twin_takes_off_what_would_have_been_anyway():
@@ -174,9 +266,10 @@ def test_each_fault_of_a_plan_answers_until_the_next():
     first, second = recover(twice)
 
     assert (first.until_s, second.struck_s, second.until_s) == (30.0, 30.0, 65.0)
-    assert first.quantities["catch_up_s"].value is None
+    assert (first.quantities["catch_up_s"].value, first.quantities["catch_up_s"].lack) == (None, Lack.UNKNOWN)
+    assert "when the next fault struck" in first.quantities["catch_up_s"].note
     assert values(second)["longest_silence_s"] == 0.5
-    assert values(second)["catch_up_s"] == 11.0  # to what was usual before the first of them
+    assert values(second)["catch_up_s"] == 9.0  # to what was usual before the first of them
 
 
 def test_speed_is_withheld_where_counts_are_wrong_and_damage_is_not():
@@ -184,7 +277,7 @@ def test_speed_is_withheld_where_counts_are_wrong_and_damage_is_not():
 
     for name in recovery.OF_SPEED:
         assert found[name].value is None
-        assert "withheld" in found[name].note
+        assert found[name].lack is Lack.WITHHELD
     assert found["longest_silence_s"].value is not None
     assert found["wrong_value_s"].value == 0.0
 
@@ -193,6 +286,67 @@ def test_every_quantity_has_its_words():
     stopped = replace(KILLED, stops_s=(20.2,))
 
     assert list(only(stopped).quantities) == list(recovery.WORDS)
+
+
+SECONDS_S = st.floats(0.0, END_S, allow_nan=False).map(lambda seconds: round(seconds, 3))
+MOMENTS = st.lists(SECONDS_S, max_size=40).map(lambda found: np.unique(np.array(found, dtype=np.float64)))
+
+
+@st.composite
+def runs(draw) -> Watched:
+    """Whatever may be seen of a run, in whatever order things come."""
+    struck_s = draw(st.lists(st.floats(0.0, LOAD_S), min_size=1, max_size=3).map(sorted))
+    faults = [
+        report(
+            struck, struck + draw(st.floats(0.0, 3.0)), over_s=draw(st.sampled_from((0.0, struck + 3.0, struck + 30.0)))
+        )
+        for struck in struck_s
+    ]
+    return Watched(
+        faults=tuple(faults),
+        epoch_ms=0,
+        load_s=LOAD_S,
+        offered_per_s=RATE,
+        end_s=END_S,
+        drained=draw(st.booleans()),
+        progress_s=draw(MOMENTS),
+        changes_s=(changes := draw(MOMENTS)),
+        windows={float(start): float(seen) for start, seen in zip(range(0, 60, 10), changes, strict=False)},
+        backlog=draw(st.none() | st.lists(st.floats(0.0, 5_000.0), min_size=65, max_size=65).map(np.array)),
+        wrong=NEVER_WRONG,
+        starts_s=tuple(sorted(draw(st.lists(SECONDS_S, max_size=2)))),
+        stops_s=tuple(sorted(draw(st.lists(SECONDS_S, max_size=2)))),
+        errors=tuple((second, "ERROR") for second in draw(MOMENTS)[:3]),
+    )
+
+
+@given(runs())
+def test_figures_of_one_fault_never_contradict_one_another(run):
+    for found in recover(run):
+        known = {name: quantity.value for name, quantity in found.quantities.items() if quantity.value is not None}
+        output, steady = known.get("first_output_s"), found.quantities["first_output_s"].note == recovery.STEADY_OUTPUT
+        pairs = [("restart_s", "first_output_s"), ("first_output_s", "first_fresh_s")]
+        if not steady:
+            pairs += [("first_output_s", "catch_up_s"), ("detect_s", "first_output_s")]
+        for sooner, later in pairs:
+            if sooner in known and later in known:
+                assert known[sooner] <= known[later] + 1e-9, (sooner, later, found)
+        if output is None:
+            assert {"first_fresh_s", "catch_up_s"} & set(known) <= ({"catch_up_s"} if steady else set())
+        if "over_s" in known:
+            assert known["over_s"] >= found.landed_s - found.struck_s - 1e-3
+        for name, quantity in found.quantities.items():
+            assert (quantity.value is None) == (quantity.lack is not None), (name, quantity)
+            assert quantity.value is None or quantity.value >= 0
+
+
+@given(runs())
+def test_a_drained_run_that_came_out_whole_was_never_said_to_have_not_come_back(run):
+    """The last fault of a run that did all it had to do: what it lacks could not be known."""
+    last = recover(replace(run, drained=True))[-1]
+
+    for name in ("first_output_s", "catch_up_s"):
+        assert name not in last.quantities or last.quantities[name].lack in (None, Lack.UNKNOWN), last.quantities[name]
 
 
 def exposed(seen, sent, wrong_in_the_end=()):
