@@ -430,6 +430,7 @@ class EngineReport:
     restarts: int = 0
     last_lines: tuple[str, ...] = ()
     log: str = ""  # the file, below the run, in which they are
+    advice: tuple[str, ...] = ()  # lines for its manifest
 
 
 @dataclass(frozen=True)

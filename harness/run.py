@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from generators.tape import Tape, population_of
+from harness import diagnosis
+from harness.diagnosis import Diagnosis, Wanted
 from harness.faults.moment import Moment
 from harness.judge import judge
 from harness.lateness import watermarks_ms
@@ -160,14 +162,15 @@ class _Run:
         opening = self._marks("opening", self.world.now_ms() // window * window - window, 0)
         self._send(opening)
         cell = Cell(opening[0].campaign, opening[0].event_time_ms)
-        self._until(
-            lambda: self._count_of(cell) >= len(opening),  # too many is for the checks to name
-            self.manifest.ready_s,
-            lambda: (
-                f"{self._count_of(cell)} of {len(opening)} opening events are counted in window {cell.window_ms}"
-                f"{self.unreadable}"
-            ),
-        )
+        with self._diagnosed(cell, len(opening)):
+            self._until(
+                lambda: self._count_of(cell) >= len(opening),  # too many is for the checks to name
+                self.manifest.ready_s,
+                lambda: (
+                    f"{self._count_of(cell)} of {len(opening)} opening events are counted in window {cell.window_ms}"
+                    f"{self.unreadable}"
+                ),
+            )
         self._tell("ready", after_ms=self.world.now_ms() - started_ms)
 
     # 5. Load, at intended times. Faults fire on predicates of progress.
@@ -284,6 +287,31 @@ class _Run:
             return 0
         self.unreadable = ""
         return interpret(rows, index, ()).counts.count(cell)
+
+    @contextmanager
+    def _diagnosed(self, cell: Cell, count: int) -> Iterator[None]:
+        """An engine that gave no answer may have written one in a place or a way that is not looked at."""
+        try:
+            yield
+        except EngineGone as gone:
+            found = self._diagnosis(cell, count)
+            detail = "; ".join(filter(None, (gone.report.detail, found.sentence)))
+            raise EngineGone(replace(gone.report, detail=detail, advice=found.lines)) from None
+
+    def _diagnosis(self, cell: Cell, count: int) -> Diagnosis:
+        if self.unreadable or not self.world.reachable():
+            return Diagnosis()
+        wanted = Wanted(
+            self.manifest,
+            self.manifest.sink(self.spec.sink).bookkeeping,
+            frozenset(self.population.campaign_ids),
+            self.population.ad_to_campaign.keys(),
+            {cell.window_ms},
+            self.spec.window_ms,
+            count,
+            self.world.other_databases(),
+        )
+        return diagnosis.explain(self.world.results(), wanted)
 
     def _last_rows(self, report: EngineReport) -> Sequence[Row]:
         """Of an engine that never came so far as to leave any, there need not be results to read."""

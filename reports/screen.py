@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
+from harness.checks.engine import MANIFEST
 from harness.cost import ENGINE, engine_s_per_million
 from harness.measurement import Latency, Measurement
-from harness.model import CheckResult, Outcome
+from harness.model import CheckResult, Outcome, Witness
 from reports.load import Result
 
 WIDTH = 79
@@ -109,7 +111,7 @@ def _witnesses(result: Result, room: int) -> Iterator[str]:
     wrong = [check for check in result.verdict.checks if check.outcome is not Outcome.PASS and check.witnesses]
     shown = [_shown(check) for check in wrong]
     for check, blocks, count in zip(wrong, shown, _fitting(shown, room), strict=True):
-        yield from _head(check)
+        yield f"  {check.word or check.name}"
         for block in blocks[:count]:
             yield from block
         if len(check.witnesses) > count and check.name != "engine":
@@ -130,17 +132,10 @@ def _fitting(shown: Sequence[Sequence[Sequence[str]]], room: int) -> list[int]:
     return counts
 
 
-def _head(check: CheckResult) -> Iterator[str]:
-    yield f"  {check.word or check.name}"
-    if check.name == "engine":
-        log = check.witnesses[0].cell
-        yield from _wrapped("    ", f"its last words, from {log if '/' in log else 'logs/'} of the run:")
-
-
 def _shown(check: CheckResult) -> list[list[str]]:
-    """The lines of each witness. What an engine said last belongs together."""
+    """The lines of each witness. What an engine said last belongs together, and so do the lines of a manifest."""
     if check.name == "engine":
-        return [[line for witness in check.witnesses for line in _wrapped("      ", witness.detail)]]
+        return [[line for place, said in groupby(check.witnesses, _place_of) for line in _said(place, said)]]
     return [
         [
             *_wrapped("    ", f"{witness.cell}: expected {witness.expected}, seen {witness.seen}", "      "),
@@ -148,6 +143,18 @@ def _shown(check: CheckResult) -> list[list[str]]:
         ]
         for witness in check.witnesses[:WITNESSES]
     ]
+
+
+def _place_of(witness: Witness) -> str:
+    if witness.cell == MANIFEST:
+        return f"lines for its {MANIFEST}:"
+    return f"its last words, from {witness.cell if '/' in witness.cell else 'logs/'} of the run:"
+
+
+def _said(place: str, witnesses: Iterable[Witness]) -> Iterator[str]:
+    yield from _wrapped("    ", place)
+    for witness in witnesses:
+        yield from _wrapped("      ", witness.detail)
 
 
 def _signs(checks: Sequence[CheckResult]) -> str:

@@ -37,6 +37,7 @@ LAYERS = [
         "harness.timeline",
         "harness.store",
         "harness.observe",
+        "harness.diagnosis",
         "harness.jvm",
         "harness.doctor",
         "harness.environment",

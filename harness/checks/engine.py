@@ -6,6 +6,7 @@ from harness.checks.case import Case
 from harness.model import CheckResult, EngineReport, Outcome, Witness
 
 LAST_LINES = 5
+MANIFEST = "manifest.toml"
 
 
 def check(case: Case) -> CheckResult:
@@ -20,7 +21,10 @@ def check(case: Case) -> CheckResult:
         word=report.state,
         count=1,
         blame="engine",
-        witnesses=tuple(Witness(report.log or "engine", "goes on", report.state, line) for line in _last_words(report)),
+        witnesses=(
+            *(Witness(MANIFEST, "these lines", "others", line) for line in report.advice),
+            *(Witness(report.log or "engine", "goes on", report.state, line) for line in _last_words(report)),
+        ),
     )
 
 

@@ -56,6 +56,9 @@ class World(Protocol):
         """The results as something that can be compared."""
 
     def results(self) -> list[Row]: ...
+    def other_databases(self) -> Mapping[int, int]:
+        """How many keys there are in those databases of the same Redis in which no results are expected."""
+
     def read_log(self) -> Mapping[str, Any]:
         """The whole topic as columns."""
 

@@ -199,6 +199,9 @@ class FakeWorld:
     def results(self) -> list[Row]:
         return [Row(k, f, v, "hash") for k, fields in sorted(self._redis.hashes.items()) for f, v in fields.items()]
 
+    def other_databases(self) -> Mapping[int, int]:
+        return {}
+
     def read_log(self) -> Mapping[str, Any]:
         parts = []
         for partition, records in enumerate(self._records):

@@ -304,6 +304,13 @@ class RealWorld:
     def results(self) -> list[Row]:
         return self._read.rows()
 
+    def other_databases(self) -> Mapping[int, int]:
+        ours = self._redis.get_connection_kwargs().get("db", 0)
+        with suppress(redis.ResponseError):  # not everybody may ask
+            told = self._redis.info("keyspace")
+            return {number: facts["keys"] for name, facts in told.items() if (number := int(name[2:])) != ours}
+        return {}
+
     def read_log(self) -> Mapping[str, Any]:
         columns = recount.read(self._address, self._topic, self.end_offsets(), self._population)
         return self._log.whole(columns) if self._log else columns

@@ -178,3 +178,43 @@ def test_honest_runs_pass_whatever_the_seed(tmp_path_factory, seed, preset, rate
     verdict, _, _ = fake_run(tmp_path_factory.mktemp("run"), seed=seed, disorder=preset, rate=rate)
 
     assert verdict.outcome is Outcome.PASS, verdict.sentence
+
+
+class Elsewhere(FakeWorld):
+    """An engine whose keys are not those that are looked for."""
+
+    def results(self):
+        return [row._replace(key=f"stats:{row.key}:views") for row in super().results()]
+
+
+def test_counts_under_other_keys_are_named_with_the_lines_that_the_manifest_needs(tmp_path):
+    verdict, _, _ = fake_run(tmp_path, Elsewhere)
+
+    engine = next(check for check in verdict.checks if check.name == "engine")
+    assert verdict.sentence.startswith("stuck: no answer within 30 s; 0 of 4 opening events are counted in window ")
+    assert "the job wrote keys such as 'stats:" in verdict.sentence
+    assert [w.detail for w in engine.witnesses if w.cell == "manifest.toml"] == [
+        'results = "redis:template"',
+        'key = "stats:{campaign}:views"',
+        'field = "{window}"',
+    ]
+
+
+class InAnotherDatabase(FakeWorld):
+    def results(self):
+        return []
+
+    def other_databases(self):
+        return {3: 8}
+
+
+def test_counts_in_another_database_are_found(tmp_path):
+    verdict, _, _ = fake_run(tmp_path, InAnotherDatabase)
+
+    assert "database 3 holds 8 keys" in verdict.sentence
+
+
+def test_an_engine_that_wrote_nothing_is_said_to_have_written_nothing(tmp_path):
+    verdict, _, _ = fake_run(tmp_path, conf={"misbehave": "mute"})
+
+    assert "the job wrote nothing to Redis" in verdict.sentence

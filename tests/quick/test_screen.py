@@ -230,6 +230,22 @@ def test_the_last_lines_of_an_engine_come_in_their_order_and_the_run_after_them(
     assert lines[-2:] == ["", "  runs/somewhere"]
 
 
+def test_lines_for_a_manifest_stand_by_themselves_so_that_they_can_be_copied():
+    advice = (
+        Witness("manifest.toml", "these lines", "others", line) for line in ('key = "v:{campaign}"', 'field = "x"')
+    )
+
+    lines = screen.lines(failed(wrong("engine", *advice, Witness("logs/engine-1.log", "goes on", "stuck", "waiting"))))
+
+    assert lines[-7:-2] == [
+        "    lines for its manifest.toml:",
+        '      key = "v:{campaign}"',
+        '      field = "x"',
+        "    its last words, from logs/engine-1.log of the run:",
+        "      waiting",
+    ]
+
+
 def test_the_last_words_in_a_run_of_an_older_version_have_no_log_of_their_own():
     lines = screen.lines(failed(wrong("engine", Witness("engine", "goes on", "stuck", "last words"))))
 

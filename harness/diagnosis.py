@@ -1,0 +1,299 @@
+"""Why the results hold nothing that is looked for: the most likely reason, and the lines of a manifest that would fit.
+
+Pure: from what lies in the results, the manifest and the cells that are expected. A job's first run fails at this more
+than at anything else: its keys, its windows or its numbers are not those that its manifest says.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from harness.model import EngineManifest
+from harness.observe import OUR_KEYS, Row
+
+HASH, STRING = "hash", "string"
+BESIDE = ("campaigns", "updated:*", "sums:*")  # what stands beside the counts, and is none
+SHOWN = 120  # characters of a value of somebody else
+HOUR_MS = 3_600_000
+MOST_HOURS = 14  # between a clock on a wall and UTC
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+NUMBER = re.compile(r"(?<!\d)(?P<whole>\d{10,19})(?P<point>\.\d+)?(?!\d)")
+DATE = re.compile(r"\d{4}-\d\d-\d\d([T _]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?")
+WHOLE = re.compile(r"-?\d+")
+# Digits of a time of today, and how many milliseconds one of it is.
+UNITS = {
+    10: ("seconds", Fraction(1000)),
+    13: ("milliseconds", Fraction(1)),
+    16: ("microseconds", Fraction(1, 1000)),
+    19: ("nanoseconds", Fraction(1, 1_000_000)),
+}
+
+LOOKED_FOR = {
+    "redis:compact": 'a hash named by the campaign, with a field for the start of each window (redis:compact)',
+    "redis:yahoo": 'a hash named by the campaign, whose fields lead to hashes with seen_count (redis:yahoo)',
+    "kafka": "JSON objects with `campaign`, `window` and `count`",
+    "command": "lines of campaign,window,count",
+}
+
+# Sources that no template could be read from, and how they speak.
+PRINTED = {"kafka": "the topic of the results holds records such as", "command": "the command printed lines such as"}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a run looks for."""
+
+    manifest: EngineManifest
+    bookkeeping: Sequence[str]
+    campaigns: Collection[str]
+    ads: Collection[str]
+    windows: Collection[int]  # their starts, in epoch milliseconds
+    window_ms: int
+    count: int  # of the events in each of these cells
+    elsewhere: Mapping[int, int] = field(default_factory=dict)  # keys in other databases of the same Redis
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One sentence without its full stop, and lines for the manifest; both empty when there is nothing to say."""
+
+    sentence: str = ""
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Time:
+    """How a number calls a window."""
+
+    unit: str
+    place: str  # "start" | "end" | in words
+
+    @property
+    def readable(self) -> bool:
+        """Whether a manifest can say so."""
+        return self.unit == "milliseconds" and self.place in ("start", "end")
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A row with {campaign} and {window} where they stand in it, and how the window is called there."""
+
+    key: str
+    field: str
+    kind: str
+    time: _Time | None
+    whole: bool  # its value could be a count
+
+    @property
+    def fits(self) -> bool:
+        """Whether a template of a manifest can be made of it."""
+        names = re.findall(r"\{\w+\}", self.key + self.field)
+        return self.kind in (HASH, STRING) and sorted(names) == ["{campaign}", "{window}"]
+
+
+def explain(rows: Sequence[Row], wanted: Wanted) -> Diagnosis:
+    """The reason that explains most of what is there."""
+    ours = (OUR_KEYS, *BESIDE, *wanted.bookkeeping)
+    found = [row for row in rows if not any(fnmatch.fnmatchcase(row.key, pattern) for pattern in ours)]
+    if not found:
+        return Diagnosis(_nothing(wanted))
+    cells = [row for row in found if row.kind == HASH and row.key in wanted.campaigns]
+    return _of_cells(cells, found, wanted) if cells else _of_others(found, wanted)
+
+
+def _nothing(wanted: Wanted) -> str:
+    source = wanted.manifest.source
+    if source == "command":
+        return "the command that reads the results printed no line"
+    if source == "kafka":
+        return "the topic of the results is empty: its name is `results_topic` in the job's orders"
+    if wanted.elsewhere:
+        where = " and ".join(f"database {number} holds {keys:,} keys" for number, keys in wanted.elsewhere.items())
+        return (
+            f"the job wrote nothing to the database of Redis that its orders name, but {where}: connect to the whole "
+            "address under `redis` in the orders, its number at the end included"
+        )
+    return (
+        "the job wrote nothing to Redis: does it read the topic that `topic` in its orders names, all partitions from "
+        "their beginning, and write to the address under `redis` there?"
+    )
+
+
+def _of_cells(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Diagnosis:
+    """The campaigns are found: the windows or the counts are not as they should be."""
+    if yahoo := _yahoo(cells, found, wanted):
+        return yahoo
+    right = _Time("milliseconds", wanted.manifest.window_key)
+    times = {row: _time(_written(row, wanted), wanted) for row in cells}
+    if right not in times.values():
+        row = max(cells, key=lambda row: times[row] is not None)
+        return _wrong_window(_written(row, wanted), times[row], wanted)
+    row = next(row for row in cells if times[row] == right)
+    if wanted.manifest.source == "redis:yahoo" and row.value.startswith("no "):
+        line = 'results = "redis:compact"'
+        return Diagnosis(
+            f"the fields of {row.key} lead to no hash with seen_count: where they are counts, it needs {line}", (line,)
+        )
+    if not WHOLE.fullmatch(row.value):
+        return Diagnosis(
+            f"the counts are no whole numbers: {row.value[:SHOWN]!r} was written for window {row.field} of campaign "
+            f"{row.key}; write {_as_whole(row.value)}"
+        )
+    if 0 < int(row.value) < wanted.count:
+        return Diagnosis(
+            f"the job counted {row.value} of {wanted.count} events, of which there is one in each partition: it has "
+            "to read all partitions, each from its beginning"
+        )
+    return Diagnosis()
+
+
+def _yahoo(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Diagnosis | None:
+    """Whether a field leads to a hash with its count, as in the original benchmark."""
+    led_to = {row.value for row in cells}
+    if wanted.manifest.source == "redis:yahoo" or not any(r.key in led_to and r.field == "seen_count" for r in found):
+        return None
+    line = 'results = "redis:yahoo"'
+    return Diagnosis(f"the job writes the schema of the original benchmark: the manifest needs {line}", (line,))
+
+
+def _written(row: Row, wanted: Wanted) -> str:
+    """The field as the job wrote it: what is called an end was translated into a start."""
+    if wanted.manifest.window_key == "start" or not WHOLE.fullmatch(row.field):
+        return row.field
+    return str(int(row.field) + wanted.window_ms)
+
+
+def _wrong_window(written: str, time: _Time | None, wanted: Wanted) -> Diagnosis:
+    said = f"the job calls a window {written!r}"
+    if time == _Time("milliseconds", "end"):
+        line = 'window_key = "end"'
+        return Diagnosis(f"{said}, which is its end: the manifest needs {line}", (line,))
+    if time == _Time("milliseconds", "start"):
+        return Diagnosis(f'{said}, which is its start: the manifest says window_key = "end", which has to go')
+    if time is None:
+        looked_for = f"windows such as {min(wanted.windows)}, their start in epoch milliseconds, are looked for"
+        return Diagnosis(f"{said}, and no event of ours lies in such a window; {looked_for}")
+    return Diagnosis(f"{said}: {_told(time, wanted)}")
+
+
+def _told(time: _Time, wanted: Wanted) -> str:
+    """What a number says of a window, and what would be right."""
+    place = {"start": "its start", "end": "its end"}.get(time.place, time.place)
+    unit = f" in {time.unit}" if time.unit else ""
+    return f"that is {place}{unit}, and its start in epoch milliseconds is looked for, such as {min(wanted.windows)}"
+
+
+def _of_others(found: Sequence[Row], wanted: Wanted) -> Diagnosis:
+    """What is there fits no pattern: say how it looks, and which pattern it would fit."""
+    shapes = [_shape(row, wanted) for row in found]
+    often = Counter(shapes)
+    best = max(often, key=lambda shape: (shape.fits, shape.time is not None, shape.whole, often[shape]))
+    row = found[shapes.index(best)]
+    wrote = f"{_wrote(row, wanted)}, and the manifest looks for {_looked_for(wanted.manifest)}"
+    if not best.fits or wanted.manifest.source in PRINTED:
+        return Diagnosis(wrote + _why_not(best, row, wanted))
+    if best.time and not best.time.readable:
+        return Diagnosis(f"{wrote}; besides, {_told(best.time, wanted)}", _lines(best))
+    return Diagnosis(f"{wrote}; the manifest needs {', '.join(_lines(best))}", _lines(best))
+
+
+def _wrote(row: Row, wanted: Wanted) -> str:
+    source = wanted.manifest.source
+    if source in PRINTED:
+        if row.kind == HASH:
+            return f"the results are called {row.key!r}, {row.field!r}, {row.value!r}"
+        return f"{PRINTED[source]} {row.value if source == 'kafka' else repr(row.value)}"
+    inside = f" with fields such as {row.field!r}" if row.field else ""
+    return f"the job wrote keys such as {row.key!r} (a {row.kind}{inside})"
+
+
+def _looked_for(manifest: EngineManifest) -> str:
+    if manifest.source != "redis:template":
+        return LOOKED_FOR[manifest.source]
+    if manifest.field:
+        return f'hashes by key = "{manifest.key}" with fields by field = "{manifest.field}"'
+    return f'strings by key = "{manifest.key}"'
+
+
+def _why_not(shape: _Shape, row: Row, wanted: Wanted) -> str:
+    """What no manifest could make up for."""
+    text = f"{row.key} {row.field} {row.value}"
+    ids = UUID.findall(text)
+    if any(name in wanted.ads for name in ids):
+        return "; that is the id of an ad: the key of that name in Redis holds its campaign"
+    if wanted.manifest.source not in PRINTED and row.kind not in (HASH, STRING):
+        return f'; of a {row.kind} no counts are read, but results = "command" can print them'
+    if any(name.lower() in wanted.campaigns and name not in wanted.campaigns for name in ids):
+        return "; the id of the campaign has to be written in small letters, as it came"
+    if wanted.manifest.source in PRINTED or "{campaign}" in shape.key + shape.field:
+        return ""
+    return "; no id of a campaign is in it"
+
+
+def _lines(shape: _Shape) -> tuple[str, ...]:
+    lines = ['results = "redis:template"', f'key = "{shape.key}"']
+    lines += [f'field = "{shape.field}"'] if shape.kind == HASH else []
+    return (*lines, 'window_key = "end"') if shape.time and shape.time.place == "end" else tuple(lines)
+
+
+def _shape(row: Row, wanted: Wanted) -> _Shape:
+    times: list[_Time] = []
+
+    def named(text: str) -> str:
+        text = UUID.sub(lambda found: "{campaign}" if found[0] in wanted.campaigns else "*", text)
+        return DATE.sub(_noting(times, wanted), NUMBER.sub(_noting(times, wanted), text))
+
+    key, inner = named(row.key), named(row.field)
+    value_is_time = bool(NUMBER.fullmatch(row.value)) and _time(row.value, wanted) is not None
+    whole = not row.value or (bool(WHOLE.fullmatch(row.value)) and not value_is_time)
+    return _Shape(key, inner, row.kind, times[0] if times else None, whole)
+
+
+def _noting(times: list[_Time], wanted: Wanted) -> Callable[[re.Match[str]], str]:
+    """Puts {window} in the place of what calls a window, and keeps how it does."""
+
+    def put(found: re.Match[str]) -> str:
+        if (time := _time(found[0], wanted)) is None:
+            return found[0]
+        times.append(time)
+        return "{window}"
+
+    return put
+
+
+def _time(text: str, wanted: Wanted) -> _Time | None:
+    """Which moment of an expected window a text names, and in which unit; None: none of them."""
+    if (number := NUMBER.fullmatch(text)) is None:
+        return _Time("", "a date") if DATE.fullmatch(text) else None
+    if len(number["whole"]) not in UNITS:
+        return None
+    unit, factor = UNITS[len(number["whole"])]
+    place = _place(round(Fraction(text) * factor), wanted)
+    return _Time(f"{unit} with a point" if number["point"] else unit, place) if place else None
+
+
+def _place(time_ms: int, wanted: Wanted) -> str:
+    """Where in an expected window a moment lies; "" for nowhere near."""
+    length = wanted.window_ms
+    for name, offset in (("start", 0), ("end", length), ("its last millisecond", length - 1)):
+        if time_ms - offset in wanted.windows:
+            return name
+    if any(start < time_ms < start + length for start in wanted.windows):
+        return f"no multiple of the {length} ms of a window (`window_ms` in its orders), but a moment within it"
+    for hours in range(-MOST_HOURS, MOST_HOURS + 1):
+        if time_ms - hours * HOUR_MS in wanted.windows:
+            return f"its start by a clock {hours:+d} h away from UTC"
+    return ""
+
+
+def _as_whole(value: str) -> str:
+    try:
+        return f"{round(float(value))!r} without a point" if float(value) == round(float(value)) else "a whole number"
+    except (ValueError, OverflowError):
+        return "a whole number"
