@@ -35,8 +35,8 @@ UNITS = {
 }
 
 LOOKED_FOR = {
-    "redis:compact": 'a hash named by the campaign, with a field for the start of each window (redis:compact)',
-    "redis:yahoo": 'a hash named by the campaign, whose fields lead to hashes with seen_count (redis:yahoo)',
+    "redis:compact": "a hash named by the campaign, with a field for the start of each window (redis:compact)",
+    "redis:yahoo": "a hash named by the campaign, whose fields lead to hashes with seen_count (redis:yahoo)",
     "kafka": "JSON objects with `campaign`, `window` and `count`",
     "command": "lines of campaign,window,count",
 }
@@ -200,7 +200,7 @@ def _of_others(found: Sequence[Row], wanted: Wanted) -> Diagnosis:
         return Diagnosis(wrote + _why_not(best, row, wanted))
     if best.time and not best.time.readable:
         return Diagnosis(f"{wrote}; besides, {_told(best.time, wanted)}", _lines(best))
-    return Diagnosis(f"{wrote}; the manifest needs {', '.join(_lines(best))}", _lines(best))
+    return Diagnosis(wrote, _lines(best))
 
 
 def _wrote(row: Row, wanted: Wanted) -> str:

@@ -59,6 +59,7 @@ def conclude(case: Case) -> Verdict:
         "counted": case.observed.counts.total,
         "cells": len(case.expectation.may),
         "late_dropped": case.late_dropped,
+        "copies": int((case.copies & ~case.dropped).sum()),
     }
     return Verdict(outcome, _sentence(case, outcome, results, totals), case.expectation.slack, results, totals)
 
@@ -67,7 +68,8 @@ def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], tota
     if outcome is Outcome.PASS:
         how = " and explained" if case.exact else ""
         late = f", {totals['late_dropped']:,} dropped as late{how}" if totals["late_dropped"] else ""
-        return f"{totals['counted']:,} events counted right in {totals['cells']:,} cells{late}"
+        copies = f"; {totals['copies']:,} copies in the tape count twice, by the rules" if totals["copies"] else ""
+        return f"{totals['counted']:,} events counted right in {totals['cells']:,} cells{late}{copies}"
     worst = [r for r in results if r.outcome is outcome]
     return f"{worst[0].word or worst[0].name}: {worst[0].sentence}"
 

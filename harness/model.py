@@ -465,6 +465,8 @@ class Witness:
     detail: str
     event_ids: tuple[str, ...] = ()
     batches: tuple[int, ...] = ()
+    from_ms: int | None = None  # when it went wrong: at some time from here ...
+    until_ms: int | None = None  # ... to here; None: nobody knows
 
 
 @dataclass(frozen=True)

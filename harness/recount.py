@@ -180,8 +180,8 @@ class _Audit:
         for block in self._tape.blocks():
             np.subtract.at(balance, self._tape.places(block.id.astype(np.int64)), 1)
         lost, twice = np.flatnonzero(balance < 0), np.flatnonzero(balance > 0)
-        missing = [*missing_marks, *map(self._id_at, lost[:EXAMPLES])]
-        doubled = [*doubled_marks, *map(self._id_at, twice[:EXAMPLES])]
+        missing = [*missing_marks, *map(self._planned_at, lost[:EXAMPLES])]
+        doubled = [*doubled_marks, *(self._found_at(self._tape.id_at(int(place))) for place in twice[:EXAMPLES])]
         return LogAudit(
             planned=self._tape.total + len(self._marks),
             found=len(self._ids),
@@ -227,8 +227,8 @@ class _Audit:
             rows = np.flatnonzero(self._ids == number)
             self._ours[rows] = True
             self._altered[rows] = ~self._is_mark(rows, mark)
-            missing += [_text(number)] * (len(rows) == 0)
-            doubled += [_text(number)] * (len(rows) - 1)
+            missing += [f"{_text(number)} (the {mark.kind} event of partition {mark.partition})"] * (len(rows) == 0)
+            doubled += [self._found_at(number)] * (len(rows) - 1)
         return missing, doubled
 
     def _is_mark(self, rows: NDArray[np.intp], mark: Mark) -> NDArray[np.bool_]:
@@ -236,16 +236,27 @@ class _Audit:
         expected = {"event_time_ms": mark.event_time_ms, "ad": ad, "event_type": VIEW_TYPE, "partition": mark.partition}
         return np.asarray(np.logical_and.reduce([self._log[name][rows] == value for name, value in expected.items()]))
 
-    def _id_at(self, place: np.intp) -> str:
-        return _text(self._tape.id_at(int(place)))
+    def _planned_at(self, place: np.intp) -> str:
+        """Where a record should have been; of one that was to be sent again, also where the other one is."""
+        number = self._tape.id_at(int(place))
+        server, slot = number >> INDEX_BITS, number & INDEX_MASK
+        planned = self._tape.events(server, np.array([slot], dtype=np.int64))
+        due = f"partition {planned.partition[0]}, due at {int(planned.intended_us[0]) / 1e6:.3f} s"
+        others = "".join(
+            f"; there is one at {self._place(row)}" for row in np.flatnonzero(self._ids == number)[:EXAMPLES]
+        )
+        return f"{_text(number)} (slot {slot} of server {server}: {due}{others})"
+
+    def _found_at(self, number: int) -> str:
+        """All places at which a record is."""
+        return f"{_text(number)} ({'; '.join(map(self._place, np.flatnonzero(self._ids == number)[:EXAMPLES]))})"
 
     def _places_of(self, wrong: NDArray[np.bool_]) -> Named:
         rows = np.flatnonzero(wrong)
-        names = [
-            f"{_text(int(self._ids[row]))} (partition {self._log['partition'][row]}, offset {self._log['offset'][row]})"
-            for row in rows[:EXAMPLES]
-        ]
-        return _named(len(rows), names)
+        return _named(len(rows), [f"{_text(int(self._ids[row]))} ({self._place(row)})" for row in rows[:EXAMPLES]])
+
+    def _place(self, row: np.intp) -> str:
+        return f"partition {self._log['partition'][row]}, offset {self._log['offset'][row]}"
 
 
 # Columns of the log that must be as planned, beside the time.

@@ -13,6 +13,7 @@ from harness.checks import (
     log,
     lost,
     masked,
+    meanwhile,
     non_monotonic,
     oracle,
     phantom,
@@ -50,7 +51,7 @@ def run_all(case: Case) -> tuple[CheckResult, ...]:
 
 def _guarded(name: str, check: Callable[[Case], CheckResult], case: Case) -> CheckResult:
     try:
-        return check(case)
+        return meanwhile.with_faults(case, check(case))
     except Exception as error:  # noqa: BLE001 - whatever it is, the run must not pass because of it
         sentence = f"the check itself broke: {type(error).__name__}: {error}"
         return CheckResult(name, Outcome.UNKNOWN, sentence, word="broken check", blame="evidence")

@@ -151,6 +151,13 @@ class Case:
         start = np.floor_divide(self.events.time_ms, self.spec.window_ms) * self.spec.window_ms
         return cell_codes(self.events.campaign, start)
 
+    @property
+    def copies(self) -> NDArray[np.bool_]:
+        """Which events were sent before, and are in the log once more: the tape plans some, and each one counts."""
+        result = np.ones(len(self.events), dtype=np.bool_)
+        result[np.unique(self.events.id, return_index=True)[1]] = False
+        return result
+
     def cell_name(self, cell: Cell) -> str:
         clock = datetime.fromtimestamp(cell.window_ms / 1000, UTC).strftime("%H:%M:%S")
         name = self.campaign_names[cell.campaign] if 0 <= cell.campaign < len(self.campaign_names) else "?"
@@ -176,7 +183,13 @@ class Case:
             detail=f"{difference.surplus:+d}; {touched}",
             event_ids=ids,
             batches=batches,
+            from_ms=difference.cell.window_ms,
+            until_ms=self.counted_until_ms(difference.cell),
         )
+
+    def counted_until_ms(self, cell: Cell) -> int:
+        """From the start of its window on until then events of a cell come to be counted, the late ones among them."""
+        return cell.window_ms + self.spec.window_ms + self.spec.watermark_ms
 
     def witnesses(self, differences: Iterable[Difference]) -> tuple[Witness, ...]:
         """The largest first: they say most about the cause."""

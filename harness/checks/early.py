@@ -42,6 +42,8 @@ def check(case: Case) -> CheckResult:
                 expected=f"at most {int(sent[row])}",
                 seen=str(int(count[row])),
                 detail=f"{(int(seen.at_us[row]) / 1000 - case.epoch_ms) / 1000:.1f} s into the load",
+                from_ms=int(seen.at_us[row]) // 1000,
+                until_ms=int(seen.at_us[row]) // 1000,
             )
             for row in firsts[:EXAMPLES]
         ),

@@ -5,9 +5,15 @@ A difference that no planned fault explains means that our own evidence is bad: 
 
 from __future__ import annotations
 
-from harness.checks.case import Case, Named
+from harness.checks.case import EXAMPLES, Case, Named
 from harness.model import CheckResult, Outcome, Witness
 
+SEEN = {
+    "missing": "not in the log",
+    "doubled": "more than once",
+    "foreign": "a record that is not planned",
+    "altered": "with another content",
+}
 WORDS = {"missing": "producer-lost", "doubled": "producer-dup", "foreign": "foreign", "altered": "altered"}
 
 
@@ -30,8 +36,11 @@ def check(case: Case) -> CheckResult:
         word=WORDS[next(iter(wrong))],
         count=sum(named.count for named in wrong.values()),
         blame="producer or Kafka",
-        witnesses=tuple(
-            Witness(f"{kind} record", "once, as planned", kind, "event id or place in the log", named.examples)
-            for kind, named in wrong.items()
-        ),
+        witnesses=tuple(_witness(kind, each) for kind, named in wrong.items() for each in named.examples[:EXAMPLES]),
     )
+
+
+def _witness(kind: str, example: str) -> Witness:
+    """`example` is an event's id, and in brackets where it is or should have been."""
+    number, _, place = example.partition(" (")
+    return Witness(f"event {number}", "once, as planned", SEEN[kind], place.removesuffix(")"), (number,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.checks import removed, reruns
 from harness.checks.case import Case
-from harness.ledger import Difference
+from harness.ledger import Difference, Ledger
 from harness.model import CheckResult, Outcome
 
 
@@ -29,5 +29,14 @@ def check(case: Case) -> CheckResult:
 
 
 def _cause(case: Case, short: list[Difference]) -> str:
-    cause = removed.unread(case, short) or reruns.skipped(case, short)
+    cause = removed.unread(case, short) or reruns.skipped(case, short) or _copies(case, short)
     return f": {cause}" if cause else ""
+
+
+def _copies(case: Case, short: list[Difference]) -> str:
+    """A job that leaves out what it has seen before is wrong here, where each record of the log counts."""
+    rows = case.copies & ~case.dropped
+    copies = Ledger.of_events(case.events.campaign[rows], case.events.time_ms[rows], case.spec.window_ms)
+    if not copies.total or copies != Ledger((d.cell, -d.surplus) for d in short):
+        return ""
+    return f"exactly the {copies.total:,} copies in the tape, which count twice by the rules"

@@ -83,4 +83,6 @@ def _witness(case: Case, cell: Cell, expected: Checksum) -> Witness:
         seen=str(seen),
         detail=detail,
         event_ids=tuple(f"{number:012x}" for pair in pairs[:2] for number in pair),
+        from_ms=cell.window_ms,
+        until_ms=case.counted_until_ms(cell),
     )

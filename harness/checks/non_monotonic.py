@@ -107,4 +107,6 @@ def _witness(case: Case, dip: Dip) -> Witness:
         expected=f"at least {dip.before}, which was seen before",
         seen=str(dip.after),
         detail=f"{(dip.at_us / 1000 - case.epoch_ms) / 1000:.1f} s into the load, {back}",
+        from_ms=dip.at_us // 1000,
+        until_ms=dip.at_us // 1000,
     )

@@ -52,6 +52,8 @@ def check(case: Case) -> CheckResult:
                 expected=f"{case.expectation.must.count(cell)} by {(told_ms[row] - case.epoch_ms) / 1000:.1f} s",
                 seen=f"right at {(right_ms[row] - case.epoch_ms) / 1000:.1f} s",
                 detail=f"{late_ms[row] / 1000:.1f} s after the engine's progress had passed all of it",
+                from_ms=int(told_ms[row]),
+                until_ms=int(right_ms[row]),
             )
             for row in worst[:EXAMPLES]
         ),

@@ -11,17 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import checks
+from harness.checks import meanwhile
 from harness.checks.case import Named, Observed, Stray
 from harness.checks.non_monotonic import TAKES_BACK
 from harness.experiments.selftest import drive, planted
 from harness.faults.registry import FAULTS
 from harness.judge import conclude
+from harness.lateness import LogEvents
 from harness.ledger import Cell, Expectation, Ledger
-from harness.model import Batch, BatchLog, CheckResult, EngineReport, FaultReport, FaultSpec, Outcome, When
+from harness.model import Batch, BatchLog, CheckResult, EngineReport, FaultReport, FaultSpec, Outcome, When, Witness
 from tests.quick.cases import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events
 
 KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
 HONEST = case()
+WITNESS = Witness("a cell", "1", "2", "+1", from_ms=EPOCH_MS, until_ms=EPOCH_MS + 1)
 
 
 def result(name, changed) -> CheckResult:
@@ -118,13 +121,114 @@ def test_a_count_that_is_no_number_is_named():
 
 @pytest.mark.parametrize("kind", ["missing", "doubled", "foreign", "altered"])
 def test_a_log_that_differs_from_the_tape_makes_the_run_unknown_never_the_engine_guilty(kind):
-    wrong: dict[str, Any] = {kind: Named(2, ("00000000002a",))}
+    wrong: dict[str, Any] = {
+        kind: Named(2, ("00000000002a (partition 3, offset 17)", "a key that is none of ours (x)"))
+    }
     changed = case(audit=replace(HONEST.audit, **wrong))
 
     found = result("log", changed)
 
     assert (found.outcome, found.count, found.blame) == (Outcome.UNKNOWN, 2, "producer or Kafka")
+    assert [(w.cell, w.detail, w.event_ids) for w in found.witnesses] == [
+        ("event 00000000002a", "partition 3, offset 17", ("00000000002a",)),
+        ("event a key that is none of ours", "x", ("a key that is none of ours",)),
+    ]
     assert conclude(changed).outcome is Outcome.UNKNOWN
+
+
+def struck(at_s, healed_s, **changes):
+    """A kill that was on from the one second of the load to the other; 0: it was never healed."""
+    healed_ms = EPOCH_MS + round(healed_s * 1000) if healed_s else 0
+    return replace(
+        FaultReport(KILL, True, True, "SIGKILL", EPOCH_MS + round(at_s * 1000), healed_ms=healed_ms), **changes
+    )
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (struck(12.4, 13), "; kill@c3:batch=3 was on meanwhile, from 12.4 s to 13.0 s"),
+        (struck(1, 2), ""),
+        (struck(1, 0), "; kill@c3:batch=3 was on meanwhile, from 1.0 s on"),
+        (struck(29, 29.5), "; kill@c3:batch=3 was on meanwhile, from 29.0 s to 29.5 s"),
+        (struck(30.5, 31), ""),
+        (struck(12.4, 13, landed=False), ""),
+    ],
+    ids=["in it", "before", "never healed", "while late events come", "after", "did not land"],
+)
+def test_a_fail_names_the_fault_that_was_on_while_its_cells_were_counted(by, fault, words):
+    cell = Cell(2, EPOCH_MS + WINDOW_MS)
+    changed = case(observed=Observed(HONEST.log_ledger + Ledger({cell: by}), ()), faults=(fault,))
+
+    found = result("lost" if by < 0 else "duplicated", changed)
+    judged = {check.name: check for check in checks.run_all(changed)}[found.name]
+
+    assert judged.sentence == found.sentence + words
+
+
+def test_a_fault_that_a_fail_names_already_is_not_named_twice():
+    seen = CheckResult("lost", Outcome.FAIL, "after kill@c3:batch=3", witnesses=(WITNESS,))
+
+    assert meanwhile.with_faults(case(faults=(struck(0, 30),)), seen).sentence == "after kill@c3:batch=3"
+
+
+def test_what_is_right_or_unknown_names_no_fault():
+    for outcome in (Outcome.PASS, Outcome.UNKNOWN):
+        seen = CheckResult("lost", outcome, "as it is", witnesses=(WITNESS,))
+        assert meanwhile.with_faults(case(faults=(struck(0, 30),)), seen) is seen
+
+
+def test_an_engine_that_does_not_go_on_names_all_faults_that_struck():
+    report = EngineReport("crashed", "it ended by itself")
+    judged = {c.name: c for c in checks.run_all(case(engine=report, faults=(struck(1, 2), struck(3, 0))))}["engine"]
+
+    assert judged.sentence == (
+        "it ended by itself; kill@c3:batch=3 was on meanwhile, from 1.0 s to 2.0 s; "
+        "kill@c3:batch=3 was on meanwhile, from 3.0 s on"
+    )
+
+
+def test_a_step_back_names_the_fault_of_its_moment():
+    watched = HONEST.watched
+    assert watched is not None
+    count = watched.count.copy()
+    row = int(np.flatnonzero(watched.at_us >= (EPOCH_MS + 15_000) * 1000)[0])
+    count[row] = -1
+    changed = case(watched=replace(watched, count=count), faults=(struck(14.9, 15.4), struck(20, 21)))
+
+    judged = {check.name: check for check in checks.run_all(changed)}["non-monotonic"]
+
+    assert judged.outcome is Outcome.FAIL
+    assert judged.sentence.count("was on meanwhile, from 14.9 s to 15.4 s") == 1
+    assert "20.0" not in judged.sentence
+
+
+def with_copies(count):
+    """Some events are in the log twice, as the tape had planned, each time with the id of the first one."""
+    log, again = events(), events().only(np.arange(300) < count)
+    names = ("partition", "offset", "id", "campaign", "time_ms")
+    return LogEvents(*(np.concatenate([getattr(log, name), getattr(again, name)]) for name in names))
+
+
+def test_copies_that_count_twice_by_the_rules_are_said():
+    verdict = conclude(case(with_copies(7)))
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert verdict.sentence.endswith("; 7 copies in the tape count twice, by the rules")
+    assert verdict.totals["copies"] == 7
+    assert "copies" not in conclude(HONEST).sentence
+
+
+def test_a_job_that_leaves_copies_out_is_told_that_they_count():
+    log = with_copies(7)
+
+    verdict = conclude(case(log, observed=Observed(HONEST.log_ledger, ())))
+    other = conclude(case(log, observed=Observed(HONEST.log_ledger - Ledger({Cell(2, EPOCH_MS): 1}), ())))
+
+    assert "7 events are missing" in verdict.sentence
+    assert "exactly the 7 copies in the tape, which count twice by the rules" in verdict.sentence
+    assert "copies" not in other.sentence
 
 
 def test_two_oracles_that_disagree_make_the_run_unknown():

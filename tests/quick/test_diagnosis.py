@@ -60,7 +60,6 @@ def test_keys_of_another_pattern_are_named_with_the_lines_that_fit(row, lines, m
     assert "the manifest looks for" in sentence
     assert found == ('results = "redis:template"', *lines)
     for line in lines:
-        assert line in sentence
         assert line.partition(" ")[0] in MANIFEST_KEYS
 
 

@@ -21,7 +21,7 @@ from generators.sends import SENDS
 from generators.tape import Tape, population_of
 from harness import recount
 from harness.certificate import certify
-from harness.model import INDEX_BITS, MARK_SERVER, Mark, TapeSpec
+from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER, Mark, TapeSpec
 from tests.quick.tapes import specs
 from workloads.ad_impressions import oracle, records
 
@@ -177,10 +177,42 @@ def test_the_comparison_names_exactly_what_was_done_to_the_log(chance, lost, twi
     def keys(places):
         return sorted(messages[place][2].decode() for place in places)
 
-    assert (audit.missing.count, sorted(audit.missing.examples)) == (lost, keys(gone))
-    assert (audit.doubled.count, sorted(audit.doubled.examples)) == (twice, keys(again))
+    def ids(named):
+        return sorted(name[:12] for name in named.examples)
+
+    assert (audit.missing.count, ids(audit.missing)) == (lost, keys(gone))
+    assert (audit.doubled.count, ids(audit.doubled)) == (twice, keys(again))
     assert (audit.altered.count, sorted(name[:12] for name in audit.altered.examples)) == (changed, keys(other))
     assert audit.foreign.count == strange
+
+
+def test_of_a_record_that_is_missing_or_doubled_it_is_said_where_it_should_be_and_where_it_is():
+    place = 7
+    partition, _, key = MESSAGES[place]
+    number = int(key, 16)
+    server, slot = number >> INDEX_BITS, number & INDEX_MASK
+    planned = Tape(SPEC).events(server, np.array([slot]))
+    without = recount.compare(Tape(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:place], *MESSAGES[place + 1 :]]), ())
+    twice = recount.compare(Tape(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, MESSAGES[place]]), ())
+
+    due = f"slot {slot} of server {server}: partition {partition}, due at {planned.intended_us[0] / 1e6:.3f} s"
+    assert without.missing.examples == (f"{key.decode()} ({due})",)
+    before = sum(other == partition for other, _, _ in MESSAGES[:place])
+    all_of_it = sum(other == partition for other, _, _ in MESSAGES)
+    places = f"partition {partition}, offset {before}; partition {partition}, offset {all_of_it}"
+    assert twice.doubled.examples == (f"{key.decode()} ({places})",)
+
+
+def test_of_a_copy_that_is_missing_it_is_said_where_the_other_one_is():
+    keys = [key for _, _, key in MESSAGES]
+    second = next(place for place, key in enumerate(keys) if key in keys[:place])
+    audit = recount.compare(Tape(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:second], *MESSAGES[second + 1 :]]), ())
+
+    first = keys.index(keys[second])
+    partition = MESSAGES[first][0]
+    offset = sum(other == partition for other, _, _ in MESSAGES[:first])
+    (named,) = audit.missing.examples
+    assert named.endswith(f"; there is one at partition {partition}, offset {offset})")
 
 
 def test_the_id_of_a_slot_that_sent_a_copy_is_foreign():
@@ -199,8 +231,11 @@ def test_a_mark_that_is_missing_or_doubled_or_changed_is_named():
     log = [(0, first["value"], first["key"] or b"")] * 2 + [(1, changed, second["key"] or b"")]
     audit = recount.compare(Tape(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, *log]), MARKS)
 
-    assert audit.doubled.examples == ("fff000000000",)
-    assert audit.missing.examples == ("fff000000002",)
+    after = Counter(partition for partition, _, _ in MESSAGES)
+    assert audit.doubled.examples == (
+        f"fff000000000 (partition 0, offset {after[0]}; partition 0, offset {after[0] + 1})",
+    )
+    assert audit.missing.examples == ("fff000000002 (the closing event of partition 2)",)
     assert [name[:12] for name in audit.altered.examples] == ["fff000000001"]
 
 
