@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,12 @@ class Result:
     recovery: tuple[Recovery, ...]
     environment: Mapping[str, Any]
     notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
+    began_ms: int | None = None  # by the clock of its world; None: not known
+    took_s: float = 0.0
+
+    @property
+    def began(self) -> datetime | None:
+        return None if self.began_ms is None else datetime.fromtimestamp(self.began_ms / 1000, UTC)
 
     @property
     def withheld(self) -> str:
@@ -34,6 +41,7 @@ class Result:
 def load(path: Path) -> Result:
     """Raises MissingEvidence when the run was not judged yet."""
     store = Store.open(path)
+    at_ms = [entry["at_ms"] for kind in ("begin", "verdict") for entry in store.history(kind)]
     return Result(
         path=path,
         spec=store.read_as("spec.json", RunSpec),
@@ -43,4 +51,6 @@ def load(path: Path) -> Result:
         recovery=store.read_as(RECOVERY, tuple[Recovery, ...]) if store.has(RECOVERY) else (),
         environment=store.read_json("environment.json"),
         notes=tuple(note for entry in store.history("closed") for note in entry["notes"]),
+        began_ms=at_ms[0] if at_ms else None,
+        took_s=(at_ms[-1] - at_ms[0]) / 1000 if at_ms else 0.0,
     )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Any
 
 from harness.measurement import Cost, Latency, Measurement
-from harness.model import Outcome
+from harness.model import CheckResult, Outcome, Witness
 from reports.load import Result
+
+NAMED = ("streamgauge", "python", "java", "machine")
 
 
 def as_text(result: Result) -> str:
@@ -21,6 +25,8 @@ def _lines(result: Result) -> Iterator[str]:
     yield ""
     asked = f"`{spec.scenario}` on `{spec.engine}/{spec.sink}`, seed {spec.tape.seed}"
     yield f"{asked}, disorder `{spec.disorder_name}`, fault `{spec.fault.text}`, slack {verdict.slack:,}."
+    yield from _when(result)
+    yield from (f"The engine: {note}." for note in result.notes)
     yield ""
     yield "| check | outcome | what was seen |"
     yield "| --- | --- | --- |"
@@ -36,9 +42,38 @@ def _witnesses(result: Result) -> Iterator[str]:
     for check in wrong:
         yield f"**{check.word or check.name}**"
         yield ""
-        for w in check.witnesses:
-            yield f"- {_cell(w.cell)}: expected {w.expected}, seen {w.seen}; {_cell(w.detail)}"
+        yield from _last_words(check) if check.name == "engine" else map(_witness, check.witnesses)
         yield ""
+
+
+def _witness(witness: Witness) -> str:
+    ids = f"; events {', '.join(witness.event_ids)}" if witness.event_ids else ""
+    return f"- {_cell(witness.cell)}: expected {witness.expected}, seen {witness.seen}; {_cell(witness.detail)}{ids}"
+
+
+def _last_words(check: CheckResult) -> Iterator[str]:
+    """As they are, so that they can be copied."""
+    for place, said in groupby(check.witnesses, lambda witness: witness.cell):
+        yield f"`{place}`:"
+        yield ""
+        yield from (f"    {witness.detail}" for witness in said)
+        yield ""
+
+
+def _when(result: Result) -> Iterator[str]:
+    if not result.began:
+        return
+    known = (f"{name} {value}" for name, value in versions(result.environment) if name in NAMED)
+    yield ", ".join([f"Begun at {result.began:%Y-%m-%d %H:%M:%S} UTC, it took {result.took_s:.0f} s", *known]) + "."
+
+
+def versions(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """All that is known of the machine and of what ran on it, the packages by their names."""
+    for name, value in environment.items():
+        if isinstance(value, Mapping):
+            yield from ((package, str(version)) for package, version in value.items())
+        elif value:
+            yield name, str(value)
 
 
 def _speed(result: Result) -> Iterator[str]:
