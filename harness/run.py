@@ -290,10 +290,13 @@ class _Run:
 
     @contextmanager
     def _diagnosed(self, cell: Cell, count: int) -> Iterator[None]:
-        """An engine that gave no answer may have written one in a place or a way that is not looked at."""
+        """An engine that gave no answer may have written one in a place or a way that is not looked at. Of one that
+        ended, its own last words are the reason."""
         try:
             yield
         except EngineGone as gone:
+            if gone.report.state != "stuck":
+                raise
             found = self._diagnosis(cell, count)
             detail = "; ".join(filter(None, (gone.report.detail, found.sentence)))
             raise EngineGone(replace(gone.report, detail=detail, advice=found.lines)) from None

@@ -214,6 +214,21 @@ def test_counts_in_another_database_are_found(tmp_path):
     assert "database 3 holds 8 keys" in verdict.sentence
 
 
+class Ended(FakeWorld):
+    """Its engine ends as soon as it was started."""
+
+    def send_marks(self, marks):
+        super().send_marks(marks)
+        self.engine.kill()
+
+
+def test_an_engine_that_ended_before_it_answered_is_not_asked_what_it_wrote(tmp_path):
+    verdict, _, _ = fake_run(tmp_path, Ended)
+
+    assert verdict.words == ("crashed",)
+    assert verdict.sentence.endswith("and nobody had killed it")
+
+
 def test_an_engine_that_wrote_nothing_is_said_to_have_written_nothing(tmp_path):
     verdict, _, _ = fake_run(tmp_path, conf={"misbehave": "mute"})
 
