@@ -225,7 +225,7 @@ class Ended(FakeWorld):
 def test_an_engine_that_ended_before_it_answered_is_not_asked_what_it_wrote(tmp_path):
     verdict, _, _ = fake_run(tmp_path, Ended)
 
-    assert verdict.words == ("crashed",)
+    assert verdict.sentence.startswith("crashed: ")
     assert verdict.sentence.endswith("and nobody had killed it")
 
 
