@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from harness.model import LastWords
 
 MOST = 5
+REMEMBERED = 2000  # lines of a log in which the reason of an end is looked for
 
 _COLOUR = re.compile("[\N{REPLACEMENT CHARACTER}\x1b]\\[[0-9;]*m")
 _CHATTER = re.compile(r"(^|[\s\[])(INFO|DEBUG|TRACE)\b")

@@ -35,7 +35,6 @@ ROOT = Path(__file__).resolve().parents[2]
 STOP_DEADLINE_S = 30.0
 KILL_DEADLINE_S = 30.0
 LOGS = "logs"  # of a run, as its report names it
-REMEMBERED = 2000  # lines of a log in which the reason of an end is looked for
 # pyspark and pyflink trust these before they look for the Spark or the Flink that they came with.
 OTHER_ENGINES = frozenset(
     {
@@ -160,8 +159,8 @@ class ProcessEngine:
         return tuple(self._child.tail(lines)) if self._child else ()
 
     def last_words(self) -> LastWords:
-        own = ((f"{LOGS}/{name}", lines) for name, lines in self._own_logs.tails(REMEMBERED))
-        first = [(f"{LOGS}/engine-{self._starts}.log", self.tail(REMEMBERED))]
+        own = ((f"{LOGS}/{name}", lines) for name, lines in self._own_logs.tails(complaint.REMEMBERED))
+        first = [(f"{LOGS}/engine-{self._starts}.log", self.tail(complaint.REMEMBERED))]
         return complaint.most_telling([*first, *own])
 
     def notes(self) -> tuple[str, ...]:

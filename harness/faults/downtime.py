@@ -142,8 +142,6 @@ def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:
 
 
 def _last_words(now: Moment) -> str:
-    """Of an engine that stopped: what the query failed of, or the last that it said."""
-    lines = [line.strip() for line in now.engine.tail(40) if line.strip()]
-    failed = [line for line in lines if line.startswith("The query failed")] or lines
-    words = failed[-1][:300] if failed else "it said nothing"
+    """Of an engine that stopped: the exception in which its log ends."""
+    words = "; ".join(line[:300] for line in now.engine.last_words().lines) or "it said nothing"
     return f"exit code {now.engine.exit_code()}, {words!r}"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from harness.engines import complaint
 from harness.engines.base import Engine, Ghost, Member
 from harness.faults.base import Context
 from harness.faults.moment import Moment, done
@@ -64,9 +65,10 @@ def is_conflict(line: str) -> bool:
 
 
 def last_words(driver: Engine | Ghost) -> str:
-    """The line that tells of the conflict if there is one, else the last."""
-    lines = [line.strip() for line in driver.tail(200) if line.strip()]
-    return ([line for line in lines if is_conflict(line)] or lines or ["no word"])[-1][:200]
+    """The line that tells of the conflict if there is one, else the exception in which its log ends."""
+    lines = driver.tail(complaint.REMEMBERED)
+    conflict = [line.strip() for line in lines if is_conflict(line)][-1:]
+    return "; ".join(conflict or complaint.most_telling([("", lines)]).lines or ["no word"])[:300]
 
 
 class GoingOn:

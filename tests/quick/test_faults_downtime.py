@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness.engines.base import Member, Reached
+from harness.engines.complaint import most_telling
 from harness.engines.config import EngineConfig
 from harness.engines.process import ProcessEngine
 from harness.engines.spark.checkpoint import numbers
@@ -21,7 +22,7 @@ from harness.faults.base import Fault
 from harness.faults.moment import Moment
 from harness.faults.registry import FAULTS, parse
 from harness.lateness import watermarks_ms
-from harness.model import EngineManifest, KafkaAddress, Progress, RedisAddress, SinkClaim
+from harness.model import EngineManifest, KafkaAddress, LastWords, Progress, RedisAddress, SinkClaim
 from harness.services import small_disk
 from tests.quick.cases import SPEC
 from tests.quick.test_checkpoint import make, offsets_file
@@ -30,7 +31,12 @@ from tests.quick.test_faults import TOTAL, ScriptedEngine, report_of
 CLAIM = SinkClaim("absolute", "drop", "exactly-once", crash_points=("c1", "c2", "c3", "c4"))
 FENCED = SinkClaim("fenced", "keep", "exactly-once", crash_points=("c1", "c2", "c3", "c4"))
 SPARK = EngineManifest("spark", ("x",), ".", True, (CLAIM, FENCED), evidence="spark-checkpoint", ivy="spark")
-FAILED = "The query failed: [SOMETHING_IS_MISSING] nothing there"
+FAILED = (
+    "java.lang.IllegalStateException: nothing there",
+    "\tat org.apache.Job.run(Job.java)",
+    "Caused by: java.io.EOFException: cut",
+    *["\tat java.util.Frame.of(Frame.java)"] * 200,
+)
 
 
 @dataclass
@@ -57,8 +63,8 @@ class Downed(ScriptedEngine):
     def exit_code(self) -> int | None:
         return self.code
 
-    def tail(self, lines: int) -> tuple[str, ...]:
-        return ("Traceback", FAILED, "at ...")
+    def last_words(self) -> LastWords:
+        return most_telling([("logs/engine-2.log", FAILED)])
 
     def change(self, orders: Mapping[str, Any]) -> None:
         self.changes.append(orders)
@@ -201,7 +207,10 @@ def test_an_engine_that_stops_loudly_gets_its_checkpoint_back_and_has_to_go_on(s
 
     report = report_of(done)
     assert (report.landed, report.healed) == (True, True)
-    assert f"it stopped loudly: exit code 1, '{FAILED}'" in report.proof
+    assert (
+        "it stopped loudly: exit code 1, 'java.lang.IllegalStateException: nothing there; Caused by: java.io"
+        in report.proof
+    )
     assert "its checkpoint was put back as it had been; it went on from 40 to 60 records" in report.proof
 
 

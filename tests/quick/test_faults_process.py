@@ -59,7 +59,7 @@ class Kept:
         return self.newest
 
     def tail(self, lines: int) -> tuple[str, ...]:
-        return self.words
+        return self.words[-lines:]
 
     def stop(self) -> None:
         self.story.append("stop")
@@ -428,6 +428,30 @@ def test_a_zombie_that_ended_for_another_reason_has_proved_nothing():
     assert fault.over()
     assert not report_of(fault).landed
     assert "connection closed, so that nobody knows whether it had written" in report_of(fault).proof
+
+
+FRAMES = ("\tat java.util.Frame.of(Frame.java)",) * 500
+
+
+@pytest.mark.parametrize(
+    ("words", "landed", "shown"),
+    [
+        ((*LOST, *FRAMES), True, "exit code 1: The query failed: [CONCURRENT_STREAM_LOG_UPDATE]"),
+        (("java.io.IOException: cut", *FRAMES), False, "exit code 1: java.io.IOException: cut, so that nobody knows"),
+    ],
+)
+def test_of_a_zombie_the_reason_counts_however_long_its_stack_trace_is(words, landed, shown):
+    spark, fault = frozen_zombie()
+    spark.kept.words = words
+    spark.commits, spark.newest = {4}, progress(5, TOTAL)
+    at(fault, spark, 10_100)
+    spark.kept.code = 1
+    at(fault, spark, 10_200)
+
+    assert report_of(fault).landed is landed
+    at(fault, spark, 10_300)
+    at(fault, spark, 10_400)
+    assert shown in report_of(fault).proof
 
 
 @pytest.mark.parametrize("point", ["c3", "c4"])
