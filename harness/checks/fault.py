@@ -15,7 +15,7 @@ def check(case: Case) -> CheckResult:
         if not report.reachable:
             return _unknown(f"{report.spec.text} is n/a: {report.proof.removeprefix('n/a: ')}")
         if not report.landed:
-            return _unknown(f"{report.spec.text} did not land: {report.proof}")
+            return _unknown(f"{report.spec.text} did not land: {report.proof.removeprefix('did not land: ')}")
         if not report.healed:
             return _unknown(f"{report.spec.text} was not healed: {report.proof}")
     return CheckResult("fault", Outcome.PASS, "; ".join(_landed(report) for report in case.faults))

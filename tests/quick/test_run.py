@@ -150,6 +150,7 @@ def test_a_fault_that_never_comes_makes_the_run_unknown(tmp_path):
 
     assert verdict.outcome is Outcome.UNKNOWN
     assert verdict.words == ("not landed",)
+    assert verdict.sentence.count("did not land") == 1
 
 
 def test_late_events_are_counted_exactly_and_bounded_when_told(tmp_path):
