@@ -17,6 +17,7 @@ from harness.engines.config import EngineConfig
 from harness.engines.environments import ROOM_NEEDED
 from harness.engines.manifest import MANIFEST_KEYS, PLACEHOLDERS, SHIPPED, SINK_KEYS, load
 from harness.experiments import one_run
+from harness.faults.registry import FAULTS
 from harness.model import Exit
 from harness.settings import KEYS
 
@@ -135,6 +136,11 @@ def test_the_tutorial_shows_a_manifest_that_could_be_copied(tmp_path):
 
     assert manifest == replace(whole, home=manifest.home, env={}, ready_s=manifest.ready_s, drain_s=manifest.drain_s)
     assert LEFT_OUT in shown.splitlines()
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_what_each_fault_showed_stands_in_the_findings(fault):
+    assert re.search(rf"`{fault}[(@`]", DOCUMENTS["docs/findings.md"])
 
 
 def test_the_changelog_names_the_commands():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -18,6 +20,7 @@ from reports import card as reports_card
 from reports.page import render
 
 KINDS = registry.FAULTS
+TEST_ENGINES = Path(__file__).parents[1] / "engines"
 LANDED = FaultReport(FaultSpec("kill@c3:batch=3", "kill"), True, True, "seen", at_ms=1)
 NOTHING = Wrong()
 MISSED = replace(LANDED, landed=False)
@@ -365,13 +368,37 @@ def test_the_list_of_faults_fits_a_terminal_and_shows_its_evidence(call):
         assert each["correct"]
 
 
-def test_the_committed_evidence_is_of_faults_that_exist_and_names_its_proof():
-    for kind, seen in evidence.by_kind().items():
-        assert kind in KINDS
-        for each in seen:
-            assert each.proof
-            assert kind in each.fault
-            registry.parse(each.fault)
+def test_every_fault_of_the_catalogue_was_seen_landing(call):
+    seen = evidence.by_kind()
+
+    assert [name for name in KINDS if name not in seen] == []
+    assert "not yet" not in call("chaos", "--list").stdout
+
+
+def evidence_lines():
+    return [json.loads(line) for line in evidence.FILE.read_text(encoding="utf-8").splitlines()]
+
+
+def test_each_line_of_the_committed_evidence_is_of_a_fault_that_landed_and_healed():
+    for line in evidence_lines():
+        assert set(line) == set(evidence.Evidence.__dataclass_fields__), line
+        assert registry.parse(line["fault"]).action == line["kind"]
+        assert line["proof"], line
+        assert not re.search(r"did not land|n/a|not seen to be healed", line["proof"]), line
+        assert line["healed"], line
+        assert (line["outcome"], bool(line["words"])) in (("PASS", False), ("FAIL", True)), line
+
+
+def test_no_evidence_is_committed_twice():
+    lines = [(line["fault"], line["engine"], line["sink"]) for line in evidence_lines()]
+    assert sorted(set(lines)) == sorted(lines)
+
+
+def test_the_engines_of_the_evidence_have_the_sinks_that_are_named():
+    for line in evidence_lines():
+        of_the_tests = TEST_ENGINES / line["engine"]
+        manifest = one_run.find_manifest(str(of_the_tests) if of_the_tests.is_dir() else line["engine"])
+        assert line["sink"] in [claim.name for claim in manifest.sinks], line["fault"]
 
 
 def test_torn_evidence_is_named_by_its_line(tmp_path):
