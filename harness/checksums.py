@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.whole import whole
+
 ID_RANGE = 1 << 48
 PRIME = (1 << 31) - 1
 PREFIX = "sums:"  # hash `sums:<campaign>`, field `<window>` -> "S1,S2"
@@ -43,11 +45,10 @@ class Checksum(NamedTuple):
     @classmethod
     def read(cls, text: str) -> Checksum | None:
         """None for what is no pair of sums."""
-        parts = text.split(",")
-        if len(parts) != 2 or not all(part.isascii() and part.isdecimal() for part in parts):
+        s1, s2 = map(whole, parts) if len(parts := text.split(",")) == 2 else (None, None)
+        if s1 is None or s2 is None:
             return None
-        s1, s2 = map(int, parts)
-        return cls(s1, s2) if s1 < ID_RANGE and s2 < PRIME else None
+        return cls(s1, s2) if 0 <= s1 < ID_RANGE and 0 <= s2 < PRIME else None
 
 
 def by_cell(cells: NDArray[np.int64], ids: Ids) -> dict[int, Checksum]:

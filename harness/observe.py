@@ -6,18 +6,30 @@ What the rows mean is decided by the pure function `interpret`, so that a stored
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import redis
 
-from harness.checks.case import Observed, Stray
+from harness.checks.case import Ambiguity, Observed, Stray
 from harness.checksums import PREFIX, Checksum
 from harness.ledger import Cell, Ledger
 from harness.model import HarnessError
+from harness.whole import readable, shown, whole
 
 OUR_KEYS = "streamgauge:*"
 PAGE = 1000
+# All is read again so often while keys vanish, or change their type, between their name and their content.
+MOST_LOOKS = 10
+
+# Kinds of rows: a field of a hash, and a key of another type under the word that Redis has for the type. `none` is its
+# word for a key that is not there.
+HASH, STRING, VANISHED = "hash", "string", "none"
+# What a translator could not translate, in its own words: it stands where results belong, and is none.
+NO_RESULT = "no result"
+ORPHAN = "orphan"  # the count of a window of Yahoo's schema to which no campaign refers
+# What reads a key of each type; of the other types it is enough that they are there.
+_READERS = {HASH: "HGETALL", STRING: "GET"}
 
 
 class UnreadableError(HarnessError):
@@ -33,31 +45,50 @@ class Row(NamedTuple):
     kind: str
 
 
-def scan(client: redis.Redis) -> list[Row]:
-    """Everything in the database but the ad table's strings, which are ours and many."""
-    keys = sorted(client.scan_iter(count=PAGE))
+def scan(client: redis.Redis, ads: Collection[str] = ()) -> list[Row]:
+    """Everything in the database but the ad table's strings, which are ours and many.
+
+    It is read as octets, and what is no text gets an escaped name. Only a look in which no key vanished saw all that
+    was there; a key that vanished in each of them is told under its name.
+    """
+    skipped = frozenset(name.encode() for name in ads)
+    for _ in range(MOST_LOOKS):
+        rows, vanished = _look(client, skipped)
+        if not vanished:
+            break
+    return rows + [Row(readable(key), "", "", VANISHED) for key in vanished]
+
+
+def _look(client: redis.Redis, skipped: Collection[bytes]) -> tuple[list[Row], list[bytes]]:
+    """All rows, and the keys that were there and a moment later were not, or not what they had been."""
+    keys = sorted(set(client.scan_iter(count=PAGE, NEVER_DECODE=True)))
     rows: list[Row] = []
+    vanished: list[bytes] = []
     for start in range(0, len(keys), PAGE):
         page = keys[start : start + PAGE]
-        with client.pipeline(transaction=False) as pipe:
-            for key in page:
-                pipe.type(key)
-            kinds = pipe.execute()
-        hashes = [key for key, kind in zip(page, kinds, strict=True) if kind == "hash"]
-        rows += [
-            Row(key, "", "", kind) for key, kind in zip(page, kinds, strict=True) if kind not in ("hash", "string")
-        ]
-        rows += [
-            Row(key, "", "", "string")
-            for key, kind in zip(page, kinds, strict=True)
-            if kind == "string" and len(key) != 36
-        ]
-        with client.pipeline(transaction=False) as pipe:
-            for key in hashes:
-                pipe.hgetall(key)
-            for key, fields in zip(hashes, pipe.execute(), strict=True):
-                rows += [Row(key, field, value, "hash") for field, value in fields.items()]
-    return rows
+        kinds = zip(page, map(readable, _asked(client, [("TYPE", key) for key in page])), strict=True)
+        wanted = [(key, kind) for key, kind in kinds if not (kind == STRING and key in skipped)]
+        contents = _asked(client, [(_READERS.get(kind, "EXISTS"), key) for key, kind in wanted])
+        for (key, kind), content in zip(wanted, contents, strict=True):
+            if kind == VANISHED or content in (None, {}, 0) or isinstance(content, redis.ResponseError):
+                vanished.append(key)
+            else:
+                rows += _rows(readable(key), kind, content)
+    return rows, vanished
+
+
+def _asked(client: redis.Redis, commands: Iterable[tuple[str, bytes]]) -> list[Any]:
+    """The answers as octets; an error of one command is its answer."""
+    with client.pipeline(transaction=False) as pipe:
+        for command in commands:
+            pipe.execute_command(*command, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
+        return list(pipe.execute(raise_on_error=False))
+
+
+def _rows(key: str, kind: str, content: Any) -> list[Row]:
+    if kind == HASH:
+        return [Row(key, readable(field), readable(value), HASH) for field, value in content.items()]
+    return [Row(key, "", readable(content) if kind == STRING else "", kind)]
 
 
 def counts_only(client: redis.Redis, campaign_names: Sequence[str]) -> dict[str, dict[str, str] | str]:
@@ -73,30 +104,47 @@ def counts_only(client: redis.Redis, campaign_names: Sequence[str]) -> dict[str,
 def interpret(rows: Iterable[Row], campaign_index: Mapping[str, int], bookkeeping: Sequence[str]) -> Observed:
     """Raw rows as counts per cell, and everything that is no count under its own name."""
     ours = (OUR_KEYS, "campaigns", "updated:*", *bookkeeping)
-    counts: dict[Cell, int] = {}
-    sums: dict[Cell, Checksum] = {}
+    counts: dict[Cell, list[int]] = {}
+    sums: dict[Cell, list[Checksum]] = {}
     strays: list[Stray] = []
     for row in rows:
         if any(fnmatch.fnmatchcase(row.key, pattern) for pattern in ours):
             continue
-        where = f"{row.key}[{row.field}]" if row.field else row.key
         campaign = campaign_index.get(row.key.removeprefix(PREFIX))
-        if row.kind != "hash":
-            strays.append(Stray(where, row.kind, "key"))
-        elif campaign is None:
-            strays.append(Stray(where, row.value, "campaign"))
-        elif (window := _whole(row.field)) is None:
-            strays.append(Stray(where, row.value, "number"))
-        elif row.key.startswith(PREFIX) and (checksum := Checksum.read(row.value)) is not None:
-            sums[Cell(campaign, window)] = checksum
-        elif not row.key.startswith(PREFIX) and (count := _whole(row.value)) is not None:
-            counts[Cell(campaign, window)] = count
+        if row.kind != HASH or campaign is None:
+            strays.append(_stray(row, known=campaign is not None))
+            continue
+        window, summed = whole(row.field), row.key.startswith(PREFIX)
+        count, checksum = (None, Checksum.read(row.value)) if summed else (whole(row.value), None)
+        if window is not None and count is not None:
+            counts.setdefault(Cell(campaign, window), []).append(count)
+        elif window is not None and checksum is not None:
+            sums.setdefault(Cell(campaign, window), []).append(checksum)
         else:
-            strays.append(Stray(where, row.value, "number"))
-    return Observed(Ledger(counts), tuple(strays), sums)
+            strays.append(Stray(_place(row), shown(row.value), "number"))
+    return Observed(
+        Ledger((cell, found[-1]) for cell, found in counts.items()),
+        tuple(strays),
+        {cell: found[-1] for cell, found in sums.items()},
+        zeros=tuple(cell for cell, found in counts.items() if found[-1] == 0),
+        ambiguities=(*_ambiguities("count", counts), *_ambiguities("sums", sums)),
+    )
 
 
-def _whole(text: str) -> int | None:
-    """Redis' own idea of a whole number, which is narrower than Python's: no spaces, no underscores, ASCII digits."""
-    digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdecimal() else None
+def _stray(row: Row, *, known: bool) -> Stray:
+    """What is no field of a known campaign's hash. `known`: its key is that of a campaign all the same."""
+    if row.kind == HASH:
+        return Stray(_place(row), shown(row.value), "campaign")
+    if row.kind in (ORPHAN, NO_RESULT):
+        return Stray(_place(row), shown(row.value), "orphan" if row.kind == ORPHAN else "number")
+    if row.kind == VANISHED:
+        return Stray(_place(row), "a key that vanished whenever it was read", "number")
+    return Stray(_place(row), f"a key of type {row.kind}", "number" if known else "key")
+
+
+def _place(row: Row) -> str:
+    return shown(f"{row.key}[{row.field}]" if row.field else row.key)
+
+
+def _ambiguities(what: str, found: Mapping[Cell, Sequence[object]]) -> Iterable[Ambiguity]:
+    return (Ambiguity(cell, what, tuple(map(str, values))) for cell, values in found.items() if len(values) > 1)

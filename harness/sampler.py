@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from generators.draws import Lane
 from harness.model import HarnessError, TapeSpec
+from harness.whole import whole
 
 LOOK_EVERY_S = 0.05
 # A look may take this share of its period; slower ones come less often, and leave Redis to the engine.
@@ -42,7 +43,6 @@ WHOLE_EVERY_S = 1.0
 WHOLE_SHARE = 0.05  # of all time may go into whole looks
 _RECENT_LOOKS = 20
 _RECEIVE_BYTES = 1 << 18
-_INT64_END = 1 << 63
 
 
 @dataclass(frozen=True)
@@ -180,12 +180,12 @@ class Recorder:
 
     def _changed(self, at_us: int, place: int, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> None:
         for field in old.keys() - new.keys():
-            if (window_ms := _whole(field)) is not None and window_ms in self._counts[place]:
+            if (window_ms := whole(field)) is not None and window_ms in self._counts[place]:
                 self._keep(at_us, place, window_ms, 0)
         for field, text in new.items():
             if old.get(field) == text:
                 continue
-            window_ms, count = _whole(field), _whole(text)
+            window_ms, count = whole(field), whole(text)
             if window_ms is None or count is None:
                 self._garbage += 1
             else:
@@ -202,14 +202,6 @@ class Recorder:
         row = (at_us, self._campaigns[place], window_ms, count)
         for column, value in zip(self._rows.values(), row, strict=True):
             column.append(value)
-
-
-def _whole(text: bytes | str) -> int | None:
-    try:
-        number = int(text)
-    except ValueError:
-        return None
-    return number if -_INT64_END <= number < _INT64_END else None
 
 
 class Pace:

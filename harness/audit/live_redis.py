@@ -11,6 +11,7 @@ from harness.audit.left import Cells, Left, Offered
 from harness.model import HarnessError
 from harness.results.base import UPDATED
 from harness.results.yahoo import COUNT, translated
+from harness.whole import whole
 
 
 def read(client: redis.Redis, place: str, offered: Offered) -> Left:
@@ -30,10 +31,14 @@ def _read(client: Any, place: str, offered: Offered) -> Left:
     known, orphans = set(campaigns), 0
     for row in rows:
         if row.key not in known:
-            orphans += int(row.value) if row.field == COUNT and row.value.isdigit() else 0
-        elif row.field.isdigit() and row.value.isdigit():
-            at = updated.get((row.key, row.field), "")
-            cells.add(row.key, int(row.field), int(row.value), int(at) if at.isdigit() else None)
+            orphans += (_counted(row.value) or 0) if row.field == COUNT else 0
+        elif (window := _counted(row.field)) is not None and (count := _counted(row.value)) is not None:
+            cells.add(row.key, window, count, _counted(updated.get((row.key, row.field), "")))
         else:
             faults.append(f"campaign {row.key}, window {row.field}: {COUNT} is {row.value!r}")
     return cells.left(place, offered.window_ms, faults, orphans=orphans)
+
+
+def _counted(text: str) -> int | None:
+    number = whole(text)
+    return None if number is None or number < 0 else number

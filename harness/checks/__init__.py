@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.checks import (
+    ambiguous,
     duplicated,
     early,
     engine,
@@ -35,6 +36,7 @@ CHECKS: dict[str, Callable[[Case], CheckResult]] = {
     "duplicated": duplicated.check,
     "phantom": phantom.check,
     "readable": readable.check,
+    "ambiguous": ambiguous.check,
     "late": late.check,
     "unaccounted": unaccounted.check,
     "masked": masked.check,

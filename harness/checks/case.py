@@ -60,7 +60,18 @@ class Stray:
 
     where: str
     value: str
-    kind: str  # "campaign" | "number" | "key"
+    # "campaign": of none that exists; "orphan": a window of Yahoo's schema to which no campaign refers; "number": it
+    # stands where a count belongs and can't be read as one; "key": it is nothing that anybody takes for a result
+    kind: str
+
+
+@dataclass(frozen=True)
+class Ambiguity:
+    """One cell with two values or more: which of them is read is chance."""
+
+    cell: Cell
+    what: str  # "count" | "sums"
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,8 @@ class Observed:
     counts: Ledger
     strays: tuple[Stray, ...]
     sums: Mapping[Cell, Checksum] = field(default_factory=dict)
+    zeros: tuple[Cell, ...] = ()  # cells that hold a count of 0, which a ledger forgets
+    ambiguities: tuple[Ambiguity, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from harness.checks import removed, reruns
 from harness.checks.case import Case
 from harness.ledger import Difference, Ledger
 from harness.model import CheckResult, Outcome
+from harness.whole import whole
 
 
 def check(case: Case) -> CheckResult:
@@ -29,7 +30,7 @@ def check(case: Case) -> CheckResult:
 
 
 def _cause(case: Case, short: list[Difference]) -> str:
-    cause = removed.unread(case, short) or reruns.skipped(case, short) or _copies(case, short)
+    cause = removed.unread(case, short) or reruns.skipped(case, short) or _orphaned(case, short) or _copies(case, short)
     return f": {cause}" if cause else ""
 
 
@@ -40,3 +41,12 @@ def _copies(case: Case, short: list[Difference]) -> str:
     if not copies.total or copies != Ledger((d.cell, -d.surplus) for d in short):
         return ""
     return f"exactly the {copies.total:,} copies in the tape, which count twice by the rules"
+
+
+def _orphaned(case: Case, short: list[Difference]) -> str:
+    """Two writers that made the same window at once; "" where no hash is orphaned."""
+    orphans = [stray for stray in case.observed.strays if stray.kind == "orphan"]
+    held = sum(whole(stray.value) or 0 for stray in orphans)
+    exactly = "exactly as many" if held == -sum(d.surplus for d in short) else f"{held:,} events"
+    hashes = "1 orphaned hash" if len(orphans) == 1 else f"{len(orphans):,} orphaned hashes"
+    return f"{exactly} lie in {hashes}, to which no campaign refers" if orphans else ""

@@ -1,9 +1,11 @@
-"""Readable: every count in the results is a whole number."""
+"""Readable: what stands where a count belongs is a whole number, spelled as Redis spells it."""
 
 from __future__ import annotations
 
-from harness.checks.case import Case
+from harness.checks.case import EXAMPLES, Case
 from harness.model import CheckResult, Outcome, Witness
+
+EXPECTED = "a whole number"
 
 
 def check(case: Case) -> CheckResult:
@@ -12,11 +14,11 @@ def check(case: Case) -> CheckResult:
         return CheckResult(
             "readable",
             Outcome.FAIL,
-            f"{len(bad):,} counts are not whole numbers, the first one is {bad[0].value!r} at {bad[0].where}",
+            f"{len(bad):,} results can't be read as counts, the first one is {bad[0].value!r} at {bad[0].where}",
             word="unreadable",
             count=len(bad),
             blame="engine",
-            witnesses=tuple(Witness(s.where, "a whole number", repr(s.value), "not counted") for s in bad[:5]),
+            witnesses=tuple(Witness(s.where, EXPECTED, repr(s.value), "not counted") for s in bad[:EXAMPLES]),
         )
     others = sum(s.kind == "key" for s in case.observed.strays)
     beside = f"; {others:,} keys that are no results were left alone" if others else ""

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 
 NAMES = ("campaign", "window")
-EXPRESSIONS = {"campaign": r"(?P<campaign>.+?)", "window": r"(?P<window>-?\d+)"}
+# A campaign is a UUID, whose dashes and digits belong to it whatever stands beside it; others may be made up.
+CAMPAIGN = r"(?P<campaign>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|.+?)"
+NUMBER, ANYTHING = r"(?P<window>-?[0-9]+)", r"(?P<window>.*)"
 
 
-def pattern(text: str) -> re.Pattern[str]:
+def pattern(text: str, window: str = NUMBER) -> re.Pattern[str]:
     """As an expression; what stands between the names is taken letter by letter."""
+    expressions = {"campaign": CAMPAIGN, "window": window}
     parts = re.split(r"\{(\w+)\}", text)
-    return re.compile("".join(EXPRESSIONS[part] if n % 2 else re.escape(part) for n, part in enumerate(parts)))
+    whole = "".join(expressions[part] if n % 2 else re.escape(part) for n, part in enumerate(parts))
+    return re.compile(whole, re.DOTALL)
 
 
 def mistake(key: str, field: str) -> str:

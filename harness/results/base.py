@@ -7,16 +7,16 @@ keeps its own name, and the checks name it: nothing is passed over in silence.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from harness.model import EngineManifest, KafkaAddress
-from harness.observe import Row
+from harness.observe import HASH, Row
 from harness.sampler import Sampled
+from harness.whole import whole
 
-HASH = "hash"
 UPDATED = "updated:"
 
 
@@ -28,6 +28,7 @@ class Place:
     kafka: KafkaAddress
     topic: str  # of results, for engines that write them to Kafka
     campaigns: Sequence[str]
+    ads: Collection[str]  # keys of the ad table, which is ours
     window_ms: int
     watermark_ms: int
     manifest: EngineManifest
@@ -60,10 +61,8 @@ class Results(ABC):
 
 def window_start(text: str, place: Place) -> str:
     """A job may name a window by its end. What is no number stays what it is."""
-    digits = text.removeprefix("-")
-    if place.manifest.window_key == "start" or not (digits.isascii() and digits.isdecimal()):
-        return text
-    return str(int(text) - place.window_ms)
+    number = whole(text)
+    return text if place.manifest.window_key == "start" or number is None else str(number - place.window_ms)
 
 
 def by_campaign(rows: Sequence[Row], campaigns: Sequence[str]) -> list[list[str]]:

@@ -11,8 +11,8 @@ import subprocess
 from contextlib import suppress
 
 from harness.engines.process import argv_of
-from harness.observe import Row, UnreadableError
-from harness.results.base import HASH, Place, Results, window_start
+from harness.observe import HASH, NO_RESULT, Row, UnreadableError
+from harness.results.base import Place, Results, window_start
 from harness.services.owners import OWNER_VARIABLE, owner_mark
 
 DEADLINE_S = 120.0
@@ -26,7 +26,7 @@ class Command(Results):
         self._command = " ".join(self._argv)
 
     def rows(self) -> list[Row]:
-        return [self._row(number, line) for number, line in enumerate(self._lines(), 1) if line.strip()]
+        return [row_of(number, line, self._place) for number, line in enumerate(self._lines(), 1) if line.strip()]
 
     def snapshot(self) -> object:
         return self._lines()
@@ -39,7 +39,7 @@ class Command(Results):
                 f"`{self._command}` was to print the results and ended with exit code {code}: "
                 f"{errors.strip()[-SHOWN:] or 'it said nothing'}"
             )
-        return out.splitlines()
+        return out.split("\n")
 
     def _run(self) -> tuple[int, str, str]:
         """In a session of its own, so that what it starts ends with it."""
@@ -52,8 +52,8 @@ class Command(Results):
                 cwd=self._place.manifest.home,
                 env={**os.environ, **self._place.manifest.env, OWNER_VARIABLE: owner_mark()},
                 start_new_session=True,
-                text=True,
-                errors="replace",
+                encoding="utf-8",
+                errors="backslashreplace",
             )
         except OSError as error:
             raise UnreadableError(
@@ -71,9 +71,10 @@ class Command(Results):
                     os.killpg(child.pid, signal.SIGKILL)
         return child.returncode, out, errors
 
-    def _row(self, number: int, line: str) -> Row:
-        """A line that is no cell keeps its own name."""
-        words = [word.strip() for word in line.split(",")]
-        if len(words) != 3:
-            return Row(f"line {number}", "", line[:80], "line")
-        return Row(words[0], window_start(words[1], self._place), words[2], HASH)
+
+def row_of(number: int, line: str, place: Place) -> Row:
+    """A line that is no cell keeps its own name. Spaces around a comma are part of no value."""
+    words = [word.strip(" \t\r") for word in line.split(",")]
+    if len(words) != 3:
+        return Row(f"line {number}", "", line[:80], NO_RESULT)
+    return Row(words[0], window_start(words[1], place), words[2], HASH)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from harness import observe
-from harness.observe import Row
-from harness.results.base import HASH, Results, window_start
+from harness.observe import HASH, Row
+from harness.results.base import Results, window_start
 
 
 class Compact(Results):
     def rows(self) -> list[Row]:
-        rows = observe.scan(self._place.client)
+        rows = observe.scan(self._place.client, self._place.ads)
         if self._place.manifest.window_key == "start":
             return rows
         named = {name for each in self._place.campaigns for name in (each, f"updated:{each}", f"sums:{each}")}

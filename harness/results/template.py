@@ -10,43 +10,45 @@ What stands at keys that fit no pattern, and is not ours, stays under its own na
 
 from __future__ import annotations
 
-from harness import observe
-from harness.engines.template import pattern
-from harness.observe import Row
-from harness.results.base import HASH, Place, Results, window_start
+from collections.abc import Collection
 
-PAGE = 1000
+from harness import observe
+from harness.engines.template import ANYTHING, pattern
+from harness.observe import HASH, NO_RESULT, STRING, VANISHED, Row
+from harness.results.base import Place, Results, window_start
+
+BETWEEN = "\0"  # key and field
 
 
 class Template(Results):
     def __init__(self, place: Place) -> None:
         super().__init__(place)
-        self._key = pattern(place.manifest.key)
-        self._field = pattern(place.manifest.field) if place.manifest.field else None
+        key, field = place.manifest.key, place.manifest.field
+        self._kind, self._campaigns = HASH if field else STRING, frozenset(place.campaigns)
+        self._keys, self._cells = _Names(key, self._campaigns), _Names(f"{key}{BETWEEN}{field}", self._campaigns)
 
     def rows(self) -> list[Row]:
-        return [self._translated(row) for row in self._all()]
+        return [self.translated(row) for row in observe.scan(self._place.client, self._place.ads)]
 
-    def _all(self) -> list[Row]:
-        """Where a cell is a string of its own, strings are results too; the ad table is ours."""
-        rows = observe.scan(self._place.client)
-        if self._field is not None:
-            return rows
-        client = self._place.client
-        names = [key for key in client.scan_iter(count=PAGE, _type="string") if self._key.fullmatch(key)]
-        found = []
-        for start in range(0, len(names), PAGE):
-            page = names[start : start + PAGE]
-            found += [Row(k, "", v or "", "string") for k, v in zip(page, client.mget(page), strict=True)]
-        told = {row.key for row in found}
-        return [*found, *(row for row in rows if row.key not in told)]
+    def translated(self, row: Row) -> Row:
+        if row.kind == self._kind and (names := self._cells.of(f"{row.key}{BETWEEN}{row.field}")):
+            return Row(names["campaign"], window_start(names["window"], self._place), row.value, HASH)
+        if row.kind not in (self._kind, VANISHED) and self._keys.of(row.key):
+            return Row(row.key, "", f"a key of type {row.kind} where a {self._kind} belongs", NO_RESULT)
+        if row.key in self._campaigns:  # a result in our own schema, where no reader of this one looks
+            return Row(row.key, row.field, "a key that does not fit the pattern of the manifest", NO_RESULT)
+        return row
 
-    def _translated(self, row: Row) -> Row:
-        key = self._key.fullmatch(row.key)
-        if key is None or row.kind != (HASH if self._field else "string"):
-            return row
-        field = self._field.fullmatch(row.field) if self._field else None
-        if self._field and field is None:
-            return row
-        names = {**key.groupdict(), **(field.groupdict() if field else {})}
-        return Row(names["campaign"], window_start(names["window"], self._place), row.value, HASH)
+
+class _Names:
+    """Reads campaign and window off a text. What is no number is a window only beside a known campaign."""
+
+    def __init__(self, text: str, campaigns: Collection[str]) -> None:
+        self._pattern, self._loose, self._campaigns = pattern(text), pattern(text, ANYTHING), campaigns
+
+    def of(self, text: str) -> dict[str, str]:
+        found, loose = (
+            match.groupdict() if (match := each.fullmatch(text)) else {} for each in (self._pattern, self._loose)
+        )
+        is_known = found.get("campaign") not in self._campaigns and loose.get("campaign") in self._campaigns
+        return loose if is_known else found

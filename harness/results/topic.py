@@ -12,9 +12,10 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from harness.model import HarnessError
-from harness.observe import Row
-from harness.results.base import HASH, UPDATED, Place, Results, window_start
+from harness.observe import HASH, NO_RESULT, Row
+from harness.results.base import UPDATED, Place, Results, window_start
 from harness.services.kafka import end_offsets
+from harness.whole import whole
 
 POLL_S = 0.2
 STALL_S = 30.0
@@ -82,11 +83,35 @@ class Topic(Results):
             self._at[message.partition()] = message.offset()
             return
         self._at[message.partition()] = message.offset() + 1
-        where = f"{self._place.topic}[{message.partition()}@{message.offset()}]"
-        try:
-            told = json.loads(message.value() or b"null")
-            cell = (str(told["campaign"]), window_start(str(told["window"]), self._place))
-            self._cells[cell] = str(told["count"])
-            self._changed[cell] = str(message.timestamp()[1])
-        except (ValueError, KeyError, TypeError):
-            self._strays.append(Row(where, "", repr(message.value())[:80], "record"))
+        value = message.value() or b""
+        if (told := cell_of(value)) is None:
+            where = f"{self._place.topic}[{message.partition()}@{message.offset()}]"
+            self._strays.append(Row(where, "", repr(value)[:80], NO_RESULT))
+            return
+        campaign, window, count = told
+        cell = campaign, window_start(window, self._place)
+        self._cells[cell] = count
+        self._changed[cell] = str(message.timestamp()[1])
+
+
+def cell_of(value: bytes) -> tuple[str, str, str] | None:
+    """Campaign, window and count of a record; None for what is no such record.
+
+    Numbers are whole numbers of JSON, or texts in the one spelling that a count has.
+    """
+    try:
+        told = json.loads(value.decode(), object_pairs_hook=_each_once)
+        campaign, numbers = told["campaign"], [told["window"], told["count"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    texts = [str(number) for number in numbers if type(number) in (int, str) and whole(str(number)) is not None]
+    if len(texts) < len(numbers) or not isinstance(campaign, str):
+        return None
+    return campaign.encode(errors="backslashreplace").decode(), texts[0], texts[1]
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object that names something twice says two things."""
+    if len(told := dict(pairs)) < len(pairs):
+        raise ValueError
+    return told

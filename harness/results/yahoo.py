@@ -6,25 +6,27 @@
     <key of the window>  hash: seen_count, time_updated
     time_updated         list that some jobs write
 
-Two tasks that make the same window at once leave a hash of counts to which no campaign refers. It stays in the rows
-under its own key, where the checks call it a phantom.
+Two tasks that make the same window at once leave a hash of counts to which no campaign refers: an orphan. It stays in
+the rows under its own key, where the checks call it a phantom.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from harness import observe
-from harness.observe import Row
-from harness.results.base import HASH, UPDATED, Results, window_start
+from harness.observe import HASH, ORPHAN, Row
+from harness.results.base import UPDATED, Results, window_start
 
 WINDOWS, COUNT, CHANGED = "windows", "seen_count", "time_updated"
+LIST = "list"
 
 
 class Yahoo(Results):
     def rows(self) -> list[Row]:
         place = self._place
-        return translated(observe.scan(place.client), place.campaigns, lambda text: window_start(text, place))
+        rows = observe.scan(place.client, place.ads)
+        return translated(rows, place.campaigns, lambda text: window_start(text, place))
 
 
 def translated(rows: list[Row], campaigns: Sequence[str], window_of: Callable[[str], str] = str) -> list[Row]:
@@ -44,5 +46,15 @@ def translated(rows: list[Row], campaigns: Sequence[str], window_of: Callable[[s
             found.append(Row(name, window, cell.get(COUNT, f"no {COUNT}"), HASH))
             if CHANGED in cell:
                 found.append(Row(UPDATED + name, window, cell[CHANGED], HASH))
-    ours = {*names, *referred, *lists, CHANGED}
-    return [*found, *(row for row in rows if row.key not in ours)]
+    told = {HASH: names | referred, LIST: lists | {CHANGED}}
+    return [*found, *_others([row for row in rows if row.key not in told.get(row.kind, ())])]
+
+
+def _others(rows: list[Row]) -> Iterator[Row]:
+    """What no campaign refers to. A hash that is made as that of a window is an orphan, and one thing."""
+    orphans = {row.key for row in rows if row.kind == HASH and row.field == COUNT}
+    for row in rows:
+        if row.key not in orphans or row.kind != HASH:
+            yield row
+        elif row.field != CHANGED:
+            yield row._replace(kind=ORPHAN) if row.field == COUNT else row

@@ -261,6 +261,7 @@ class RealWorld:
             kafka=self._address,
             topic=self._results_topic,
             campaigns=self._population.campaign_ids,
+            ads=self._population.ad_to_campaign,
             window_ms=spec.window_ms,
             watermark_ms=spec.watermark_ms,
             manifest=self._manifest,

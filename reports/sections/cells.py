@@ -20,7 +20,7 @@ def section(evidence: Evidence) -> Section:
     counted = {kind: sum(mark.kind == kind for mark in grid.marks) for kind in cells.KINDS}
     told = ", ".join(f"{count:,} {kind}" for kind, count in counted.items() if count) or "all of them right"
     alt = f"{int(grid.present.sum()):,} cells of campaign and window: {told}"
-    strays = [stray for stray in case.observed.strays if stray.kind == "campaign"]
+    strays = [stray for stray in case.observed.strays if stray.kind in ("campaign", "orphan")]
     text = [
         "A cell is one campaign in one window; the engine's count of it is held against the events in the Kafka log. "
         "The single cells of campaign 0 apart from the rest hold the harness's own opening and closing events."

@@ -416,3 +416,15 @@ def test_moments_in_another_unit_are_named_with_the_unit_and_the_first_line():
     assert result.outcome is Outcome.UNKNOWN
     assert "milliseconds since 1970" in result.sentence
     assert f'"at": {HONEST.told[0].at_ms // 1000}' in result.sentence
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [(("3", "1"), "exactly as many lie in 2 orphaned hashes"), (("2",), "2 events lie in 1 orphaned hash")],
+)
+def test_events_that_lie_in_orphaned_hashes_are_said_to(held, told):
+    orphans = tuple(Stray(f"orphan-{number}[seen_count]", text, "orphan") for number, text in enumerate(held))
+    changed = case(observed=Observed(HONEST.log_ledger - Ledger({min(HONEST.log_ledger): 4}), orphans))
+
+    assert result("lost", changed).sentence.endswith(f": {told}, to which no campaign refers")
+    assert result("phantom", changed).count == len(held)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
+from harness import observe
 from harness.model import EngineManifest, SinkClaim
 from harness.observe import Row, UnreadableError, interpret
 from harness.results.base import Place, by_campaign
@@ -17,6 +18,7 @@ from harness.results.registry import open_results
 from harness.services.redis import connect
 
 NAMES = [str(uuid.UUID(int=number)) for number in range(3)]
+ADS = [str(uuid.UUID(int=number)) for number in range(100, 102)]
 MANIFEST = EngineManifest("any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
 WINDOW_MS = 10_000
 
@@ -35,7 +37,7 @@ def read(client, kafka_address, tmp_path):
     def rows(topic: str = "", **described):
         manifest = replace(MANIFEST, home=str(tmp_path), **described)
         log = tmp_path / "log"
-        place = Place(client, kafka_address, topic, NAMES, WINDOW_MS, 0, manifest, tmp_path / "engine.json", log)
+        place = Place(client, kafka_address, topic, NAMES, ADS, WINDOW_MS, 0, manifest, tmp_path / "engine.json", log)
         source = open_results(place)
         found = source.rows()
         assert source.snapshot() == source.snapshot()
@@ -48,6 +50,72 @@ def read(client, kafka_address, tmp_path):
 def counts(rows: list[Row]):
     observed = interpret(rows, {name: index for index, name in enumerate(NAMES)}, ())
     return {tuple(cell): observed.counts[cell] for cell in observed.counts}, observed.strays
+
+
+def test_what_is_no_text_has_an_escaped_name_and_is_a_finding(client, read):
+    client.hset(b"\xff\xfe", b"0", b"1")
+    client.hset(NAMES[0], b"\xff0", b"1")
+    client.hset(NAMES[0], b"0", b"\xff1")
+    found, strays = counts(read())
+
+    assert found == {}
+    assert {(stray.where, stray.value, stray.kind) for stray in strays} == {
+        (r"\xff\xfe[0]", "1", "campaign"),
+        (rf"{NAMES[0]}[\xff0]", "1", "number"),
+        (f"{NAMES[0]}[0]", r"\xff1", "number"),
+    }
+
+
+def test_of_the_ad_table_only_its_own_strings_are_passed_over(client, read):
+    client.set(ADS[0], NAMES[0])
+    client.hset(ADS[1], "0", "1")
+    client.set(str(uuid.UUID(int=999)), "5")
+    client.set(NAMES[0], "5")
+    client.rpush(b"\xff", "5")
+    strays = counts(read())[1]
+
+    assert {(stray.where, stray.kind) for stray in strays} == {
+        (f"{ADS[1]}[0]", "campaign"),
+        (str(uuid.UUID(int=999)), "key"),
+        (NAMES[0], "number"),
+        (r"\xff", "key"),
+    }
+
+
+@pytest.fixture
+def flicker(client, monkeypatch):
+    """A key that is there when keys are named, and gone when its type is asked for; so often."""
+
+    def flickers(times: int) -> None:
+        asked, left = observe._asked, [times]
+
+        def gone(client, commands):
+            commands = list(commands)
+            if commands[0][0] == "TYPE" and left[0]:
+                left[0] -= 1
+                client.delete("flickers")
+                found = asked(client, commands)
+                client.hset("flickers", "0", "1")
+                return found
+            return asked(client, commands)
+
+        client.hset("flickers", "0", "1")
+        monkeypatch.setattr(observe, "_asked", gone)
+
+    return flickers
+
+
+def test_a_key_that_vanished_is_read_again(client, flicker):
+    flicker(times=2)
+
+    assert Row("flickers", "0", "1", "hash") in observe.scan(client)
+
+
+def test_a_key_that_vanishes_at_each_look_is_a_finding(client, flicker):
+    flicker(times=10 * observe.MOST_LOOKS)
+    _, strays = counts(observe.scan(client))
+
+    assert [(stray.where, stray.kind) for stray in strays] == [("flickers", "number")]
 
 
 def fill_as_yahoo(client, shift_ms: int = 0) -> None:
@@ -84,8 +152,7 @@ def test_a_hash_of_counts_that_no_campaign_refers_to_stays_under_its_own_name(cl
     found, strays = counts(read(results="redis:yahoo"))
 
     assert found == EXPECTED
-    told = {(stray.where, stray.value) for stray in strays}
-    assert told == {("nobody's[seen_count]", "7"), ("nobody's[time_updated]", "1")}
+    assert [(stray.where, stray.value, stray.kind) for stray in strays] == [("nobody's[seen_count]", "7", "orphan")]
 
 
 def test_a_window_without_a_count_is_no_zero(client, read):
@@ -104,7 +171,7 @@ def test_our_own_schema_with_ends_of_windows(client, read):
 
 @pytest.mark.parametrize("field", ["w{window}", ""])
 def test_keys_of_anybodys_pattern(client, read, field):
-    client.set(str(uuid.uuid4()), NAMES[0])  # of the ad table
+    client.set(ADS[0], NAMES[0])
     client.set("other", "5")
     for (index, window), count in EXPECTED.items():
         if field:
@@ -129,7 +196,7 @@ def test_the_last_record_of_a_cell_counts(read, kafka_address, topic):
     found, strays = counts(read(topic, results="kafka:counts"))
 
     assert found == EXPECTED
-    assert [(stray.where, stray.value) for stray in strays] == [(f"{topic}[1@0]", "record")]
+    assert [(stray.where, stray.value, stray.kind) for stray in strays] == [(f"{topic}[1@0]", "b'no JSON'", "number")]
 
 
 def test_what_a_program_prints(read, tmp_path):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import lateness
-from harness.checks.case import Case, Named, Observed, Stray, Watched
+from harness.checks.case import Ambiguity, Case, Named, Observed, Stray, Watched
 from harness.checksums import ID_RANGE, PRIME, Checksum
 from harness.experiments.selftest.by_hand import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events, sums, watched
 from harness.lateness import LogEvents
@@ -56,6 +56,12 @@ def counts() -> Iterator[Planted]:
     yield "an hour off", case(observed=Observed(HONEST.log_ledger.shifted(3_600_000), ()))
     yield "a stranger", _stray(Stray("nobody[1]", "1", "campaign"))
     yield "no number", _stray(Stray("campaign-0[1]", "1?", "number"))
+    yield "a cell with two values", _ambiguous(FIRST)
+    yield (
+        "a count of 0 that nobody expects",
+        case(observed=Observed(HONEST.log_ledger, (), zeros=(Cell(0, EPOCH_MS + 9_000_000),))),
+    )
+    yield "a count of 0 where all were dropped as late", _all_dropped(FIRST)
     yield "nothing answered", case(observed=Observed(Ledger(), ()))
     yield "stuck", case(engine=EngineReport("stuck", "no answer"))
     yield "stuck, and one unseen", seen({FIRST: -1}, engine=EngineReport("stuck", "no answer"))
@@ -198,6 +204,29 @@ def _other(cell: Cell) -> Cell:
 
 def _stray(stray: Stray) -> Case:
     return case(observed=Observed(HONEST.log_ledger, (stray,)))
+
+
+def _ambiguous(cell: Cell) -> Case:
+    twice = Ambiguity(cell, "count", ("1", str(HONEST.log_ledger.count(cell))))
+    return case(observed=Observed(HONEST.log_ledger, (), ambiguities=(twice,)))
+
+
+def _all_dropped(cell: Cell) -> Case:
+    """All events of a cell came too late, and the engine wrote a 0 for it."""
+    log = HONEST.events
+    gone = HONEST.rows_of(cell)
+    kept = _ledger(log, ~gone)
+    return case(
+        log,
+        spec=replace(SPEC, late_dropped_max=None),
+        dropped=gone,
+        permitted=gone,
+        expectation=Expectation(kept, kept),
+        observed=Observed(kept, (), zeros=(cell,)),
+        drops_late=True,
+        exact=True,
+        watched=watched(log.only(~gone), log.time_ms[~gone]),
+    )
 
 
 def _one(kind: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from harness.store import Store
 from workloads.ad_impressions.records import OTHER_EVENT
 
 PARTS = ("results", "samples", "files")  # of expected.toml
+ARABIC = {ord("0") + digit: 0x0660 + digit for digit in range(10)}
 OBSERVED, SAMPLES, LOG, HISTORY = "observed.parquet", "samples.parquet", "log.parquet", "history.jsonl"
 
 Row = dict[str, Any]
@@ -102,6 +103,28 @@ def _more(**row: str) -> Callable[[Rows], Rows]:
     return change
 
 
+def _again(**spell: Callable[[str], str]) -> Callable[[Rows], Rows]:
+    """A cell once more, behind all others, some of it spelled in another way."""
+
+    def change(rows: Rows) -> Rows:
+        return [*rows, _spelled(_counts(rows)[0], spell)]
+
+    return change
+
+
+def _before(**spell: Callable[[str], str]) -> Callable[[Rows], Rows]:
+    """As `_again`, but before all others."""
+
+    def change(rows: Rows) -> Rows:
+        return [_spelled(_counts(rows)[0], spell), *rows]
+
+    return change
+
+
+def _spelled(row: Row, spell: Mapping[str, Callable[[str], str]]) -> Row:
+    return {**row, **{name: change(row[name]) for name, change in spell.items()}}
+
+
 def _sums(change: Callable[[Checksum], str]) -> Callable[[Rows], None]:
     def apply(rows: Rows) -> None:
         count = _counts(rows)[0]
@@ -127,6 +150,25 @@ RESULTS: Mapping[str, Change] = {
     "a count in quotes": _rows(OBSERVED, _value(lambda count: f"'{count}'")),
     "a count with a space": _rows(OBSERVED, _value(lambda count: f" {count}")),
     "an empty count": _rows(OBSERVED, _value(lambda _: "")),
+    "a count with zeros before it": _rows(OBSERVED, _value(lambda count: f"00{count}")),
+    "a count with a plus": _rows(OBSERVED, _value(lambda count: f"+{count}")),
+    "a count with an underscore": _rows(OBSERVED, _value(lambda count: f"{str(count)[0]}_{str(count)[1:]}")),
+    "a count in other digits": _rows(OBSERVED, _value(lambda count: str(count).translate(ARABIC))),
+    "a count of 5,000 digits": _rows(OBSERVED, _value(lambda _: "9" * 5000)),
+    "a count that fits no 64 bits": _rows(OBSERVED, _value(lambda _: str(1 << 63))),
+    "a window with a zero before it": _rows(OBSERVED, _again(field=lambda text: f"0{text}")),
+    "a window of 5,000 digits": _rows(OBSERVED, _again(field=lambda text: text * 400)),
+    "a cell twice, the last one right": _rows(OBSERVED, _before(value=lambda text: f"{text}0")),
+    "a cell twice, the first one right": _rows(OBSERVED, _again(value=lambda text: f"{text}0")),
+    "a cell twice, both right": _rows(OBSERVED, _again()),
+    "sums twice": _rows(OBSERVED, _again(key=lambda text: PREFIX + text, value=lambda _: "1,1")),
+    "sums with a zero before them": _rows(OBSERVED, _sums(lambda old: f"0{old}")),
+    "a count of 0 in a window too many": _rows(OBSERVED, _more(field="1900000000000", value="0")),
+    "a key that is no text": _rows(OBSERVED, _more(key="\\xff\\xfe")),
+    "a key that vanished whenever it was read": _rows(OBSERVED, _more(field="", value="", kind="none")),
+    "a campaign is a list as well": _rows(OBSERVED, _more(field="", value="", kind="list")),
+    "an orphan of Yahoo's schema": _rows(OBSERVED, _more(key="orphan", field="seen_count", kind="orphan")),
+    "a record that is no result": _rows(OBSERVED, _more(key="counts[0@7]", field="", value="?", kind="no result")),
     "two windows changed places": _rows(OBSERVED, _change_places),
     "the last window is gone": _rows(OBSERVED, _without_last_window),
     "a campaign is gone": _rows(OBSERVED, _without_campaign),

@@ -1,0 +1,331 @@
+"""Whatever an engine leaves as its results: it is counted, or it is named; and only one spelling of a number is one."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from harness.checks.case import Observed
+from harness.checksums import PREFIX, Checksum
+from harness.ledger import Cell
+from harness.model import EngineManifest, KafkaAddress, SinkClaim
+from harness.observe import HASH, NO_RESULT, ORPHAN, STRING, VANISHED, Row, interpret
+from harness.results.base import Place, window_start
+from harness.results.command import row_of
+from harness.results.template import Template
+from harness.results.topic import cell_of
+from harness.results.yahoo import translated
+from harness.whole import SHOWN, readable, shown, whole
+
+NAMES = [str(uuid.UUID(int=number)) for number in range(3)]
+INDEX = {name: number for number, name in enumerate(NAMES)}
+WINDOW_MS = 10_000
+MANIFEST = EngineManifest("any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
+ODD_NUMBERS = ("007", "-0", "+5", " 5", "5 ", "5\n", "1_000", "5.0", "1e3", "0x5", "", "-", "٣", "五", "²", "9" * 5000)
+TOO_LARGE = (str(1 << 63), str(-(1 << 63) - 1), "9" * 19, "-" + "9" * 19, "1" + "0" * 19)
+
+
+def place(**described) -> Place:
+    manifest = replace(MANIFEST, **described)
+    return Place(None, KafkaAddress(""), "counts", NAMES, (), WINDOW_MS, 0, manifest, Path(), Path())
+
+
+def observed(rows):
+    return interpret(rows, INDEX, ())
+
+
+def told(found: Observed) -> int:
+    """How many rows are counted or named."""
+    repeated = sum(len(each.texts) - 1 for each in found.ambiguities)
+    return len(found.counts) + len(found.zeros) + len(found.sums) + len(found.strays) + repeated
+
+
+NUMBERS = st.one_of(
+    st.integers().map(str), st.sampled_from(ODD_NUMBERS + TOO_LARGE), st.integers(0, 99).map(lambda n: f"0{n}")
+)
+TEXTS = st.one_of(st.sampled_from(NAMES), NUMBERS, st.text(max_size=12))
+KEYS = st.one_of(TEXTS, st.sampled_from(NAMES).map(lambda name: PREFIX + name))
+ROWS = st.lists(
+    st.builds(
+        Row, KEYS, TEXTS, TEXTS | st.just("1,1"), st.sampled_from([HASH, HASH, STRING, VANISHED, "list", NO_RESULT])
+    ),
+    max_size=12,
+)
+
+
+@given(TEXTS | st.binary(max_size=12))
+@example(b"\xff1")
+@settings(max_examples=500, deadline=None)
+def test_a_number_has_one_spelling(text):
+    number = whole(text)
+
+    assert number is None or str(number) == (readable(text) if isinstance(text, bytes) else text)
+    assert number is None or -(1 << 63) <= number < 1 << 63
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1))
+def test_every_number_of_64_bits_is_one(number):
+    assert whole(str(number)) == whole(str(number).encode()) == number
+
+
+@pytest.mark.parametrize("text", ODD_NUMBERS + TOO_LARGE)
+def test_other_spellings_are_none(text):
+    assert whole(text) is None
+    assert whole(text.encode()) is None
+
+
+@given(ROWS)
+@settings(max_examples=500, deadline=None)
+def test_every_row_is_counted_or_named(rows):
+    found = observed(rows)
+
+    assert told(found) == len(rows)
+    spelled = {(row.key, row.field, row.value) for row in rows if row.kind == HASH}
+    for cell in {*found.counts, *found.zeros}:
+        assert (NAMES[cell.campaign], str(cell.window_ms), str(found.counts.count(cell))) in spelled
+    for cell, pair in found.sums.items():
+        assert (PREFIX + NAMES[cell.campaign], str(cell.window_ms), str(pair)) in spelled
+    assert all(len(stray.where) <= 2 * SHOWN and len(stray.value) <= 2 * SHOWN for stray in found.strays)
+
+
+def test_a_witness_has_a_sane_length_and_says_how_long_it_was():
+    (stray,) = observed([Row(NAMES[0], "0", "9" * 5000, HASH)]).strays
+
+    assert stray.value == "9" * SHOWN + "... (5,000 characters)"
+    assert shown("9" * SHOWN) == "9" * SHOWN
+
+
+def test_two_rows_of_one_cell_are_an_ambiguity_whether_or_not_they_agree():
+    found = observed([Row(NAMES[0], "0", "3", HASH), Row(NAMES[1], "0", "3", HASH), Row(NAMES[0], "0", "3", HASH)])
+
+    assert [(each.cell, each.what, each.texts) for each in found.ambiguities] == [(Cell(0, 0), "count", ("3", "3"))]
+
+
+def test_two_rows_of_sums_are_one_too():
+    found = observed([Row(PREFIX + NAMES[0], "0", text, HASH) for text in ("1,1", "2,2")])
+
+    assert [(each.what, each.texts) for each in found.ambiguities] == [
+        ("sums", (str(Checksum(1, 1)), str(Checksum(2, 2))))
+    ]
+
+
+@pytest.mark.parametrize("text", ["01,1", "1,01", "+1,1", "1,-0", "-1,1", f"{1 << 48},1", "1", "1,1,1", "1, 1"])
+def test_sums_have_one_spelling(text):
+    assert Checksum.read(text) is None
+
+
+def test_a_count_of_zero_is_kept_beside_the_ledger_that_forgets_it():
+    assert observed([Row(NAMES[0], "0", "0", HASH)]).zeros == (Cell(0, 0),)
+
+
+@pytest.mark.parametrize("kind", ["list", "set", "zset", "stream", STRING])
+@pytest.mark.parametrize("prefix", ["", PREFIX])
+def test_a_campaign_that_is_no_hash_is_a_finding_and_other_keys_are_left_alone(kind, prefix):
+    strays = observed([Row(prefix + NAMES[0], "", "5", kind), Row("other", "", "5", kind)]).strays
+
+    assert [(stray.value, stray.kind) for stray in strays] == [
+        (f"a key of type {kind}", "number"),
+        (f"a key of type {kind}", "key"),
+    ]
+
+
+@given(NUMBERS)
+def test_a_window_that_is_no_number_is_called_what_it_is_called(text):
+    ended = window_start(text, place(window_key="end"))
+
+    number = whole(text)
+    assert ended == (text if number is None else str(number - WINDOW_MS))
+    assert window_start(text, place()) == text
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | NUMBERS | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+RECORDS = st.fixed_dictionaries({}, optional={"campaign": st.sampled_from(NAMES) | JSON, "window": JSON, "count": JSON})
+
+
+@given(st.one_of(st.binary(), JSON.map(json.dumps).map(str.encode), RECORDS.map(json.dumps).map(str.encode)))
+@example(b"[" * 200_000)
+@example(b'{"campaign": "\\ud800", "window": 0, "count": 1}')
+@settings(max_examples=500, deadline=None)
+def test_a_record_of_a_topic_is_a_cell_in_one_spelling_or_none(value):
+    found = cell_of(value)
+    if found is None:
+        return
+    told = json.loads(value)
+    assert found[1:] == (str(told["window"]), str(told["count"]))
+    assert all(type(told[name]) in (int, str) and whole(str(told[name])) is not None for name in ("window", "count"))
+    pa.array(found).validate(full=True)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"7",
+        b'{"campaign": "a", "window": 1}',
+        b'{"campaign": 1, "window": 1, "count": 1}',
+        b'{"campaign": "a", "window": 1, "count": 1.0}',
+        b'{"campaign": "a", "window": 1, "count": true}',
+        b'{"campaign": "a", "window": 1, "count": NaN}',
+        b'{"campaign": "a", "window": 1, "count": null}',
+        b'{"campaign": "a", "window": "01", "count": 1}',
+        b'{"campaign": "a", "window": 1, "count": "+1"}',
+        b'{"campaign": "a", "window": 1, "count": 1, "count": 2}',
+        b'{"campaign": "a", "window": 1, "count": ' + b"9" * 5000 + b"}",
+        '{"campaign": "a", "window": 1, "count": 1}'.encode("utf-16"),
+        b'{"campaign": "\xff", "window": 1, "count": 1}',
+    ],
+)
+def test_what_is_no_result_in_a_topic(value):
+    assert cell_of(value) is None
+
+
+def test_a_number_in_a_record_may_be_a_text():
+    assert cell_of(b'{"campaign": "a", "window": "10", "count": 7}') == ("a", "10", "7")
+
+
+@given(st.text().filter(lambda line: "\n" not in line))
+@example(f"{NAMES[0]},007,1")
+@settings(max_examples=300, deadline=None)
+def test_a_printed_line_is_a_cell_in_one_spelling_or_named(line):
+    row = row_of(7, line, place())
+    found = observed([row])
+
+    assert len(found.counts) + len(found.zeros) + len(found.strays) == (not row.key.startswith("updated:"))
+    for cell in found.counts:
+        assert [word.strip(" \t\r") for word in line.split(",")] == [
+            NAMES[cell.campaign],
+            str(cell.window_ms),
+            str(found.counts[cell]),
+        ]
+
+
+def test_a_line_that_is_no_cell_is_named_and_one_that_is_printed_twice_is_an_ambiguity():
+    rows = [row_of(number, line, place()) for number, line in enumerate(["(1 row)", *[f"{NAMES[0]}, 0, 5"] * 2], 1)]
+    found = observed(rows)
+
+    assert [(stray.where, stray.value, stray.kind) for stray in found.strays] == [("line 1", "(1 row)", "number")]
+    assert [each.texts for each in found.ambiguities] == [("5", "5")]
+
+
+TEMPLATES = [
+    ("c/{campaign}", "{window}"),
+    ("c/{campaign}", "w{window}"),
+    ("w:{window}", "{campaign}"),
+    ("c/{campaign}/{window}", ""),
+    ("{campaign}{window}", ""),
+    ("{campaign}-{window}", ""),
+]
+
+
+def row_at(names: tuple[str, str], value: str, kind: str) -> Row:
+    return Row(names[0], names[1], value, kind)
+
+
+def spelled(key, field, campaign, window):
+    return key.format(campaign=campaign, window=window), field.format(campaign=campaign, window=window)
+
+
+@pytest.mark.parametrize(("key", "field"), TEMPLATES)
+def test_a_template_finds_each_cell_whatever_stands_between_its_names(key, field):
+    template = Template(place(results="redis:template", key=key, field=field))
+    kind = HASH if field else STRING
+    rows = [
+        template.translated(row_at(spelled(key, field, name, window), "5", kind))
+        for name in NAMES
+        for window in (0, -10)
+    ]
+
+    assert dict(observed(rows).counts) == {Cell(campaign, window): 5 for campaign in range(3) for window in (0, -10)}
+
+
+@pytest.mark.parametrize(("key", "field"), TEMPLATES)
+@given(name=st.sampled_from(NAMES), window=NUMBERS, value=NUMBERS)
+@settings(max_examples=100, deadline=None)
+def test_a_template_counts_only_what_is_spelled_in_one_way_and_names_the_rest(key, field, name, window, value):
+    row = row_at(spelled(key, field, name, window), value, HASH if field else STRING)
+    found = observed([Template(place(results="redis:template", key=key, field=field)).translated(row)])
+
+    right = whole(window) is not None and whole(value) is not None
+    assert len(found.counts) + len(found.zeros) == right
+    assert [stray.kind for stray in found.strays if stray.kind != "campaign"] == ([] if right else ["number"])
+
+
+@pytest.mark.parametrize(("key", "field"), TEMPLATES)
+@given(rows=ROWS)
+@settings(max_examples=100, deadline=None)
+def test_a_template_passes_nothing_over(key, field, rows):
+    template = Template(place(results="redis:template", key=key, field=field))
+
+    assert told(observed(map(template.translated, rows))) == len(rows)
+
+
+@pytest.mark.parametrize("kind", ["list", "set", STRING])
+def test_a_key_of_the_pattern_that_holds_something_else_is_a_finding(kind):
+    template = Template(place(results="redis:template", key="c/{campaign}", field="{window}"))
+    (stray,) = observed([template.translated(Row("c/nobody", "", "", kind))]).strays
+
+    assert (stray.kind, stray.value) == ("number", f"a key of type {kind} where a hash belongs")
+
+
+def test_a_hash_of_our_own_schema_is_no_result_of_a_template():
+    template = Template(place(results="redis:template", key="c/{campaign}", field="{window}"))
+    found = observed([template.translated(Row(NAMES[0], "0", "5", HASH))])
+
+    assert (len(found.counts), [stray.kind for stray in found.strays]) == (0, ["number"])
+
+
+def test_two_keys_of_yahoos_schema_for_one_cell_are_no_two_spellings():
+    rows = [
+        *(Row(NAMES[0], start, f"key {start}", HASH) for start in ("10000", "010000")),
+        *(Row(f"key {start}", "seen_count", "5", HASH) for start in ("10000", "010000")),
+    ]
+    found = observed(translated(rows, NAMES))
+
+    assert dict(found.counts) == {Cell(0, 10_000): 5}
+    assert [(stray.where, stray.kind) for stray in found.strays] == [(f"{NAMES[0]}[010000]", "number")]
+
+
+def test_what_a_campaign_of_yahoos_calls_its_list_hides_no_hash():
+    rows = [Row(NAMES[0], "windows", "orphan", HASH), Row("orphan", "seen_count", "5", HASH)]
+
+    assert [stray.kind for stray in observed(translated(rows, NAMES)).strays] == ["orphan"]
+
+
+def test_an_orphan_is_one_thing_whatever_stands_beside_its_count():
+    fields = {"seen_count": "7", "time_updated": "1", "more": "2"}
+    rows = translated([Row("orphan", field, value, HASH) for field, value in fields.items()], NAMES)
+
+    assert [(row.field, row.kind) for row in rows] == [("seen_count", ORPHAN), ("more", HASH)]
+
+
+YAHOO = st.builds(
+    Row,
+    KEYS,
+    st.sampled_from(["windows", "seen_count", "time_updated"]) | TEXTS,
+    TEXTS,
+    st.sampled_from([HASH, "list"]),
+)
+
+
+@given(st.lists(YAHOO, max_size=12))
+@settings(max_examples=300, deadline=None)
+def test_yahoos_schema_counts_only_what_a_campaign_refers_to_in_one_spelling(rows):
+    found = observed(translated(rows, NAMES))
+
+    held = {(row.key, row.field): row.value for row in rows if row.kind == HASH}
+    for cell in {*found.counts, *found.zeros}:
+        key = held[NAMES[cell.campaign], str(cell.window_ms)]
+        assert held[key, "seen_count"] == str(found.counts.count(cell))
