@@ -73,11 +73,11 @@ class Encoder:
         return [{"value": value, "key": key} for value, key in zip(values, keys, strict=True)]
 
     def mark(self, mark: Mark) -> Message:
-        """A mark is a view like any other: of its campaign's first ad, by the first user on the first page."""
+        """A mark is a view like any other, of its campaign's first ad."""
         population = self.population
         value = event_json(
-            user_id=population.user_of(0, mark.id),
-            page_id=population.page_ids[0],
+            user_id=population.user_of(mark.user, mark.id),
+            page_id=population.page_ids[mark.page],
             ad_id=population.ad_ids[mark.campaign * population.ads_per_campaign],
             ad_type=AD_TYPES[BANNER],
             event_type=EVENT_TYPES[VIEW],

@@ -284,7 +284,8 @@ class RunSpec:
     redis: str = ""  # "": embedded; a password in it is never saved (see `public`)
     reset: bool = False
     web: bool = False
-    patience_ms: float | None = None  # a load whose oldest event waits for so long is given up; None: never
+    give_up_ms: float | None = None  # a load whose oldest event waits for so long is given up; None: never
+    patience: float = 1.0  # all deadlines of the run are so many times as long
     workload: str = "ad_impressions"
 
     def public(self) -> dict[str, Any]:
@@ -402,6 +403,8 @@ class Mark:
     partition: int
     event_time_ms: int
     kind: str  # "opening" | "between" and "aborted" (faults asked for them) | "closing"
+    user: int = 0  # in runs of old all marks were of the first user on the first page
+    page: int = 0
 
 
 @dataclass(frozen=True)
@@ -425,7 +428,9 @@ class FaultReport:
 class EngineReport:
     """How the engine itself fared."""
 
-    state: str  # "drained" | "stuck" | "crashed" | "overrun"
+    # "drained" | "unsettled" (at its end, but what is missing may only be unseen) | "stuck" | "crashed" | "overrun" |
+    # "starved" (the machine did not let it run)
+    state: str
     detail: str
     restarts: int = 0
     last_lines: tuple[str, ...] = ()

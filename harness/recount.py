@@ -233,7 +233,8 @@ class _Audit:
 
     def _is_mark(self, rows: NDArray[np.intp], mark: Mark) -> NDArray[np.bool_]:
         ad = mark.campaign * self._tape.spec.ads_per_campaign
-        expected = {"event_time_ms": mark.event_time_ms, "ad": ad, "event_type": VIEW_TYPE, "partition": mark.partition}
+        who = {"user": mark.user, "page": mark.page, "partition": mark.partition}
+        expected = {"event_time_ms": mark.event_time_ms, "ad": ad, "event_type": VIEW_TYPE, **who}
         return np.asarray(np.logical_and.reduce([self._log[name][rows] == value for name, value in expected.items()]))
 
     def _planned_at(self, place: np.intp) -> str:

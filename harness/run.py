@@ -14,24 +14,26 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from generators.marks import mark
 from generators.tape import Tape, population_of
-from harness import diagnosis
+from harness import diagnosis, starvation
 from harness.diagnosis import Diagnosis, Wanted
 from harness.faults.moment import Moment
 from harness.judge import judge
 from harness.lateness import watermarks_ms
 from harness.ledger import Cell
 from harness.model import (
-    INDEX_BITS,
-    MARK_SERVER,
     EngineManifest,
     EngineReport,
     Mark,
     Progress,
     RunSpec,
+    UsageError,
     Verdict,
 )
 from harness.observe import Row, UnreadableError, interpret
+from harness.progress_clock import another_clock, progress_lines
+from harness.stillness import Step, Stillness
 from harness.store import Store
 from harness.worlds.base import World
 from workloads.ad_impressions import oracle
@@ -42,9 +44,12 @@ COLLECT_EVERY_S = 0.5
 LOOK_EVERY_S = 0.25
 # How far ahead of now the epoch lies at least: the fleet has to read it before its first slice is due.
 EPOCH_LEAD_MS = 700
-# Without progress the only sign of the end is that nothing changes any more (design: max(30 s, 3 x longest silence)).
-STILL_S = 30.0
-SILENCE_FACTOR = 3.0
+# By an engine's own progress it is done; what it wrote last may be a moment behind.
+SETTLED_MS = 1000
+# An engine that wants a CPU and gets none is told from one that wants none by what its threads were booked.
+BOOKS_EVERY_MS = 5000
+# So long the first line of progress may come after the results.
+FIRST_PROGRESS_S = 5.0
 # An engine that a fault has made stop is started again so often; one that still stops will not come back by itself.
 # The pauses grow, so that a service which is away for seconds does not use up all tries.
 RESTART_PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)
@@ -90,9 +95,13 @@ class _Run:
         self.population = population_of(spec.tape)
         self.epoch_ms = 0
         self.collected_ms = 0
-        self.starts = 0
+        self.starts = self.started_ms = 0
         self.ended_ms: int | None = None
         self.errors: set[str] = set()
+        self.books = starvation.Books()
+        self.booked_ms = 0
+        self.stillness: Stillness | None = None  # of an engine without progress, from the load on
+        self.seen: object = None  # the results at the last look, of the newest start
         self.unreadable = ""  # why the results could not be read when the engine had not answered yet
 
     def all(self, environment: Mapping[str, Any]) -> Verdict:
@@ -165,13 +174,14 @@ class _Run:
         with self._diagnosed(cell, len(opening)):
             self._until(
                 lambda: self._count_of(cell) >= len(opening),  # too many is for the checks to name
-                self.manifest.ready_s,
+                self._ready_s,
                 lambda: (
                     f"{self._count_of(cell)} of {len(opening)} opening events are counted in window {cell.window_ms}"
                     f"{self.unreadable}"
                 ),
             )
         self._tell("ready", after_ms=self.world.now_ms() - started_ms)
+        self._refuse_another_clock(started_ms)
 
     # 5. Load, at intended times. Faults fire on predicates of progress.
     def load(self) -> None:
@@ -182,28 +192,53 @@ class _Run:
         self._tell("epoch", epoch_ms=self.epoch_ms)
         self.world.start_observing()
         self.world.start_load(self.epoch_ms)
+        if not self.manifest.progress:
+            self.stillness = self._stillness()
         watch = f", page {page}" if page else ""
         self.screen.phase("load", f"{self.tape.total:,} events in {self.tape.duration_ms / 1000:.0f} s{watch}")
         while not self.world.load_status().finished:
             self._tick()
-            self._lose_patience()
+            self._give_up()
+        self._tell_cpu()
         self._tell("loaded", certificate=(certificate := self.world.certify()))
         self._tell("certificate", certificate=certificate)
 
     # 6. Heal (see _healing), close every window, and drain.
     def drain(self) -> EngineReport:
+        if self.stillness:
+            return self._drain_by_results(self.stillness)
         self.screen.phase("drain", "until all of the log is done and the results stand still")
-        if self.manifest.progress or self.manifest.sink(self.spec.sink).late == "drop":
-            self._drained()  # the closing events must not make anything late
+        self._done_by_progress()  # the closing events must not make anything late
         self._finish_fault()
-        newest = self.tape.event_time_bounds_rel_ms()[1] + self.epoch_ms
-        window = self.spec.window_ms
-        closing_ms = (newest + max(watermarks_ms(self.spec))) // window * window + 2 * window
-        self._send(self._marks("closing", closing_ms, self.spec.tape.partitions))
-        self._drained()
+        self._close()
+        self._done_by_progress()
+        return self._finished("drained", "by its own offsets")
+
+    def _finished(self, state: str, how: str) -> EngineReport:
         ends = sum(self._ends().values())
-        how = "by its own offsets" if self._progress() else f"by results that stood still for {STILL_S:.0f} s"
-        return EngineReport("drained", f"all {ends:,} records of the log are done, {how}", self._restarts())
+        return EngineReport(state, f"all {ends:,} records of the log are done, {how}", self._restarts())
+
+    def _drain_by_results(self, stillness: Stillness) -> EngineReport:
+        """The same of an engine that tells nothing: see harness/stillness.py."""
+        self.screen.phase("drain", "until the closing events are counted and the results stand still")
+        self._finish_fault()
+        stillness.loaded(self.world.now_ms())
+        closing = Cell(0, 0)
+        while (step := stillness.step(self.world.now_ms())) is not Step.DONE:
+            if step is Step.STUCK:
+                raise EngineGone(self._stuck(self._why_stuck(closing), stillness.moved_ms))
+            if step is Step.CLOSE:
+                closing = self._close()
+                stillness.closed(self.world.now_ms())
+            self._tick_for(LOOK_EVERY_S)
+            self._look(stillness)
+            if closing.window_ms and self._count_of(closing) >= self.spec.tape.partitions:
+                stillness.counted(self.world.now_ms())
+        how = f"by results that stood still for {stillness.needed_ms / 1000:.0f} s with the closing events counted"
+        if not stillness.unsettled:
+            return self._finished("drained", how)
+        why = f"nothing had changed within {self._ready_s:.0f} s of its last start: what is missing may only be unseen"
+        return self._finished("unsettled", f"{how}; {why}")
 
     # 7. Read all results, orphans included, and the whole log. Save before judging.
     def read(self, report: EngineReport) -> None:
@@ -264,8 +299,7 @@ class _Run:
 
     def _marks(self, kind: str, time_ms: int, first: int) -> tuple[Mark, ...]:
         """One event of ours per partition, all into the same cell."""
-        server = MARK_SERVER << INDEX_BITS
-        return tuple(Mark(server | (first + p), 0, p, time_ms, kind) for p in range(self.spec.tape.partitions))
+        return tuple(mark(first + p, 0, p, time_ms, kind) for p in range(self.spec.tape.partitions))
 
     def _send(self, marks: Sequence[Mark]) -> None:
         self._tell("marks", marks=marks)
@@ -333,78 +367,128 @@ class _Run:
         return sum(progress.offsets.values()) if progress else 0
 
     def _ends(self) -> Mapping[int, int]:
-        self._until(self.world.reachable, self.manifest.drain_s, lambda: "a fault keeps Kafka or Redis away")
+        self._until(self.world.reachable, self._drain_s, lambda: "a fault keeps Kafka or Redis away")
         return self.world.end_offsets()
 
-    def _drained(self) -> None:
-        """All of the log is done by the engine's own offsets, or, without such, nothing changes any more."""
-        if self.manifest.progress:
-            ends = self._ends()
-            self._until_still(
-                1.0,
-                lambda: _covers(self._progress(), ends),
-                lambda: f"{self._done():,} of {sum(ends.values()):,} records are done",
-            )
-        else:
-            self._until_still(STILL_S, lambda: True, lambda: "the results still change")
+    def _close(self) -> Cell:
+        """Send the events that close every window; they lie in one cell."""
+        newest = self.tape.event_time_bounds_rel_ms()[1] + self.epoch_ms
+        window = self.spec.window_ms
+        closing_ms = (newest + max(watermarks_ms(self.spec))) // window * window + 2 * window
+        self._send(self._marks("closing", closing_ms, self.spec.tape.partitions))
+        return Cell(0, closing_ms)
 
-    def _until_still(self, still_s: float, ready: Callable[[], bool], seen: Callable[[], str]) -> None:
-        """Wait until `ready`, and two looks at the results `still_s` apart are equal. Moving on renews the deadline."""
-        last, since_ms, moved_ms, silence_ms = self._snapshot(), self.world.now_ms(), self.world.now_ms(), 0
-        done = self._done()
-        while True:
+    def _done_by_progress(self) -> None:
+        """All of the log is done by the engine's own offsets, and the results have not changed since for a moment."""
+        ends = self._ends()
+        last, done = self._snapshot(), self._done()
+        still_ms = moved_ms = self.world.now_ms()
+        while not (_covers(self._progress(), ends) and self.world.now_ms() - still_ms >= SETTLED_MS):
             self._tick_for(LOOK_EVERY_S)
             now_ms, snapshot = self.world.now_ms(), self._snapshot()
-            if snapshot != last or not ready():
-                if snapshot != last or self._done() != done:
-                    silence_ms, moved_ms = max(silence_ms, now_ms - moved_ms), now_ms
-                last, since_ms, done = snapshot, now_ms, self._done()
-            needed_ms = max(still_s * 1000, SILENCE_FACTOR * silence_ms if still_s > 1 else 0)
-            if ready() and now_ms - since_ms >= needed_ms:
-                return
-            if now_ms - moved_ms > max(self.manifest.drain_s * 1000, 2 * needed_ms):
-                raise EngineGone(self._stuck(f"nothing has moved for {self.manifest.drain_s:.0f} s; {seen()}"))
+            if snapshot != last or self._done() != done:
+                moved_ms = now_ms
+            if snapshot != last or not _covers(self._progress(), ends):
+                still_ms = now_ms
+            last, done = snapshot, self._done()
+            if now_ms - max(moved_ms, self.started_ms) > self._drain_s * 1000:
+                seen = f"{done:,} of {sum(ends.values()):,} records are done"
+                why = f"nothing has moved for {self._drain_s:.0f} s; {seen}"
+                raise EngineGone(self._stuck(why, max(moved_ms, self.started_ms)))
+
+    def _stillness(self) -> Stillness:
+        return Stillness(
+            self.epoch_ms,
+            ready_ms=self._ready_s * 1000,
+            drain_ms=self._drain_s * 1000,
+            drops_late=self.manifest.sink(self.spec.sink).late == "drop",
+        )
+
+    def _look(self, stillness: Stillness) -> None:
+        """What can't be looked at does not stand still, nor does what a fault is at work on. Afterwards, and after a
+        start, another look is needed before a change can be seen."""
+        now_ms, last = self.world.now_ms(), self.seen
+        if not (self.world.reachable() and self.world.fault.settled() and self.world.engine.alive()):
+            self.seen = None
+            stillness.unseen(now_ms)
+            return
+        self.seen = self.world.snapshot()
+        if last is not None and self.seen != last:
+            stillness.changed(now_ms)
+
+    def _why_stuck(self, closing: Cell) -> str:
+        if not closing.window_ms:
+            return "the results still change"
+        counted = f"{self._count_of(closing)} of {self.spec.tape.partitions}"
+        return f"nothing has changed any more; {counted} closing events are counted in window {closing.window_ms}"
 
     def _until(self, predicate: Callable[[], bool], deadline_s: float, seen: Callable[[], str]) -> None:
-        end_ms = self.world.now_ms() + deadline_s * 1000
+        """An engine that was started meanwhile has all of the time again."""
+        begun_ms = self.world.now_ms()
         while not predicate():
             self._tick()
-            if self.world.now_ms() > end_ms:
-                raise EngineGone(self._stuck(f"no answer within {deadline_s:.0f} s; {seen()}"))
+            if self.world.now_ms() - max(begun_ms, self.started_ms) > deadline_s * 1000:
+                raise EngineGone(self._stuck(f"no answer within {deadline_s:.0f} s; {seen()}", begun_ms))
+
+    @property
+    def _ready_s(self) -> float:
+        return self.manifest.ready_s * self.spec.patience
+
+    @property
+    def _drain_s(self) -> float:
+        return self.manifest.drain_s * self.spec.patience
+
+    def _refuse_another_clock(self, started_ms: int) -> None:
+        """Progress whose time is in another unit would void the run at its end: say so before the load starts."""
+        if not self.manifest.progress:
+            return
+        end_ms = self.world.now_ms() + FIRST_PROGRESS_S * 1000 * self.spec.patience
+        while not (lines := progress_lines(self.store.path)) and self.world.now_ms() < end_ms:
+            self._tick()
+        if odd := another_clock(lines, started_ms, self.world.now_ms()):
+            raise UsageError(odd)
 
     def _finish_fault(self) -> None:
         """A fault that is in the middle of its work (killed, not yet seen back) may end it within the drain's time."""
         self._until(
             self.world.fault.settled,
-            self.manifest.drain_s,
+            max(self._ready_s, self._drain_s),
             lambda: "; ".join(f"{each.spec.text}: {each.proof}" for each in self.world.fault.reports()),
         )
 
-    def _stuck(self, detail: str) -> EngineReport:
-        return self._ended("stuck", detail)
+    def _stuck(self, detail: str, since_ms: int) -> EngineReport:
+        return self._unless_starved("stuck", detail, since_ms)
+
+    def _unless_starved(self, state: str, detail: str, since_ms: int) -> EngineReport:
+        """An engine that the machine kept from running can't be blamed for what it did not get done."""
+        self._book(force=True)
+        wanted, machine = self.books.since(since_ms), self.world.machine()
+        cpu = starvation.in_words(wanted, machine)
+        if not wanted.starved(machine.cores):
+            return self._ended(state, f"{detail}; {cpu}" if wanted.ran_s else detail)
+        advice = "take a quieter machine, --patience 3 or a lower --rate"
+        return self._ended("starved", f"the machine did not let the engine run: {cpu} ({detail}); {advice}")
 
     def _ended(self, state: str, detail: str) -> EngineReport:
         words = self.world.engine.last_words()
         return EngineReport(state, detail, self._restarts(), words.lines, words.log)
 
-    def _lose_patience(self) -> None:
+    def _give_up(self) -> None:
         """A rate that can't be kept up need not be offered to its end."""
-        if self.spec.patience_ms is None or not self.manifest.progress:
+        limit_ms = self.spec.give_up_ms
+        if limit_ms is None or not self.manifest.progress:
             return
         profile, done = self.tape.profile, self._done()
-        if done >= profile.total or (since_ms := self.world.now_ms() - self.epoch_ms) < self.spec.patience_ms:
+        if done >= profile.total or (since_ms := self.world.now_ms() - self.epoch_ms) < limit_ms:
             return
         waits_ms = since_ms - int(profile.inverse(np.array([done]))[0]) / 1000
-        if waits_ms >= self.spec.patience_ms:
+        if waits_ms >= limit_ms:
             status = self.world.load_status()
-            raise EngineGone(
-                EngineReport(
-                    "overrun",
-                    f"{since_ms / 1000:.0f} s into the load the oldest event had waited for {waits_ms / 1000:.1f} s: "
-                    f"{status.intended:,} were due, {status.sent:,} sent, {done:,} done",
-                    self._restarts(),
-                )
+            detail = (
+                f"{since_ms / 1000:.0f} s into the load the oldest event had waited for {waits_ms / 1000:.1f} s: "
+                f"{status.intended:,} were due, {status.sent:,} sent, {done:,} done"
             )
+            raise EngineGone(self._unless_starved("overrun", detail, self.epoch_ms))
 
     def _restarts(self) -> int:
         return self.world.engine.starts - 1
@@ -422,10 +506,12 @@ class _Run:
     def _tick(self) -> None:
         """One beat: evidence, fault, life of the engine, screen, and a little time."""
         self._collect()
+        self._book()
         self.world.fault.poll(self._moment())
         if not self.world.engine.alive() and not self.world.fault.busy():
             self._supervise()
         self._note_start()
+        self._note_change()
         self.screen.update(self._facts())
         self.world.pause(TICK_S)
 
@@ -441,7 +527,7 @@ class _Run:
             raise EngineGone(self._ended("crashed", detail))
         if self.ended_ms is None:
             self.ended_ms = self.world.now_ms()
-        if self.world.now_ms() - self.ended_ms < RESTART_PAUSES_S[times] * 1000:
+        if self.world.now_ms() - self.ended_ms < RESTART_PAUSES_S[times] * 1000 * self.spec.patience:
             return
         self._tell("restart", exit_code=code, last_lines=engine.tail(5))
         engine.restart()
@@ -461,8 +547,29 @@ class _Run:
     def _note_start(self) -> None:
         """When the engine was up again is a figure of its recovery, whoever started it."""
         if (starts := self.world.engine.starts) != self.starts:
-            self.starts, self.ended_ms = starts, None
+            self.starts, self.ended_ms, self.started_ms = starts, None, self.world.now_ms()
             self._tell("started", times=starts)
+            self.seen = None
+            if self.stillness:
+                self.stillness.started(self.started_ms)
+
+    def _note_change(self) -> None:
+        if self.stillness and (changed_ms := self.world.changed_ms()) is not None:
+            self.stillness.changed(changed_ms)
+
+    def _book(self, force: bool = False) -> None:
+        """What the engine's threads have used of the CPU, and waited for it."""
+        now_ms = self.world.now_ms()
+        if force or now_ms - self.booked_ms >= BOOKS_EVERY_MS:
+            self.books.take(now_ms, self.world.threads())
+            self.booked_ms = now_ms
+
+    def _tell_cpu(self) -> None:
+        """Whether the machine let the engine run under load: a missed objective may be the machine's."""
+        self._book(force=True)
+        wanted, machine = self.books.since(self.epoch_ms), self.world.machine()
+        words = starvation.in_words(wanted, machine)
+        self._tell("cpu", wanted=wanted, machine=machine, starved=wanted.starved(machine.cores), words=words)
 
     def _note_errors(self) -> None:
         """The first words of an engine about what was done to it, and when they came."""

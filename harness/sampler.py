@@ -155,6 +155,12 @@ class Recorder:
         """A look that saw nothing."""
         self._errors.append(f"{type(error).__name__}: {error}")
 
+    @property
+    def changed_ms(self) -> int | None:
+        """When a look last saw another count than the one before. What the first look saw is no change."""
+        at_us = self._rows["at_us"]
+        return at_us[-1] // 1000 if at_us and at_us[-1] > self._looks_us[0] else None
+
     def sampled(self, all_campaigns: int, cpu_s: float) -> Sampled:
         looks_us = np.array(self._looks_us, dtype=np.int64)
         periods_ms = np.diff(looks_us) / 1000 if len(looks_us) > 1 else np.zeros(1)
@@ -236,6 +242,9 @@ class _Watch(ABC):
         self._stopped.set()
         self._thread.join(3 * REPLY_TIMEOUT_S)
         return self._recorder.sampled(self._all_campaigns, self._cpu_s)
+
+    def changed_ms(self) -> int | None:
+        return self._recorder.changed_ms
 
     @abstractmethod
     def _look(self, *, whole: bool) -> None: ...

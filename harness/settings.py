@@ -162,6 +162,7 @@ KEYS: dict[str, Key] = {
     "redis": Key(_text, "", "redis:// or rediss:// of an existing Redis"),
     "reset": Key(_flag, False, "empty a Redis database that carries our marker"),
     "repeat": Key(_whole(1, 1000), 1, "so many fresh runs, each with the next seed"),
+    "patience": Key(_above_zero("a factor", 100), 1.0, "all deadlines are so many times as long: for a slow machine"),
     "checksum": Key(_flag, False, "also sum the events' ids, to see a loss that a duplicate hides; gives no speed"),
     "web": Key(_flag, False, "show Locust's own web page while it sends"),
 }

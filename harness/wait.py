@@ -6,12 +6,26 @@ A wait that gives up says what it waited for, for how long, and what it saw last
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from harness.model import HarnessError
 
 T = TypeVar("T")
+
+_patience = 1.0
+
+
+@contextmanager
+def patience(factor: float) -> Iterator[None]:
+    """All deadlines are so many times as long meanwhile: for machines that have much else to do."""
+    global _patience  # noqa: PLW0603  (one machine, one patience)
+    before, _patience = _patience, factor
+    try:
+        yield
+    finally:
+        _patience = before
 
 
 class DeadlinePassed(HarnessError):  # noqa: N818  (it is what happened)
@@ -33,7 +47,7 @@ def wait_until(
     `what` finishes the sentence "waited for ..."; `state` tells what was seen. Clock and sleep are for hand-cranked
     clocks.
     """
-    start = now_s()
+    start, deadline_s = now_s(), deadline_s * _patience
     while True:
         left = deadline_s - (now_s() - start)
         value = predicate()

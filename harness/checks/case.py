@@ -147,8 +147,15 @@ class Case:
     def left_out(self) -> list[Difference]:
         """Cells that hold less than they may, as far as that may have come too late: what is below `must` is lost.
         Of an engine that did not reach the end nobody can tell."""
-        if self.engine.state != "drained":
-            return []
+        return self._below_may if self.engine.state == "drained" else []
+
+    @property
+    def complete(self) -> bool:
+        """No cell lacks anything that may have come too late: then it does not matter whether the end was reached."""
+        return not self._below_may
+
+    @property
+    def _below_may(self) -> list[Difference]:
         seen, must = self.observed.counts, self.expectation.must
         held = ((cell, may, max(seen.count(cell), must.count(cell))) for cell, may in self.expectation.may.items())
         return [Difference(cell, may, may, count) for cell, may, count in held if count < may]

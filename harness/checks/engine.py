@@ -1,4 +1,5 @@
-"""Did the engine get through? One that never drains is `stuck`, one that stays down is `crashed`: both FAIL."""
+"""Did the engine get through? One that never drains is `stuck`, one that stays down is `crashed`: both FAIL. One that
+the machine did not let run is `starved`: UNKNOWN, for nothing says what it would have done."""
 
 from __future__ import annotations
 
@@ -12,15 +13,15 @@ MANIFEST = "manifest.toml"
 def check(case: Case) -> CheckResult:
     report = case.engine
     sentence = "; ".join([report.detail, *case.notes])
-    if report.state == "drained":
+    if report.state in ("drained", "unsettled"):
         return CheckResult("engine", Outcome.PASS, sentence)
     return CheckResult(
         "engine",
-        Outcome.FAIL,
+        Outcome.UNKNOWN if report.state == "starved" else Outcome.FAIL,
         sentence,
         word=report.state,
         count=1,
-        blame="engine",
+        blame="evidence" if report.state == "starved" else "engine",
         witnesses=(
             *(Witness(MANIFEST, "these lines", "others", line) for line in report.advice),
             *(Witness(report.log or "engine", "goes on", report.state, line) for line in _last_words(report)),

@@ -20,7 +20,7 @@ def check(case: Case) -> CheckResult:
         return CheckResult("masked", Outcome.PASS, _not_asked(case))
     right = _counted_right(case)
     missing = [cell for cell in right if cell not in case.observed.sums]
-    if missing and case.engine.state == "drained":
+    if missing and case.engine.state in ("drained", "unsettled"):
         sentence = f"{len(missing):,} of {len(right):,} cells that are counted right hold no sums to prove it by"
         return CheckResult("masked", Outcome.UNKNOWN, sentence, "no sums", len(missing), "engine")
     expected = _expected(case)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +47,15 @@ MANIFEST = EngineManifest(
 )
 
 
+# The same engine as a foreign job: it tells no progress, and nothing says which events it dropped.
+SILENT = replace(
+    MANIFEST,
+    progress=False,
+    evidence="none",
+    sinks=tuple(replace(claim, crash_points=()) for claim in MANIFEST.sinks),
+)
+
+
 def check_conf(conf: Mapping[str, str]) -> None:
     """Refuse what the fake engine would not know what to do with."""
     for key, value in conf.items():
@@ -62,6 +71,7 @@ class Event:
     campaign: str
     time_ms: int
     id: int
+    value: bytes = b""  # the record, as it lies in the log
 
 
 @dataclass
@@ -117,12 +127,15 @@ class FakeEngine:
         watermark_ms: int,
         misbehave: str = "",
         checksum: bool = False,
+        manifest: EngineManifest = MANIFEST,
     ) -> None:
+        self._manifest = manifest
+        self.ran_ms = self.waited_ms = 0  # of its one thread
         self._log, self._store, self._clock = log, store, clock
         self._sink, self._window_ms, self._watermark_ms = sink, window_ms, watermark_ms
         self._bad = _Misbehaviour.parse(misbehave)
         self._checksum = checksum
-        self._running, self._frozen = False, False
+        self._running, self._frozen, self._forgets = False, False, False
         self._exit_code: int | None = None
         self._busy_until_ms = 0
         # What survives a crash: planned batches, the state at each commit, and the log of both.
@@ -143,12 +156,13 @@ class FakeEngine:
 
     @property
     def manifest(self) -> EngineManifest:
-        return MANIFEST
+        return self._manifest
 
     def start(self) -> None:
         self._running, self._frozen, self._work = True, False, None
         self._starts += 1
-        self._busy_until_ms = self._clock.now_ms + START_MS
+        self._busy_until_ms = self._clock.now_ms + self._bad.start_ms(self._starts)
+        self._forgets = self._starts > 1 and self._bad.kind == "forget"
         open_batch = self._committed + 1
         if open_batch in self._planned:
             self._replayed.add(open_batch)
@@ -177,14 +191,17 @@ class FakeEngine:
 
     def progress(self) -> Progress | None:
         ends = self._planned.get(self._committed)
-        if ends is None:
+        if ends is None or not self._manifest.progress:
             return None
-        return Progress(self._clock.now_ms, self._committed, 0, ends, self._watermarks.get(self._committed, 0))
+        at_ms, watermark_ms = self._bad.clock(self._clock.now_ms), self._watermarks.get(self._committed, 0)
+        return Progress(at_ms, self._committed, 0, ends, watermark_ms)
 
     def collect(self) -> None:
         """Its evidence lies in memory and is never purged."""
 
     def batch_log(self) -> BatchLog | None:
+        if self._manifest.evidence == "none":
+            return None
         batches = tuple(
             Batch(n, ends, self._watermarks.get(n, 0), n <= self._committed, n in self._replayed)
             for n, ends in sorted(self._planned.items())
@@ -263,11 +280,23 @@ class FakeEngine:
             return
         if self._clock.now_ms < self._busy_until_ms:
             return
-        self._busy_until_ms = self._clock.now_ms + BATCH_MS
+        if self._forgets:
+            self._skip()
+        self._busy_until_ms = self._clock.now_ms + self._bad.period_ms()
+        self.ran_ms += BATCH_MS // 10
+        if self._bad.starves(self._committed):
+            self.waited_ms += 2 * BATCH_MS
+            return
         if self._bad.dies(self._committed):
             self._running, self._exit_code = False, 1
         elif not self._bad.mute(self._committed):
             self._one_batch()
+
+    def _skip(self) -> None:
+        """Go on at the end of the log, as a consumer without committed offsets does."""
+        self._planned[self._committed] = {p: len(records) for p, records in enumerate(self._log)}
+        self._planned.pop(self._committed + 1, None)
+        self._forgets = False
 
     def _one_batch(self) -> None:
         number = self._committed + 1
@@ -312,8 +341,9 @@ class FakeEngine:
         newest_ms = self._newest_ms
         before = self._planned.get(number - 1, {})
         for p, end in self._planned[number].items():
-            for event in self._log[p][before.get(p, 0) : end]:
-                if event is None:
+            begin = before.get(p, 0)
+            for offset, event in enumerate(self._log[p][begin:end], begin):
+                if event is None or self._bad.knows((p, offset), event):
                     continue
                 newest_ms = max(newest_ms, event.time_ms)
                 window = event.time_ms // self._window_ms * self._window_ms
@@ -418,6 +448,7 @@ class _Misbehaviour:
     every: int
     passed: int = 0
     again: dict[Cell, int] = field(default_factory=dict)  # by cell the event that takes the place of the next one
+    known: dict[bytes | int, tuple[int, int]] = field(default_factory=dict)  # record -> partition and offset
 
     @classmethod
     def parse(cls, text: str) -> _Misbehaviour:
@@ -442,6 +473,25 @@ class _Misbehaviour:
                 self.again[cell] = event
         change = _CELL_BUGS.get(self.kind)
         return [(each, event) for each in (change(cell) if change and self._hits() else [cell])]
+
+    def knows(self, place: tuple[int, int], event: Event) -> bool:
+        """One that drops what it has seen at another place of the log."""
+        if self.kind not in ("dedupe-values", "dedupe-keys"):
+            return False
+        name = event.value if self.kind == "dedupe-values" else event.id
+        return self.known.setdefault(name, place) != place
+
+    def period_ms(self) -> int:
+        return self.every * 1000 if self.kind == "flush" else BATCH_MS
+
+    def start_ms(self, starts: int) -> int:
+        return self.every * 1000 if self.kind == "slow-start" and starts > 1 else START_MS
+
+    def clock(self, now_ms: int) -> int:
+        return now_ms // 1000 if self.kind == "seconds" else now_ms
+
+    def starves(self, batch: int) -> bool:
+        return self.kind == "starve" and batch >= 3
 
     def spell(self, count: int) -> str:
         return f"{count}?" if self.kind == "garble" and self._hits() else str(count)
@@ -470,4 +520,11 @@ MISBEHAVIOURS: dict[str, str] = {
     "mute": "never answers",
     "stall": "stops after batch 3",
     "die": "ends by itself after batch 3",
+    "flush": "writes every n seconds only",
+    "slow-start": "needs n seconds to be back after a kill",
+    "forget": "goes on at the end of the log after a kill",
+    "starve": "gets no CPU any more after batch 3, and wants some",
+    "seconds": "tells its progress in seconds",
+    "dedupe-values": "counts equal records once",
+    "dedupe-keys": "counts records with equal keys once",
 }

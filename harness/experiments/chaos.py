@@ -248,7 +248,7 @@ def classified(verdict: Verdict, faults: Sequence[FaultReport], state: str, *, p
     if verdict.outcome is Outcome.UNKNOWN or (planned and not landed):
         return Seen.UNKNOWN, Wrong()
     wrong = wrong_of(verdict)
-    if state == "drained":
+    if state in ("drained", "unsettled"):
         return (Seen.NONE if _check(verdict, "readable") else wrong.seen), wrong
     if wrong != Wrong():
         return wrong.seen, wrong

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import console, environment, measure, recovery
+from harness import console, environment, measure, recovery, wait
 from harness.engines import environments, fake, manifest, removal
 from harness.engines.environments import Surroundings
 from harness.faults import registry
@@ -59,7 +59,7 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
 def _nine_steps(
     spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, place: Store, screen: Screen
 ) -> Verdict:
-    with children.guard():
+    with children.guard(), wait.patience(spec.patience):
         return run_nine_steps(
             spec,
             engine_manifest,

@@ -340,7 +340,7 @@ def spec_of(base: RunSpec, step: Step, settings: Settings) -> RunSpec:
         rate = step.rate_per_s
         profile = (Segment(settings.warm_up_ms, WARM_UP_FROM * rate, rate), Segment(length_ms, rate, rate))
         patience_ms = settings.patience_ms
-    return replace(base, tape=replace(base.tape, profile=profile), patience_ms=patience_ms)
+    return replace(base, tape=replace(base.tape, profile=profile), give_up_ms=patience_ms)
 
 
 def estimate_per_s(processed: Curve | None, given_up_s: float | None, settings: Settings) -> float | None:

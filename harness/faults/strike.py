@@ -60,7 +60,7 @@ class Strike(ABC):
 def struck(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
     """The strike on its course, or why this run can't have it."""
     missing = (*strike.needs, *missing_for(spec, context))
-    return Idle(spec, missing) if missing else Struck(spec, strike)
+    return Idle(spec, missing) if missing else Struck(spec, strike, context.spec.patience)
 
 
 def missing_for(spec: FaultSpec, context: Context) -> tuple[str, ...]:
@@ -85,8 +85,9 @@ class Phase(Enum):
 class Struck:
     """A Strike on its course; see `harness.faults.base.Fault`."""
 
-    def __init__(self, spec: FaultSpec, strike: Strike) -> None:
+    def __init__(self, spec: FaultSpec, strike: Strike, patience: float = 1.0) -> None:
         self._spec, self._strike = spec, strike
+        self._patience = patience
         self._waiting = Waiting(spec.when)
         self._phase = Phase.WAITING
         self._proof: list[str] = []
@@ -170,8 +171,8 @@ class Struck:
             self._landed, self._landed_ms, self._phase = True, now.now_ms, Phase.LANDED
             self._proof.append(seen)
             self._let_go(now)
-        elif now.now_ms - self._at_ms > self._strike.land_within_ms:
-            within = f"{self._strike.land_within_ms / 1000:.0f} s"
+        elif now.now_ms - self._at_ms > self._strike.land_within_ms * self._patience:
+            within = f"{self._strike.land_within_ms * self._patience / 1000:.0f} s"
             self._proof.append(f"no effect was seen within {within}, so that it did not land")
             self._undo(now)
 
@@ -189,6 +190,8 @@ class Struck:
         if seen := self._strike.healed(now):
             self._healed, self._healed_ms, self._phase = True, now.now_ms, Phase.OVER
             self._proof.append(seen)
-        elif now.now_ms - self._heal_ms > self._strike.heal_within_ms:
-            self._proof.append(f"it was not seen to be healed within {self._strike.heal_within_ms / 1000:.0f} s")
+        elif now.now_ms - self._heal_ms > self._strike.heal_within_ms * self._patience:
+            self._proof.append(
+                f"it was not seen to be healed within {self._strike.heal_within_ms * self._patience / 1000:.0f} s"
+            )
             self._phase = Phase.OVER

@@ -41,6 +41,8 @@ class Observer(Protocol):
 
     def start(self) -> None: ...
     def stop(self) -> Sampled: ...
+    def changed_ms(self) -> int | None:
+        """When the results were last seen to change."""
 
 
 class Results(ABC):

@@ -11,6 +11,7 @@ from harness.faults.moment import Field
 from harness.model import Certificate, LoadStatus, Mark
 from harness.observe import Row
 from harness.sampler import Sampled
+from harness.starvation import Machine, Threads
 
 
 class World(Protocol):
@@ -47,6 +48,15 @@ class World(Protocol):
 
     def stop_observing(self) -> Sampled | None:
         """After one last look: what was seen. None: nobody looked."""
+
+    def changed_ms(self) -> int | None:
+        """When the results were last seen to change, since the observing began; None: not yet."""
+
+    def threads(self) -> Threads:
+        """What each thread of the engine has used of the CPU, and waited for it."""
+
+    def machine(self) -> Machine:
+        """How busy the machine is."""
 
     def end_offsets(self) -> Mapping[int, int]: ...
     def reachable(self) -> bool:

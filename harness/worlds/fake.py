@@ -20,9 +20,10 @@ from harness.certificate import SENDS, certify
 from harness.engines import fake
 from harness.engines.fake import FakeClock, FakeEngine, FakeStore
 from harness.faults import registry
-from harness.model import Certificate, LoadStatus, Mark, RunSpec
+from harness.model import Certificate, EngineManifest, LoadStatus, Mark, RunSpec
 from harness.observe import Row
 from harness.sampler import Recorder, Sampled, sampled_campaigns
+from harness.starvation import Machine, Threads
 from harness.store import Store
 
 CRANK_MS = 50
@@ -37,7 +38,7 @@ class _Record:
 class FakeWorld:
     """See `harness.worlds.base.World`."""
 
-    def __init__(self, spec: RunSpec, store: Store) -> None:
+    def __init__(self, spec: RunSpec, store: Store, manifest: EngineManifest = fake.MANIFEST) -> None:
         self._spec, self._store = spec, store
         self._tape = Tape(spec.tape)
         self._population = population_of(spec.tape)
@@ -62,8 +63,9 @@ class FakeWorld:
             watermark_ms=spec.watermark_ms,
             misbehave=spec.conf.get("misbehave", ""),
             checksum=spec.tape.checksum,
+            manifest=manifest,
         )
-        self.fault = registry.create(spec, fake.MANIFEST)
+        self.fault = registry.create(spec, manifest)
         self.field = None
 
     def now_ms(self) -> int:
@@ -147,8 +149,8 @@ class FakeWorld:
             wanted = ("kind", "campaign", "event_time_ms", "event_id")
             rows = zip(*(columns[name].tolist() for name in wanted), strict=True)
             seen += [
-                fake.Event(names[campaign], time_ms, number) if kind == recount.VIEW else None
-                for kind, campaign, time_ms, number in rows
+                fake.Event(names[campaign], time_ms, number, record.value or b"") if kind == recount.VIEW else None
+                for (kind, campaign, time_ms, number), record in zip(rows, new, strict=True)
             ]
 
     def load_status(self) -> LoadStatus:
@@ -185,6 +187,16 @@ class FakeWorld:
         names, hashes = self._population.campaign_ids, self._redis.hashes
         campaigns = sampled_campaigns(self._spec.tape)
         self._recorder.look(at_us, [[*chain(*hashes.get(names[c], {}).items())] for c in campaigns])
+
+    def changed_ms(self) -> int | None:
+        return self._recorder.changed_ms if self._recorder else None
+
+    def threads(self) -> Threads:
+        return {(fake.FAKE_PID, 0): (self.engine.ran_ms * 1_000_000, self.engine.waited_ms * 1_000_000)}
+
+    def machine(self) -> Machine:
+        """A crowded one: whether that matters is for the engine's own books to say."""
+        return Machine(cores=2, load=25.0)
 
     def end_offsets(self) -> Mapping[int, int]:
         return {partition: len(records) for partition, records in enumerate(self._records)}

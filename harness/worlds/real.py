@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 import redis
 
 from generators.tape import population_of
-from harness import jvm, recount
+from harness import jvm, recount, starvation
 from harness.accounting import Accounting
+from harness.changes import Changes
 from harness.engines import yahoo_conf
 from harness.engines.config import EngineConfig
 from harness.engines.environments import Surroundings
@@ -44,6 +45,7 @@ from harness.services.kafka_cluster import EmbeddedCluster
 from harness.services.link import Link
 from harness.services.redis import EmbeddedRedis, claim, connect, external
 from harness.services.small_disk import SmallDisk
+from harness.starvation import Machine, Threads
 from harness.store import Store
 from harness.worlds.topic import TopicLog
 from workloads.ad_impressions.schema import Population
@@ -70,6 +72,7 @@ class RealWorld:
         self._engine: ProcessEngine | None = None
         self._results: Results | None = None
         self._observer: Observer | None = None
+        self._changes: Changes | None = None
         self._accounting: Accounting | None = None
         self.fault = registry.create(spec, manifest)
 
@@ -279,10 +282,27 @@ class RealWorld:
         self._observer = sources.observer_of(self._place(), self._spec.tape)
         if self._observer:
             self._observer.start()
+        else:
+            results = sources.open_results(self._place())  # of its own: it is read by another thread
+            self._changes = Changes(results.snapshot, results.close)
+            self._changes.start()
 
     def stop_observing(self) -> Sampled | None:
         observer, self._observer = self._observer, None
+        changes, self._changes = self._changes, None
+        if changes:
+            changes.stop()
         return observer.stop() if observer else None
+
+    def changed_ms(self) -> int | None:
+        watch = self._observer or self._changes
+        return watch.changed_ms() if watch else None
+
+    def threads(self) -> Threads:
+        return starvation.threads_of(member.pid for member in self.engine.members())
+
+    def machine(self) -> Machine:
+        return starvation.machine()
 
     def end_offsets(self) -> Mapping[int, int]:
         return kafka.end_offsets(self._address, self._topic)

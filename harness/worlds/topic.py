@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.encode import Encoder
+from generators.marks import mark
 from generators.tape import population_of
 from harness import recount
 from harness.load import send_marks
-from harness.model import INDEX_BITS, MARK_SERVER, HarnessError, KafkaAddress, Mark, RunSpec
+from harness.model import HarnessError, KafkaAddress, Mark, RunSpec
 from harness.recount import DONE, FATE, KEPT, UNREAD, Columns
 from harness.store import Store
 
@@ -68,7 +69,7 @@ class TopicLog:
     def send(self, partitions: Sequence[int], each: int = 1) -> None:
         time_ms = time.time_ns() // 1_000_000 - ROAD_MS
         places = [partition for partition in partitions for _ in range(each)]
-        marks = tuple(Mark(self._next_id(), 0, partition, time_ms, "between") for partition in places)
+        marks = tuple(mark(self._next(), 0, partition, time_ms, "between") for partition in places)
         self._store.tell("marks", marks=marks)
         send_marks(self._kafka, self._topic, marks, self._population)
 
@@ -86,16 +87,16 @@ class TopicLog:
         producer.init_transactions(TRANSACTION_DEADLINE_S)
         producer.begin_transaction()
         encoder = Encoder(self._population, 0)
-        for mark in marks:
-            message = encoder.mark(mark)
-            producer.produce(self._topic, message["value"], message["key"], mark.partition)
+        for each in marks:
+            message = encoder.mark(each)
+            producer.produce(self._topic, message["value"], message["key"], each.partition)
         if left := producer.flush(TRANSACTION_DEADLINE_S):
             raise HarnessError(
                 f"{left:,} of {records:,} records of a transaction were not confirmed by Kafka at "
                 f"{self._kafka.bootstrap} within {TRANSACTION_DEADLINE_S:g} s."
             )
         window_ms = self._spec.window_ms
-        cells = Counter((mark.campaign, mark.event_time_ms // window_ms * window_ms) for mark in marks)
+        cells = Counter((each.campaign, each.event_time_ms // window_ms * window_ms) for each in marks)
         self._store.tell("aborted", cells=[(*cell, count) for cell, count in sorted(cells.items())])
         return lambda: producer.abort_transaction(TRANSACTION_DEADLINE_S)
 
@@ -115,13 +116,13 @@ class TopicLog:
         """Views of the campaigns in turn, in the partitions in turn, of this moment: nobody could tell them apart."""
         time_ms, tape = time.time_ns() // 1_000_000 - ROAD_MS, self._spec.tape
         return [
-            Mark(self._next_id(), number % tape.campaigns, number % tape.partitions, time_ms, "aborted")
+            mark(self._next(), number % tape.campaigns, number % tape.partitions, time_ms, "aborted")
             for number in range(records)
         ]
 
-    def _next_id(self) -> int:
+    def _next(self) -> int:
         self._index += 1
-        return MARK_SERVER << INDEX_BITS | (self._index - 1)
+        return self._index - 1
 
 
 def _looked_up(offsets: Mapping[int, int], partitions: NDArray[np.int16]) -> NDArray[np.int64]:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
 from generators.encode import Encoder, encode_keys
+from generators.marks import mark
 from generators.profiles import steady
 from generators.tape import Events, Tape, population_of
-from harness.model import Mark, TapeSpec
+from harness.model import TapeSpec
 from tests.quick.tapes import specs
 from workloads.ad_impressions.records import read_keys
 from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, Population, event_json, poison_bytes
@@ -86,17 +87,24 @@ def test_a_foreign_key_is_no_id_and_harms_no_other(key):
 
 def test_a_mark_is_a_view_of_its_campaigns_first_ad():
     population = Population(3, 4, 5, carries_ids=False)
-    message = Encoder(population, 123).mark(Mark((4095 << 36) | 1, 2, 0, EPOCH_MS, "closing"))
+    message = Encoder(population, 123).mark(mark(201, 2, 0, EPOCH_MS, "closing"))
 
-    assert message["key"] == b"fff000000001"
+    assert message["key"] == b"fff0000000c9"
     assert message["value"] == event_json(
-        user_id=population.user_ids[0],
-        page_id=population.page_ids[0],
+        user_id=population.user_ids[1],
+        page_id=population.page_ids[2],
         ad_id=population.ad_ids[10],
         ad_type="banner",
         event_type="view",
         event_time_ms=EPOCH_MS,
     )
+
+
+def test_no_two_marks_of_a_run_are_the_same_record():
+    encoder = Encoder(Population(3, 4, 5, carries_ids=False), 0)
+    messages = [encoder.mark(mark(number, 0, 0, EPOCH_MS, "opening")) for number in range(10_000)]
+
+    assert len({message["value"] for message in messages}) == len({message["key"] for message in messages}) == 10_000
 
 
 def test_ten_thousand_campaigns_need_no_huge_table():

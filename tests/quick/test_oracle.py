@@ -16,18 +16,19 @@ from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
 from generators.encode import Encoder
+from generators.marks import mark
 from generators.profiles import steady
 from generators.sends import SENDS
 from generators.tape import Tape, population_of
 from harness import recount
 from harness.certificate import certify
-from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER, Mark, TapeSpec
+from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
 from tests.quick.tapes import specs
 from workloads.ad_impressions import oracle, records
 
 EPOCH_MS = 1_763_700_000_000
 SPEC = TapeSpec(11, steady(1000, 2000), 3, 20, 3, 10, 10, PRESETS["storm"], probes=4, probe_every_ms=200)
-MARKS = tuple(Mark(MARK_SERVER << INDEX_BITS | p, 0, p, EPOCH_MS + 90_000, "closing") for p in range(3))
+MARKS = tuple(mark(p, 0, p, EPOCH_MS + 90_000, "closing") for p in range(3))
 
 
 # Partition, value, key.

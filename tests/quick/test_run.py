@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from generators.disorder import PRESETS
 from harness import plan
 from harness.engines import fake
 from harness.judge import judge
-from harness.model import Outcome
+from harness.model import Outcome, UsageError
 from harness.run import RESTART_PAUSES_S, run
 from harness.store import Store
 from harness.worlds.fake import FakeWorld
@@ -40,11 +42,11 @@ class Silent:
         assert facts["done"] >= -1
 
 
-def fake_run(folder, world=FakeWorld, **changes):
-    spec, manifest = plan.resolve("test", SMALL | changes, {}, lambda _: fake.MANIFEST)
+def fake_run(folder, world=FakeWorld, manifest=fake.MANIFEST, **changes):
+    spec, manifest = plan.resolve("test", SMALL | changes, {}, lambda _: manifest)
     store = Store.create(folder, "test-fake")
     screen = Silent()
-    verdict = run(spec, manifest, environment={}, world=world(spec, store), store=store, screen=screen)
+    verdict = run(spec, manifest, environment={}, world=world(spec, store, manifest), store=store, screen=screen)
     return verdict, store, screen
 
 
@@ -234,3 +236,62 @@ def test_an_engine_that_wrote_nothing_is_said_to_have_written_nothing(tmp_path):
     verdict, _, _ = fake_run(tmp_path, conf={"misbehave": "mute"})
 
     assert "the job wrote nothing to Redis" in verdict.sentence
+
+
+def test_progress_in_seconds_is_refused_before_the_load(tmp_path):
+    with pytest.raises(UsageError, match=r"Line 1 of progress.jsonl has at = \d{10}: .* this looks like seconds"):
+        fake_run(tmp_path, conf={"misbehave": "seconds"}, fault="none")
+
+    (store,) = (Store.open(path) for path in tmp_path.iterdir())
+    assert not list(store.history("epoch"))
+
+
+def test_an_engine_that_begins_slowly_needs_patience(tmp_path):
+    hurried = replace(fake.MANIFEST, ready_s=1.0)
+    stuck, _, _ = fake_run(tmp_path / "a", manifest=hurried, fault="none")
+    patient, _, _ = fake_run(tmp_path / "b", manifest=hurried, fault="none", patience=3)
+
+    assert stuck.words == ("stuck",)
+    assert patient.outcome is Outcome.PASS, patient.sentence
+
+
+@pytest.mark.parametrize("bug", ["dedupe-values", "dedupe-keys"])
+@pytest.mark.parametrize("manifest", [fake.MANIFEST, fake.SILENT])
+def test_a_job_that_drops_equal_records_drops_none_of_ours(tmp_path, bug, manifest):
+    verdict, store, _ = fake_run(tmp_path, manifest=manifest, fault="none", conf={"misbehave": bug})
+    marks = [mark for entry in store.history("marks") for mark in entry["marks"]]
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert len({(mark["user"], mark["page"]) for mark in marks}) == len(marks) == 8
+
+
+class Blind(FakeWorld):
+    """Nobody looks while the load goes on."""
+
+    def changed_ms(self):
+        return None
+
+
+def test_where_nobody_looks_under_load_a_change_has_to_be_seen_afterwards(tmp_path):
+    verdict, store, _ = fake_run(tmp_path, Blind, manifest=fake.SILENT, fault="none")
+
+    (engine,) = store.history("engine")
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert engine["report"]["state"] == "unsettled"
+
+
+def test_a_start_that_takes_longer_than_stillness_loses_nothing(tmp_path):
+    killed = {"fault": "kill@t>=14s", "manifest": replace(fake.SILENT, ready_s=120.0, drain_s=120.0)}
+    verdict, store, _ = fake_run(tmp_path, conf={"misbehave": "slow-start:65"}, **killed)
+
+    (engine,) = store.history("engine")
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert engine["report"]["state"] == "drained"
+
+
+def test_what_a_starved_engine_was_given_is_kept_for_the_judge(tmp_path):
+    _, store, _ = fake_run(tmp_path, conf={"misbehave": "starve"}, fault="none")
+
+    (cpu,) = store.history("cpu")
+    assert cpu["starved"]
+    assert "2 cores at load 25" in cpu["words"]

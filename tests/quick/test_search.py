@@ -345,8 +345,8 @@ def test_a_ramp_climbs_geometrically_and_is_given_up_sooner():
     rates = [segment.start_per_s for segment in steps]
     assert (warm_up, rates[0]) == (Segment(45_000, 2_000, 20_000), 20_000)
     assert all(later == pytest.approx(QUICK.ramp_factor * earlier) for earlier, later in pairwise(rates))
-    assert ramp.patience_ms == 10_000
-    assert (trial.patience_ms, trial.tape.profile) == (
+    assert ramp.give_up_ms == 10_000
+    assert (trial.give_up_ms, trial.tape.profile) == (
         20_000,
         (Segment(20_000, 6_000, 60_000), Segment(120_000, 60_000, 60_000)),
     )

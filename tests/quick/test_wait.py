@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model import HarnessError
-from harness.wait import DeadlinePassed, wait_until
+from harness.wait import DeadlinePassed, patience, wait_until
 
 
 class Clock:
@@ -71,3 +71,11 @@ def test_never_gives_up_before_the_deadline_nor_stays_long_after_it(comes_at, de
     assert clock.now <= deadline_s + 1e-6
     assert came == (clock.now >= comes_at)
     assert came or clock.now >= deadline_s - 1e-6
+
+
+def test_patience_stretches_a_deadline_and_goes_with_its_run():
+    clock = Clock()
+    with patience(3), pytest.raises(DeadlinePassed, match=r"Waited 15 s for it"):
+        wait_until(lambda: None, deadline_s=5, what="it", now_s=clock.now_s, sleep_s=clock.sleep_s)
+    with pytest.raises(DeadlinePassed, match=r"Waited 5 s for it"):
+        wait_until(lambda: None, deadline_s=5, what="it", now_s=clock.now_s, sleep_s=clock.sleep_s)

@@ -66,6 +66,12 @@ def counts() -> Iterator[Planted]:
     yield "stuck", case(engine=EngineReport("stuck", "no answer"))
     yield "stuck, and one unseen", seen({FIRST: -1}, engine=EngineReport("stuck", "no answer"))
     yield "crashed", case(engine=EngineReport("crashed", "gone"))
+    starved, unsettled = EngineReport("starved", "no CPU"), EngineReport("unsettled", "back too late")
+    yield "starved", case(engine=starved)
+    yield "starved, and one doubled", seen({FIRST: 1}, engine=starved)
+    yield "unsettled", case(engine=unsettled)
+    yield "unsettled, and one unseen", seen({FIRST: -1}, engine=unsettled)
+    yield "unsettled, and one doubled", seen({FIRST: 1}, engine=unsettled)
 
 
 def late_events() -> Iterator[Planted]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness import plan
 from harness.engines import fake
-from harness.model import Verdict
+from harness.model import EngineManifest, Verdict
 from harness.run import run
 from harness.store import Store
 from harness.worlds.fake import FakeWorld
@@ -34,9 +34,9 @@ class Unseen:
     def update(self, facts: Mapping[str, str | float | int]) -> None: ...
 
 
-def fake_run(folder: Path, **changes: Any) -> tuple[Verdict, Store]:
+def fake_run(folder: Path, manifest: EngineManifest = fake.MANIFEST, **changes: Any) -> tuple[Verdict, Store]:
     """One run of the fake engine: SMALL but for some keys of a scenario."""
-    spec, manifest = plan.resolve("selftest", {**SMALL, **changes}, {}, lambda _: fake.MANIFEST)
+    spec, manifest = plan.resolve("selftest", {**SMALL, **changes}, {}, lambda _: manifest)
     store = Store.create(folder, "fake")
-    world = FakeWorld(spec, store)
+    world = FakeWorld(spec, store, manifest)
     return run(spec, manifest, environment={}, world=world, store=store, screen=Unseen()), store

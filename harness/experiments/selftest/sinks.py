@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from harness.engines import fake
 from harness.experiments.selftest.report import words_of
 from harness.experiments.selftest.runs import fake_run
 
@@ -47,7 +48,31 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "ends by itself", bug("die")
     yield "drops what it may, and is allowed to", {"disorder": "late"}
     yield "drops what it may, and is not allowed to", {"disorder": "late", "late_dropped_max": 0}
+    yield from waited_for()
     yield "killed when it is too late to be", {"fault": "kill@c3:batch=100000"}
+
+
+def waited_for() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Engines for which a run has to wait rightly: slow ones that are right, and such as lose."""
+    silent: dict[str, Any] = {"manifest": fake.SILENT}
+    killed = {**silent, "fault": "kill@t>=5s"}
+    keeps = {"sink": "fenced"}
+    yield "tells no progress", silent
+    yield "tells no progress, and keeps late events", {**silent, **keeps}
+    yield "tells no progress, and loses one in 100", {**silent, **bug("drop:100")}
+    yield "tells no progress, and stops after a while", {**silent, **bug("stall")}
+    yield "writes every 25 s", {**silent, **bug("flush:25")}
+    yield "writes every 25 s, and keeps late events", {**silent, **keeps, **bug("flush:25")}
+    yield "writes every 25 s, and is killed", {**killed, **bug("flush:25")}
+    yield "is back 25 s after a kill", {**killed, **bug("slow-start:25")}
+    yield "is back 25 s after a kill, and keeps late events", {**killed, **keeps, **bug("slow-start:25")}
+    yield "is back 40 s after a kill, later than it claims", {**killed, **bug("slow-start:40")}
+    yield "never comes back after a kill", {**killed, **bug("slow-start:1000")}
+    yield "goes on at the end of the log after a kill", {**killed, **bug("forget")}
+    yield "gets no CPU", bug("starve")
+    yield "gets no CPU, and tells no progress", {**silent, **bug("starve")}
+    yield "counts equal records once", bug("dedupe-values")
+    yield "counts records with equal keys once", bug("dedupe-keys")
 
 
 def bug(kind: str) -> dict[str, Any]:

@@ -1,0 +1,54 @@
+"""When did results last change, where a look is too dear to be taken twenty times a second?
+
+A command that prints the results is run by a thread while the load goes on, with long pauses, so that the engine keeps
+the machine. A moment of change is known to such a pause only; silences seem longer by that, which makes a run wait
+longer for its end, and never shorter.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from harness.model import HarnessError
+
+LOOK_EVERY_S = 1.0
+LOOK_SHARE = 0.05  # of all time may go into looks
+JOIN_S = 15.0
+
+
+class Changes:
+    """A thread from `start` to `stop`. A look that fails is tried again, and sees no change."""
+
+    def __init__(self, look: Callable[[], object], release: Callable[[], None]) -> None:
+        self._look, self._release = look, release
+        self._changed_ms: int | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="changes", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join(JOIN_S)
+
+    def changed_ms(self) -> int | None:
+        return self._changed_ms
+
+    def _work(self) -> None:
+        seen, pause_s = _NOTHING, 0.0
+        while not self._stopped.wait(pause_s):
+            began_s, before = time.monotonic(), seen
+            try:
+                seen = self._look()
+            except HarnessError:
+                seen = before
+            if before is not _NOTHING and seen != before:
+                self._changed_ms = time.time_ns() // 1_000_000
+            pause_s = max(LOOK_EVERY_S, (time.monotonic() - began_s) / LOOK_SHARE)
+        self._release()
+
+
+_NOTHING = object()  # before the first look

@@ -1,0 +1,52 @@
+"""Is the time in an engine's progress in milliseconds since 1970? Asked of its first lines, before any load."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+FILE = "progress.jsonl"
+EXPECTED = "milliseconds since 1970 are expected"
+# The clock of another machine may be off by so much.
+ROOM_MS = 10 * 60_000
+UNITS = {"seconds": 1e3, "microseconds": 1e-3, "nanoseconds": 1e-6}  # -> factor to milliseconds
+
+
+def progress_lines(folder: Path) -> list[bytes]:
+    """Whole lines only: the last one may still be written."""
+    path = folder / FILE
+    return path.read_bytes().split(b"\n")[:-1] if path.is_file() else []
+
+
+def another_clock(lines: list[bytes], begin_ms: int, end_ms: int) -> str:
+    """The first line whose `at` lies outside of the run, in one sentence; "" where there is none."""
+    for number, line in enumerate(lines, 1):
+        try:
+            told = json.loads(line)
+        except ValueError:
+            continue  # no line of progress at all
+        if isinstance(told, dict) and (why := _odd(told.get("at"), begin_ms - ROOM_MS, end_ms + ROOM_MS)):
+            return f"Line {number} of {FILE} has at = {_short(told.get('at'))}: {EXPECTED}; {why}."
+    return ""
+
+
+def _odd(at: Any, low_ms: int, high_ms: int) -> str:
+    if isinstance(at, bool) or not isinstance(at, int | float):
+        return "this is no number"
+    if low_ms <= at <= high_ms:
+        return ""
+    units = [unit for unit, factor in UNITS.items() if low_ms <= _times(at, factor) <= high_ms]
+    return f"this looks like {units[0]}" if units else "this is not within the time of the run"
+
+
+def _times(at: float, factor: float) -> float:
+    try:
+        return at * factor
+    except OverflowError:
+        return float("inf")
+
+
+def _short(at: Any) -> str:
+    text = json.dumps(at)
+    return text if len(text) <= 40 else f"{text[:37]}..."

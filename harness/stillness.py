@@ -1,0 +1,110 @@
+"""When is an engine done that tells no progress? Only its results can tell: they stand still.
+
+Standing still is no proof by itself. An engine that writes every 50 seconds stands still in between, and so does one
+that was killed and is not back yet. So these rules hold (docs/run.md has them for users):
+
+- Stillness begins with a change: results have to change after the load began, and again after each start.
+- It has to last for 30 s, and for three times the longest silence between two changes since the load began.
+- The closing events have to be counted, too. Where late events are dropped they are sent when the results stand still,
+  so that they make nothing late; elsewhere at once.
+- Where nothing changes within `ready_s` after a start, there may be nothing left to do: the closing events are sent all
+  the same. The end is then `unsettled`: right counts are right, and what is missing is unseen rather than lost.
+
+Pure: it is fed with moments and answers what to do.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+STILL_MS = 30_000
+SILENCE_FACTOR = 3
+
+
+class Step(Enum):
+    GO_ON = "go on waiting"
+    CLOSE = "send the closing events"
+    DONE = "done"
+    STUCK = "stuck"
+
+
+class Stillness:
+    """One run, from the beginning of its load to its end. All moments are of one clock, in ms."""
+
+    def __init__(self, begun_ms: int, *, ready_ms: float, drain_ms: float, drops_late: bool) -> None:
+        self._ready_ms, self._drain_ms, self._drops_late = ready_ms, drain_ms, drops_late
+        self._begun_ms = self._quiet_from_ms = begun_ms  # the load, or the newest start; the newest sign of life
+        self._changed = self._settled = False  # since it began
+        self._restarted = False
+        self._silence_ms = 0
+        self._closing_ms: int | None = None
+        self._counted = False
+        self.unsettled = False
+
+    def started(self, at_ms: int) -> None:
+        """The engine was started again: whatever stood still before says nothing of it."""
+        self._hear(at_ms)
+        self._begun_ms, self._changed, self._restarted = at_ms, False, True
+
+    def changed(self, at_ms: int) -> None:
+        """The results changed. How long a start takes is no rhythm of its writing."""
+        if at_ms <= self._quiet_from_ms:
+            return
+        if self._restarted and not self._changed:
+            self._quiet_from_ms = at_ms
+        self._hear(at_ms)
+        self._changed = True
+
+    def unseen(self, at_ms: int) -> None:
+        """A fault is at work, or keeps the results from everybody: they do not stand still."""
+        self._quiet_from_ms = max(self._quiet_from_ms, at_ms)
+
+    def loaded(self, at_ms: int) -> None:
+        """The load has ended. A silence that goes on now was one under load."""
+        self._silence_ms = max(self._silence_ms, at_ms - self._quiet_from_ms)
+
+    def closed(self, at_ms: int) -> None:
+        """The closing events were sent. How long we waited before was our doing."""
+        self._closing_ms = at_ms
+        self._quiet_from_ms = max(self._quiet_from_ms, at_ms)
+
+    def counted(self, at_ms: int) -> None:
+        """All closing events are in the results, which is a change."""
+        if not self._counted:
+            self._counted = True
+            self.changed(at_ms)
+
+    @property
+    def moved_ms(self) -> int:
+        """When something was last heard of it, or done to it."""
+        return max(self._quiet_from_ms, self._begun_ms, self._closing_ms or 0)
+
+    @property
+    def needed_ms(self) -> int:
+        """How long the results have to stand still."""
+        return max(STILL_MS, SILENCE_FACTOR * self._silence_ms)
+
+    def step(self, now_ms: int) -> Step:
+        """After the load."""
+        if self._closing_ms is None and not self._drops_late:
+            return Step.CLOSE
+        ended = self._stands_still(now_ms) or self._has_nothing_to_do(now_ms)
+        if self._closing_ms is None and ended:
+            return Step.CLOSE
+        if self._counted and ended:
+            return Step.DONE
+        waits_ms = max(self._drain_ms, self._ready_ms, 2 * self.needed_ms)
+        return Step.STUCK if now_ms - self.moved_ms > waits_ms else Step.GO_ON
+
+    def _hear(self, at_ms: int) -> None:
+        self._silence_ms = max(self._silence_ms, at_ms - self._quiet_from_ms)
+        self._quiet_from_ms = max(self._quiet_from_ms, at_ms)
+
+    def _stands_still(self, now_ms: int) -> bool:
+        return self._changed and now_ms - self._quiet_from_ms >= self.needed_ms
+
+    def _has_nothing_to_do(self, now_ms: int) -> bool:
+        """Nothing has changed since it began, for as long as a start may take."""
+        nothing = not self._changed and now_ms - max(self._begun_ms, self._quiet_from_ms) >= self._ready_ms
+        self.unsettled = self.unsettled or nothing
+        return nothing

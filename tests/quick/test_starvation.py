@@ -1,0 +1,63 @@
+"""An engine that the machine does not let run is told from one that is idle."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from harness.starvation import Books, Machine, Wanted, in_words, machine, threads_of
+
+S = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("wanted", "starved"),
+    [
+        (Wanted(180, 35, 400), True),  # a busy engine on a crowded machine
+        (Wanted(180, 35, 36), True),
+        (Wanted(180, 35, 30), False),  # it had most of what it wanted
+        (Wanted(180, 2, 5), False),  # the noise of an idle one, on the same machine
+        (Wanted(180, 200, 900), False),  # it had the machine itself
+        (Wanted(180, 0, 0), False),
+        (Wanted(0, 0, 0), False),
+    ],
+)
+def test_starved_is_who_wants_to_run_and_mostly_waits(wanted, starved):
+    assert wanted.starved(cores=2) is starved
+
+
+def test_a_thread_that_has_ended_keeps_what_was_seen_of_it():
+    books = Books()
+    books.take(1000, {(1, 1): (5 * S, 1 * S), (1, 2): (1 * S, 0)})
+    books.take(2000, {(1, 1): (6 * S, 3 * S), (1, 2): (2 * S, 1 * S)})
+    books.take(3000, {(1, 1): (7 * S, 4 * S)})
+    books.take(4000, {(1, 1): (7 * S, 4 * S), (9, 9): (1 * S, 2 * S)})
+
+    assert books.since(1000) == Wanted(3.0, 4.0, 6.0)
+    assert books.since(2500) == Wanted(2.0, 2.0, 3.0)
+
+
+def test_a_number_that_another_thread_has_by_now_starts_anew():
+    books = Books()
+    books.take(1000, {(1, 1): (50 * S, 10 * S)})
+    books.take(2000, {(1, 1): (2 * S, 1 * S)})
+
+    assert books.since(1000) == Wanted(1.0, 2.0, 1.0)
+
+
+def test_the_figures_are_said():
+    words = in_words(Wanted(180, 35.2, 410), Machine(2, 25.1, 94.0))
+
+    assert "35 CPU-s in 180 s" in words
+    assert "waiting for 410 s" in words
+    assert "2 cores at load 25" in words
+    assert "94 %" in words
+
+
+def test_every_thread_of_a_process_is_in_the_books():
+    own = threads_of([os.getpid(), 2**30])
+
+    assert {pid for pid, _ in own} == {os.getpid()}
+    assert (os.getpid(), os.getpid()) in own
+    assert machine().cores >= 1
