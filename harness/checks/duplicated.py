@@ -35,8 +35,9 @@ def _cause(case: Case, over: list[Difference]) -> str:
     surplus = Ledger((d.cell, d.surplus) for d in over)
     windows = join(sorted({case.cell_name(d.cell).split("window ")[1].split(" (")[0] for d in over}), 4)
     for batch in np.unique(case.batch[case.batch != NO_BATCH]):
-        if _counts_of(case, int(batch)) == surplus:
-            return f": exactly batch {batch} once more{_why(case, int(batch))}, windows {windows}"
+        if times := _how_often(_counts_of(case, int(batch)), surplus):
+            more = {1: "once", 2: "twice"}.get(times, f"{times} times")
+            return f": exactly batch {batch} {more} more{_why(case, int(batch))}, windows {windows}"
     if cause := removed.aborted(case, over) or reruns.counted_twice(case, over):
         return f": {cause}, windows {windows}"
     return f", windows {windows}"
@@ -45,6 +46,12 @@ def _cause(case: Case, over: list[Difference]) -> str:
 def _counts_of(case: Case, batch: int) -> Ledger:
     rows = (case.batch == batch) & ~case.dropped
     return Ledger.of_events(case.events.campaign[rows], case.events.time_ms[rows], case.spec.window_ms)
+
+
+def _how_often(counts: Ledger, surplus: Ledger) -> int:
+    """How many times the counts are the surplus, cell by cell; 0 if they are not. A replay may itself be replayed."""
+    times = surplus.total // max(1, counts.total)
+    return times if Ledger((cell, times * count) for cell, count in counts.items()) == surplus else 0
 
 
 def _why(case: Case, batch: int) -> str:

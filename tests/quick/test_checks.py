@@ -89,17 +89,19 @@ def test_an_engine_that_does_not_come_through_fails_under_its_word(state):
     assert found.witnesses[0].detail == "boom"
 
 
-def test_a_batch_that_was_counted_twice_is_named_with_its_fault():
+@pytest.mark.parametrize(("times", "more"), [(1, "once"), (2, "twice"), (3, "3 times")])
+def test_a_batch_that_was_counted_again_is_named_with_its_fault(times, more):
     log = events()
     batch = np.where(log.time_ms < EPOCH_MS + 15_000, 3, 4)
     again = Ledger.of_events(log.campaign[batch == 3], log.time_ms[batch == 3], WINDOW_MS)
+    seen = sum([again] * times, start=HONEST.log_ledger)
     report = FaultReport(KILL, True, True, "seen", batch=3, replayed=True)
-    changed = case(log, batch=batch, observed=Observed(HONEST.log_ledger + again, ()), faults=(report,))
+    changed = case(log, batch=batch, observed=Observed(seen, ()), faults=(report,))
 
     found = result("duplicated", changed)
 
-    assert (found.outcome, found.count) == (Outcome.FAIL, again.total)
-    assert "exactly batch 3 once more, which was replayed after kill@c3:batch=3" in found.sentence
+    assert (found.outcome, found.count) == (Outcome.FAIL, times * again.total)
+    assert f"exactly batch 3 {more} more, which was replayed after kill@c3:batch=3" in found.sentence
     assert found.witnesses[0].batches == (3,)
 
 
