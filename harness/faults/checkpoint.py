@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness.engines.spark.checkpoint import newest_commit, numbers, parse
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.downtime import QUIET, SLOW_MS, Downtime, down
+from harness.faults.downtime import QUIET, SLOW_MS, Downtime, down, need_more_to_do
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment, done
 from harness.faults.strike import CannotStrikeError, Strike, struck
@@ -204,7 +204,8 @@ class DiskFull(Strike):
     def inject(self, now: Moment) -> str:
         if now.field is None or now.field.disk is None:
             raise CannotStrikeError("its checkpoint does not lie on a disk of its own")
-        self._before, self._starts = done(now), now.engine.starts
+        need_more_to_do(now)
+        self._starts = now.engine.starts
         return f"{now.field.disk.fill():,} bytes of ballast were put onto the disk of its checkpoint"
 
     def landed(self, now: Moment) -> str:
@@ -218,10 +219,12 @@ class DiskFull(Strike):
         return super().holds(now, landed_ms)
 
     def heal(self, now: Moment) -> None:
+        self._before = done(now)  # what was under way when the disk became full may have been committed
         self._disk(now).free()
 
     def healed(self, now: Moment) -> str:
-        if self._disk(now).refusal() or not now.engine.alive() or done(now) <= self._before:
+        went_on = done(now) > self._before or done(now) >= now.total
+        if self._disk(now).refusal() or not now.engine.alive() or not went_on:
             return ""
         free = f"{self._disk(now).free_bytes():,} bytes are free again"
         times = now.engine.starts - self._starts

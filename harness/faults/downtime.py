@@ -66,10 +66,7 @@ class Downtime(Strike):
         if self._asks:
             now.engine.arm(QUIET, 0)
             return "it was asked to stand still before its next write"
-        if done(now) >= now.total > 0:
-            raise CannotStrikeError(
-                "all had been done already when it came; take an earlier moment, or a longer --duration"
-            )
+        need_more_to_do(now)
         self._strike(now)
         return self._killed
 
@@ -126,6 +123,14 @@ class Downtime(Strike):
 
     def went_on(self, now: Moment) -> bool:
         return now.engine.alive() and done(now) > self._before
+
+
+def need_more_to_do(now: Moment) -> None:
+    """Else nobody would see the engine go on."""
+    if done(now) >= now.total > 0:
+        raise CannotStrikeError(
+            "all had been done already when it came; take an earlier moment, or a longer --duration"
+        )
 
 
 def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:

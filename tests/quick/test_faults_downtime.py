@@ -362,6 +362,32 @@ class Disk:
         return 5000
 
 
+def test_what_was_committed_while_the_disk_was_full_is_no_sign_that_it_goes_on(spark, monkeypatch):
+    monkeypatch.setattr(small_disk, "impossible", lambda: "")
+    disk, fault = Disk(), create("checkpoint-disk-full(for=2s)@now")
+    at(fault, spark, 100, disk)
+    spark.newest = told(50)
+    for now_ms in (200, 2300, 2400):
+        at(fault, spark, now_ms, disk)
+    assert disk.ballast == 0
+    assert not report_of(fault).healed
+
+    spark.newest = told(60)
+    at(fault, spark, 2500, disk)
+    assert "it had not stopped, and went on from 50 to 60 records" in report_of(fault).proof
+
+
+def test_with_nothing_left_to_do_no_disk_is_filled(spark, monkeypatch):
+    monkeypatch.setattr(small_disk, "impossible", lambda: "")
+    disk, fault = Disk(), create("checkpoint-disk-full(for=2s)@now")
+    spark.newest = told(TOTAL)
+    at(fault, spark, 100, disk)
+
+    assert disk.ballast == 0
+    assert not report_of(fault).reachable
+    assert "all had been done already" in report_of(fault).proof
+
+
 def test_a_full_disk_is_kept_full_and_freed(spark, monkeypatch):
     monkeypatch.setattr(small_disk, "impossible", lambda: "")
     disk, fault = Disk(), create("checkpoint-disk-full(for=2s)@now")
