@@ -214,6 +214,16 @@ def claim(client: redis.Redis, reset: bool) -> None:
     )
 
 
+def keys_elsewhere(client: redis.Redis) -> dict[int, int]:
+    """How many keys each other database of the same Redis holds; nothing where one may not ask."""
+    ours = client.get_connection_kwargs().get("db", 0)
+    try:
+        told = client.info("keyspace")
+    except redis.ResponseError:
+        return {}
+    return {number: facts["keys"] for name, facts in told.items() if (number := int(name.removeprefix("db"))) != ours}
+
+
 def _some_keys(client: redis.Redis) -> str:
     keys = [key for key in islice(client.scan_iter(count=100), KEYS_NAMED + 1) if key != MARKER]
     return ", ".join(sorted(keys)[:KEYS_NAMED]) + (", ..." if len(keys) > KEYS_NAMED else "")

@@ -43,7 +43,7 @@ from harness.services import kafka, owners, security, small_disk
 from harness.services.kafka import EmbeddedKafka
 from harness.services.kafka_cluster import EmbeddedCluster
 from harness.services.link import Link
-from harness.services.redis import EmbeddedRedis, claim, connect, external
+from harness.services.redis import EmbeddedRedis, claim, connect, external, keys_elsewhere
 from harness.services.small_disk import SmallDisk
 from harness.starvation import Machine, Threads
 from harness.store import Store
@@ -326,11 +326,7 @@ class RealWorld:
         return self._read.rows()
 
     def other_databases(self) -> Mapping[int, int]:
-        ours = self._redis.get_connection_kwargs().get("db", 0)
-        with suppress(redis.ResponseError):  # not everybody may ask
-            told = self._redis.info("keyspace")
-            return {number: facts["keys"] for name, facts in told.items() if (number := int(name[2:])) != ours}
-        return {}
+        return keys_elsewhere(self._redis)
 
     def read_log(self) -> Mapping[str, Any]:
         columns = recount.read(self._address, self._topic, self.end_offsets(), self._population)

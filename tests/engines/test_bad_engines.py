@@ -59,6 +59,10 @@ def test_counts_under_other_keys_than_its_manifest_says_are_no_answer(tmp_path):
 
     assert (answer["exit"], left) == (Exit.FAIL, []), answer["sentence"]
     assert answer["words"][0] == "stuck"
+    assert "the job wrote keys such as 'views/" in answer["sentence"]
+    lines = [each["detail"] for each in check(answer, "engine")["witnesses"] if each["cell"] == "manifest.toml"]
+    assert lines == ['results = "redis:template"', 'key = "views/{campaign}"', 'field = "from {window}"']
+    assert all(f"\n      {line}\n" in shown(answer) for line in lines)
     where = check(answer, "phantom")["witnesses"][0]["cell"]
     assert "views/" in where, "what it did write is named, so that the mistake in the key can be seen"
 
@@ -88,7 +92,9 @@ def test_one_that_hears_no_sigterm_is_killed_and_that_is_said(tmp_path):
     answer, left = run_bad(tmp_path, "stubborn")
 
     assert (answer["verdict"], left) == ("PASS", []), answer["sentence"]
-    assert check(answer, "engine")["sentence"].endswith("it did not end within 30 s of SIGTERM and was killed")
+    note = "it did not end within 30 s of SIGTERM and was killed"
+    assert check(answer, "engine")["sentence"].endswith(note)
+    assert f"\n  engine   {note}\n" in shown(answer)
 
 
 def test_what_it_started_does_not_outlive_it(tmp_path):

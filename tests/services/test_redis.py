@@ -7,7 +7,7 @@ import redis as redis_py
 
 from harness.model import HarnessError, RedisAddress, UsageError
 from harness.services import addresses, redis
-from harness.services.redis import CLIENT_NAME, MARKER, EmbeddedRedis, claim, connect, external
+from harness.services.redis import CLIENT_NAME, MARKER, EmbeddedRedis, claim, connect, external, keys_elsewhere
 from harness.wait import wait_until
 
 
@@ -173,3 +173,24 @@ def test_nobody_gets_in_before_what_has_to_come_first(tmp_path):
     finally:
         server.stop()
     assert refused
+
+
+def test_keys_in_other_databases_of_the_same_redis_are_counted(redis_address):
+    other = RedisAddress(redis_address.url.rpartition("/")[0] + "/3")
+    with connect(redis_address) as ours, connect(other) as theirs:
+        ours.set("one", "1")
+        before = keys_elsewhere(ours)
+        theirs.mset({"two": "2", "three": "3"})
+
+        assert keys_elsewhere(ours) == before | {3: before.get(3, 0) + 2}
+        assert 3 not in keys_elsewhere(theirs)
+        theirs.delete("two", "three")
+
+
+def test_who_may_not_ask_for_other_databases_is_told_of_none(redis_server):
+    with connect(redis_server) as admin:
+        admin.execute_command("ACL", "SETUSER", "reader", "on", ">secret", "allkeys", "+@all", "-info")
+        host = redis_server.url.partition("//")[2]
+        with connect(RedisAddress(f"redis://reader:secret@{host}")) as client:
+            assert keys_elsewhere(client) == {}
+        admin.execute_command("ACL", "DELUSER", "reader")
