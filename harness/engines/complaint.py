@@ -1,7 +1,8 @@
 """The few lines of a log that say why a program stopped: its last exception, and where in its own code that arose.
 
 Pure: lines in, lines out. It knows the stack traces of Python and of Java, also one inside of the other, as PySpark and
-PyFlink print them. Where there is no exception the last lines are left that are neither progress bars nor boilerplate.
+PyFlink print them, and how Go, Rust and Node end. Where there is no exception the last lines are left that are neither
+progress bars nor boilerplate.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ REMEMBERED = 2000  # lines of a log in which the reason of an end is looked for
 _COLOUR = re.compile("[\N{REPLACEMENT CHARACTER}\x1b]\\[[0-9;]*m")
 _CHATTER = re.compile(r"(^|[\s\[])(INFO|DEBUG|TRACE)\b")
 _ERROR = re.compile(r"(^|[\s\[])(ERROR|FATAL|CRITICAL|SEVERE)[\]\s:]")
+_PANIC = re.compile(r"^(panic|fatal error|runtime error): |^thread '.*' panicked at |^Segmentation fault|^Aborted\b")
 _CAUSE = re.compile(r"^Caused by: \S")
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\s*$")
 # A name with a package before it, or one that ends as exceptions do; what it says comes after a colon.
@@ -79,11 +81,10 @@ def last(lines: Sequence[str]) -> tuple[str, ...]:
 
 def _complains(lines: Sequence[str], number: int) -> bool:
     line = lines[number]
-    if line[:1].isspace() or _CHATTER.search(line):
+    if line[:1].isspace() or _CHATTER.search(line) or _TRACEBACK.search(line):
         return False
-    if _TRACEBACK.search(line):
-        return False
-    return bool(_CAUSE.search(line) or _EXCEPTION.search(line) or _ERROR.search(line) or _ends_traceback(lines, number))
+    known = (_CAUSE, _EXCEPTION, _ERROR, _PANIC)
+    return any(sign.search(line) for sign in known) or _ends_traceback(lines, number)
 
 
 def _ends_traceback(lines: Sequence[str], number: int) -> bool:
@@ -99,7 +100,10 @@ def _inside_traceback(line: str) -> bool:
 
 
 def _place(lines: Sequence[str], number: int) -> str:
-    """Python names the place before the exception, the innermost last; Java after it, the innermost first."""
+    """Python names the place before the exception, the innermost last; Java after it, the innermost first; and after
+    the place of a panic Rust says what it was."""
+    if lines[number].startswith("thread '") and number + 1 < len(lines):
+        return lines[number + 1].strip()
     return _place_in_python(lines, number) or _place_in_java(lines, number)
 
 

@@ -99,11 +99,25 @@ def test_flink_tells_the_last_of_its_nested_causes_and_what_it_is_the_cause_of()
                 "Caused by: java.net.UnknownHostException: kafka.example",
             ),
         ),
+        (
+            "panic: no such table: views\n\ngoroutine 1 [running]:\nmain.main()\n\t/home/me/job.go:7\nexit status 2",
+            ("panic: no such table: views",),
+        ),
+        (
+            "thread 'main' panicked at src/main.rs:4:5:\nno such table: impressions\n"
+            "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace",
+            ("thread 'main' panicked at src/main.rs:4:5:", "no such table: impressions"),
+        ),
+        (
+            "/home/me/job.js:3\nthrow new TypeError('no table');\n^\n\nTypeError: no table\n"
+            "    at Object.<anonymous> (/home/me/job.js:3:7)\n\nNode.js v22.1.0",
+            ("TypeError: no table",),
+        ),
         ("INFO starting\nERROR no licence\nINFO waiting\n", ("ERROR no licence",)),
         ("\x1b[31mERROR\x1b[0m no licence\n", ("ERROR no licence",)),
         ("INFO Retrying after TimeoutException: x\nall well\n", ()),
     ],
-    ids=["python", "python, a name of its own", "java", "logged", "coloured", "chatter"],
+    ids=["python", "python, a name of its own", "java", "go", "rust", "node", "logged", "coloured", "chatter"],
 )
 def test_the_last_exception_is_found(text, words):
     assert complaint.exception(text.splitlines()) == words
