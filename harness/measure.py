@@ -99,10 +99,11 @@ def _measurement(
         events=certificate.sent,
         offered_per_s=certificate.sent / load_s if load_s > 0 else 0.0,
         processed_per_s=_processed_per_s(lines, load_s),
+        processed_as_seen=lines.processed_as_seen,
         catch_up_per_s=_catch_up_per_s(lines),
         load_s=load_s,
         ready_s=ready["after_ms"] / 1000,
-        drain_s=(drained["at_ms"] - epoch["epoch_ms"]) / 1000 - load_s,
+        drain_s=max(0.0, (_last_change_ms(store, drained["at_ms"], spec) - epoch["epoch_ms"]) / 1000 - load_s),
         latency=latency.latency if latency else (),
         never_final_share=latency.never_final_share if latency else None,
         dipped_share=latency.dipped_share if latency else None,
@@ -111,6 +112,25 @@ def _measurement(
         gc_s=_gc_s(store),
         steady=steady.find(table, load_s, spec.window_ms / 1000),
         observer=_observer(store, resources),
+    )
+
+
+def _last_change_ms(store: Store, ended_ms: int, spec: RunSpec) -> int:
+    """When the last of the load came to be seen. How long we waited to be sure of it is no work of the engine."""
+    samples = unless_missing(lambda: store.read_table("samples.parquet"))
+    if samples is None or not samples.num_rows:
+        told = next(store.history("still"), None)
+        return int(told["since_ms"]) if told else ended_ms
+    ours = {
+        (mark["campaign"], mark["event_time_ms"] // spec.window_ms * spec.window_ms)
+        for entry in store.history("marks")
+        for mark in entry["marks"]
+    }
+    columns = (samples.column(name).to_numpy() for name in ("campaign", "window_ms", "at_us"))
+    changes = zip(*columns, strict=True)
+    return (
+        max((int(at_us) for campaign, window_ms, at_us in changes if (campaign, window_ms) not in ours), default=0)
+        // 1000
     )
 
 

@@ -81,7 +81,7 @@ class Measurement:
     catch_up_per_s: float | None
     load_s: float
     ready_s: float
-    drain_s: float
+    drain_s: float  # until the last of the load was to be seen
     latency: tuple[Latency, ...]
     never_final_share: float | None  # of cells
     dipped_share: float | None  # of cells: their count went back at some moment
@@ -90,6 +90,7 @@ class Measurement:
     gc_s: float | None  # of the engine's JVM
     steady: Steady | None
     observer: Observer | None
+    processed_as_seen: bool = False  # by the results; else by the engine's own offsets
 
     def latency_by(self, way: str) -> Latency | None:
         return next((each for each in self.latency if each.way == way), None)

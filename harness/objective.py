@@ -8,17 +8,20 @@ from harness.measurement import Measurement
 from harness.model import CheckResult, Outcome, Verdict
 
 
-def with_objective(verdict: Verdict, measurement: Measurement | None, objective_p99_ms: float | None) -> Verdict:
-    """The verdict with the check `objective` at its end, if an objective was stated."""
+def with_objective(
+    verdict: Verdict, measurement: Measurement | None, objective_p99_ms: float | None, starved: str = ""
+) -> Verdict:
+    """The verdict with the check `objective` at its end, if an objective was stated. `starved`: what the machine gave
+    to an engine that it did not let run."""
     if objective_p99_ms is None:
         return verdict
-    result = check(measurement, objective_p99_ms)
+    result = check(measurement, objective_p99_ms, starved)
     outcome = Outcome.worst([verdict.outcome, result.outcome])
     sentence = verdict.sentence if outcome is verdict.outcome else f"{result.word}: {result.sentence}"
     return replace(verdict, outcome=outcome, sentence=sentence, checks=(*verdict.checks, result))
 
 
-def check(measurement: Measurement | None, objective_p99_ms: float) -> CheckResult:
+def check(measurement: Measurement | None, objective_p99_ms: float, starved: str = "") -> CheckResult:
     """Where the figure had to be withheld, nobody knows: UNKNOWN."""
     p99_ms = headline_p99_ms(measurement)
     if p99_ms is None:
@@ -28,6 +31,9 @@ def check(measurement: Measurement | None, objective_p99_ms: float) -> CheckResu
     sentence = f"p99 of latency is {p99_ms:,.0f} ms, {objective_p99_ms:,.0f} ms are allowed"
     if kept:
         return CheckResult("objective", Outcome.PASS, sentence)
+    if starved:
+        sentence += f", and the machine did not let the engine run: {starved}"
+        return CheckResult("objective", Outcome.UNKNOWN, sentence, word="starved", blame="evidence")
     return CheckResult("objective", Outcome.FAIL, sentence, word="slow", blame="engine")
 
 

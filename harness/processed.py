@@ -19,6 +19,8 @@ CLOCKS_MS = 1000  # clocks of two processes differ by so much at most
 LONGEST_BATCH_S = 2.0
 # A rate has to be held for so long to be called sustained.
 SUSTAINED_S = 2.0
+# Results that change in more than so many stretches of this length per commit are not written by the commits.
+SEEN_APART_S, OFTEN = 0.5, 3
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,15 @@ def by_results(samples: pa.Table, epoch_ms: int, records: float) -> Curve | None
     if not len(seen) or seen[-1] <= 0:
         return None
     return Curve(at_s[order], seen / seen[-1] * records, np.zeros(len(order)))
+
+
+def seen_before_told(told: Curve, seen: Curve) -> bool:
+    """Whether a reader saw what was done long before the engine said so: one that writes at once and commits seldom.
+    Then its commits say nothing of how far it was."""
+    moments = np.flatnonzero(np.diff(np.floor(seen.at_s / SEEN_APART_S), prepend=-np.inf) > 0)
+    if len(moments) <= OFTEN * len(told.at_s):
+        return False
+    return bool(np.mean(seen.total[moments] > told.known(seen.at_s[moments])) > 1 / 2)
 
 
 def catch_up_per_s(processed: Curve, offered: Curve) -> float | None:

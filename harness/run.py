@@ -234,6 +234,7 @@ class _Run:
             self._look(stillness)
             if closing.window_ms and self._count_of(closing) >= self.spec.tape.partitions:
                 stillness.counted(self.world.now_ms())
+        self._tell("still", since_ms=stillness.moved_ms)
         how = f"by results that stood still for {stillness.needed_ms / 1000:.0f} s with the closing events counted"
         if not stillness.unsettled:
             return self._finished("drained", how)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from generators.tape import Tape
 from harness.measurement import TIMELINE
 from harness.model import Progress, RunSpec
-from harness.processed import Curve, by_progress, by_results, last_known, progress_lines, sent
+from harness.processed import Curve, by_progress, by_results, last_known, progress_lines, seen_before_told, sent
 from harness.stats import Floats
 from harness.store import MissingEvidence, Store
 
@@ -75,11 +75,24 @@ class Lines:
 
     @cached_property
     def processed(self) -> Curve | None:
-        """By the engine's own offsets, or by what came to be seen in its results."""
-        told = by_progress(self._progress, self._epoch_ms, self._spec.tape.partitions)
+        """By what came to be seen in the results where the engine tells nothing or tells it much later; else by its own
+        offsets."""
+        return self._seen if self.processed_as_seen else self._told_done
+
+    @cached_property
+    def processed_as_seen(self) -> bool:
+        told, seen = self._told_done, self._seen
+        return seen is not None and (told is None or seen_before_told(told, seen))
+
+    @cached_property
+    def _told_done(self) -> Curve | None:
+        return by_progress(self._progress, self._epoch_ms, self._spec.tape.partitions)
+
+    @cached_property
+    def _seen(self) -> Curve | None:
         samples = unless_missing(lambda: self._store.read_table("samples.parquet"))
-        if told is not None or samples is None or self.sent is None:
-            return told
+        if samples is None or self.sent is None:
+            return None
         return by_results(samples, self._epoch_ms, float(self.sent.total[-1]))
 
     def offered(self) -> Floats:

@@ -96,7 +96,7 @@ def latency_words(latency: Latency) -> str:
 def _rates(m: Measurement) -> Iterator[str]:
     yield f"{m.offered_per_s:,.0f}/s offered"
     if m.processed_per_s is not None:
-        yield f"{m.processed_per_s:,.0f}/s processed"
+        yield f"{m.processed_per_s:,.0f}/s processed{' (as seen in the results)' if m.processed_as_seen else ''}"
     if m.catch_up_per_s is not None:
         yield f"caught up at {m.catch_up_per_s:,.0f}/s"
     yield f"drained {m.drain_s:.1f} s after the last event"

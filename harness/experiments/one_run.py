@@ -81,12 +81,18 @@ def report(place: Store, verdict: Verdict, screen: Screen) -> load.Result:
     screen.phase("measure", "latency, cost, whether it was steady, recovery")
     measurement = measure.save(place, verdict)
     spec: RunSpec = place.read_as("spec.json", RunSpec)
-    place.write_json("verdict.json", with_objective(verdict, measurement, spec.objective_p99_ms))
+    place.write_json("verdict.json", with_objective(verdict, measurement, spec.objective_p99_ms, _starved(place)))
     result = load.load(place.path)
     place.write_bytes("junit.xml", junit.as_xml(result))
     place.write_bytes("summary.md", markdown.as_text(result).encode())
     write_page(place, screen)
     return result
+
+
+def _starved(place: Store) -> str:
+    """What the machine gave to an engine that it did not let run under load; "" of any other."""
+    told = next(place.history("cpu"), None)
+    return str(told["words"]) if told and told["starved"] else ""
 
 
 def write_page(place: Store, screen: Screen) -> Page:

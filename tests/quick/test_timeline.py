@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from shutil import copytree
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,11 @@ import pytest
 from generators.tape import Tape
 from harness import cost, plan, processed
 from harness.engines import fake
+from harness.experiments.selftest.runs import Unseen
 from harness.measure import save
 from harness.measurement import TIMELINE, Measurement
 from harness.model import Outcome, Progress, RunSpec
-from harness.processed import Curve, by_progress, by_results, catch_up_per_s
+from harness.processed import Curve, by_progress, by_results, catch_up_per_s, seen_before_told
 from harness.run import run
 from harness.store import Store
 from harness.timeline import timeline
@@ -211,12 +213,54 @@ def test_a_run_is_measured(stored):
     assert found.processed_per_s == pytest.approx(found.offered_per_s, rel=0.05)
     assert found.steady is not None
     assert found.steady.from_s is not None
-    assert 0 < found.drain_s < 10
+    assert 0 <= found.drain_s < 10
     assert found.cost == ()
     assert {each.way for each in found.latency} >= {"probes", "rank-matched"}
     assert column(store.read_table("timeline.parquet"), "latency_p50_ms")
     assert store.read_table("latency.parquet").num_rows > 1000
     assert store.read_as("measurement.json", Measurement) == found
+
+
+def test_our_own_waiting_is_not_in_the_drain(tmp_path):
+    keys = {"engine": "fake", "rate": 200, "duration": "12s", "window": "4s", "campaigns": 5, "probes": 5}
+    spec, manifest = plan.resolve("test", keys | {"fault": "none", "disorder": "none"}, {}, lambda _: fake.SILENT)
+    store = Store.create(tmp_path, "silent")
+    world = FakeWorld(spec, store, manifest)
+    verdict = run(spec, manifest, environment={}, world=world, store=store, screen=Unseen())
+    found = save(store, verdict)
+
+    (loaded,), (engine,) = (list(store.history(kind)) for kind in ("loaded", "engine"))
+    assert engine["at_ms"] - loaded["at_ms"] > 30_000
+    assert found is not None
+    assert found.drain_s < 5
+    assert found.processed_as_seen
+
+
+def test_what_was_seen_goes_before_commits_that_are_rare(stored, tmp_path):
+    store, verdict = stored
+    copytree(store.path, tmp_path / "run")
+    again = Store.open(tmp_path / "run")
+    lines = (again.path / "progress.jsonl").read_text().splitlines(keepends=True)
+    (again.path / "progress.jsonl").write_text(lines[0] + lines[-1])
+    before, after = save(store, verdict), save(again, verdict)
+
+    assert before is not None
+    assert after is not None
+    assert (before.processed_as_seen, after.processed_as_seen) == (False, True)
+    assert after.processed_per_s == pytest.approx(before.processed_per_s, rel=0.1)
+    assert max(column(again.read_table("timeline.parquet"), "backlog")) < after.offered_per_s * 3
+
+
+def test_results_that_follow_the_commits_leave_the_commits_their_say():
+    told = curve(*((float(second), 100 * second) for second in range(1, 31)))
+    at_once = curve(*((tenth / 10, 10 * tenth) for tenth in range(1, 300)))
+    with_windows = curve((10.0, 900), (20.0, 1900), (30.0, 2900))
+    rarely = curve((0.5, 1), (30.0, 3000))
+
+    assert not seen_before_told(told, at_once)
+    assert not seen_before_told(told, with_windows)
+    assert not seen_before_told(rarely, rarely)
+    assert seen_before_told(rarely, at_once)
 
 
 def test_no_latency_is_left_beside_wrong_answers(stored):
