@@ -16,10 +16,10 @@ from pathlib import Path
 
 from harness.engines.spark.checkpoint import newest_commit, numbers, parse
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.downtime import QUIET, SLOW_MS, Downtime, down, need_more_to_do
+from harness.faults.downtime import QUIET, SLOW_MS, Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment, done
-from harness.faults.strike import CannotStrikeError, Strike, struck
+from harness.faults.strike import CannotStrikeError, Strike, need_more_to_do, struck
 from harness.faults.when import seconds
 from harness.model import FaultSpec
 from harness.services import small_disk

@@ -14,7 +14,7 @@ from harness.engines.base import Reached
 from harness.faults.base import Context, Fault
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment, done
-from harness.faults.strike import CannotStrikeError, Strike, missing_for, struck
+from harness.faults.strike import Strike, missing_for, need_more_to_do, struck
 from harness.model import FaultSpec
 
 # To come to a standstill, to be killed, to be looked at, on a machine that has much else to do.
@@ -123,14 +123,6 @@ class Downtime(Strike):
 
     def went_on(self, now: Moment) -> bool:
         return now.engine.alive() and done(now) > self._before
-
-
-def need_more_to_do(now: Moment) -> None:
-    """Else nobody would see the engine go on."""
-    if done(now) >= now.total > 0:
-        raise CannotStrikeError(
-            "all had been done already when it came; take an earlier moment, or a longer --duration"
-        )
 
 
 def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:

@@ -16,8 +16,8 @@ from contextlib import suppress
 import psutil
 
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.moment import Field, Log, Moment, done
-from harness.faults.strike import CannotStrikeError, Strike, struck
+from harness.faults.moment import Field, Log, Moment
+from harness.faults.strike import CannotStrikeError, Strike, need_more_to_do, struck
 from harness.faults.when import seconds
 from harness.model import FaultSpec, HarnessError, KafkaAddress, UsageError
 from harness.services import kafka
@@ -90,12 +90,6 @@ def standing_still(now: Moment) -> Offsets:
         return seen[-1] if seen[-2:-1] == seen[-1:] else None
 
     return wait_until(still, deadline_s=END_DEADLINE_S, what="the log to stand still", every_s=STILL_S)
-
-
-def need_more_to_come(now: Moment) -> None:
-    """What happens to the topic when all of it is done is seen by nobody, and nothing would come after it."""
-    if done(now) >= now.total:
-        raise CannotStrikeError("when its moment came, all had been done already")
 
 
 class Down(KafkaStrike):
@@ -193,7 +187,7 @@ class DeleteRecords(KafkaStrike):
 
     def inject(self, now: Moment) -> str:
         server_of(now)
-        need_more_to_come(now)
+        need_more_to_do(now)
         killed = now.engine.kill()
         newest = now.engine.progress()  # it may have done more between our look and its end
         self._done = dict(newest.offsets) if newest else {}
@@ -238,7 +232,7 @@ class Recreate(KafkaStrike):
 
     def inject(self, now: Moment) -> str:
         log = log_of(now)
-        need_more_to_come(now)
+        need_more_to_do(now)
         self._before = kafka.topic_id(*topic_of(now))
         log.signal_fleet(signal.SIGSTOP)
         try:
@@ -275,7 +269,7 @@ class AddPartitions(KafkaStrike):
         self._new: list[int] = []
 
     def inject(self, now: Moment) -> str:
-        need_more_to_come(now)
+        need_more_to_do(now)
         before = len(ends_of(now))
         self._new = list(range(before, before + self._count))
         kafka.add_partitions(*topic_of(now), before + self._count)
@@ -306,7 +300,7 @@ class AbortedTransaction(KafkaStrike):
 
     def inject(self, now: Moment) -> str:
         log = log_of(now)
-        need_more_to_come(now)
+        need_more_to_do(now)
         self._abort = log.begin(self._records)
         return f"a transaction with {self._records:,} views was begun"
 

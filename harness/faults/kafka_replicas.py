@@ -17,13 +17,12 @@ from harness.faults.kafka import (
     ends_of,
     log_of,
     missing,
-    need_more_to_come,
     server_of,
     standing_still,
     topic_of,
 )
 from harness.faults.moment import Moment
-from harness.faults.strike import CannotStrikeError, struck
+from harness.faults.strike import CannotStrikeError, need_more_to_do, struck
 from harness.faults.when import seconds
 from harness.model import FaultSpec, HarnessError
 from harness.services import kafka
@@ -100,7 +99,7 @@ class UncleanElection(KafkaStrike):
         self._alone: Offsets = {}  # ... and when the leader did
 
     def inject(self, now: Moment) -> str:
-        need_more_to_come(now)
+        need_more_to_do(now)
         cluster = cluster_of(now)
         self._leader = kafka.leaders(*topic_of(now))[0]
         followers = [node for node in BROKERS if node != self._leader]

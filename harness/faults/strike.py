@@ -10,13 +10,21 @@ from enum import Enum
 
 from harness.faults.base import Context, Fault
 from harness.faults.idle import Idle
-from harness.faults.moment import Moment
+from harness.faults.moment import Moment, done
 from harness.faults.when import Waiting, words
 from harness.model import FaultReport, FaultSpec
 
 
 class CannotStrikeError(Exception):
     """Raised by `inject`: what it would strike does not exist here. Nothing was done; the fault is n/a."""
+
+
+def need_more_to_do(now: Moment) -> None:
+    """When all is done, nobody would see what the strike does to the engine, nor the engine go on after it."""
+    if done(now) >= now.total > 0:
+        raise CannotStrikeError(
+            "all had been done already when its moment came; take an earlier moment, or a longer --duration"
+        )
 
 
 class Strike(ABC):
