@@ -14,18 +14,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from harness.model import EngineManifest
-from harness.observe import OUR_KEYS, Row
+from harness.observe import HASH, OUR_KEYS, STRING, Row
+from harness.whole import shown, whole
 
-HASH, STRING = "hash", "string"
 BESIDE = ("campaigns", "updated:*", "sums:*")  # what stands beside the counts, and is none
-SHOWN = 120  # characters of a value of somebody else
 HOUR_MS = 3_600_000
 MOST_HOURS = 14  # between a clock on a wall and UTC
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 NUMBER = re.compile(r"(?<!\d)(?P<whole>\d{10,19})(?P<point>\.\d+)?(?!\d)")
 DATE = re.compile(r"\d{4}-\d\d-\d\d([T _]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?")
-WHOLE = re.compile(r"-?\d+")
 # Digits of a time of today, and how many milliseconds one of it is.
 UNITS = {
     10: ("seconds", Fraction(1000)),
@@ -88,7 +86,7 @@ class _Shape:
     field: str
     kind: str
     time: _Time | None
-    whole: bool  # its value could be a count
+    could_be_count: bool  # by its value
 
     @property
     def fits(self) -> bool:
@@ -140,12 +138,12 @@ def _of_cells(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Dia
         return Diagnosis(
             f"the fields of {row.key} lead to no hash with seen_count: where they are counts, it needs {line}", (line,)
         )
-    if not WHOLE.fullmatch(row.value):
+    if (count := whole(row.value)) is None:
         return Diagnosis(
-            f"the counts are no whole numbers: {row.value[:SHOWN]!r} was written for window {row.field} of campaign "
+            f"the counts are no whole numbers: {shown(row.value)!r} was written for window {row.field} of campaign "
             f"{row.key}; write {_as_whole(row.value)}"
         )
-    if 0 < int(row.value) < wanted.count:
+    if 0 < count < wanted.count:
         return Diagnosis(
             f"the job counted {row.value} of {wanted.count} events, of which there is one in each partition: it has "
             "to read all partitions, each from its beginning"
@@ -164,9 +162,8 @@ def _yahoo(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Diagno
 
 def _written(row: Row, wanted: Wanted) -> str:
     """The field as the job wrote it: what is called an end was translated into a start."""
-    if wanted.manifest.window_key == "start" or not WHOLE.fullmatch(row.field):
-        return row.field
-    return str(int(row.field) + wanted.window_ms)
+    start = whole(row.field)
+    return row.field if wanted.manifest.window_key == "start" or start is None else str(start + wanted.window_ms)
 
 
 def _wrong_window(written: str, time: _Time | None, wanted: Wanted) -> Diagnosis:
@@ -193,7 +190,7 @@ def _of_others(found: Sequence[Row], wanted: Wanted) -> Diagnosis:
     """What is there fits no pattern: say how it looks, and which pattern it would fit."""
     shapes = [_shape(row, wanted) for row in found]
     often = Counter(shapes)
-    best = max(often, key=lambda shape: (shape.fits, shape.time is not None, shape.whole, often[shape]))
+    best = max(often, key=lambda shape: (shape.fits, shape.time is not None, shape.could_be_count, often[shape]))
     row = found[shapes.index(best)]
     wrote = f"{_wrote(row, wanted)}, and the manifest looks for {_looked_for(wanted.manifest)}"
     if not best.fits or wanted.manifest.source in PRINTED:
@@ -208,7 +205,7 @@ def _wrote(row: Row, wanted: Wanted) -> str:
     if source in PRINTED:
         if row.kind == HASH:
             return f"the results are called {row.key!r}, {row.field!r}, {row.value!r}"
-        return f"{PRINTED[source]} {row.value if source == 'kafka' else repr(row.value)}"
+        return f"{PRINTED[source]} {shown(row.value if source == 'kafka' else repr(row.value))}"
     inside = f" with fields such as {row.field!r}" if row.field else ""
     return f"the job wrote keys such as {row.key!r} (a {row.kind}{inside})"
 
@@ -251,8 +248,8 @@ def _shape(row: Row, wanted: Wanted) -> _Shape:
 
     key, inner = named(row.key), named(row.field)
     value_is_time = bool(NUMBER.fullmatch(row.value)) and _time(row.value, wanted) is not None
-    whole = not row.value or (bool(WHOLE.fullmatch(row.value)) and not value_is_time)
-    return _Shape(key, inner, row.kind, times[0] if times else None, whole)
+    could_be_count = not row.value or (whole(row.value) is not None and not value_is_time)
+    return _Shape(key, inner, row.kind, times[0] if times else None, could_be_count)
 
 
 def _noting(times: list[_Time], wanted: Wanted) -> Callable[[re.Match[str]], str]:
@@ -294,6 +291,6 @@ def _place(time_ms: int, wanted: Wanted) -> str:
 
 def _as_whole(value: str) -> str:
     try:
-        return f"{round(float(value))!r} without a point" if float(value) == round(float(value)) else "a whole number"
+        return str(round(float(value))) if float(value) == round(float(value)) else "a whole number"
     except (ValueError, OverflowError):
         return "a whole number"

@@ -10,7 +10,7 @@ import re
 
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,18}")  # a longer one does not fit, and is not even converted
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
-SHOWN = 80
+SHOWN = 200
 
 
 def whole(text: str | bytes) -> int | None:

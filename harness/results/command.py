@@ -76,5 +76,5 @@ def row_of(number: int, line: str, place: Place) -> Row:
     """A line that is no cell keeps its own name. Spaces around a comma are part of no value."""
     words = [word.strip(" \t\r") for word in line.split(",")]
     if len(words) != 3:
-        return Row(f"line {number}", "", line[:80], NO_RESULT)
+        return Row(f"line {number}", "", line, NO_RESULT)
     return Row(words[0], window_start(words[1], place), words[2], HASH)

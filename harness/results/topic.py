@@ -86,7 +86,7 @@ class Topic(Results):
         value = message.value() or b""
         if (told := cell_of(value)) is None:
             where = f"{self._place.topic}[{message.partition()}@{message.offset()}]"
-            self._strays.append(Row(where, "", repr(value)[:80], NO_RESULT))
+            self._strays.append(Row(where, "", repr(value), NO_RESULT))
             return
         campaign, window, count = told
         cell = campaign, window_start(window, self._place)
