@@ -38,7 +38,7 @@ _NOISE = re.compile(
     r"|\d+%\s*\|"  # tqdm's
     r"|\[[=#>\-. ]{5,}\]"
     r"|^\s+at \S+\(|^\s*\.\.\. \d+ (more|common frames)|^\s*File \"[^\"]+\", line \d+|^[\s^~]+$"
-    r"|^(SLF4J|WARNING: |Picked up |Setting default log level|To adjust logging level|Using Spark's default log4j)"
+    r"|^(SLF4J|WARNING: |Picked up |Using Spark's default log4j|To adjust logging level|Setting (default|Spark) log)"
     r"|Unable to load native-hadoop library|^(OpenJDK|Java HotSpot)\(?T?M?\)? .*warning"
     r"|^:: |^\s+[\w.-]+ = "  # Ivy, and Kafka's dump of its settings
 )

@@ -128,6 +128,7 @@ def test_without_an_exception_what_says_something_is_left_once_each():
 OpenJDK 64-Bit Server VM warning: Options -Xverify:none are deprecated
 SLF4J: Failed to load class "org.slf4j.impl.StaticLoggerBinder".
 Setting default log level to "WARN".
+Setting Spark log level to "ERROR".
 waiting for a licence
 [Stage 0:>                                                          (0 + 2) / 2]
  45%|####      | 9/20 [00:01<00:01]
