@@ -60,7 +60,11 @@ from reports.load import Result
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = Path("runs")
 EXPERIMENTS = Path("experiments")
-EXPERIMENT_PAGES = {"search": drive_search.write_page, "compare": drive_compare.write_page}
+EXPERIMENT_PAGES = {
+    "chaos": drive_chaos.write_page,
+    "search": drive_search.write_page,
+    "compare": drive_compare.write_page,
+}
 
 # Keys that several commands take: which events there are, and what they meet.
 EVENTS = ("seed", "campaigns", "partitions", "window", "watermark", "disorder")
@@ -160,19 +164,22 @@ def recheck(run: Annotated[Path, typer.Argument(help="A run directory.")], as_js
 
 @app.command()
 def report(
-    run: Annotated[Path, typer.Argument(help="The directory of a run, a search or a comparison.")],
+    run: Annotated[Path, typer.Argument(help="The directory of a run or an experiment.")],
     as_json: Json = False,
 ) -> None:
-    """Make the page of a stored run, search or comparison again, whatever is left of it."""
+    """Make the page of a stored run or experiment again, whatever is left of it."""
     place = run.absolute()
     if (place / folder.FILE).exists():
         experiment = Folder.open(place, *EXPERIMENT_PAGES)
         made = EXPERIMENT_PAGES[experiment.kind](experiment)
+        sections = made.sections
+    elif one_run.mended_copy(place):
+        sections = ()
     else:
         with console.progress() as screen:
-            made = one_run.write_page(_ended(run), screen)
+            sections = one_run.write_page(_ended(run), screen).sections
     shown = str(place / "report.html")
-    missing = [sentence for section in made.sections for sentence in section.missing]
+    missing = [sentence for section in sections for sentence in section.missing]
     if as_json:
         print(json.dumps({"command": "report", "run": str(place), "page": shown, "missing": missing}))
     else:

@@ -1,18 +1,16 @@
-"""The guarantee card: on a terminal, in Markdown, as JSON and as a page."""
+"""The guarantee card: on a terminal, in Markdown and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from harness.experiments.chaos import Card, Cell, Seen
-from harness.model import Outcome
 from harness.recovery import WORDS
-from reports.page import Link, Page, Section, Table
-from reports.page import save as save_page
+from reports.tables import markdown as table_lines
 
 # Column: what of a recovery it shows. The first three fit a terminal.
 FIGURES = {
@@ -37,11 +35,10 @@ CLASSES = (
 )
 
 
-def save(card: Card, folder: Path, settings: Mapping[str, Any]) -> None:
+def save(card: Card, folder: Path) -> None:
     (folder / "card.md").write_text("\n".join(markdown(card)) + "\n", encoding="utf-8")
     value = msgspec.json.format(msgspec.json.encode(as_object(card, folder)), indent=1)
     (folder / "card.json").write_bytes(value + b"\n")
-    save_page(page(card, settings), {}, folder)
 
 
 def tables(card: Card) -> Iterator[tuple[str, list[list[str]]]]:
@@ -68,14 +65,14 @@ def groups(card: Card) -> dict[tuple[str, str, str], list[Cell]]:
 
 
 def _row(cell: Cell) -> list[str]:
-    return [cell.fault, _seen(cell), str(cell.runs), *(_short(cell, column) for column in SHORT)]
+    return [cell.fault, _seen(cell), str(cell.runs), *(short(cell, column) for column in SHORT)]
 
 
 def _seen(cell: Cell) -> str:
     return f"{cell.seen} !" if cell.kept is False else str(cell.seen)
 
 
-def _short(cell: Cell, column: str) -> str:
+def short(cell: Cell, column: str) -> str:
     """Empty where it does not apply; else its figure, or what it lacks."""
     quantity = cell.recovery.get(FIGURES[column])
     if quantity is None:
@@ -83,17 +80,17 @@ def _short(cell: Cell, column: str) -> str:
     return quantity.text(lambda value: f"{value:.1f} s" if WORDS[FIGURES[column]][1] == "s" else f"{value:,.0f}")
 
 
-def _full(cell: Cell, column: str) -> str:
+def full(cell: Cell, column: str) -> str:
     """With what it was more than its twin's."""
     quantity = cell.recovery.get(FIGURES[column])
     if quantity is None:
         return ""
     digits = 1 if WORDS[FIGURES[column]][1] == "s" else 0
     over = "" if quantity.over_twin is None else f" ({quantity.over_twin:+,.{digits}f})"
-    return _short(cell, column) + over
+    return short(cell, column) + over
 
 
-def _counts(cell: Cell) -> str:
+def counts(cell: Cell) -> str:
     wrong = cell.wrong
     parts = [
         f"{n} {count:,}" for n, count in (("L", wrong.lost), ("D", wrong.duplicated), ("M", wrong.masked)) if count
@@ -122,60 +119,27 @@ def markdown(card: Card) -> Iterator[str]:
         yield ""
         yield f"## {engine}/{sink} claims {claim}"
         yield ""
-        yield f"| fault | seen | runs | counts | {' | '.join(FIGURES)} | witness |"
-        yield "| --- | --- | --- | --- |" + " --- |" * (len(FIGURES) + 1)
-        for cell in cells:
-            figures = " | ".join(_full(cell, column) for column in FIGURES)
-            seen = f"**{cell.seen}**, below its claim" if cell.kept is False else str(cell.seen)
-            witness = f"[{Path(cell.witness).name}]({cell.witness}/summary.md)" if cell.witness else ""
-            yield f"| `{cell.fault}` | {seen} | {cell.runs} | {_counts(cell)} | {figures} | {witness} |"
+        rows = [_markdown_row(cell) for cell in cells]
+        yield from table_lines(("fault", "seen", "runs", "counts", *FIGURES, "witness"), rows)
         yield ""
-        yield from (f"- `{cell.fault}`: {_told(cell)}" for cell in cells)
+        yield from (f"- `{cell.fault}`: {told(cell)}" for cell in cells)
     yield ""
     yield "Figures in brackets are what is more than in the run of the same seed without a fault."
 
 
-def _told(cell: Cell) -> str:
+def _markdown_row(cell: Cell) -> list[str]:
+    seen = f"**{cell.seen}**, below its claim" if cell.kept is False else str(cell.seen)
+    witness = f"[{Path(cell.witness).name}]({cell.witness}/summary.md)" if cell.witness else ""
+    figures = (full(cell, column) for column in FIGURES)
+    return [f"`{cell.fault}`", seen, str(cell.runs), counts(cell), *figures, witness]
+
+
+def told(cell: Cell) -> str:
     words = f" ({', '.join(cell.words)})" if cell.words else ""
     return f"{cell.seen}{words}: {cell.sentence}"
 
 
-def page(card: Card, settings: Mapping[str, Any]) -> Page:
-    sections = tuple(_section(*key, cells) for key, cells in groups(card).items())
-    keys = {**settings["keys"], **settings["flags"]}
-    asked = ", ".join(f"{name} {value}" for name, value in keys.items() if name != "fault")
-    about = Section("classes", "What the words mean", text=(CLASSES, *_explained()))
-    return Page(
-        title="Guarantee card",
-        subtitle=asked,
-        outcome=card.outcome,
-        sentence=f"{card.sentence}.",
-        facts=(),
-        numbers=(),
-        withheld="",
-        sections=(*sections, about),
-    )
-
-
-def _section(engine: str, sink: str, claim: str, cells: list[Cell]) -> Section:
-    """What was seen and how it came back, apart: each fits a page."""
-    recovered = tuple((cell.fault, *(_full(cell, column) for column in FIGURES)) for cell in cells if cell.recovery)
-    shown = [Table(("", "fault", "seen", "runs", "counts", "witness"), tuple(_page_row(cell) for cell in cells))]
-    if recovered:
-        shown.append(Table(("fault", *FIGURES), recovered, "How it came back"))
-    told = tuple((cell.fault, _told(cell)) for cell in cells)
-    shown.append(Table(("fault", "what was seen"), told, "Every cell", folded=True))
-    return Section(f"{engine}-{sink}", f"{engine}/{sink} claims {claim}", tables=tuple(shown))
-
-
-def _page_row(cell: Cell) -> tuple[str | Link, ...]:
-    witness = Link("its run", f"{cell.witness}/report.html") if cell.witness else ""
-    undecided = "n/a" if cell.seen is Seen.NOT_POSSIBLE else Outcome.UNKNOWN.value
-    kept = {True: Outcome.PASS.value, False: Outcome.FAIL.value, None: undecided}[cell.kept]
-    return kept, cell.fault, str(cell.seen), str(cell.runs), _counts(cell), witness
-
-
-def _explained() -> Iterator[str]:
+def explained() -> Iterator[str]:
     yield "PASS keeps what the sink claims, FAIL is below it; n/a can't be done there, and the folded table says why."
     yield (
         "Recovery counts from the moment at which the fault struck. never: it could have come and did not; for good: "

@@ -10,18 +10,22 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.experiments import compare
 from harness.experiments.compare import Leg, Settings
 from harness.experiments.folder import Folder
-from harness.model import EngineManifest, RunSpec
+from harness.model import EngineManifest, Outcome, RunSpec
 from harness.store import MissingEvidence
 from reports import compared
 from reports.compared import FIGURES, Compared, read
+from reports.exports import experiment, suite
 from reports.figures import compared as bars
 from reports.figures import percentiles
 from reports.figures.style import BLUE, GREEN, MUTED, ORANGE, PURPLE, RED, SKY, picture
-from reports.page import Link, Page, Section, save
+from reports.page import Link, Page, Section
 from reports.page import Table as PageTable
-from reports.sections import fairness, latency, reproduce
+from reports.saved import save
+from reports.sections import fairness, latency, next_step, reproduce
+from reports.tables import left_out
 
 PANELS = ("p50_ms", "p99_ms", "cpu_s_per_million", "catch_up_per_s", "first_output_s", "peak_rss_mib", "start_s")
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
@@ -32,9 +36,10 @@ def write(folder: Folder) -> Page:
     """Page, drawings and the table as Markdown."""
     found = read(folder)
     page = page_of(found)
-    save(page, {}, folder.path)
     machine = tuple(fairness.flat(found.environment))
     (folder.path / "table.md").write_text(compared.markdown(found.found, command(found), machine), encoding="utf-8")
+    experiment.save(answer_of(found), folder.path)
+    save(page, {}, folder.path)
     return page
 
 
@@ -42,9 +47,10 @@ def page_of(found: Compared) -> Page:
     settings = msgspec.convert(found.asked["settings"], Settings)
     rounds = "one round" if settings.rounds == 1 else f"{settings.rounds} rounds"
     right = any(row.right for row in found.found.rows)
+    begun = f", {found.folder.begun}" if found.folder.begun else ""
     return Page(
         title="Engines side by side",
-        subtitle=f"{', '.join(found.engines)}; {rounds} from seed {found.asked['seed']}",
+        subtitle=f"{', '.join(found.engines)}; {rounds} from seed {found.asked['seed']}{begun}",
         outcome=found.found.outcome,
         sentence=f"{found.found.sentence[:1].upper()}{found.found.sentence[1:]}.",
         facts=(
@@ -54,12 +60,52 @@ def page_of(found: Compared) -> Page:
         ),
         numbers=(),
         withheld="" if right else "no engine counted right in every run",
-        sections=(_table(found), _bars(found), _latency(found), _fairness(found), _runs(found), _again(found)),
+        sections=(
+            _table(found),
+            _bars(found),
+            _latency(found),
+            _fairness(found),
+            _runs(found),
+            _again(found),
+            _next(found),
+        ),
     )
+
+
+def answer_of(found: Compared) -> experiment.Answer:
+    """For a CI job: a case for each run."""
+    cases = [
+        experiment.Case(
+            suite.classname((compare.SCENARIO, each.case.engine)),
+            f"{each.case.leg.value}, seed {each.case.seed}",
+            each.outcome,
+            each.sentence,
+            each.run,
+        )
+        for each in found.done
+    ]
+    cases += [
+        experiment.Case(
+            suite.classname((compare.SCENARIO, case.engine)),
+            f"{case.leg.value}, seed {case.seed}",
+            Outcome.UNKNOWN,
+            "not run",
+        )
+        for case in found.missing
+    ]
+    facts = {"seed": str(found.asked["seed"]), **dict(fairness.flat(found.environment))}
+    return experiment.Answer("compare", found.found.outcome, found.found.sentence, command(found), facts, tuple(cases))
+
+
+def _next(found: Compared) -> Section:
+    words = shlex.split(command(found))
+    quick = "--quick" in words
+    return next_step.of_comparison(found.folder.path, found.found, words, missing=len(found.missing), quick=quick)
 
 
 def _table(found: Compared) -> Section:
     header, lines = compared.whole(found.found)
+    unknown = left_out(header, lines)
     return Section(
         "table",
         "The table",
@@ -70,6 +116,7 @@ def _table(found: Compared) -> Section:
             + ".",
             compared.ABOUT_COST,
             *compared.searched(found.found),
+            *((f"Not known of any engine: {', '.join(unknown)}.",) if unknown else ()),
         ),
         tables=(PageTable(header, tuple(tuple(line) for line in lines)),),
     )
@@ -134,7 +181,10 @@ def _fairness(found: Compared) -> Section:
     return Section(
         "fairness",
         "Fairness card",
-        text=("What an engine does by its nature is declared; what was set is listed; what differs stands first.",),
+        text=(
+            "What an engine does by its nature is declared; what was set is listed; what differs stands first.",
+            *(() if unlike else ("No setting differs.",)),
+        ),
         tables=(
             PageTable(("engine", "claims", "late events", "early results"), claims, "What each is"),
             PageTable(("setting", *known), unlike, "Settings that differ"),

@@ -15,6 +15,7 @@ from harness.experiments.search import Answer, Trial, answer
 from harness.model import Outcome
 from harness.stats import Interval
 from harness.store import Store
+from reports.tables import markdown as table_lines
 
 
 def _ms(value: float) -> str:
@@ -68,6 +69,7 @@ class Compared:
     environment: Mapping[str, Any]
     done: tuple[Ran, ...]
     found: Table
+    missing: tuple[Case, ...]
 
     @property
     def engines(self) -> list[str]:
@@ -85,10 +87,9 @@ def read(folder: Folder) -> Compared:
     machine: dict[str, Any] = folder.load("environment", dict[str, Any])
     searches: dict[str, str] = folder.load("searches", dict[str, str])
     sustained = {engine: _answer(folder.path / path) for engine, path in searches.items()}
-    missing = pending(folder.load("wanted", list[Case]), done)
-    return Compared(
-        folder, asked, machine, tuple(done), table(asked["engines"], done, asked["seed"], sustained, missing)
-    )
+    missing = tuple(pending(folder.load("wanted", list[Case]), done))
+    found = table(asked["engines"], done, asked["seed"], sustained, missing)
+    return Compared(folder, asked, machine, tuple(done), found, missing)
 
 
 def _answer(path: Path) -> Answer:
@@ -147,8 +148,7 @@ def with_interval(interval: Interval | None, name: str) -> str:
 def markdown(found: Table, command: str, machine: Sequence[tuple[str, str]]) -> str:
     header, lines = whole(found)
     told = [f"**{found.outcome.value}**: {found.sentence}", "", f"    {command}", ""]
-    told += ["| " + " | ".join(header) + " |", "| " + " | ".join("---" for _ in header) + " |"]
-    told += ["| " + " | ".join(line) + " |" for line in lines]
+    told += table_lines(header, lines)
     told += ["", ABOUT_COST, "", ", ".join(f"{name} {value}" for name, value in machine)]
     return "\n".join([*told, *(f"- {ending}" for ending in (*searched(found), *endings(found)))]) + "\n"
 

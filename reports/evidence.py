@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from harness import judge
 from harness.checks.case import Case
-from harness.measure import certificate_of, withheld
-from harness.measurement import Measurement
+from harness.measure import RECOVERY, certificate_of, withheld
+from harness.measurement import Measurement, Recovery
 from harness.model import Certificate, EngineManifest, FaultReport, RunSpec, Verdict
 from harness.store import MissingEvidence, Store
 
@@ -70,6 +70,10 @@ class Evidence:
         if found is None:
             raise MissingEvidence(f"{self.store.path / 'measurement.json'} holds no measurement")
         return found
+
+    @cached_property
+    def recovery(self) -> tuple[Recovery, ...]:
+        return tuple(self.store.read_as(RECOVERY, tuple[Recovery, ...]))
 
     @cached_property
     def timeline(self) -> pa.Table:

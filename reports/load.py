@@ -38,10 +38,17 @@ class Result:
         return "" if self.measurement else withheld(self.spec, self.verdict, self.certificate)
 
 
+def span_ms(store: Store) -> tuple[int, int] | None:
+    """From when to when a run went on; None where its history does not say."""
+    begin = next(store.history("begin"), None)
+    end = next(store.history("verdict"), None) or next(store.history("engine"), None)
+    return (begin["at_ms"], end["at_ms"]) if begin and end else None
+
+
 def load(path: Path) -> Result:
     """Raises MissingEvidence when the run was not judged yet."""
     store = Store.open(path)
-    at_ms = [entry["at_ms"] for kind in ("begin", "verdict") for entry in store.history(kind)]
+    began_ms, ended_ms = span_ms(store) or (None, 0)
     return Result(
         path=path,
         spec=store.read_as("spec.json", RunSpec),
@@ -51,6 +58,6 @@ def load(path: Path) -> Result:
         recovery=store.read_as(RECOVERY, tuple[Recovery, ...]) if store.has(RECOVERY) else (),
         environment=store.read_json("environment.json"),
         notes=tuple(note for entry in store.history("closed") for note in entry["notes"]),
-        began_ms=at_ms[0] if at_ms else None,
-        took_s=(at_ms[-1] - at_ms[0]) / 1000 if at_ms else 0.0,
+        began_ms=began_ms,
+        took_s=0.0 if began_ms is None else (ended_ms - began_ms) / 1000,
     )

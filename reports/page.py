@@ -5,8 +5,7 @@ Nothing is fetched and no script is needed: styles and drawings are in the page,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jinja2
@@ -14,6 +13,7 @@ from markupsafe import Markup
 
 from harness.model import Outcome
 from reports.figures.style import VARIABLES, Picture
+from reports.tables import without_empty
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -45,6 +45,12 @@ class Table:
     caption: str = ""
     folded: bool = False
 
+    @property
+    def shown(self) -> Table:
+        """Without empty columns."""
+        columns, rows = without_empty(self.columns, self.rows)
+        return replace(self, columns=columns, rows=tuple(rows))
+
 
 @dataclass(frozen=True)
 class Section:
@@ -73,23 +79,13 @@ class Page:
     sections: tuple[Section, ...]
 
     @property
+    def contents(self) -> tuple[tuple[str, str], ...]:
+        """The id and the title of each section."""
+        return tuple((section.id, section.title) for section in self.sections)
+
+    @property
     def pictures(self) -> tuple[Picture, ...]:
         return tuple(section.picture for section in self.sections if section.picture)
-
-
-def save(page: Page, curves: Mapping[str, str], folder: Path) -> None:
-    """`report.html`, and in `figures/` each drawing as PNG and each curve as CSV; what was there before goes."""
-    figures = folder / "figures"
-    figures.mkdir(exist_ok=True)
-    for old in (*figures.glob("*.png"), *figures.glob("*.csv")):
-        old.unlink()
-    for picture in page.pictures:
-        (figures / f"{picture.name}.png").write_bytes(picture.png)
-    for name, text in curves.items():
-        (figures / f"{name}.csv").write_text(text, encoding="utf-8")
-    part = folder / ".report.html.part"
-    part.write_text(render(page), encoding="utf-8")
-    part.replace(folder / "report.html")
 
 
 def render(page: Page) -> str:

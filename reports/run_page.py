@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from harness.measurement import Measurement
-from harness.model import Certificate, Outcome
+from harness.model import Certificate, FaultReport, Outcome
 from harness.objective import headline_p99_ms
 from harness.store import MissingEvidence, Store
 from reports.evidence import Evidence
 from reports.exports import curves
 from reports.figures.style import duration
-from reports.page import Number, Page, save
+from reports.page import Number, Page
+from reports.saved import save
 from reports.sections import sections
 from reports.sections.cost import ENGINE_PARTS, engine_s_per_million
 
@@ -34,6 +35,7 @@ def page_of(evidence: Evidence) -> Page:
             numbers = tuple(_numbers(evidence.measurement))
         except MissingEvidence as error:
             withheld = str(error)
+    numbers = (*_survived(evidence), *numbers)
     title, subtitle = _title(evidence)
     return Page(title, subtitle, outcome, sentence, facts, numbers, withheld, sections(evidence))
 
@@ -68,6 +70,31 @@ def _title(evidence: Evidence) -> tuple[str, str]:
     when = "" if begun is None else f", {datetime.fromtimestamp(begun / 1000, UTC):%Y-%m-%d %H:%M} UTC"
     about = f"seed {spec.tape.seed}, disorder {spec.disorder_name}, fault {spec.fault.text}{when}"
     return f"{spec.scenario} on {spec.engine}/{spec.sink}", about
+
+
+def _survived(evidence: Evidence) -> Iterator[Number]:
+    """That the counts are right after a kill is what a run says first of all."""
+    try:
+        landed, outcome = [fault for fault in evidence.faults if fault.landed], evidence.verdict.outcome
+    except MissingEvidence:
+        return
+    if landed:
+        label = "right, in spite of" if outcome is Outcome.PASS else "fault that landed"
+        actions = list(dict.fromkeys(fault.spec.action for fault in landed))
+        value = actions[0] if len(landed) == 1 else f"{len(landed)} faults"
+        yield Number(label, value, note="; ".join(_landed(evidence, landed)))
+
+
+def _landed(evidence: Evidence, landed: Sequence[FaultReport]) -> Iterator[str]:
+    """Each with when it struck and when output came again."""
+    try:
+        recovered = {each.fault: each for each in evidence.recovery}
+    except MissingEvidence:
+        recovered = {}
+    for fault in landed:
+        back = recovered[fault.spec.text].quantities.get("first_output_s") if fault.spec.text in recovered else None
+        again = f", output again {back.value:.1f} s later" if back and back.value is not None else ""
+        yield f"{fault.spec.text} struck {(fault.at_ms - evidence.epoch_ms) / 1000:.1f} s into the load{again}"
 
 
 def _numbers(measurement: Measurement) -> Iterator[Number]:

@@ -15,12 +15,15 @@ import msgspec
 from harness.engines import fake, manifest
 from harness.experiments.folder import Folder
 from harness.experiments.search import QUICK, Held, Settings, Stage, Trial, next_step
-from harness.model import EngineManifest, UsageError
+from harness.model import EngineManifest, Outcome, UsageError
+from reports.exports import experiment, suite
 from reports.figures import throughput
 from reports.figures.style import duration, picture
-from reports.page import Number, Page, Section, Table, save
+from reports.page import Link, Number, Page, Section, Table
+from reports.saved import save
 from reports.searched import Searched, range_of, read
 from reports.sections import fairness, reproduce
+from reports.sections import next_step as next_steps
 
 TRIALS = ("no.", "stage", "events/s", "said", "p50", "p99", "CPU-s/M", "load CPU-s/M", "run")
 REASONS = ("no.", "events/s", "why it is not said to have held")
@@ -37,6 +40,7 @@ def write(folder: Folder) -> Page:
     """Make the page anew, with its drawing and its curve."""
     searched = read(folder)
     page = page_of(searched)
+    experiment.save(answer_of(searched), folder.path)
     save(page, {"throughput": _curve(searched)} if searched.rungs else {}, folder.path)
     return page
 
@@ -45,14 +49,43 @@ def page_of(searched: Searched) -> Page:
     spec = searched.spec
     return Page(
         title=f"Highest sustainable rate of {spec.engine}/{spec.sink}",
-        subtitle=f"{spec.scenario}, seed {spec.tape.seed}, disorder {spec.disorder_name}, {searched.path.name}",
+        subtitle=f"{spec.scenario}, seed {spec.tape.seed}, disorder {spec.disorder_name}, {_begun(searched)}",
         outcome=searched.found.outcome,
         sentence=_sentence(searched),
         facts=tuple(_facts(searched)),
         numbers=(_held(searched), _failed(searched), _cost(searched)),
         withheld="",
-        sections=(_throughput(searched), _trials(searched), _fairness(searched), _reproduce(searched)),
+        sections=(
+            _throughput(searched),
+            _trials(searched),
+            _fairness(searched),
+            _reproduce(searched),
+            _next(searched),
+        ),
     )
+
+
+def _begun(searched: Searched) -> str:
+    return Folder(searched.path).begun or searched.path.name
+
+
+def _next(searched: Searched) -> Section:
+    finished = next_step(searched.trials, searched.settings) is None
+    return next_steps.of_search(searched.path, searched.spec.engine, searched.found, finished=finished)
+
+
+def answer_of(searched: Searched) -> experiment.Answer:
+    """For a CI job: the search is one case; that a trial failed is no failure of a search."""
+    spec = searched.spec
+    case = experiment.Case(
+        suite.classname((spec.scenario, spec.engine, spec.sink)),
+        "highest sustainable rate",
+        searched.found.outcome,
+        _sentence(searched).removesuffix("."),
+    )
+    facts = {"seed": str(spec.tape.seed), **dict(_flat(searched.environment))}
+    command = (_reproduce(searched).code or ("",))[-1]
+    return experiment.Answer("search", case.outcome or Outcome.UNKNOWN, case.sentence, command, facts, (case,))
 
 
 def _sentence(searched: Searched) -> str:
@@ -214,7 +247,7 @@ def _rate(trial: Trial) -> str:
     return f"{trial.rate_per_s:,.0f}"
 
 
-def _row(number: int, trial: Trial, said: str) -> tuple[str, ...]:
+def _row(number: int, trial: Trial, said: str) -> tuple[str | Link, ...]:
     """Of its directory the name alone: the experiment may have been moved."""
     return (
         str(number),
@@ -226,7 +259,7 @@ def _row(number: int, trial: Trial, said: str) -> tuple[str, ...]:
             "-" if figure is None else _seconds(figure)
             for figure in (trial.cpu_s_per_million, trial.load_cpu_s_per_million)
         ),
-        Path(trial.run).name,
+        Link(Path(trial.run).name, f"runs/{Path(trial.run).name}/report.html"),
     )
 
 

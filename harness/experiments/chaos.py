@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from statistics import median
@@ -163,6 +163,7 @@ class Tier:
     """The content of a tier's file."""
 
     cases: tuple[Rows, ...]
+    name: str = ""  # as it was asked for
     scenario: str = "calm"
     keys: Mapping[str, Any] = field(default_factory=dict)  # of a scenario, for all of its runs
     twins: bool = True
@@ -188,7 +189,7 @@ def read_tier(name: str) -> Tier:
             "of a .toml file."
         )
     try:
-        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Tier)
+        return replace(msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Tier), name=name)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise UsageError(f"The tier {path} can't be read: {error}.") from None
 

@@ -95,6 +95,7 @@ class Row:
     right: bool  # it counted right in every run, be it as fast as was asked or not
     figures: Mapping[str, Interval]
     cost_cores: float | None  # so many cores until it beats the reference, did it scale perfectly
+    witness: str = ""  # directory of the run that says most
     sustained: Answer | None = None  # only where it was searched for
 
 
@@ -233,7 +234,7 @@ def _row(
     busy = figures.get(BUSY_CPU)
     cores = fastest.median * busy.median / 1e6 if fastest and busy else None
     right = bool(own) and not missing and all(each.right for each in own)
-    return Row(engine, outcome, sentence, right, figures, cores)
+    return Row(engine, outcome, sentence, right, figures, cores, witness.run if witness else "")
 
 
 def _intervals(own: Sequence[Ran], seed: int) -> dict[str, Interval]:

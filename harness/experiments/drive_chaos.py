@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,8 +18,10 @@ from harness.experiments.folder import Folder
 from harness.faults import registry
 from harness.model import EngineManifest, EngineReport, FaultReport, RunSpec, UsageError
 from harness.store import Store, runs
-from reports import card
 from reports.load import Result
+
+if TYPE_CHECKING:
+    from reports.page import Page
 
 Resolved = tuple[RunSpec, EngineManifest]
 Settings = Mapping[str, Any]  # scenario, keys and flags; only in memory with the password of a Redis
@@ -33,6 +35,12 @@ class Asked:
     engines: tuple[str, ...] = ()
     sinks: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
+
+    @property
+    def flags(self) -> dict[str, list[str]]:
+        """As they were given."""
+        named = {"engine": self.engines, "sink": self.sinks, "fault": self.faults}
+        return {name: list(values) for name, values in named.items() if values}
 
     def wants(self, case: Case) -> bool:
         return (not self.engines or case.engine in self.engines) and (not self.sinks or case.sink in self.sinks)
@@ -51,7 +59,12 @@ def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> tupl
             "No case is left: the tier has none on this engine and sink. Name faults of your own by --fault."
         )
     plan.refuse_one_database_for(len(wanted), calm.redis, reset=calm.reset)
-    settings: Settings = {"scenario": tier.scenario, "keys": keys, "flags": flags}
+    settings: Settings = {
+        "scenario": tier.scenario,
+        "keys": keys,
+        "flags": flags,
+        "asked": {"tier": tier.name, **asked.flags, **({"repeat": rounds} if rounds > 1 else {})},
+    }
     for case in wanted:
         resolve(settings, case)
     place = Folder.create(out.absolute(), "chaos")
@@ -100,9 +113,20 @@ def drive(place: Folder, settings: Settings) -> chaos.Card:
         done.append(_run(place, settings, case, _twin(place, case, done)))
         console.say(f"  {done[-1].seen}: {done[-1].sentence}")
         place.save("chaos", settings=public, environment=machine, wanted=wanted, done=done)
-    found = chaos.card(done, _claims(done))
-    card.save(found, place.path, public)
-    return found
+    write_page(place)
+    return card_of(done)
+
+
+def card_of(done: Sequence[Ran]) -> chaos.Card:
+    return chaos.card(done, _claims(done))
+
+
+def write_page(place: Folder) -> Page:
+    """Also of one that was broken off. Drawing is slow to import, and most commands draw nothing."""
+    from reports import chaos_page
+
+    done: list[Ran] = place.load("done", list[Ran])
+    return chaos_page.write(place, card_of(done))
 
 
 def _run(place: Folder, settings: Settings, case: Case, twin: Path | None) -> Ran:

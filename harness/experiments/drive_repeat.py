@@ -38,7 +38,16 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path
     done = repeat.repeat(spec, rounds, run_round, keep)
     stores = [Store(each.path) for each in results]
     samples = [each.read_table("latency.parquet") for each in stores if each.has("latency.parquet")]
-    return Done(place.path, repeat.answer(done, samples, spec.tape.seed), tuple(results))
+    answer = repeat.answer(done, samples, spec.tape.seed)
+    _save(answer, spec, engine_manifest, place.path)
+    return Done(place.path, answer, tuple(results))
+
+
+def _save(answer: repeat.Repeated, spec: RunSpec, engine_manifest: EngineManifest, folder: Path) -> None:
+    """What draws is slow to import, and most commands draw nothing."""
+    from reports import repeated
+
+    repeated.save(answer, spec, engine_manifest, environment.describe(), folder)
 
 
 def _round(result: Result) -> repeat.Round:

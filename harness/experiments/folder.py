@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,6 +60,14 @@ class Folder:
                 f"{self.path} was made by another version of streamgauge: its settings and those of this one differ in "
                 f"{', '.join(sorted(unlike))}. Use the version that made it, or begin anew."
             )
+
+    @property
+    def begun(self) -> str:
+        """When it was begun, by its name; empty where it was given another one."""
+        try:
+            return f"{datetime.strptime(self.path.name[:15], '%Y%m%d-%H%M%S'):%Y-%m-%d %H:%M}"
+        except ValueError:
+            return ""
 
     @property
     def kind(self) -> str:

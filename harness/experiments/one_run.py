@@ -95,6 +95,16 @@ def _starved(place: Store) -> str:
     return str(told["words"]) if told and told["starved"] else ""
 
 
+def mended_copy(folder: Path) -> bool:
+    """A page that was copied without its run or experiment: what it linked to and is not there becomes plain text."""
+    from reports import saved
+
+    if not saved.is_copy(folder):
+        return False
+    saved.mend(folder)
+    return True
+
+
 def write_page(place: Store, screen: Screen) -> Page:
     """Drawing is slow to import, and most commands draw nothing."""
     screen.phase("page", "report.html")

@@ -9,6 +9,7 @@ from typing import Any
 from harness.measurement import Cost, Latency, Measurement
 from harness.model import CheckResult, Outcome, Witness
 from reports.load import Result
+from reports.tables import cell, markdown
 
 NAMED = ("streamgauge", "python", "java", "machine")
 
@@ -28,10 +29,8 @@ def _lines(result: Result) -> Iterator[str]:
     yield from _when(result)
     yield from (f"The engine: {note}." for note in result.notes)
     yield ""
-    yield "| check | outcome | what was seen |"
-    yield "| --- | --- | --- |"
-    for check in verdict.checks:
-        yield f"| {check.name} | {check.outcome.value} | {_cell(check.sentence)} |"
+    rows = [(check.name, check.outcome.value, check.sentence) for check in verdict.checks]
+    yield from markdown(("check", "outcome", "what was seen"), rows)
     yield ""
     yield from _witnesses(result)
     yield from _speed(result)
@@ -48,7 +47,7 @@ def _witnesses(result: Result) -> Iterator[str]:
 
 def _witness(witness: Witness) -> str:
     ids = f"; events {', '.join(witness.event_ids)}" if witness.event_ids else ""
-    return f"- {_cell(witness.cell)}: expected {witness.expected}, seen {witness.seen}; {_cell(witness.detail)}{ids}"
+    return f"- {cell(witness.cell)}: expected {witness.expected}, seen {witness.seen}; {cell(witness.detail)}{ids}"
 
 
 def _last_words(check: CheckResult) -> Iterator[str]:
@@ -84,10 +83,7 @@ def _speed(result: Result) -> Iterator[str]:
     steady = f" The run is {m.steady.sentence}." if m.steady else ""
     yield f"{m.events:,} records, drained {m.drain_s:.1f} s after the last event.{steady}"
     yield ""
-    yield "| figure | value |"
-    yield "| --- | --- |"
-    for name, value in figures(m):
-        yield f"| {name} | {value} |"
+    yield from markdown(("figure", "value"), list(figures(m)))
 
 
 def figures(m: Measurement) -> Iterator[tuple[str, str]]:
@@ -106,7 +102,3 @@ def _quantiles(latency: Latency) -> str:
 
 def _cost(cost: Cost) -> str:
     return f"{cost.cpu_s_per_million:,.2f} CPU-s per million events, at most {cost.peak_rss_mib:,.0f} MiB"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

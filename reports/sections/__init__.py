@@ -11,7 +11,19 @@ from dataclasses import dataclass
 from harness.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.page import Section
-from reports.sections import cells, checks, cost, fairness, latency, lateness, recovery, reproduce, timeline, wrong
+from reports.sections import (
+    cells,
+    checks,
+    cost,
+    fairness,
+    latency,
+    lateness,
+    next_step,
+    recovery,
+    reproduce,
+    timeline,
+    wrong,
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +47,7 @@ SECTIONS: tuple[Maker, ...] = (
     Maker("checks", "Checks", checks.section),
     Maker("fairness", "Fairness card", fairness.section),
     Maker("reproduce", "Do it again", reproduce.section),
+    Maker("next", next_step.TITLE, next_step.section),
 )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import recovery
-from harness.measure import RECOVERY, not_right
+from harness.measure import not_right
 from harness.measurement import Quantity, Recovery
 from harness.recovery import WORDS, Watched
 from reports.evidence import Evidence
@@ -22,7 +22,7 @@ def section(evidence: Evidence) -> Section | None:
     """Only where a fault landed. What a void certificate hides elsewhere is shown here: see harness/measure.py."""
     if not any(fault.landed for fault in evidence.faults):
         return None
-    found: tuple[Recovery, ...] = evidence.store.read_as(RECOVERY, tuple[Recovery, ...])
+    found = evidence.recovery
     run, twin = recovery.watched(evidence.store), recovery.twin_of(evidence.store)
     panels = tuple(panels_of(run, twin, speed=not not_right(evidence.verdict)))
     length = len(panels[0].lines[0].values) if panels else 0

@@ -44,6 +44,13 @@ class Recipe:
     def without(self, key: str) -> Recipe:
         return replace(self, keys={name: value for name, value in self.keys.items() if name != key})
 
+    def varied(self, **changes: Any) -> str:
+        """The command of the same run with some flags changed."""
+        if not self.in_file:
+            return replace(self, keys={**self.keys, **changes}).texts()[0]
+        words = [word for key, value in changes.items() for word in flag(key, value)]
+        return f"{self.texts()[-1]} {shlex.join(words)}"
+
     def texts(self) -> tuple[str, ...]:
         """To copy."""
         if not self.in_file:
@@ -97,7 +104,7 @@ def differences(one: RunSpec | None, other: RunSpec) -> list[str]:
 def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
     """All keys of a scenario with the values of this run, as a person would write them."""
     special: dict[str, Any] = {
-        "engine": manifest.id if manifest.shipped else str(Path(manifest.home) / "manifest.toml"),
+        "engine": engine_of(manifest),
         "disorder": disorder(spec),
         "late_dropped_max": "any" if spec.late_dropped_max is None else spec.late_dropped_max,
         "fault": spec.fault.text,
@@ -110,6 +117,11 @@ def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
         if value not in (None, "", {}):
             found[key] = value
     return found
+
+
+def engine_of(manifest: EngineManifest) -> str:
+    """As it is named to a command."""
+    return manifest.id if manifest.shipped else str(Path(manifest.home) / "manifest.toml")
 
 
 def disorder(spec: RunSpec) -> str:

@@ -119,6 +119,19 @@ def test_every_link_leads_somewhere(document, link):
     assert ((ROOT / document).parent / link).exists()
 
 
+PUBLISHED = sorted((ROOT / "docs").rglob("*.html"))
+
+
+@pytest.mark.parametrize("page", PUBLISHED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_published_page_leads_somewhere(page):
+    """`streamgauge report FOLDER` takes the dead ones away."""
+    text = page.read_text(encoding="utf-8")
+    ids = set(re.findall(r' id="([^"]+)"', text))
+
+    for link in re.findall(r'<a href="([^"]+)"', text):
+        assert link[1:] in ids if link.startswith("#") else (page.parent / link).exists(), link
+
+
 def test_the_tutorial_shows_its_jobs_as_they_are():
     """Each line of its code is one of theirs; a difference begins with a sign."""
     jobs = "".join((ROOT / "examples" / "spark-job" / name).read_text() for name in SHOWN)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import xml.etree.ElementTree as ET
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from harness import cli, environment
-from harness.experiments import chaos, one_run
+from harness.experiments import chaos, drive_chaos, one_run
 from harness.experiments.chaos import Case, Ran, Rows, Seen, Wrong, classified
+from harness.experiments.folder import Folder
 from harness.faults import evidence, registry
 from harness.measurement import Quantity, Recovery
 from harness.model import CheckResult, Exit, FaultReport, FaultSpec, HarnessError, Outcome, UsageError, Verdict
-from reports import card as reports_card
+from reports import chaos_page
 from reports.page import render
 
 KINDS = registry.FAULTS
@@ -212,7 +216,7 @@ FAST = ["--rate", "200", "--duration", "12s", "--window", "4s", "--campaigns", "
 def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
-    monkeypatch.setattr(one_run, "write_page", lambda *_: None)
+    monkeypatch.setattr(one_run, "write_page", lambda place, _: place.write_bytes("report.html", b""))
     rows = "[[cases]]\nengine = 'fake'\nsinks = ['absolute', 'increment']\nfaults = ['kill@c3:batch=3']\n"
     (tmp_path / MINE).write_text(f"# two\ntwins = true\n{rows}")
     return lambda *arguments: CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)
@@ -245,6 +249,74 @@ def test_a_whole_experiment_ends_in_the_card_in_all_its_forms(call, tmp_path):
     html = (path / "report.html").read_text()
     assert f'href="{killed["witness"]}/report.html"' in html
     assert "<h1>Guarantee card</h1>" in html
+
+
+def test_the_page_of_a_chaos_says_when_where_and_how_and_shows_it(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, "describe", lambda: {"machine": "a PDP-11", "packages": {"numpy": "2.4"}})
+    call("chaos", "--tier", MINE, *FAST, "--seed", "7")
+    path = only(tmp_path / "experiments")
+    page = chaos_page.page_of(chaos_page.read(Folder(path), drive_chaos.card_of(Folder(path).load("done", list[Ran]))))
+    tables = {section.id: section.tables for section in page.sections}
+
+    assert re.search(r"seed 7, .*rate 200.*, 20\d\d-\d\d-\d\d \d\d:\d\d", page.subtitle)
+    assert [picture.name for picture in page.pictures] == ["card"]
+    assert ("machine", "a PDP-11") in tables["fairness"][0].rows
+    assert [row[1] for row in tables["runs"][0].rows] == ["none", "kill@c3:batch=3"] * 2
+    (command,) = next(section.code for section in page.sections if section.id == "reproduce")
+    assert command.startswith(f"./streamgauge chaos --tier {MINE} ")
+    again = shlex.split(command)[2:]
+    assert call("chaos", *again).exit_code == Exit.PASS, "it can be typed"
+    html = (path / "report.html").read_text()
+    links = [link for link in re.findall(r'href="([^"#][^"]*)"', html) if not link.startswith("data:")]
+    assert [link for link in links if not (path / link).exists()] == []
+    assert {"junit.xml", "summary.md", "card.md", "experiment.json"} <= set(links)
+
+
+def test_a_chaos_that_was_broken_off_has_a_page_that_says_what_is_missing(call, tmp_path, monkeypatch):
+    whole, runs = one_run.drive, []
+
+    def third_breaks_off(*arguments, **others):
+        runs.append(arguments)
+        if len(runs) == 3:
+            raise KeyboardInterrupt
+        return whole(*arguments, **others)
+
+    monkeypatch.setattr(one_run, "drive", third_breaks_off)
+    call("chaos", "--tier", MINE, *FAST)
+    path = only(tmp_path / "experiments")
+    done = call("report", path)
+
+    assert done.exit_code == 0, done.output
+    html = (path / "report.html").read_text()
+    assert "2 of 4 runs were not made" in html
+    assert f"./streamgauge chaos --resume experiments/{path.name}" in html
+    suite = ET.parse(path / "junit.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("errors")) == ("4", "2")
+
+
+def test_a_chaos_is_told_to_a_ci_job(call, tmp_path):
+    asked = ["--engine", "fake", "--sink", "absolute", "--fault", "kill@c3:batch=3", "--conf", "misbehave=drop:50"]
+    call("chaos", "--tier", MINE, *FAST, *asked, "--fault", "kill-executor@now")
+    path = only(tmp_path / "experiments")
+    suite = ET.parse(path / "junit.xml").getroot()[0]
+    found = {case.get("name"): case for case in suite.iter("testcase")}
+
+    assert {case.get("classname") for case in found.values()} == {"streamgauge.calm.fake.absolute"}
+    assert list(found) == ["none, seed 1", "kill@c3:batch=3, seed 1", "kill-executor@now, seed 1"]
+    assert [case[0].tag for case in found.values()] == ["failure", "failure", "skipped"]
+    times_s = [float(case.attrib["time"]) for case in found.values()]
+    assert (times_s[0] > 0, times_s[-1]) == (True, 0)
+    assert float(suite.attrib["time"]) == pytest.approx(sum(times_s))
+    assert datetime.fromisoformat(suite.attrib["timestamp"])
+    assert [suite.get(each) for each in ("tests", "failures", "errors", "skipped")] == ["3", "2", "0", "1"]
+    properties = {each.attrib["name"]: each.attrib["value"] for each in suite.iter("property")}
+    assert properties["command"].startswith("./streamgauge chaos")
+    summary = (path / "summary.md").read_text()
+    assert summary.startswith("## streamgauge chaos: FAIL\n")
+    assert "| `kill@c3:batch=3, seed 1` | streamgauge.calm.fake.absolute | FAIL |" in summary
+    links = re.findall(r"\]\(([^)]*)\)", summary)
+    assert links
+    assert [link for link in links if not (path / link).is_file()] == []
 
 
 def test_a_cell_below_its_claim_fails_and_is_named_with_its_witness(call, tmp_path):
@@ -407,11 +479,17 @@ def test_torn_evidence_is_named_by_its_line(tmp_path):
         evidence.by_kind(tmp_path / "e.jsonl")
 
 
-def test_texts_of_a_card_are_texts_and_never_markup():
+def test_texts_of_a_card_are_texts_and_never_markup(tmp_path):
     evil = "<img src=x>"
     card = chaos.card([replace(ran(Seen.NONE), sentence=evil)], {("spark", "absolute"): "none"})
 
-    assert evil not in render(reports_card.page(card, {"keys": {}, "flags": {"conf": evil}}))
+    assert evil not in _page_of(card, {"conf": evil}, tmp_path)
+
+
+def _page_of(card, flags, folder):
+    settings = {"scenario": "calm", "keys": {}, "flags": flags}
+    found = chaos_page.Chaos(Folder(folder), card, settings, {}, (Case("spark", "absolute", "none", 1),), ())
+    return render(chaos_page.page_of(found))
 
 
 def test_a_plan_that_is_run_again_ends_the_same(call, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,12 +63,26 @@ def test_the_page_is_whole_and_names_what_differs(call, tmp_path):
     path = only_experiment(tmp_path)
     page = compare_page.page_of(compared.read(Folder(path)))
 
-    assert [section.id for section in page.sections] == ["table", "bars", "latency", "fairness", "runs", "reproduce"]
-    assert [section.missing for section in page.sections] == [()] * 6
+    assert [section.id for section in page.sections] == [
+        "table",
+        "bars",
+        "latency",
+        "fairness",
+        "runs",
+        "reproduce",
+        "next",
+    ]
+    assert [section.missing for section in page.sections] == [()] * 7
     assert {picture.name for picture in page.pictures} == {"bars", "latency"}
     assert "<html" in (path / "report.html").read_text()
     assert "| fake | PASS |" in (path / "table.md").read_text()
-    assert page.sections[-1].code == (
+    suite = ET.parse(path / "junit.xml").getroot()[0]
+    assert [case.get("name") for case in suite.iter("testcase")] == [
+        f"{each['case']['leg']}, seed {each['case']['seed']}" for each in kept(path)["done"]
+    ]
+    assert {case.get("classname") for case in suite.iter("testcase")} == {"streamgauge.ad-impressions.fake"}
+    assert (path / "summary.md").read_text().startswith("## streamgauge compare: PASS")
+    assert page.sections[-2].code == (
         "./streamgauge compare fake --quick --rate 500 --duration 10s --campaigns 5 --window 2s",
     )
 
@@ -126,7 +141,7 @@ def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monke
     assert set(seen) == {address}
     assert len(seen) > len(Leg)
     assert not [each for each in path.rglob("*") if each.is_file() and b"geheim" in each.read_bytes()]
-    section = compare_page.page_of(compared.read(Folder(path))).sections[-1]
+    section = compare_page.page_of(compared.read(Folder(path))).sections[-2]
     assert "--redis 'redis://***@host:6379/1' --reset" in section.code[0]
     assert "not kept" in section.text[0]
     with pytest.raises(UsageError, match="were not kept"):

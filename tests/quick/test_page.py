@@ -5,11 +5,16 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import shlex
 import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
 import pytest
+import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -23,9 +28,11 @@ from harness.settings import KEYS
 from harness.store import Store
 from reports import run_page
 from reports.evidence import Evidence
-from reports.page import render
-from reports.sections import SECTIONS, cells, reproduce, timeline
+from reports.page import Table, render
+from reports.sections import SECTIONS, cells, next_step, reproduce, timeline
+from reports.tables import left_out, markdown
 from tests.quick import cases, pages
+from tests.quick.test_run import fake_run
 from workloads.ad_impressions.jobs.progress_log import tell_settings
 
 FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
@@ -94,7 +101,7 @@ def test_a_good_run_shows_its_verdict_three_numbers_and_every_section(good):
     page = run_page.write(good)
 
     assert page.outcome is Outcome.PASS
-    assert [number.value for number in page.numbers] == ["2.08 s", "101", "41,234"]
+    assert [number.value for number in page.numbers] == ["kill", "2.08 s", "101", "41,234"]
     assert [section.missing for section in page.sections] == [()] * len(page.sections)
     assert ids_of(good) == [maker.id for maker in SECTIONS if maker.id != "wrong"]
     html = (good.path / "report.html").read_text()
@@ -105,8 +112,8 @@ def test_the_page_is_one_file_that_asks_for_nothing(drawn_good):
     html = drawn_good["report.html"].decode()
 
     assert "<script" not in html
-    addresses = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)|@import', html)
-    assert all(re.match(r"#|data:", one or two) for one, two in addresses)
+    fetched = re.findall(r'(?:src|<link[^>]*href|xlink:href)="([^"]*)"|url\(([^)]*)\)|@import', html)
+    assert all(re.match(r"#|data:", one or two) for one, two in fetched)
 
 
 class Ids(HTMLParser):
@@ -144,7 +151,7 @@ def test_no_speed_stands_on_the_page_of_wrong_answers(drawn_bad):
 
     assert "Speed is withheld:</strong> no speed for a run that is FAIL" in html
     assert speeds(html) == []
-    assert not {"latency", "cost", "numbers"} & set(re.findall(r'<section id="(\w+)"', html))
+    assert not {"latency", "cost"} & set(re.findall(r'<section id="(\w+)"', html))
     assert "processed" not in html
     drawings = {f"{name}.png" for name in ("cells", "timeline", "recovery", "lateness")}
     assert set(drawn_bad) == {"report.html", "timeline.csv", *drawings}
@@ -282,7 +289,110 @@ def test_a_section_that_breaks_is_said_in_its_place_and_the_rest_stays(good, mon
     page = run_page.page_of(Evidence(good))
 
     assert "ZeroDivisionError" in page.sections[0].missing[0]
-    assert [section.missing for section in page.sections[1:]] == [()] * 8
+    assert [section.missing for section in page.sections[1:]] == [()] * len(SECTIONS[2:])
+
+
+def test_a_pass_after_a_kill_says_so_first_of_all(good):
+    number, *_ = run_page.page_of(Evidence(good)).numbers
+
+    assert (number.label, number.value) == ("right, in spite of", "kill")
+    assert re.fullmatch(r"kill@c3:batch=\d+ struck \d+\.\d s into the load, output again \d+\.\d s later", number.note)
+
+
+def test_the_fault_of_a_wrong_run_stands_in_its_tile_and_no_speed_beside_it(bad):
+    numbers = run_page.page_of(Evidence(bad)).numbers
+
+    assert [(number.label, number.value) for number in numbers] == [("fault that landed", "kill")]
+    assert "output again" not in numbers[0].note
+
+
+def test_a_run_without_a_fault_has_no_such_tile(tmp_path):
+    _, store, _ = fake_run(tmp_path, fault="none")
+
+    assert "kill" not in [number.value for number in run_page.page_of(Evidence(store)).numbers]
+
+
+class Links(HTMLParser):
+    """Where each link leads, and the id of each section."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.to, self.sections = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        if tag == "a":
+            self.to.append(values["href"])
+        if tag == "section":
+            self.sections.append(values["id"])
+
+
+def test_the_contents_lead_to_every_section_and_each_file_that_is_named_is_there(good):
+    run_page.write(good)
+    links = Links((good.path / "report.html").read_text())
+    anchors = [link[1:] for link in links.to if link.startswith("#")]
+    named = [unquote(link) for link in links.to if not link.startswith("#")]
+
+    assert anchors == [each for each in links.sections if each not in ("verdict", "numbers")]
+    assert {"verdict.json", "samples.parquet", "junit.xml", "figures/latency.csv", "figures/cells.png"} <= set(named)
+    assert [name for name in named if not (good.path / name).is_file()] == []
+    there = {path.name for path in good.path.iterdir() if path.is_file()} - {"report.html", "owner.json"}
+    assert there - set(named) <= {"engine_settings.json", "twin.json"}
+
+
+def test_what_is_not_beside_a_page_is_text_and_no_link(good, tmp_path):
+    """A published page is a copy: `report` takes its dead links away and leaves the rest as it is."""
+    run_page.write(good)
+    copy = tmp_path / "published"
+    copy.mkdir()
+    (copy / "report.html").write_bytes((good.path / "report.html").read_bytes())
+    (copy / "junit.xml").write_bytes(b"")
+    done = CliRunner().invoke(cli.app, ["report", str(copy)])
+
+    assert done.exit_code == 0, done.output
+    text = (copy / "report.html").read_text()
+    assert [link for link in Links(text).to if not link.startswith("#")] == ["junit.xml"]
+    assert "verdict.json" in text
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_the_next_step_follows_from_the_outcome_and_can_be_typed(good, outcome):
+    good.write_json("verdict.json", replace(Evidence(good).verdict, outcome=outcome))
+    steps = next_step.section(Evidence(good)).tables[0].rows
+    told = {
+        Outcome.PASS: ["chaos", "search"],
+        Outcome.FAIL: ["run", "run", "replay"],
+        Outcome.UNKNOWN: ["doctor", "recheck", "replay"],
+    }[outcome]
+
+    words = [shlex.split(str(command)) for _, command in steps]
+    assert [word[:2] for word in words] == [["./streamgauge", name] for name in told]
+    known: Any = typer.main.get_command(cli.app)
+    for _, name, *arguments in words:
+        known.commands[name].make_context(name, list(arguments), resilient_parsing=False)
+
+
+def test_a_run_without_a_fault_is_asked_to_meet_one(tmp_path):
+    _, store, _ = fake_run(tmp_path, fault="none")
+    first, *_ = next_step.section(Evidence(store)).tables[0].rows
+
+    assert "--fault kill@offset=50%" in str(first[1])
+
+
+def test_commands_name_no_path_of_the_machine():
+    assert next_step.place_of(Path("/home/me/experiments/20260101-000000-chaos")) == "experiments/20260101-000000-chaos"
+    assert next_step.place_of(Path("/a/experiments/x/runs/y")) == "experiments/x/runs/y"
+    assert next_step.place_of(Path("/a/runs/y")) == "runs/y"
+    assert next_step.place_of(Path("/a/elsewhere/y")) == "y"
+
+
+def test_a_column_of_which_nothing_is_known_is_left_out():
+    table = Table(("engine", "a", "b"), (("spark", "-", "1"), ("flink", "", "")))
+
+    assert (table.shown.columns, table.shown.rows) == (("engine", "b"), (("spark", "1"), ("flink", "")))
+    assert left_out(table.columns, table.rows) == ["a"]
+    assert list(markdown(("x", "y"), [("a|b", "")])) == ["| x |", "| --- |", "| a\\|b |"]
 
 
 def test_cells_are_named_as_the_checks_name_them():

@@ -18,7 +18,7 @@ from harness.model import SCHEMA_VERSION, Outcome, UsageError
 from reports import search_page, searched
 from reports.figures import style, throughput
 from reports.figures.throughput import Knee, Range
-from reports.page import render
+from reports.page import Link, render
 from reports.sections import reproduce
 from tests.quick import pages
 
@@ -279,8 +279,9 @@ def test_a_rung_too_short_for_a_proof_is_not_called_a_failure(tmp_path, rung, he
 def test_every_trial_is_listed_with_its_run_wherever_the_search_lies_now(tmp_path):
     rows = section(page(stored(tmp_path, pages.SEARCHED)), "trials").tables[0].rows
 
+    run = Link("20261121-120000-calm-fake", "runs/20261121-120000-calm-fake/report.html")
     assert [row[0] for row in rows] == [str(number) for number in range(1, len(pages.SEARCHED) + 1)]
-    assert rows[0] == ("1", "bisect", "30,000", "held", "500 ms", "900 ms", "44", "-", "20261121-120000-calm-fake")
+    assert rows[0] == ("1", "bisect", "30,000", "held", "500 ms", "900 ms", "44", "-", run)
 
 
 def test_what_a_slow_machine_spoiled_is_said_so(tmp_path):

@@ -1,0 +1,226 @@
+"""The page of a chaos experiment, finished or not: the card as a picture and as tables, every run, the command."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.experiments.chaos import KEEPS, Card, Case, Cell, Ran, Seen, pending
+from harness.experiments.folder import Folder
+from harness.model import Outcome
+from harness.store import Store
+from reports.card import CLASSES, FIGURES, counts, explained, full, groups, short, told
+from reports.card import save as save_card
+from reports.exports import experiment, suite
+from reports.figures import guarantee
+from reports.figures.style import picture
+from reports.load import span_ms
+from reports.page import Link, Page, Section, Table
+from reports.saved import save
+from reports.sections import fairness, next_step, reproduce
+
+
+@dataclass(frozen=True)
+class Chaos:
+    """All that the page is made of."""
+
+    folder: Folder
+    card: Card
+    settings: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    wanted: tuple[Case, ...]
+    done: tuple[Ran, ...]
+
+    @property
+    def missing(self) -> list[Case]:
+        return pending(self.wanted, self.done)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What was not run is not known."""
+        return Outcome.worst([self.card.outcome, *([Outcome.UNKNOWN] if self.missing else [])])
+
+    @property
+    def sentence(self) -> str:
+        if not self.missing:
+            return self.card.sentence
+        left = f"{len(self.missing)} of {len(self.wanted)} runs were not made"
+        return f"{self.card.sentence}; {left}" if self.done else left
+
+    @property
+    def command(self) -> str:
+        """As it was asked for."""
+        asked = self.settings.get("asked", {})
+        flags = {**asked, **self.settings["flags"]}
+        return shlex.join(
+            ["./streamgauge", "chaos", *(w for name, value in flags.items() for w in reproduce.flag(name, value))]
+        )
+
+
+def write(folder: Folder, card: Card) -> Page:
+    """The page, and all that is said of a chaos beside it."""
+    found = read(folder, card)
+    page = page_of(found)
+    save_card(card, folder.path)
+    experiment.save(answer_of(found), folder.path)
+    save(page, {}, folder.path)
+    return page
+
+
+def read(folder: Folder, card: Card) -> Chaos:
+    """What its experiment.json says; the card is made of what is done."""
+    settings: dict[str, Any] = folder.load("settings", dict[str, Any])
+    machine: dict[str, Any] = folder.load("environment", dict[str, Any])
+    wanted: list[Case] = folder.load("wanted", list[Case])
+    done: list[Ran] = folder.load("done", list[Ran])
+    return Chaos(folder, card, settings, machine, tuple(wanted), tuple(done))
+
+
+def answer_of(found: Chaos) -> experiment.Answer:
+    """For a CI job: a case for each run."""
+    claims = {(cell.engine, cell.sink): cell.claim for cell in found.card.cells}
+    made = [
+        _case(found, each.case, _outcome(each, claims[each.case.engine, each.case.sink]), each.sentence, each)
+        for each in found.done
+    ]
+    missing = [_case(found, case, Outcome.UNKNOWN, "not run", None) for case in found.missing]
+    return experiment.Answer(
+        "chaos",
+        found.outcome,
+        found.sentence,
+        found.command,
+        dict(fairness.flat(found.environment)),
+        (*made, *missing),
+    )
+
+
+def _case(found: Chaos, case: Case, outcome: Outcome | None, sentence: str, ran: Ran | None) -> experiment.Case:
+    group = suite.classname((str(found.settings["scenario"]), case.engine, case.sink))
+    run, word = (ran.run, str(ran.seen)) if ran else ("", "not run")
+    return experiment.Case(group, f"{case.fault}, seed {case.seed}", outcome, sentence, run, word)
+
+
+def _outcome(ran: Ran, claim: str) -> Outcome | None:
+    """Of one run, held against what its sink claims."""
+    if ran.seen is Seen.NOT_POSSIBLE:
+        return None
+    if ran.seen is Seen.UNKNOWN:
+        return Outcome.UNKNOWN
+    return Outcome.PASS if ran.seen in KEEPS[claim] else Outcome.FAIL
+
+
+def page_of(found: Chaos) -> Page:
+    card = found.card
+    return Page(
+        title="Guarantee card",
+        subtitle=", ".join(_subtitle(found)),
+        outcome=found.outcome,
+        sentence=f"{found.sentence}.",
+        facts=tuple(f"{cell.engine}/{cell.sink}, {cell.fault}: {told(cell)}" for cell in _worst(card)),
+        numbers=(),
+        withheld="",
+        sections=(
+            *_picture(card),
+            *(_section(*key, cells) for key, cells in groups(card).items()),
+            Section("classes", "What the words mean", text=(CLASSES, *explained())),
+            *_runs(found),
+            _machine(found),
+            Section("reproduce", "Do it again", code=(found.command,)),
+            next_step.of_chaos(found.folder.path, card, found.missing),
+        ),
+    )
+
+
+def _subtitle(found: Chaos) -> Iterator[str]:
+    keys = {**found.settings["keys"], **found.settings["flags"]}
+    seeds = sorted({case.seed for case in found.wanted})
+    yield str(found.settings["scenario"])
+    yield f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+    yield from (f"{name} {value}" for name, value in keys.items() if name not in ("fault", "seed"))
+    if found.folder.begun:
+        yield found.folder.begun
+
+
+def _worst(card: Card) -> list[Cell]:
+    return [cell for cell in card.cells if cell.kept is False or cell.seen is Seen.UNKNOWN]
+
+
+def _picture(card: Card) -> Iterator[Section]:
+    if not card.cells:
+        return
+    marks = [_mark(cell) for cell in card.cells]
+    alt = "; ".join(
+        f"{mark.place}, {mark.fault}: {mark.seen}{', below its claim' if mark.below else ''}" for mark in marks
+    )
+    text = (
+        "Each cell is one fault on one engine and sink: the class of its counts, and the time until its first output."
+    )
+    yield Section(
+        "card",
+        "At a glance",
+        picture=picture("card", alt, lambda sheet: guarantee.draw(marks, sheet)),
+        text=(f"{text} An exclamation mark: below what the sink claims.",),
+    )
+
+
+def _mark(cell: Cell) -> guarantee.Mark:
+    back = cell.recovery.get(FIGURES["back"])
+    place = f"{cell.engine}/{cell.sink}"
+    return guarantee.Mark(
+        cell.fault,
+        place,
+        cell.seen,
+        cell.kept is False,
+        short(cell, "back") if back is not None and back.value is not None else "",
+        f"{place}, {cell.fault}: {told(cell)}",
+    )
+
+
+def _section(engine: str, sink: str, claim: str, cells: Sequence[Cell]) -> Section:
+    """What was seen and how it came back, apart: each fits a page."""
+    recovered = tuple((cell.fault, *(full(cell, column) for column in FIGURES)) for cell in cells if cell.recovery)
+    return Section(
+        f"{engine}-{sink}",
+        f"{engine}/{sink} claims {claim}",
+        tables=(
+            Table(("kept", "fault", "seen", "runs", "counts", "witness"), tuple(_row(cell) for cell in cells)),
+            Table(("fault", *FIGURES), recovered, "How it came back"),
+            Table(("fault", "what was seen"), tuple((cell.fault, told(cell)) for cell in cells), "Every cell", True),
+        ),
+    )
+
+
+def _row(cell: Cell) -> tuple[str | Link, ...]:
+    witness = Link("its run", f"{cell.witness}/report.html") if cell.witness else ""
+    undecided = "n/a" if cell.seen is Seen.NOT_POSSIBLE else Outcome.UNKNOWN.value
+    kept = {True: Outcome.PASS.value, False: Outcome.FAIL.value, None: undecided}[cell.kept]
+    return kept, cell.fault, str(cell.seen), str(cell.runs), counts(cell), witness
+
+
+def _runs(found: Chaos) -> Iterator[Section]:
+    rows = tuple(_ran(found, each) for each in found.done)
+    left = tuple((f"{case.engine}/{case.sink}", case.fault, str(case.seed)) for case in found.missing)
+    yield Section(
+        "runs",
+        "Every run",
+        text=("In the order in which they were made. Those without a fault are what the others are held to.",),
+        tables=(
+            Table(("engine/sink", "fault", "seed", "seen", "took", "run"), rows),
+            Table(("engine/sink", "fault", "seed"), left, "Not made"),
+        ),
+    )
+
+
+def _ran(found: Chaos, each: Ran) -> tuple[str | Link, ...]:
+    case = each.case
+    run = Link("its page", f"{each.run}/report.html") if each.run else ""
+    span = span_ms(Store(found.folder.path / each.run)) if each.run else None
+    took = f"{(span[1] - span[0]) / 1000:.0f} s" if span else ""
+    return f"{case.engine}/{case.sink}", case.fault, str(case.seed), str(each.seen), took, run
+
+
+def _machine(found: Chaos) -> Section:
+    rows = tuple(fairness.flat(found.environment))
+    return Section("fairness", "Machine and versions", tables=(Table(("", ""), rows),))

@@ -1,0 +1,89 @@
+"""The answer of an experiment for a CI job: a JUnit suite whose cases are its runs, and a summary in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.model import Outcome
+from harness.store import Store
+from reports.exports import suite
+from reports.load import span_ms
+from reports.tables import markdown
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of an experiment, and what it means there. Without a run nothing was made."""
+
+    group: str  # the classname: scenario, engine and sink
+    name: str
+    outcome: Outcome | None  # None: it can't be done there
+    sentence: str
+    run: str = ""  # its directory, below that of the experiment
+    word: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an experiment came to."""
+
+    name: str
+    outcome: Outcome
+    sentence: str
+    command: str
+    facts: Mapping[str, str]  # seed, machine, versions
+    cases: tuple[Case, ...]
+
+
+def save(answer: Answer, folder: Path) -> None:
+    (folder / "junit.xml").write_bytes(as_xml(answer, folder))
+    (folder / "summary.md").write_text("\n".join(as_text(answer)) + "\n", encoding="utf-8")
+
+
+def as_xml(answer: Answer, folder: Path) -> bytes:
+    spans = [_span_ms(case, folder) for case in answer.cases]
+    known = [span for span in spans if span]
+    began = datetime.fromtimestamp(min(begin for begin, _ in known) / 1000, UTC) if known else None
+    facts = {"verdict": answer.outcome.value, "command": answer.command, **answer.facts}
+    return suite.as_xml(
+        suite.Suite(
+            name=f"streamgauge.{answer.name}",
+            cases=tuple(_case(case, span) for case, span in zip(answer.cases, spans, strict=True)),
+            properties=tuple(facts.items()),
+            began=began,
+            took_s=sum(end - begin for begin, end in known) / 1000,
+            out=f"{answer.outcome.value}  {answer.sentence}",
+        )
+    )
+
+
+def _case(case: Case, span: tuple[int, int] | None) -> suite.Case:
+    begin, end = span or (0, 0)
+    word = case.word or (case.outcome.value if case.outcome else "n/a")
+    out = "\n".join(filter(None, (case.sentence if case.outcome is Outcome.PASS else "", case.run)))
+    return suite.Case(case.group, case.name, case.outcome, case.sentence, word, out, (end - begin) / 1000)
+
+
+def _span_ms(case: Case, folder: Path) -> tuple[int, int] | None:
+    return span_ms(Store(folder / case.run)) if case.run else None
+
+
+def as_text(answer: Answer) -> Iterator[str]:
+    yield f"## streamgauge {answer.name}: {answer.outcome.value}"
+    yield ""
+    yield f"{answer.sentence}."
+    yield ""
+    yield f"    {answer.command}"
+    yield ""
+    yield from markdown(("case", "on", "outcome", "what was seen", "run"), [_row(case) for case in answer.cases])
+    yield ""
+    yield ", ".join(f"{name} {value}" for name, value in answer.facts.items())
+
+
+def _row(case: Case) -> Sequence[str]:
+    outcome = "n/a" if case.outcome is None else case.outcome.value
+    link = f"[{Path(case.run).name}]({case.run}/report.html)" if case.run else ""
+    return f"`{case.name}`", case.group, outcome, case.sentence, link

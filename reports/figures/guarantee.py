@@ -1,0 +1,106 @@
+"""The guarantee card as a picture: faults down, engines and sinks across, each cell in the colour of its class with the
+time until its first output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch, Rectangle
+
+from harness.experiments.chaos import Seen
+from reports.figures.style import BLUE, GREEN, INK, MUTED, ORANGE, PAPER, PURPLE, RED, SKY, Sheet
+
+ROW_PX, NARROW_ROW_PX = 36, 54
+LABELS_PX, LETTER_PX, ROOMY_PX = 200, 6.5, 84
+LOOKS: dict[Seen, tuple[str, str]] = {
+    Seen.EXACTLY_ONCE: (GREEN, "= 1"),
+    Seen.AT_LEAST_ONCE: (SKY, "≥ 1"),
+    Seen.AT_MOST_ONCE: (ORANGE, "≤ 1"),
+    Seen.NONE: (RED, "none"),
+    Seen.STOPPED: (BLUE, "stop"),
+    Seen.STUCK: (INK, "stuck"),
+    Seen.UNKNOWN: (PURPLE, "?"),
+    Seen.NOT_POSSIBLE: (MUTED, "n/a"),
+}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One cell."""
+
+    fault: str
+    place: str  # engine and sink
+    seen: Seen
+    below: bool  # its claim
+    back: str  # until its first output
+    tooltip: str
+
+
+def draw(marks: Sequence[Mark], sheet: Sheet) -> None:
+    faults, places = (list(dict.fromkeys(each)) for each in ([m.fault for m in marks], [m.place for m in marks]))
+    row_px = NARROW_ROW_PX if sheet.narrow else ROW_PX
+    room_px = (sheet.width_px - (0 if sheet.narrow else LABELS_PX)) / len(places)  # of one cell, about
+    steep = room_px < max(len(place) for place in places) * LETTER_PX
+    across = max(len(place) for place in places) * LETTER_PX + 30 if steep else 40
+    height_px = len(faults) * row_px + across + 60
+    sheet.figure.set_size_inches(sheet.width_px / 72, height_px / 72)
+    axes = sheet.figure.subplots()
+    for number, mark in enumerate(marks):
+        middle = _cell(axes, mark, (places.index(mark.place), faults.index(mark.fault)), f"cell{number}", sheet)
+        axes.text(*middle, _words(mark, room_px), ha="center", va="center", fontsize=10)
+    _frame(axes, faults, places, sheet)
+    axes.tick_params(axis="x", rotation=90 if steep else 0)
+    _legend({mark.seen for mark in marks}, sheet)
+
+
+def _cell(axes: Axes, mark: Mark, at: tuple[int, int], gid: str, sheet: Sheet) -> tuple[float, float]:
+    """Its middle, where the words go."""
+    (column, row), (colour, _) = at, LOOKS[mark.seen]
+    top = 0.08 if not sheet.narrow else 0.42
+    box = Rectangle((column + 0.04, row + top), 0.92, 0.92 - top, facecolor=colour, alpha=0.35, edgecolor=colour)
+    box.set_gid(gid)
+    sheet.tooltips[gid] = mark.tooltip
+    axes.add_patch(box)
+    return column + 0.5, row + top + (0.92 - top) / 2
+
+
+def _words(mark: Mark, room_px: float) -> str:
+    """Class and time, as far as there is room; the legend says what the signs mean."""
+    sign = LOOKS[mark.seen][1] + (" !" if mark.below else "")
+    if room_px < ROOMY_PX:
+        return sign
+    name = f"{mark.seen}{' !' if mark.below else ''}"
+    return f"{name}\n{mark.back}" if mark.back else name
+
+
+def _frame(axes: Axes, faults: Sequence[str], places: Sequence[str], sheet: Sheet) -> None:
+    axes.set_xlim(0, len(places))
+    axes.set_ylim(len(faults), 0)
+    axes.grid(visible=False)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    axes.xaxis.tick_top()
+    axes.set_xticks([n + 0.5 for n in range(len(places))], places)
+    axes.tick_params(length=0)
+    if sheet.narrow:
+        axes.set_yticks([])
+        for row, fault in enumerate(faults):
+            axes.text(0.04, row + 0.24, shortened(fault, 44), ha="left", va="center", fontsize=10)
+    else:
+        axes.set_yticks([n + 0.5 for n in range(len(faults))], [shortened(fault, 40) for fault in faults])
+
+
+def shortened(text: str, most: int) -> str:
+    """For a picture; the whole of it stands in the tables."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _legend(there: set[Seen], sheet: Sheet) -> None:
+    handles = [
+        Patch(facecolor=colour, alpha=0.35, edgecolor=PAPER, label=f"{sign} {seen}")
+        for seen, (colour, sign) in LOOKS.items()
+        if seen in there
+    ]
+    sheet.figure.legend(handles=handles, loc="outside lower left", ncols=2 if sheet.narrow else 4)

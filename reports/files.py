@@ -1,0 +1,64 @@
+"""The files that lie beside a page: what there is, and what each holds; and what of a page still leads somewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from reports.page import Link, Section, Table
+
+# Of a run or an experiment, in the order in which they are read.
+KNOWN = {
+    "summary.md": "the answer in Markdown, for the summary of a CI job",
+    "junit.xml": "the answer as JUnit XML, for a CI job",
+    "card.md": "the guarantee card in Markdown",
+    "card.json": "the guarantee card as JSON",
+    "table.md": "the table in Markdown",
+    "experiment.json": "what was asked, and what is known of each run",
+    "verdict.json": "the verdict, its checks and their witnesses",
+    "measurement.json": "latency, rates, cost",
+    "recovery.json": "how the engine came back from each fault",
+    "spec.json": "what was asked of the run, every default resolved",
+    "plan.json": "the tape, the fault plan, the engine's manifest",
+    "environment.json": "machine and versions",
+    "history.jsonl": "what happened when",
+    "progress.jsonl": "what the engine wrote of its progress",
+    "batches.json": "the batches of the engine's checkpoint",
+    "timeline.parquet": "one row for each second",
+    "latency.parquet": "each latency",
+    "samples.parquet": "each look at the results",
+    "sends.parquet": "each slice of the load, when it was due and when it was sent",
+    "resources.parquet": "CPU and memory of each process and second",
+    "expected.parquet": "the count that is expected of each cell",
+    "observed.parquet": "the count that was seen in each cell",
+    "log.parquet": "each record of the topic",
+}
+DEAD = re.compile(r'<a href="([^"#:]+)">(.*?)</a>', re.DOTALL)
+
+
+def section(folder: Path) -> Section:
+    """What there is, each with a link."""
+    rows = tuple((Link(name, quote(name)), what) for name, what in _files(folder))
+    return Section("files", "Files", tables=(Table(("file", "holds"), rows),))
+
+
+def _files(folder: Path) -> Iterator[tuple[str, str]]:
+    yield from ((name, what) for name, what in KNOWN.items() if (folder / name).is_file())
+    for path in sorted((folder / "figures").glob("*.csv")):
+        yield f"figures/{path.name}", "the numbers of a drawing"
+    for path in sorted((folder / "figures").glob("*.png")):
+        yield f"figures/{path.name}", "a drawing"
+    for path in sorted(path for path in (folder / "logs").rglob("*") if path.is_file()):
+        yield str(path.relative_to(folder)), "a log" if path.stat().st_size else "a log, empty"
+
+
+def without_dead_links(html: str, folder: Path) -> str:
+    """A link to a file that is not there becomes its text: a page may be copied without what lay beside it."""
+
+    def alive(link: re.Match[str]) -> str:
+        return link[0] if (folder / unquote(unescape(link[1]))).exists() else link[2]
+
+    return DEAD.sub(alive, html)

@@ -1,0 +1,43 @@
+"""A page as files: `report.html`, and its drawings and curves in `figures/`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from reports import files
+from reports.page import Page, render
+
+FILE = "report.html"
+SOURCES = ("owner.json", "experiment.json")
+
+
+def save(page: Page, curves: Mapping[str, str], folder: Path) -> None:
+    """`report.html`, and in `figures/` each drawing as PNG and each curve as CSV; what was there before goes. The files
+    that lie there then are listed at the end of the page."""
+    figures = folder / "figures"
+    figures.mkdir(exist_ok=True)
+    for old in (*figures.glob("*.png"), *figures.glob("*.csv")):
+        old.unlink()
+    for picture in page.pictures:
+        (figures / f"{picture.name}.png").write_bytes(picture.png)
+    for name, text in curves.items():
+        (figures / f"{name}.csv").write_text(text, encoding="utf-8")
+    whole = replace(page, sections=(*page.sections, files.section(folder)))
+    write(files.without_dead_links(render(whole), folder), folder)
+
+
+def write(html: str, folder: Path) -> None:
+    part = folder / f".{FILE}.part"
+    part.write_text(html, encoding="utf-8")
+    part.replace(folder / FILE)
+
+
+def is_copy(folder: Path) -> bool:
+    """A page with nothing beside it that it could be made from."""
+    return (folder / FILE).is_file() and not any((folder / name).exists() for name in SOURCES)
+
+
+def mend(folder: Path) -> None:
+    write(files.without_dead_links((folder / FILE).read_text(encoding="utf-8"), folder), folder)

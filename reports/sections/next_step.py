@@ -1,0 +1,124 @@
+"""What to try next, by what came out: a question and the command that answers it. One section for each kind of page."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from harness.experiments import compare
+from harness.experiments.chaos import Card, Case, Seen
+from harness.experiments.search import Answer
+from harness.model import EngineManifest, Outcome, RunSpec
+from reports.evidence import Evidence
+from reports.page import Section, Table
+from reports.sections import reproduce
+
+Step = tuple[str, str]  # what it tells, and the command
+TITLE = "What to try next"
+HARD = ("kill@offset=50%", "pause(for=5s)@t>=10s", "redis-restart-empty@t>=10s")
+
+
+def _section(steps: Iterable[Step]) -> Section:
+    return Section("next", TITLE, tables=(Table(("to see", "command"), tuple(steps)),))
+
+
+def place_of(path: Path) -> str:
+    """As it is written from the folder in which the command was given: the page holds no path of a machine."""
+    parts = path.parts
+    base = next((name for name in ("experiments", "runs") if name in parts), None)
+    return shlex.quote("/".join(parts[len(parts) - 1 - parts[::-1].index(base) :]) if base else path.name)
+
+
+def section(evidence: Evidence) -> Section:
+    """Of one run; in an experiment there is `of_...` for each kind."""
+    return _section(_of_run(evidence))
+
+
+def _of_run(evidence: Evidence) -> Iterator[Step]:
+    spec, manifest, outcome = evidence.spec, evidence.manifest, evidence.verdict.outcome
+    recipe, run = reproduce.recipe_of(spec, manifest), place_of(evidence.store.path)
+    planned = spec.fault.text != "none"
+    if outcome is Outcome.PASS:
+        yield from _after_a_pass(spec, manifest, recipe, planned=planned)
+        return
+    if outcome is Outcome.FAIL and planned:
+        yield "whether it is the fault: the same without it", recipe.varied(fault="none")
+    if outcome is Outcome.FAIL and manifest.checksum and not spec.tape.checksum:
+        yield "which events were lost or counted twice", recipe.varied(checksum=True)
+    if outcome is Outcome.UNKNOWN:
+        yield "whether anything is missing on this machine", "./streamgauge doctor"
+        yield "what the files of the run say now", f"./streamgauge recheck {run}"
+    yield "whether it comes out the same again", f"./streamgauge replay {run}"
+
+
+def _after_a_pass(
+    spec: RunSpec, manifest: EngineManifest, recipe: reproduce.Recipe, *, planned: bool
+) -> Iterator[Step]:
+    engine = reproduce.engine_of(manifest)
+    if not planned and manifest.resumes:
+        hard = "kill@offset=50%" if manifest.progress else "kill@t>=10s"
+        yield "whether it stays right when it is killed", recipe.varied(fault=hard)
+    if planned:
+        yield "whether it stays right under other faults", chaos_of(engine)
+    yield "how fast it can be", shlex.join(["./streamgauge", "search", "--engine", engine, "--sink", spec.sink])
+
+
+def chaos_of(engine: str) -> str:
+    return shlex.join(["./streamgauge", "chaos", "--engine", engine, *(w for each in HARD for w in ("--fault", each))])
+
+
+def of_chaos(path: Path, card: Card, missing: Sequence[Case]) -> Section:
+    return _section(_of_chaos(path, card, missing))
+
+
+def _of_chaos(path: Path, card: Card, missing: Sequence[Case]) -> Iterator[Step]:
+    place = place_of(path)
+    if missing:
+        yield "the runs that were not made", f"./streamgauge chaos --resume {place}"
+    for cell in [cell for cell in card.cells if cell.kept is False or cell.seen is Seen.UNKNOWN]:
+        if cell.witness:
+            what = "is below its claim again" if cell.kept is False else "can be decided now"
+            replay = f"./streamgauge replay {place}/{shlex.quote(cell.witness)}"
+            yield f"whether {cell.engine}/{cell.sink} under {cell.fault} {what}", replay
+    if card.outcome is Outcome.PASS and not missing:
+        yield "every fault on every engine and sink", "./streamgauge chaos --tier nightly"
+
+
+def of_search(path: Path, engine: str, found: Answer, *, finished: bool) -> Section:
+    return _section(_of_search(path, engine, found, finished=finished))
+
+
+def _of_search(path: Path, engine: str, found: Answer, *, finished: bool) -> Iterator[Step]:
+    if not finished:
+        yield "the rest of this search", f"./streamgauge search --resume {place_of(path)}"
+    if found.held_per_s is None:
+        yield (
+            "what a slow, calm run says",
+            shlex.join(["./streamgauge", "run", "calm", "--engine", engine, "--rate", "100"]),
+        )
+        return
+    yield "how others do", shlex.join(["./streamgauge", "compare", engine, "--search"])
+    yield "whether it stays right under faults", chaos_of(engine)
+
+
+def of_comparison(path: Path, found: compare.Table, command: Sequence[str], *, missing: int, quick: bool) -> Section:
+    return _section(_of_comparison(path, found, command, missing=missing, quick=quick))
+
+
+def _of_comparison(
+    path: Path, found: compare.Table, command: Sequence[str], *, missing: int, quick: bool
+) -> Iterator[Step]:
+    if missing:
+        yield "the runs that were not made", f"./streamgauge compare --resume {place_of(path)}"
+    for row in found.rows:
+        if not row.right and row.witness:
+            yield (
+                f"whether {row.engine} comes out the same again",
+                f"./streamgauge replay {place_of(path)}/{row.witness}",
+            )
+    if quick and not missing:
+        more = [word for word in command if word != "--quick"]
+        yield "how far the figures vary: five rounds, with intervals", shlex.join(more)
+    if "--search" not in command:
+        yield "the highest rate that each sustains", shlex.join([*command, "--search"])
