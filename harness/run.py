@@ -458,15 +458,12 @@ class _Run:
         )
 
     def _stuck(self, detail: str, since_ms: int) -> EngineReport:
-        return self._unless_starved("stuck", detail, since_ms)
-
-    def _unless_starved(self, state: str, detail: str, since_ms: int) -> EngineReport:
         """An engine that the machine kept from running can't be blamed for what it did not get done."""
         self._book(force=True)
         wanted, machine = self.books.since(since_ms), self.world.machine()
         cpu = starvation.in_words(wanted, machine)
         if not wanted.starved(machine.cores):
-            return self._ended(state, f"{detail}; {cpu}" if wanted.ran_s else detail)
+            return self._ended("stuck", f"{detail}; {cpu}" if wanted.ran_s else detail)
         advice = "take a quieter machine, --patience 3 or a lower --rate"
         return self._ended("starved", f"the machine did not let the engine run: {cpu} ({detail}); {advice}")
 
@@ -489,7 +486,7 @@ class _Run:
                 f"{since_ms / 1000:.0f} s into the load the oldest event had waited for {waits_ms / 1000:.1f} s: "
                 f"{status.intended:,} were due, {status.sent:,} sent, {done:,} done"
             )
-            raise EngineGone(self._unless_starved("overrun", detail, self.epoch_ms))
+            raise EngineGone(self._ended("overrun", detail))
 
     def _restarts(self) -> int:
         return self.world.engine.starts - 1

@@ -5,6 +5,7 @@ one bug each. Whole runs: tape, log, engine, results, samples, judge.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,19 +55,18 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def waited_for() -> Iterator[tuple[str, dict[str, Any]]]:
     """Engines for which a run has to wait rightly: slow ones that are right, and such as lose."""
-    silent: dict[str, Any] = {"manifest": fake.SILENT}
+    silent: dict[str, Any] = {"manifest": replace(fake.SILENT, ready_s=80.0, drain_s=80.0)}
     killed = {**silent, "fault": "kill@t>=5s"}
     keeps = {"sink": "fenced"}
     yield "tells no progress", silent
-    yield "tells no progress, and keeps late events", {**silent, **keeps}
     yield "tells no progress, and loses one in 100", {**silent, **bug("drop:100")}
     yield "tells no progress, and stops after a while", {**silent, **bug("stall")}
-    yield "writes every 25 s", {**silent, **bug("flush:25")}
-    yield "writes every 25 s, and keeps late events", {**silent, **keeps, **bug("flush:25")}
-    yield "writes every 25 s, and is killed", {**killed, **bug("flush:25")}
-    yield "is back 25 s after a kill", {**killed, **bug("slow-start:25")}
-    yield "is back 25 s after a kill, and keeps late events", {**killed, **keeps, **bug("slow-start:25")}
-    yield "is back 40 s after a kill, later than it claims", {**killed, **bug("slow-start:40")}
+    yield "writes every 50 s", {**silent, **bug("flush:50")}
+    yield "writes every 50 s, and keeps late events", {**silent, **keeps, **bug("flush:50")}
+    yield "writes every 50 s, and is killed", {**killed, **bug("flush:50")}
+    yield "is back 65 s after a kill", {**killed, **bug("slow-start:65")}
+    yield "is back 65 s after a kill, and keeps late events", {**killed, **keeps, **bug("slow-start:65")}
+    yield "is back 100 s after a kill, later than it claims", {**killed, **bug("slow-start:100")}
     yield "never comes back after a kill", {**killed, **bug("slow-start:1000")}
     yield "goes on at the end of the log after a kill", {**killed, **bug("forget")}
     yield "gets no CPU", bug("starve")
