@@ -125,7 +125,7 @@ def watched(store: Store) -> Watched:
         load_s=load_s,
         offered_per_s=float(lines.offered().sum()) / load_s,
         end_s=max(since_s("engine"), default=float(lines.seconds)),
-        drained=any(entry["report"]["state"] == "drained" for entry in told["engine"]),
+        drained=any(entry["report"]["state"] in ("drained", "unsettled") for entry in told["engine"]),
         progress_s=np.sort(np.array([(line.at_ms - epoch_ms) / 1000 for line in progress_lines(store)])),
         changes_s=changes_s,
         windows=windows,

@@ -413,15 +413,21 @@ class _Run:
             self.seen = None
             stillness.unseen(now_ms)
             return
-        self.seen = self.world.snapshot()
+        try:
+            self.seen = self.world.snapshot()
+        except UnreadableError as error:
+            self.unreadable, self.seen = f"; {error}", None
+            stillness.unread(now_ms)
+            return
+        self.unreadable = ""
         if last is not None and self.seen != last:
             stillness.changed(now_ms)
 
     def _why_stuck(self, closing: Cell) -> str:
         if not closing.window_ms:
-            return "the results still change"
-        counted = f"{self._count_of(closing)} of {self.spec.tape.partitions}"
-        return f"nothing has changed any more; {counted} closing events are counted in window {closing.window_ms}"
+            return f"the results never stood still{self.unreadable}"
+        counted = f"{self._count_of(closing)} of {self.spec.tape.partitions} closing events are counted"
+        return f"nothing has changed any more; {counted} in window {closing.window_ms}{self.unreadable}"
 
     def _until(self, predicate: Callable[[], bool], deadline_s: float, seen: Callable[[], str]) -> None:
         """An engine that was started meanwhile has all of the time again."""

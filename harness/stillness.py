@@ -33,7 +33,8 @@ class Stillness:
 
     def __init__(self, begun_ms: int, *, ready_ms: float, drain_ms: float, drops_late: bool) -> None:
         self._ready_ms, self._drain_ms, self._drops_late = ready_ms, drain_ms, drops_late
-        self._begun_ms = self._quiet_from_ms = begun_ms  # the load, or the newest start; the newest sign of life
+        self._begun_ms = begun_ms  # the load, or the newest start
+        self._quiet_from_ms = self._heard_ms = begun_ms  # since then it stands still; the newest sign of life
         self._changed = self._settled = False  # since it began
         self._restarted = False
         self._silence_ms = 0
@@ -58,6 +59,11 @@ class Stillness:
     def unseen(self, at_ms: int) -> None:
         """A fault is at work, or keeps the results from everybody: they do not stand still."""
         self._quiet_from_ms = max(self._quiet_from_ms, at_ms)
+        self._heard_ms = max(self._heard_ms, at_ms)
+
+    def unread(self, at_ms: int) -> None:
+        """They can't be read, and no fault is the reason: no stillness, and no sign of life either."""
+        self._quiet_from_ms = max(self._quiet_from_ms, at_ms)
 
     def loaded(self, at_ms: int) -> None:
         """The load has ended. A silence that goes on now was one under load."""
@@ -77,7 +83,7 @@ class Stillness:
     @property
     def moved_ms(self) -> int:
         """When something was last heard of it, or done to it."""
-        return max(self._quiet_from_ms, self._begun_ms, self._closing_ms or 0)
+        return max(self._heard_ms, self._begun_ms, self._closing_ms or 0)
 
     @property
     def needed_ms(self) -> int:
@@ -98,7 +104,7 @@ class Stillness:
 
     def _hear(self, at_ms: int) -> None:
         self._silence_ms = max(self._silence_ms, at_ms - self._quiet_from_ms)
-        self._quiet_from_ms = max(self._quiet_from_ms, at_ms)
+        self._quiet_from_ms = self._heard_ms = max(self._quiet_from_ms, at_ms)
 
     def _stands_still(self, now_ms: int) -> bool:
         return self._changed and now_ms - self._quiet_from_ms >= self.needed_ms

@@ -13,6 +13,7 @@ from harness import plan
 from harness.engines import fake
 from harness.judge import judge
 from harness.model import Outcome, UsageError
+from harness.observe import UnreadableError
 from harness.run import RESTART_PAUSES_S, run
 from harness.store import Store
 from harness.worlds.fake import FakeWorld
@@ -278,6 +279,35 @@ def test_where_nobody_looks_under_load_a_change_has_to_be_seen_afterwards(tmp_pa
     (engine,) = store.history("engine")
     assert verdict.outcome is Outcome.PASS, verdict.sentence
     assert engine["report"]["state"] == "unsettled"
+
+
+class Locked(FakeWorld):
+    """What prints the results fails for a while when the load is over, as one does whose database is locked."""
+
+    since_ms = 0
+    failed = 0
+
+    def snapshot(self):
+        self.since_ms = self.since_ms or self.now_ms()
+        if self.now_ms() - self.since_ms < self.locked_ms:
+            self.failed += 1
+            raise UnreadableError("`read.py` ended with exit code 1: database is locked")
+        return super().snapshot()
+
+    locked_ms = 20_000
+
+
+class Broken(Locked):
+    locked_ms = 10**9
+
+
+def test_results_that_can_not_be_read_for_a_while_are_waited_for(tmp_path):
+    verdict, _, _ = fake_run(tmp_path / "a", Locked, manifest=fake.SILENT, fault="none")
+    broken, _, _ = fake_run(tmp_path / "b", Broken, manifest=fake.SILENT, fault="none")
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert broken.words == ("stuck",)
+    assert "database is locked" in broken.sentence
 
 
 def test_a_start_that_takes_longer_than_stillness_loses_nothing(tmp_path):

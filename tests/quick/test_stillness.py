@@ -145,3 +145,16 @@ def test_what_can_not_be_seen_does_not_stand_still():
     stillness.unseen(at(50))
 
     assert first(stillness, Step.CLOSE, 50) == 50 + 30
+
+
+def test_results_that_can_not_be_read_any_more_are_stuck():
+    stillness = begun()
+    changing(stillness, *range(1, 31))
+    stillness.loaded(at(30))
+    answers = []
+    for second in range(31, 160):
+        stillness.unread(at(second))
+        answers.append(stillness.step(at(second)))
+
+    assert set(answers[:-9]) == {Step.GO_ON}
+    assert answers[-1] is Step.STUCK
