@@ -6,7 +6,7 @@ results (did the engine?). This module puts the Case together; harness/checks de
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from generators.tape import Tape, population_of
 from harness import checks, lateness, processed, recount
-from harness.checks.case import Case, Observed, Watched
+from harness.checks.case import Case, Glitch, Observed, Watched
+from harness.glitches import STRANGER, UNREADABLE
 from harness.lateness import Countable, LogEvents
 from harness.ledger import LATEST_WINDOW_MS, Cell, Expectation, Ledger
 from harness.model import (
@@ -118,7 +119,7 @@ def _assemble(store: Store) -> Case:
         unread=_ledger(events.only(_unread(log, events) & ~dropped), spec.window_ms),
         unread_at=_places(log),
         aborted=_aborted(store),
-        watched=_watched(store),
+        watched=_watched(store, population.campaign_ids),
         sent_us=_sent_us(store, events, epoch_ms),
         told=processed.told(store),
         span_ms=processed.span_ms(store),
@@ -223,7 +224,7 @@ def _slices_of(sends: pa.Table, events: LogEvents) -> NDArray[np.intp]:
     return np.where(booked, np.append(order, -1)[place], -1)
 
 
-def _watched(store: Store) -> Watched | None:
+def _watched(store: Store, campaigns: Sequence[str]) -> Watched | None:
     """What was seen meanwhile; None for a run that came to its end before anybody looked."""
     told = next(store.history("observer"), None)
     if told is None or not store.has("samples.parquet"):
@@ -235,4 +236,39 @@ def _watched(store: Store) -> Watched | None:
     )
     inside = (window_ms >= 0) & (window_ms < LATEST_WINDOW_MS)
     columns = (at_us[inside], campaign[inside], window_ms[inside], count[inside])
-    return Watched(*columns, longest_gap_ms=float(told["period_max_ms"]))
+    outside = zip(*(column[~inside].tolist() for column in (at_us, campaign, window_ms, count)), strict=True)
+    found = _glitches(store, told, campaigns)
+    return Watched(
+        *columns,
+        longest_gap_ms=float(told["period_max_ms"]),
+        unreadable=tuple(found[UNREADABLE]),
+        strangers=(*found[STRANGER], *_out_of_time(outside, campaigns)),
+    )
+
+
+def _glitches(store: Store, told: Mapping[str, Any], campaigns: Sequence[str]) -> Mapping[str, list[Glitch]]:
+    """By kind; none of a run that is older than they are."""
+    found: dict[str, list[Glitch]] = {UNREADABLE: [], STRANGER: []}
+    rows = store.read_table("glitches.parquet").to_pylist() if "glitches" in told else []
+    if len(rows) != told.get("glitches", 0):
+        raise MissingEvidence(
+            f"{store.path / 'glitches.parquet'} holds {len(rows):,} rows, and the observer wrote {told['glitches']:,}"
+        )
+    for row in rows:
+        name = row["name"] if row["kind"] == STRANGER else _name(campaigns[row["campaign"]], row["name"])
+        found[row["kind"]].append(Glitch(name, row["text"], row["from_us"], row["until_us"] or None))
+    return found
+
+
+def _name(campaign: str, window: str) -> str:
+    return f"{campaign}[{window}]" if window else campaign
+
+
+def _out_of_time(rows: Iterable[tuple[int, int, int, int]], campaigns: Sequence[str]) -> Iterator[Glitch]:
+    """Counts of windows that are before or behind all time, of which no check could make a cell."""
+    cells: dict[str, list[tuple[int, int]]] = {}
+    for at_us, campaign, window_ms, count in rows:
+        cells.setdefault(_name(campaigns[campaign], str(window_ms)), []).append((at_us, count))
+    for where, changes in cells.items():
+        until_us = None if changes[-1][1] else changes[-1][0]
+        yield Glitch(where, str(max(count for _, count in changes)), changes[0][0], until_us)

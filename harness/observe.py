@@ -18,6 +18,7 @@ from harness.model import HarnessError
 from harness.whole import readable, shown, whole
 
 OUR_KEYS = "streamgauge:*"
+OURS = (OUR_KEYS, "campaigns", "updated:*")
 PAGE = 1000
 # All is read again so often while keys vanish, or change their type, between their name and their content.
 MOST_LOOKS = 10
@@ -101,9 +102,15 @@ def counts_only(client: redis.Redis, campaign_names: Sequence[str]) -> dict[str,
         return {name: str(reply) if isinstance(reply, Exception) else reply for name, reply in replies if reply}
 
 
+def strangers(hashes: Iterable[str], campaigns: Collection[str], bookkeeping: Sequence[str]) -> set[str]:
+    """Hashes that are those of no campaign, and belong to nobody else."""
+    unknown = (key for key in hashes if key.removeprefix(PREFIX) not in campaigns)
+    return {key for key in unknown if not any(fnmatch.fnmatchcase(key, each) for each in (*OURS, *bookkeeping))}
+
+
 def interpret(rows: Iterable[Row], campaign_index: Mapping[str, int], bookkeeping: Sequence[str]) -> Observed:
     """Raw rows as counts per cell, and everything that is no count under its own name."""
-    ours = (OUR_KEYS, "campaigns", "updated:*", *bookkeeping)
+    ours = (*OURS, *bookkeeping)
     counts: dict[Cell, list[int]] = {}
     sums: dict[Cell, list[Checksum]] = {}
     strays: list[Stray] = []

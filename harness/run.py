@@ -246,6 +246,7 @@ class _Run:
         self.screen.phase("read", "all results and the whole log")
         if (sampled := self.world.stop_observing()) is not None:
             self.store.write_table("samples.parquet", sampled.columns)
+            self.store.write_table("glitches.parquet", sampled.glitches)
             self.store.tell("observer", **asdict(sampled.looks))
         self._collect(force=True)
         self._tell("engine", report=report, notes=self.world.engine.notes())

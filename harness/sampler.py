@@ -18,7 +18,7 @@ import uuid
 from abc import ABC, abstractmethod
 from array import array
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -29,8 +29,10 @@ import redis
 from numpy.typing import NDArray
 
 from generators.draws import Lane
+from harness.glitches import ANOTHER_TYPE, Glitches
 from harness.model import HarnessError, TapeSpec
-from harness.whole import whole
+from harness.observe import strangers
+from harness.whole import readable, whole
 
 LOOK_EVERY_S = 0.05
 # A look may take this share of its period; slower ones come less often, and leave Redis to the engine.
@@ -41,6 +43,9 @@ REPLY_TIMEOUT_S = 5.0
 SETTLED_WINDOWS = 2
 WHOLE_EVERY_S = 1.0
 WHOLE_SHARE = 0.05  # of all time may go into whole looks
+STRANGERS_EVERY_S = 0.5
+NAMES_AT_ONCE = 1000
+WHOLE_KEY = ""  # in the place of a window: a glitch of all of a campaign
 _RECENT_LOOKS = 20
 _RECEIVE_BYTES = 1 << 18
 
@@ -59,6 +64,7 @@ class Looks:
     campaigns: int
     cells_sampled_share: float
     garbage: int  # values that were no count
+    glitches: int  # rows of glitches.parquet
     errors: int
     first_error: str
     cpu_s: float
@@ -67,9 +73,10 @@ class Looks:
 
 @dataclass(frozen=True)
 class Sampled:
-    """What changed, as the columns of samples.parquet, and how it was looked at."""
+    """What changed, as the columns of samples.parquet, what was no count, and how it was looked at."""
 
     columns: Mapping[str, NDArray[Any]]
+    glitches: Mapping[str, Any]
     looks: Looks
 
 
@@ -105,6 +112,7 @@ class Recorder:
         self._seen_late = 0
         self._rows = {name: array("q") for name in ("at_us", "campaign", "window_ms", "count")}
         self._garbage = 0
+        self._glitches = Glitches()
         self._errors: list[str] = []
         self.newest_ms: int | None = None  # of the windows that have begun: dates of the future say nothing
         self.windows = 0  # of the campaign that has most
@@ -113,26 +121,21 @@ class Recorder:
         """One look: for each campaign its hash as Redis gives it, [field, value, ...]; anything else is no hash."""
         self._looks_us.append(at_us)
         self._whole_us.append(at_us)
-        for place, reply in enumerate(replies):
+        for place, reply in self._hashes(at_us, replies):
             if reply == self._replies[place]:
                 continue
-            if isinstance(reply, list):
-                self._replies[place] = reply
-                old, new = self._texts[place], dict(zip(reply[::2], reply[1::2], strict=True))
-                self._texts[place] = new
-                self._changed(at_us, place, old, new)
-                self.windows = max(self.windows, len(new))
-            else:
-                self._garbage += 1
+            self._replies[place] = reply
+            old, new = self._texts[place], dict(zip(reply[::2], reply[1::2], strict=True))
+            self._texts[place] = new
+            self._changed(at_us, place, old, new)
+            self.windows = max(self.windows, len(new))
         self._glanced = None
 
     def glance(self, at_us: int, windows: range, replies: Sequence[object]) -> None:
         """A look at some windows only: for each campaign their counts in order, None where there is none."""
         self._looks_us.append(at_us)
         fields = [b"%d" % window_ms for window_ms in windows]
-        for place, reply in enumerate(replies):
-            if not isinstance(reply, list):
-                continue  # no hash: a whole look counts it
+        for place, reply in self._hashes(at_us, replies):
             texts = self._texts[place]
             old = {field: texts[field] for field in fields if field in texts}
             new = {field: text for field, text in zip(fields, reply, strict=True) if text is not None}
@@ -150,6 +153,10 @@ class Recorder:
         self._looks_us.append(at_us)
         if whole:
             self._whole_us.append(at_us)
+
+    def strangers(self, at_us: int, keys: Collection[str]) -> None:
+        """A look at the names of all hashes found these that are those of no campaign."""
+        self._glitches.strangers(at_us, keys)
 
     def failed(self, error: Exception) -> None:
         """A look that saw nothing."""
@@ -176,16 +183,34 @@ class Recorder:
             campaigns=len(self._campaigns),
             cells_sampled_share=len(self._campaigns) / all_campaigns,
             garbage=self._garbage,
+            glitches=len(self._glitches),
             errors=len(self._errors),
             first_error=self._errors[0] if self._errors else "",
             cpu_s=cpu_s,
             wall_s=float(periods_ms.sum()) / 1000,
         )
         columns = {name: np.array(column, dtype=np.int64) for name, column in self._rows.items()}
-        return Sampled({**columns, "campaign": columns["campaign"].astype(np.int32)}, looks)
+        columns["campaign"] = columns["campaign"].astype(np.int32)
+        return Sampled(columns, self._glitches.columns, looks)
+
+    def _hashes(self, at_us: int, replies: Sequence[object]) -> Iterator[tuple[int, list[Any]]]:
+        """The campaigns whose key is a hash, or is not there. One of another type is a glitch; other errors are those
+        of the service, and say nothing of the results."""
+        refused = None
+        for place, reply in enumerate(replies):
+            if isinstance(reply, list):
+                self._glitches.gone(at_us, self._campaigns[place], WHOLE_KEY)
+                yield place, reply
+            elif str(reply).startswith("WRONGTYPE"):
+                self._garbage += self._glitches.seen(at_us, self._campaigns[place], WHOLE_KEY, ANOTHER_TYPE)
+            else:
+                refused = reply
+        if isinstance(refused, Exception):
+            self.failed(refused)
 
     def _changed(self, at_us: int, place: int, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> None:
         for field in old.keys() - new.keys():
+            self._glitches.gone(at_us, self._campaigns[place], field)
             if (window_ms := whole(field)) is not None and window_ms in self._counts[place]:
                 self._keep(at_us, place, window_ms, 0)
         for field, text in new.items():
@@ -193,8 +218,9 @@ class Recorder:
                 continue
             window_ms, count = whole(field), whole(text)
             if window_ms is None or count is None:
-                self._garbage += 1
+                self._garbage += self._glitches.seen(at_us, self._campaigns[place], field, text)
             else:
+                self._glitches.gone(at_us, self._campaigns[place], field)
                 self._keep(at_us, place, window_ms, count)
 
     def _keep(self, at_us: int, place: int, window_ms: int, count: int) -> None:
@@ -272,11 +298,12 @@ class _Watch(ABC):
 
 
 class PlainObserver(_Watch):
-    """Looks by a function that gives for each campaign its field, value, field, value, ...; each look is whole."""
+    """Looks by a function that gives for each campaign its field, value, field, value, ..., and the names of hashes of
+    no campaign; each look is whole."""
 
     def __init__(
         self,
-        look: Callable[[Sequence[str]], Sequence[object]],
+        look: Callable[[Sequence[str]], tuple[Sequence[object], Collection[str]]],
         release: Callable[[], None],
         names: Sequence[str],
         tape: TapeSpec,
@@ -285,8 +312,10 @@ class PlainObserver(_Watch):
         self._ask, self._release = look, release
 
     def _look(self, *, whole: bool) -> None:  # noqa: ARG002
-        replies = self._ask(self._names)
-        self._recorder.look(time.time_ns() // 1000, replies)
+        replies, unknown = self._ask(self._names)
+        at_us = time.time_ns() // 1000
+        self._recorder.look(at_us, replies)
+        self._recorder.strangers(at_us, unknown)
 
     def _disconnect(self) -> None:
         self._release()
@@ -296,10 +325,18 @@ class RedisObserver(_Watch):
     """Reads our own schema: one prepared request for all campaigns, whose answer is compared as bytes."""
 
     def __init__(
-        self, client: redis.Redis, names: Sequence[str], tape: TapeSpec, window_ms: int, watermark_ms: int
+        self,
+        client: redis.Redis,
+        names: Sequence[str],
+        tape: TapeSpec,
+        window_ms: int,
+        watermark_ms: int,
+        *,
+        bookkeeping: Sequence[str] = (),
     ) -> None:
         super().__init__(names, tape)
         self._client = client
+        self._campaign_names, self._bookkeeping, self._strangers_due_s = frozenset(names), bookkeeping, 0.0
         self._window_ms, self._watermark_ms = window_ms, watermark_ms
         # The last reply is known in advance: when the answer ends with it, the answer is whole.
         self._token = uuid.uuid4().hex
@@ -311,6 +348,25 @@ class RedisObserver(_Watch):
         self._connection: redis.Connection | None = None
 
     def _look(self, *, whole: bool) -> None:
+        self._look_at_campaigns(whole=whole)
+        if whole or time.monotonic() >= self._strangers_due_s:
+            self._look_for_strangers()
+
+    def _look_for_strangers(self) -> None:
+        """The names of all hashes, which are many: as seldom as whole looks where that takes long."""
+        began_s = time.monotonic()
+        found = strangers(map(readable, self._hashes()), self._campaign_names, self._bookkeeping)
+        self._recorder.strangers(time.time_ns() // 1000, found)
+        self._strangers_due_s = began_s + max(STRANGERS_EVERY_S, (time.monotonic() - began_s) / WHOLE_SHARE)
+
+    def _hashes(self) -> Iterator[bytes]:
+        connection, cursor = self._connected(), b""
+        while cursor != b"0":
+            connection.send_command("SCAN", cursor or b"0", "COUNT", NAMES_AT_ONCE, "TYPE", "hash")  # type: ignore[no-untyped-call]
+            cursor, names = connection.read_response(disable_decoding=True)
+            yield from names
+
+    def _look_at_campaigns(self, *, whole: bool) -> None:
         began_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
         windows = unsettled(self._recorder.newest_ms, now_ms, self._window_ms, self._watermark_ms)
         if whole or began_s >= self._whole_due_s or self._recorder.windows <= 2 * len(windows):
@@ -343,9 +399,7 @@ class RedisObserver(_Watch):
         return b"".join(_packed(each) for each in commands)
 
     def _ask(self, request: bytes) -> bytes:
-        if self._connection is None:
-            self._connection = _connected(self._client)
-        connection = self._connection
+        connection = self._connected()
         connection.send_packed_command([request], check_health=False)  # type: ignore[no-untyped-call]
         # The answer is read past redis-py, which would make a call of its own for each of hundreds of replies.
         plug = connection._get_socket()
@@ -359,13 +413,18 @@ class RedisObserver(_Watch):
             tail = tail[-len(self._end) :] + part if len(part) < len(self._end) else part
         return b"".join(parts)
 
+    def _connected(self) -> redis.Connection:
+        if self._connection is None:
+            self._connection = _connection(self._client)
+        return self._connection
+
     def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.disconnect()  # type: ignore[no-untyped-call]
             self._connection = None
 
 
-def _connected(client: redis.Redis) -> redis.Connection:
+def _connection(client: redis.Redis) -> redis.Connection:
     """A connection like those of the client, TLS and password included, in the older protocol with its flat hashes."""
     pool = client.connection_pool
     settings = {**pool.connection_kwargs, "protocol": 2, "socket_timeout": REPLY_TIMEOUT_S}

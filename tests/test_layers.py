@@ -28,6 +28,7 @@ LAYERS = [
         "harness.progress_clock",
         "harness.starvation",
         "harness.stillness",
+        "harness.glitches",
         "harness.sampler",
         "harness.latency",
         "harness.accounting",

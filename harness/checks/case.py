@@ -5,7 +5,7 @@ Nothing here or in any check reaches for Kafka, Redis, an engine or a workload; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -86,6 +86,16 @@ class Observed:
 
 
 @dataclass(frozen=True)
+class Glitch:
+    """What was seen for a while and is no count of anything that exists. None: it was there at the last look."""
+
+    where: str
+    text: str
+    from_us: int
+    until_us: int | None
+
+
+@dataclass(frozen=True)
 class Watched:
     """What was seen of the results while the run went on: a row for each change of a count, in order of the looks."""
 
@@ -94,6 +104,8 @@ class Watched:
     window_ms: Ints
     count: Ints
     longest_gap_ms: float  # between two looks: a change may have been there for so long
+    unreadable: tuple[Glitch, ...] = ()  # it stood in the place of a count
+    strangers: tuple[Glitch, ...] = ()  # it was that of a campaign or a window that can't be
 
     @property
     def codes(self) -> Ints:
@@ -184,6 +196,20 @@ class Case:
         since = (cell.window_ms - self.epoch_ms) / 1000
         return f"campaign {cell.campaign} ({name[:8]}), window {clock} UTC ({since:+.0f} s)"
 
+    def while_of(self, glitch: Glitch) -> str:
+        """For how long it was there, and since when."""
+        since = f"from {(glitch.from_us / 1000 - self.epoch_ms) / 1000:.1f} s into the load"
+        if glitch.until_us is None:
+            return f"{since} to the last look"
+        return f"for {(glitch.until_us - glitch.from_us) / 1e6:.1f} s {since}"
+
+    def glimpsed(self, glitch: Glitch, expected: str) -> Witness:
+        """What was seen for a while."""
+        from_ms, until_us = glitch.from_us // 1000, glitch.until_us
+        until_ms = None if until_us is None else until_us // 1000
+        seen = repr(glitch.text)
+        return Witness(glitch.where, expected, seen, self.while_of(glitch), from_ms=from_ms, until_ms=until_ms)
+
     def rows_of(self, cell: Cell) -> NDArray[np.bool_]:
         start = np.floor_divide(self.events.time_ms, self.spec.window_ms) * self.spec.window_ms
         return np.asarray((self.events.campaign == cell.campaign) & (start == cell.window_ms) & ~self.dropped)
@@ -228,6 +254,11 @@ def nobody_looked(name: str, case: Case) -> CheckResult:
 def first_rows(codes: Ints) -> NDArray[np.intp]:
     """The first row of each cell, in order of the rows."""
     return np.sort(np.unique(codes, return_index=True)[1])
+
+
+def counted(things: Sized, name: str) -> str:
+    """`1 result`, `2 results`."""
+    return f"{len(things):,} {name}{'' if len(things) == 1 else 's'}"
 
 
 def join(values: Iterable[object], limit: int = 8) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from harness.checks.case import EXAMPLES, Case, join
-from harness.ledger import Cell
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.checks.case import EXAMPLES, Case, Glitch, Ints, Watched, counted, join
+from harness.ledger import LATEST_WINDOW_MS, Cell, cell_codes, cell_of
 from harness.model import CheckResult, Outcome, Witness
 
 
@@ -12,7 +15,8 @@ def check(case: Case) -> CheckResult:
     zeros = [cell for cell in case.observed.zeros if cell not in case.log_ledger]
     campaigns = [s for s in case.observed.strays if s.kind == "campaign"]
     orphans = [s for s in case.observed.strays if s.kind == "orphan"]
-    found = len(windows) + len(zeros) + len(campaigns) + len(orphans)
+    visitors = _visitors(case)
+    found = len(windows) + len(zeros) + len(campaigns) + len(orphans) + len(visitors)
     if not found:
         return CheckResult("phantom", Outcome.PASS, "no campaign and no window that nobody expects")
     parts = []
@@ -24,10 +28,17 @@ def check(case: Case) -> CheckResult:
         parts.append(f"{len(campaigns):,} counts of unknown campaigns ({join((s.where for s in campaigns), 2)})")
     if orphans:
         parts.append(f"{len(orphans):,} orphaned hashes to which no campaign refers")
+    told = ["the results hold " + " and ".join(parts)] if parts else []
+    if visitors:
+        first = visitors[0]
+        told.append(
+            f"{counted(visitors, 'result')} that nobody expects stood there for a while, the first one, {first.where}, "
+            f"{case.while_of(first)}"
+        )
     return CheckResult(
         "phantom",
         Outcome.FAIL,
-        "the results hold " + " and ".join(parts),
+        "; ".join(told),
         word="phantom",
         count=found,
         blame="engine",
@@ -36,8 +47,33 @@ def check(case: Case) -> CheckResult:
             *(_empty(case, cell) for cell in zeros[:EXAMPLES]),
             *(Witness(s.where, "no such campaign", s.value, "orphan hash") for s in campaigns[:EXAMPLES]),
             *(Witness(s.where, "a campaign that refers to it", s.value, "orphan hash") for s in orphans[:EXAMPLES]),
+            *(case.glimpsed(each, "no result at all") for each in visitors[:EXAMPLES]),
         ),
     )
+
+
+def _visitors(case: Case) -> list[Glitch]:
+    """What was seen while the run went on, is expected by nobody, and was gone when all results were read."""
+    if case.watched is None:
+        return []
+    seen, codes = case.watched, case.watched.codes
+    known = _codes({*case.log_ledger, *case.tape_ledger, *case.observed.counts, *case.observed.zeros})
+    unknown = np.flatnonzero(~np.isin(codes, known))
+    cells = [unknown[codes[unknown] == code] for code in np.unique(codes[unknown])]
+    visits = [_visit(case, seen, rows) for rows in cells]
+    return [*visits, *(each for each in seen.strangers if each.until_us is not None)]
+
+
+def _visit(case: Case, seen: Watched, rows: NDArray[np.intp]) -> Glitch:
+    at_us, count = seen.at_us[rows], seen.count[rows]
+    name = case.cell_name(cell_of(int(seen.codes[rows[0]])))
+    return Glitch(name, str(count.max()), int(at_us.min()), None if count[-1] else int(at_us.max()))
+
+
+def _codes(cells: set[Cell]) -> Ints:
+    inside = [cell for cell in cells if 0 <= cell.window_ms < LATEST_WINDOW_MS]
+    columns = np.array(inside, dtype=np.int64).reshape(-1, 2).T
+    return cell_codes(columns[0], columns[1])
 
 
 def _empty(case: Case, cell: Cell) -> Witness:

@@ -92,6 +92,13 @@ class FakeStore:
         self.hashes.setdefault(key, {})[name] = value
         self.writes += 1
 
+    def delete(self, key: str, name: str) -> None:
+        fields = self.hashes[key]
+        del fields[name]
+        if not fields:
+            del self.hashes[key]
+        self.writes += 1
+
     def get(self, key: str, name: str) -> str | None:
         return self.hashes.get(key, {}).get(name)
 
@@ -386,6 +393,7 @@ class FakeEngine:
     def _commit(self, number: int) -> None:
         if self._work is None or number <= self._committed:
             return
+        self._bad.come_and_go(number, self._store, min(self._work.writes, default=("", 0)))
         self._committed, self._state, self._newest_ms = number, self._work.state, self._work.newest_ms
         self._work = None
 
@@ -449,6 +457,7 @@ class _Misbehaviour:
     passed: int = 0
     again: dict[Cell, int] = field(default_factory=dict)  # by cell the event that takes the place of the next one
     known: dict[bytes | int, tuple[int, int]] = field(default_factory=dict)  # record -> partition and offset
+    visitor: tuple[str, str] | None = None  # the key and the field of what comes and goes
 
     @classmethod
     def parse(cls, text: str) -> _Misbehaviour:
@@ -496,6 +505,14 @@ class _Misbehaviour:
     def spell(self, count: int) -> str:
         return f"{count}?" if self.kind == "garble" and self._hits() else str(count)
 
+    def come_and_go(self, batch: int, store: FakeStore, cell: Cell) -> None:
+        """Between two batches something stands in the results that does not belong there."""
+        if batch == VISIT[0] and self.kind in _VISITORS:
+            self.visitor = _VISITORS[self.kind](cell)
+            store.set(*self.visitor, "1")
+        elif batch == VISIT[1] and self.visitor:
+            store.delete(*self.visitor)
+
     def dies(self, batch: int) -> bool:
         return self.kind == "die" and batch >= 3
 
@@ -509,6 +526,12 @@ _CELL_BUGS: dict[str, Callable[[Cell], list[Cell]]] = {
     "future-window": lambda key: [(key[0], key[1] + 3_600_000)],
     "stranger": lambda key: [("nobody" + key[0][6:], key[1])],
 }
+VISIT = 5, 15  # batches
+_VISITORS: dict[str, Callable[[Cell], tuple[str, str]]] = {
+    "visiting-text": lambda cell: (cell[0], "soon"),
+    "visiting-window": lambda cell: (cell[0], str(cell[1] + 3_600_000)),
+    "visiting-stranger": lambda cell: ("nobody" + cell[0][6:], str(cell[1])),
+}
 MISBEHAVIOURS: dict[str, str] = {
     "drop": "loses every n-th event",
     "double": "counts every n-th event twice",
@@ -517,6 +540,9 @@ MISBEHAVIOURS: dict[str, str] = {
     "swap": "counts every n-th event twice, and the next one of its cell not at all",
     "replan": "plans a batch that a crash left open anew, as if its plan had been deleted",
     "garble": "writes every n-th count as no number",
+    "visiting-text": "shows a field that is no window for some batches",
+    "visiting-window": "shows a count of a window without events for some batches",
+    "visiting-stranger": "shows a campaign that does not exist for some batches",
     "mute": "never answers",
     "stall": "stops after batch 3",
     "die": "ends by itself after batch 3",

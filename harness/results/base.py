@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.model import EngineManifest, KafkaAddress
-from harness.observe import HASH, Row
+from harness.observe import HASH, NO_RESULT, ORPHAN, VANISHED, Row
 from harness.sampler import Sampled
 from harness.whole import whole
 
 UPDATED = "updated:"
+# Kinds of rows that are no type of a key: one that vanished while it was read says nothing of its type either.
+TRANSLATED = (HASH, VANISHED, NO_RESULT, ORPHAN)
+WRONG_TYPE = "WRONGTYPE"  # how Redis' own answer begins
 
 
 @dataclass(frozen=True)
@@ -67,10 +70,11 @@ def window_start(text: str, place: Place) -> str:
     return text if place.manifest.window_key == "start" or number is None else str(number - place.window_ms)
 
 
-def by_campaign(rows: Sequence[Row], campaigns: Sequence[str]) -> list[list[str]]:
-    """As a hash of Redis for each campaign: field, value, field, value, ..."""
+def by_campaign(rows: Sequence[Row], campaigns: Sequence[str]) -> list[list[str] | str]:
+    """As a hash of Redis for each campaign: field, value, field, value, ...; as an error where its key is no hash."""
     found: Mapping[str, list[str]] = {name: [] for name in campaigns}
+    wrong = {row.key for row in rows if row.key in found and row.kind not in TRANSLATED}
     for row in rows:
         if row.key in found and row.kind == HASH:
             found[row.key].extend((row.field, row.value))
-    return [found[name] for name in campaigns]
+    return [WRONG_TYPE if name in wrong else found[name] for name in campaigns]

@@ -33,7 +33,9 @@ class Template(Results):
     def translated(self, row: Row) -> Row:
         if row.kind == self._kind and (names := self._cells.of(f"{row.key}{BETWEEN}{row.field}")):
             return Row(names["campaign"], window_start(names["window"], self._place), row.value, HASH)
-        if row.kind not in (self._kind, VANISHED) and self._keys.of(row.key):
+        if row.kind not in (self._kind, VANISHED) and (names := self._keys.of(row.key)):
+            if names.get("campaign") in self._campaigns and row.kind != HASH:
+                return Row(names["campaign"], "", "", row.kind)
             return Row(row.key, "", f"a key of type {row.kind} where a {self._kind} belongs", NO_RESULT)
         if row.key in self._campaigns:  # a result in our own schema, where no reader of this one looks
             return Row(row.key, row.field, "a key that does not fit the pattern of the manifest", NO_RESULT)

@@ -20,6 +20,7 @@ from harness.results.base import UPDATED, Results, window_start
 
 WINDOWS, COUNT, CHANGED = "windows", "seen_count", "time_updated"
 LIST = "list"
+NO_COUNT = f"no {COUNT}"  # a campaign refers to a hash without a count, or to none
 
 
 class Yahoo(Results):
@@ -43,7 +44,7 @@ def translated(rows: list[Row], campaigns: Sequence[str], window_of: Callable[[s
                 continue
             referred.add(key)
             cell, window = hashes.get(key, {}), window_of(start)
-            found.append(Row(name, window, cell.get(COUNT, f"no {COUNT}"), HASH))
+            found.append(Row(name, window, cell.get(COUNT, NO_COUNT), HASH))
             if CHANGED in cell:
                 found.append(Row(UPDATED + name, window, cell[CHANGED], HASH))
     told = {HASH: names | referred, LIST: lists | {CHANGED}}

@@ -21,7 +21,7 @@ from harness.engines import fake
 from harness.engines.fake import FakeClock, FakeEngine, FakeStore
 from harness.faults import registry
 from harness.model import Certificate, EngineManifest, LoadStatus, Mark, RunSpec
-from harness.observe import Row
+from harness.observe import Row, strangers
 from harness.sampler import Recorder, Sampled, sampled_campaigns
 from harness.starvation import Machine, Threads
 from harness.store import Store
@@ -180,6 +180,9 @@ class FakeWorld:
         at_us = self._clock.now_ms * 1000
         if self._recorder is None:
             return
+        claim = fake.MANIFEST.sink(self._spec.sink)
+        known = self._population.campaign_ids
+        self._recorder.strangers(at_us, strangers(self._redis.hashes, known, claim.bookkeeping))
         if self._redis.writes == self._writes_seen:
             self._recorder.unchanged(at_us)
             return

@@ -16,8 +16,8 @@ from harness.checks.case import Observed
 from harness.checksums import PREFIX, Checksum
 from harness.ledger import Cell
 from harness.model import EngineManifest, KafkaAddress, SinkClaim
-from harness.observe import HASH, NO_RESULT, ORPHAN, STRING, VANISHED, Row, interpret
-from harness.results.base import Place, window_start
+from harness.observe import HASH, NO_RESULT, ORPHAN, STRING, VANISHED, Row, interpret, strangers
+from harness.results.base import WRONG_TYPE, Place, by_campaign, window_start
 from harness.results.command import row_of
 from harness.results.template import Template
 from harness.results.topic import cell_of
@@ -329,3 +329,15 @@ def test_yahoos_schema_counts_only_what_a_campaign_refers_to_in_one_spelling(row
     for cell in {*found.counts, *found.zeros}:
         key = held[NAMES[cell.campaign], str(cell.window_ms)]
         assert held[key, "seen_count"] == str(found.counts.count(cell))
+
+
+def test_a_look_at_a_campaign_of_another_type_is_an_error_and_a_window_without_its_hash_is_nothing_yet():
+    rows = [Row(NAMES[0], "", "", "list"), Row(NAMES[1], "0", "5", HASH), Row(NAMES[2], "", "", VANISHED)]
+
+    assert by_campaign(rows, NAMES) == [WRONG_TYPE, ["0", "5"], []]
+
+
+def test_strangers_are_hashes_of_no_campaign_that_nobody_owns():
+    hashes = [NAMES[0], PREFIX + NAMES[0], f"updated:{NAMES[0]}", "streamgauge:x", "campaigns", "mine:1", "nobody"]
+
+    assert strangers([*hashes, PREFIX + "nobody"], NAMES, ("mine:*",)) == {"nobody", PREFIX + "nobody"}

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.experiments.selftest.report import words_of
+from harness.experiments.selftest.runs import fake_run
+from harness.judge import judge
 from harness.sampler import LOOK_EVERY_S, MOST_CAMPAIGNS, Pace, Recorder, sampled_campaigns, unsettled
+from harness.store import Store
 from tests.quick.cases import SPEC
 
 HASHES = st.dictionaries(st.sampled_from([b"0", b"10000", b"20000", b"x"]), st.sampled_from([b"1", b"2", b"30", b"2?"]))
@@ -169,13 +174,6 @@ def test_how_late_a_settled_window_may_be_seen_is_told():
     assert (looks.seen_late, looks.whole_period_max_ms, looks.whole) == (1, 950.0, 2)
 
 
-def test_no_hash_is_left_to_whole_looks():
-    recorder = Recorder([4])
-    recorder.glance(0, range(0, 10_000, 10_000), [WRONG])
-
-    assert (rows(recorder.sampled(1, 0.0)), recorder.sampled(1, 0.0).looks.garbage) == ([], 0)
-
-
 def test_as_many_windows_are_glanced_at_however_long_a_run_takes():
     newest = [unsettled(now_ms - 3_000, now_ms, 10_000, 10_000) for now_ms in range(10**9, 10**9 + 10**8, 999_983)]
 
@@ -195,3 +193,82 @@ def test_dates_of_the_future_settle_nothing():
     seen_by(recorder, 15_000_000, {0: 1, 10_000: 1, 9_000_000: 1}, None)
 
     assert (recorder.newest_ms, recorder.windows) == (10_000, 3)
+
+
+def glitches(recorder):
+    columns = recorder.sampled(10, 0.0).glitches
+    return list(zip(*columns.values(), strict=True))
+
+
+def looked(*looks):
+    recorder = Recorder(CAMPAIGNS)
+    for number, look in enumerate(looks):
+        recorder.look(number * 50_000, look)
+    return recorder
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [([b"0", b"5?"], []), ([b"0", b"5?"], [b"0", b"5"]), ([b"00", b"5"], [b"0", b"5"])]
+)
+def test_what_was_no_count_for_a_while_is_told_with_both_moments(before, after):
+    recorder = looked([[b"0", b"5"], []], [before, []], [before, []], [after, []], [after, []])
+
+    assert glitches(recorder) == [("unreadable", 4, before[0].decode(), before[1].decode(), 50_000, 150_000)]
+
+
+def test_what_changes_and_is_never_a_count_is_one_glitch_and_what_comes_again_is_another():
+    recorder = looked(*([[b"0", text], []] for text in (b"\xff", b"b", b"5", b"c")))
+
+    assert glitches(recorder) == [
+        ("unreadable", 4, "0", r"\xff", 0, 100_000),
+        ("unreadable", 4, "0", "c", 150_000, 0),
+    ]
+
+
+def test_a_key_of_another_type_is_a_glitch_also_to_a_glance_and_is_over_when_the_same_hash_is_back():
+    recorder = looked([[b"0", b"5"], []])
+    recorder.glance(50_000, range(0, 10_000, 10_000), [WRONG, [None]])
+    recorder.look(100_000, [WRONG, []])
+    recorder.look(150_000, [[b"0", b"5"], []])
+
+    assert glitches(recorder) == [("unreadable", 4, "", "a key of another type", 50_000, 150_000)]
+    assert rows(recorder.sampled(10, 0.0)) == [(0, 4, 0, 5)]
+
+
+def test_an_error_of_the_service_is_no_glitch():
+    sampled = looked([ValueError("LOADING Redis is loading the dataset in memory"), []]).sampled(10, 0.0)
+
+    assert (sampled.looks.glitches, sampled.looks.errors) == (0, 1)
+    assert sampled.looks.first_error.startswith("ValueError: LOADING")
+
+
+def test_a_stranger_is_told_when_it_stayed_and_is_gone():
+    recorder = Recorder(CAMPAIGNS)
+    for second, keys in enumerate([{"stays", "goes"}, {"stays", "goes", "flits"}, {"stays", "goes"}, {"stays"}]):
+        recorder.strangers(second * 1_000_000, keys)
+
+    assert glitches(recorder) == [("stranger", -1, "goes", "a hash", 0, 3_000_000)]
+
+
+@given(st.lists(st.tuples(HASHES, HASHES), min_size=1, max_size=8))
+@settings(max_examples=200, deadline=None)
+def test_at_each_look_a_field_is_a_count_or_a_glitch(looks):
+    recorder = looked(*([flat(fields) for fields in look] for look in looks))
+    told = [(c, name, from_us, until_us or 1 << 60) for _, c, name, _, from_us, until_us in glitches(recorder)]
+    for number, look in enumerate(looks):
+        at_us = number * 50_000
+        for campaign, fields in zip(CAMPAIGNS, look, strict=True):
+            bad = {field.decode() for field, text in fields.items() if not (field + text).isdigit()}
+            assert {n for c, n, from_us, until_us in told if c == campaign and from_us <= at_us < until_us} == bad
+
+
+def test_a_run_that_is_older_than_glitches_is_judged_without_them(tmp_path):
+    _, run = fake_run(tmp_path, conf={"misbehave": "visiting-text"})
+    assert words_of(judge(Store(run.path))) == "FAIL unreadable"
+    history = [msgspec.json.decode(line) for line in (run.path / "history.jsonl").read_bytes().splitlines()]
+    for entry in history:
+        entry.pop("glitches", None)
+    (run.path / "history.jsonl").write_bytes(b"".join(msgspec.json.encode(entry) + b"\n" for entry in history))
+    (run.path / "glitches.parquet").unlink()
+
+    assert words_of(judge(Store(run.path))) == "PASS"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.glitches import LEAST_STAY_US
 from harness.model import Disorder, Segment, TapeSpec
 from harness.sampler import RedisObserver
 from harness.services.redis import EmbeddedRedis, connect
@@ -140,3 +141,35 @@ def test_without_redis_there_is_nothing_to_see_and_a_reason(tmp_path):
 
     assert sampled.looks.scans == 0
     assert "ConnectionError" in sampled.looks.first_error
+
+
+def test_what_a_reader_could_not_have_read_is_told_though_it_was_repaired(client):
+    """A text for a count, a list for a hash, a hash that is no text, and one of a campaign that does not exist."""
+    observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0, bookkeeping=("mine:*",))
+    client.hset("first", "0", "1")
+    observer.start()
+    some_looks(observer)
+    client.hset("first", "0", "soon")
+    client.rpush("second", "1")
+    for key in (b"\xff", b"mine:7", b"updated:first", b"sums:first"):
+        client.hset(key, "0", "1")
+    some_looks(observer)
+    stays = observer._recorder._glitches._strangers
+    wait_until(
+        lambda: any(last - first >= LEAST_STAY_US for first, last in stays.values()),
+        deadline_s=20,
+        what="a stranger that stays",
+    )
+    client.hset("first", "0", "2")
+    client.delete("second", b"\xff", b"mine:7")
+    sampled = observer.stop()
+
+    told = list(zip(*sampled.glitches.values(), strict=True))
+    assert [row[:4] for row in told] == [
+        ("unreadable", 0, "0", "soon"),
+        ("unreadable", 1, "", "a key of another type"),
+        ("stranger", -1, r"\xff", "a hash"),
+    ]
+    assert all(0 < from_us < until_us for *_, from_us, until_us in told)
+    assert (sampled.looks.glitches, sampled.looks.errors) == (3, 0)
+    assert sampled.columns["count"].tolist() == [1, 2]

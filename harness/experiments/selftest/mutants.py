@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from harness import checks, checksums, lateness
-from harness.checks import early, masked, non_monotonic, stale, unaccounted
+from harness.checks import early, masked, non_monotonic, phantom, readable, stale, unaccounted
 from harness.checks.case import Case
 from harness.checksums import Checksum
 from harness.ledger import Difference, Expectation, Ledger
@@ -49,6 +49,10 @@ def mutants() -> Iterator[Mutant]:
     yield _mutant("nothing explains a step back", non_monotonic, "TAKES_BACK", frozenset())
     yield _mutant("a fault explains what was before it", non_monotonic, "_explains", lambda *_: True)
     yield _mutant("only what vanished went back", non_monotonic, "_dips", _vanished(non_monotonic._dips))
+    yield _mutant("a kill explains a text", readable, "PLANTS", readable.PLANTS | {"kill"})
+    yield _mutant("nothing explains a text", readable, "PLANTS", frozenset())
+    yield _mutant("a fault explains a text before it", readable, "_explains", lambda *_: True)
+    yield _mutant("what was there for a while is no phantom", phantom, "_visitors", lambda _: [])
     yield _mutant("a minute early is not early", early, "TOLERANCE_US", 60_000_000)
     yield _mutant("every event is sent from the start", early, "_sent_by", _sent_always)
     yield _mutant("a minute late is not stale", stale, "ALLOWED_MS", 60_000)

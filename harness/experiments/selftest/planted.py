@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import lateness
-from harness.checks.case import Ambiguity, Case, Named, Observed, Stray, Watched
+from harness.checks.case import Ambiguity, Case, Glitch, Named, Observed, Stray, Watched
 from harness.checksums import ID_RANGE, PRIME, Checksum
 from harness.experiments.selftest.by_hand import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events, sums, watched
 from harness.lateness import LogEvents
@@ -26,6 +26,14 @@ LANDED = FaultReport(KILL, True, True, "seen", batch=3, replayed=True, at_ms=EPO
 ZOMBIE = FaultReport(FaultSpec("zombie@c1", "zombie", When("point", "c1")), True, True, "seen", at_ms=EPOCH_MS + 5_000)
 HONEST = case()
 SUMMED = case(spec=replace(SPEC, tape=replace(SPEC.tape, checksum=True)))
+WRONG_TYPE = FaultReport(
+    FaultSpec("redis-wrong-type@t>=5s", "redis-wrong-type", When("time", seconds=5.0)),
+    True,
+    True,
+    "seen",
+    at_ms=EPOCH_MS + 5_000,
+)
+BEYOND = Cell(0, EPOCH_MS + 9_000_000)
 FIRST, LAST = min(HONEST.log_ledger), max(HONEST.log_ledger)
 
 Planted = tuple[str, Case]
@@ -59,7 +67,7 @@ def counts() -> Iterator[Planted]:
     yield "a cell with two values", _ambiguous(FIRST)
     yield (
         "a count of 0 that nobody expects",
-        case(observed=Observed(HONEST.log_ledger, (), zeros=(Cell(0, EPOCH_MS + 9_000_000),))),
+        case(observed=Observed(HONEST.log_ledger, (), zeros=(BEYOND,))),
     )
     yield "a count of 0 where all were dropped as late", _all_dropped(FIRST)
     yield "nothing answered", case(observed=Observed(Ledger(), ()))
@@ -113,6 +121,15 @@ def meanwhile() -> Iterator[Planted]:
     yield "a count went back after a zombie", _dipped(at_s=12.0, faults=(ZOMBIE,))
     yield "a count went back before the zombie", _dipped(at_s=4.0, faults=(ZOMBIE,))
     yield "a zombie that never landed", _dipped(at_s=12.0, faults=(replace(ZOMBIE, landed=False),))
+    yield "no number for a while", _glitched(at_s=12.0)
+    yield "no number for a while, after a kill", _glitched(at_s=12.0, faults=(LANDED,))
+    yield "no number for a while, after one was planted", _glitched(at_s=12.0, faults=(WRONG_TYPE,))
+    yield "no number for a while, before one was planted", _glitched(at_s=4.0, faults=(WRONG_TYPE,))
+    yield "no number, and the planting never landed", _glitched(at_s=12.0, faults=(replace(WRONG_TYPE, landed=False),))
+    yield "a stranger for a while", _visited(Glitch("nobody", "", EPOCH_MS * 1000, (EPOCH_MS + 3000) * 1000))
+    yield "a stranger to the end", _visited(Glitch("nobody[1]", "", EPOCH_MS * 1000, None))
+    yield "a window that nobody expects for a while", _inserted([(4.0, BEYOND, 1), (7.0, BEYOND, 0)])
+    yield "a count of 0 that nobody expects for a while", _inserted([(4.0, BEYOND, 0)])
     yield "a count before its events were sent", _at_once(LAST, at_s=1.0)
     yield "one too many for a while", _one_too_many(LAST, at_s=25.0)
     yield "done, and shown much later", _held_back(35.0)
@@ -247,6 +264,17 @@ def _dipped(at_s: float, to: int | None = None, **more: Any) -> Case:
     """At one moment the first cell shows less than before, and what it had a moment later."""
     seen_so_far = _seen_until(FIRST, at_s)
     return _inserted([(at_s, FIRST, seen_so_far - 1 if to is None else to), (at_s + 0.05, FIRST, seen_so_far)], **more)
+
+
+def _glitched(at_s: float, **more: Any) -> Case:
+    """For three seconds the count of a cell is a text."""
+    from_us = round((EPOCH_MS + at_s * 1000) * 1000)
+    glitch = Glitch("campaign-0[1]", "soon", from_us, from_us + 3_000_000)
+    return case(watched=replace(_watched(HONEST), unreadable=(glitch,)), **more)
+
+
+def _visited(glitch: Glitch) -> Case:
+    return case(watched=replace(_watched(HONEST), strangers=(glitch,)))
 
 
 def _one_too_many(cell: Cell, at_s: float) -> Case:

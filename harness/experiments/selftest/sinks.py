@@ -44,6 +44,9 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "writes no numbers", bug("garble:7")
     yield "counts another one twice for each it loses", {**bug("swap:100"), "checksum": True}
     yield "the same, without checksums", bug("swap:100")
+    yield "shows a text for a while", bug("visiting-text")
+    yield "shows an unknown window for a while", bug("visiting-window")
+    yield "shows an unknown campaign for a while", bug("visiting-stranger")
     yield "stops after a while", bug("stall")
     yield "never answers", bug("mute")
     yield "ends by itself", bug("die")

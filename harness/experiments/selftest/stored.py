@@ -274,6 +274,7 @@ FILES: Mapping[str, Change] = {
     "nothing is told of the fault": _without_lines("fault"),
     "nothing is told of the engine": _without_lines("engine"),
     "nobody looked meanwhile": _without_lines("observer"),
+    "what could not be read meanwhile is gone": _gone("glitches.parquet"),
     "the results are torn": _torn(OBSERVED),
     "the log is gone": _gone(LOG),
 }
