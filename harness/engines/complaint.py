@@ -46,11 +46,16 @@ _NOISE = re.compile(
 
 def most_telling(logs: Sequence[tuple[str, Sequence[str]]]) -> LastWords:
     """Of logs by their names the first one that holds an exception; without any, the first one that says something."""
-    for reason in (exception, last):
+    for told_by in (exception, last):
         for name, lines in logs:
-            if words := reason(lines):
+            if words := told_by(lines):
                 return LastWords(name, words)
     return LastWords(logs[0][0], ())
+
+
+def reason(lines: Sequence[str]) -> tuple[str, ...]:
+    """Of a program that has one log only."""
+    return exception(lines) or last(lines)
 
 
 def exception(lines: Sequence[str]) -> tuple[str, ...]:

@@ -10,13 +10,13 @@ import signal
 import subprocess
 from contextlib import suppress
 
+from harness.engines import complaint
 from harness.engines.process import argv_of
 from harness.observe import HASH, NO_RESULT, Row, UnreadableError
 from harness.results.base import Place, Results, window_start
 from harness.services.owners import OWNER_VARIABLE, owner_mark
 
 DEADLINE_S = 120.0
-SHOWN = 300
 
 
 class Command(Results):
@@ -35,10 +35,8 @@ class Command(Results):
         code, out, errors = self._run()
         self._place.log.write_text(errors)
         if code:
-            raise UnreadableError(
-                f"`{self._command}` was to print the results and ended with exit code {code}: "
-                f"{errors.strip()[-SHOWN:] or 'it said nothing'}"
-            )
+            said = "; ".join(complaint.reason(errors.splitlines())) or "it said nothing"
+            raise UnreadableError(f"`{self._command}` was to print the results and ended with exit code {code}: {said}")
         return out.split("\n")
 
     def _run(self) -> tuple[int, str, str]:

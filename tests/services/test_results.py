@@ -215,6 +215,17 @@ def test_a_program_that_fails_is_quoted(read, tmp_path):
         read(results="command", read=(sys.executable, "{home}/fail.py"))
 
 
+def test_of_a_program_that_fails_the_exception_is_quoted_whole_with_its_place(read, tmp_path):
+    table = "warehouse." + "a_long_name_" * 40 + "impressions"
+    (tmp_path / "fail.py").write_text(f"raise LookupError('no table {table}')")
+
+    with pytest.raises(UnreadableError) as failed:
+        read(results="command", read=(sys.executable, "{home}/fail.py"))
+
+    where = f'File "{tmp_path / "fail.py"}", line 1, in <module>'
+    assert str(failed.value).endswith(f"exit code 1: LookupError: no table {table}; {where}")
+
+
 def test_a_look_is_a_hash_for_each_campaign():
     rows = [Row(NAMES[1], "0", "3", "hash"), Row(NAMES[1], "10000", "4", "hash"), Row("stray", "0", "1", "hash")]
 
