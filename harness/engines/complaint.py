@@ -29,7 +29,7 @@ _PYTHON_PLACE = re.compile(r'^\s*File "(?P<file>[^"]+)", line \d+')
 _JAVA_PLACE = re.compile(r"^\s+at (?P<name>[\w.$/@<>]+)\(")
 _OTHERS_PYTHON = re.compile(r"site-packages|dist-packages|/lib/python\d|^<frozen ")
 _OTHERS_JAVA = re.compile(
-    r"^(\w+(\.\w+)*(@[\w.]+)?/)?(java|javax|jdk|sun|scala|py4j|org\.apache|akka|io\.netty|redis\.clients)\."
+    r"^(\w+(\.\w+)*(@[\w.]+)?/)?(java|javax|jdk|sun|scala|py4j|org\.apache|akka|io\.netty|redis\.clients|org\.rocksdb)\."
 )
 _CARETS = re.compile(r"^[\s^~]+$")
 _NOISE = re.compile(

@@ -100,6 +100,10 @@ def test_flink_tells_the_last_of_its_nested_causes_and_what_it_is_the_cause_of()
             ),
         ),
         (
+            "Caused by: org.rocksdb.RocksDBException: block mismatch\n\tat org.rocksdb.RocksDB.get(Native Method)",
+            ("Caused by: org.rocksdb.RocksDBException: block mismatch",),
+        ),
+        (
             "panic: no such table: views\n\ngoroutine 1 [running]:\nmain.main()\n\t/home/me/job.go:7\nexit status 2",
             ("panic: no such table: views",),
         ),
@@ -117,7 +121,18 @@ def test_flink_tells_the_last_of_its_nested_causes_and_what_it_is_the_cause_of()
         ("\x1b[31mERROR\x1b[0m no licence\n", ("ERROR no licence",)),
         ("INFO Retrying after TimeoutException: x\nall well\n", ()),
     ],
-    ids=["python", "python, a name of its own", "java", "go", "rust", "node", "logged", "coloured", "chatter"],
+    ids=[
+        "python",
+        "python, a name of its own",
+        "java",
+        "rocksdb",
+        "go",
+        "rust",
+        "node",
+        "logged",
+        "coloured",
+        "chatter",
+    ],
 )
 def test_the_last_exception_is_found(text, words):
     assert complaint.exception(text.splitlines()) == words
