@@ -12,8 +12,8 @@ from matplotlib.patches import Patch, Rectangle
 from harness.experiments.chaos import Seen
 from reports.figures.style import BLUE, GREEN, INK, MUTED, ORANGE, PAPER, PURPLE, RED, SKY, Sheet
 
-ROW_PX, NARROW_ROW_PX = 36, 54
-LABELS_PX, LETTER_PX, ROOMY_PX = 200, 6.5, 84
+ROW_PX, NARROW_ROW_PX = 36, 66
+LABELS_PX, LETTER_PX, ROOMY_PX, ROOM_FOR_TIME_PX = 200, 6.5, 84, 40
 LOOKS: dict[Seen, tuple[str, str]] = {
     Seen.EXACTLY_ONCE: (GREEN, "= 1"),
     Seen.AT_LEAST_ONCE: (SKY, "≥ 1"),
@@ -69,10 +69,8 @@ def _cell(axes: Axes, mark: Mark, at: tuple[int, int], gid: str, sheet: Sheet) -
 def _words(mark: Mark, room_px: float) -> str:
     """Class and time, as far as there is room; the legend says what the signs mean."""
     sign = LOOKS[mark.seen][1] + (" !" if mark.below else "")
-    if room_px < ROOMY_PX:
-        return sign
-    name = f"{mark.seen}{' !' if mark.below else ''}"
-    return f"{name}\n{mark.back}" if mark.back else name
+    name = sign if room_px < ROOMY_PX else f"{mark.seen}{' !' if mark.below else ''}"
+    return f"{name}\n{mark.back}" if mark.back and room_px >= ROOM_FOR_TIME_PX else name
 
 
 def _frame(axes: Axes, faults: Sequence[str], places: Sequence[str], sheet: Sheet) -> None:

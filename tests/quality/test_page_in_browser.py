@@ -17,12 +17,12 @@ import pytest
 from typer.testing import CliRunner
 
 from harness import cli, environment
-from harness.experiments import one_run
+from harness.experiments import drive_chaos, one_run
 from harness.experiments.folder import Folder
 from harness.experiments.search import QUICK, Trial
 from harness.model import Outcome
 from harness.store import Store
-from reports import run_page, search_page
+from reports import chaos_page, compare_page, run_page, search_page
 from reports.evidence import Evidence
 from reports.figures import percentiles, throughput
 from reports.figures.style import BLUE, picture
@@ -30,7 +30,7 @@ from reports.page import Page, Section, render
 from tests.quick import pages
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-WIDTHS = (360, 1280)
+WIDTHS = (360, 390, 1280)
 SCHEMES = {"dark": 0, "light": 1}
 QUIET = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
@@ -68,9 +68,17 @@ addEventListener("load", () => {
                               || t.getBoundingClientRect().left < box.left - 3).map(t => t.textContent),
     };
   });
+  const anchors = [...document.querySelectorAll("a[href^='#']")].map(a => a.getAttribute("href").slice(1));
+  const cut = [...document.querySelectorAll("td, th, pre, p, h2, h3")].filter(e => {
+    const box = e.getBoundingClientRect();
+    return box.width > 0 && (box.right > innerWidth + 0.5 || box.left < -0.5 || e.scrollWidth > e.clientWidth + 1);
+  });
   const said = [...document.querySelectorAll("p, td, th, h1, h2, h3, summary")];
   parent.postMessage({
     page: location.pathname.split("/").pop(), width: innerWidth, scroll: document.documentElement.scrollWidth,
+    cut: cut.map(e => e.textContent), lost: anchors.filter(id => !document.getElementById(id)),
+    hidden: [...document.querySelectorAll("th")].filter(e => innerWidth > 640 && !e.closest("details")
+      && e.getBoundingClientRect().width === 0).map(e => e.textContent),
     dark: light(ground) < 0.5, figures, errors, fetched: performance.getEntriesByType("resource").map(e => e.name),
     faintest: Math.min(...said.map(e => contrast(getComputedStyle(e).color, ground))),
   }, "*");
@@ -124,6 +132,20 @@ def a_search(folder: Path, trials: Sequence[Trial]) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
+def a_chaos(folder: Path) -> str:
+    """Five sinks of one engine under three faults, one of them a plan of several."""
+    place = Folder(folder)
+    chaos_page.write(pages.chaos(place), drive_chaos.card_of(pages.CHAOS))
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert [link for link in re.findall(r'<a href="([^#"]+)"', text) if not (folder / link).exists()] == []
+    return text
+
+
+def a_comparison(folder: Path) -> str:
+    """Six engines, each with every figure and its interval: the widest table that there is."""
+    return render(compare_page.page_of(pages.comparison(folder)))
+
+
 def drawings_of_no_run() -> str:
     """On a page of their own."""
     rungs = [
@@ -142,6 +164,9 @@ def drawings_of_no_run() -> str:
     return render(Page("drawings", "", Outcome.PASS, "held", (), (), "", sections))
 
 
+EXPERIMENTS = ("search", "slow", "chaos", "comparison")
+
+
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
     return {
@@ -151,6 +176,8 @@ def texts(tmp_path_factory):
         "drawings": drawings_of_no_run(),
         "search": a_search(tmp_path_factory.mktemp("search"), pages.SEARCHED),
         "slow": a_search(tmp_path_factory.mktemp("slow"), pages.SLOW),
+        "chaos": a_chaos(tmp_path_factory.mktemp("chaos")),
+        "comparison": a_comparison(tmp_path_factory.mktemp("comparison")),
     }
 
 
@@ -164,8 +191,11 @@ def test_every_page_is_whole_at_every_width(scheme, texts, tmp_path):
         assert each["fetched"] == []
         assert each["dark"] is (scheme == "dark")
         assert each["scroll"] <= each["width"], "the page can be pushed sideways"
+        assert each["cut"] == [], (each["page"], each["width"])
+        assert each["hidden"] == [], (each["page"], each["width"])
+        assert each["lost"] == [], "an anchor leads nowhere"
         assert each["faintest"] >= 4.5
-        assert len(each["figures"]) >= (1 if each["page"] in ("search.html", "slow.html") else 2)
+        assert len(each["figures"]) >= (1 if each["page"][:-5] in EXPERIMENTS else 2)
         for figure in each["figures"]:
             assert problems(figure, each["width"]) == [], (each["page"], each["width"], figure)
 
@@ -191,6 +221,10 @@ def test_a_broken_page_would_be_seen(texts, tmp_path):
         "hidden": texts["fail"].replace("</style>", ".wide, .narrow { display: none }</style>"),
         "night": texts["fail"].replace("--ink: #e8eaed;", ""),
         "shrunk": texts["fail"].replace(".wide { display: none; } .narrow { display: block; }", ""),
+        "wide": texts["comparison"].replace(
+            "</style>", ".broad { max-width: none } td { white-space: nowrap }</style>"
+        ),
+        "nowhere": texts["fail"].replace('href="#checks"', 'href="#chequers"'),
         "pushed": texts["fail"].replace("</body>", '<div style="width: 1500px">x</div></body>'),
     }
     seen = {(each["page"][:-5], each["width"]): each for each in look(tmp_path, broken, "dark")}
@@ -204,6 +238,8 @@ def test_a_broken_page_would_be_seen(texts, tmp_path):
     assert "letters too faint" in all_problems("night")
     assert "letters too small" in all_problems("shrunk")
     assert seen["pushed", 360]["scroll"] > 360
+    assert seen["wide", 1280]["cut"]
+    assert seen["nowhere", 360]["lost"] == ["chequers"]
 
 
 def test_the_same_run_gives_the_same_page(tmp_path):

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from harness import plan
+from harness import plan, recovery
 from harness.engines import fake
+from harness.experiments.chaos import Case as ChaosCase
+from harness.experiments.chaos import Ran, Seen, Wrong
+from harness.experiments.compare import Row
+from harness.experiments.compare import Settings as CompareSettings
+from harness.experiments.compare import Table as CompareTable
+from harness.experiments.folder import Folder
 from harness.experiments.search import Held, Stage, Trial
-from harness.measurement import TIMELINE, Cost, Latency, Measurement, Observer, Quantiles, Steady
-from harness.model import RunSpec
+from harness.measurement import TIMELINE, Cost, Latency, Measurement, Observer, Quantiles, Quantity, Recovery, Steady
+from harness.model import Outcome, RunSpec
+from harness.stats import Interval
+from reports.compared import FIGURES, Compared
 
 SECONDS = 45
 PROBES = np.sort(np.random.default_rng(1).lognormal(6.0, 0.7, 2000))
@@ -114,3 +124,37 @@ SLOW = (
     _measured(2_500.0, 2_000.0, 60.0),
     _measured(2_800.0, 12_000.0, 58.0, Held.NO, reason="p99 12,000 ms is over the objective of 10,000 ms"),
 )
+
+LONG = "any(redis-pause(for=3s)@t>=10s; flip-flop(2; pause(for=1s)@now; kill@offset>=+10%)@t>=12s)"
+SINKS = ("absolute", "fenced", "increment", "marker-first", "marker-last")
+CHAOS = [
+    Ran(
+        ChaosCase("fake", sink, fault, 1),
+        seen,
+        "22,929 events too many in 435 cells: exactly batch 3 once more, which was replayed",
+        wrong=Wrong(duplicated=22_929) if seen is Seen.AT_LEAST_ONCE else Wrong(),
+        recovery=(Recovery(fault, 1.0, 1.0, 9.0, {name: Quantity(12_345.6, "", 123.4) for name in recovery.WORDS}),),
+    )
+    for sink, seen in zip(SINKS, [Seen.AT_LEAST_ONCE, *[Seen.EXACTLY_ONCE] * 2, Seen.STUCK, Seen.UNKNOWN], strict=True)
+    for fault in ("kill@c3:batch=3", "checkpoint-delete-offsets@t>=12s", LONG)
+]
+
+
+def chaos(place: Folder) -> Folder:
+    """One whose runs are all known."""
+    settings = {"scenario": "calm", "keys": {"rate": 2000}, "flags": {}, "asked": {"tier": "smoke"}}
+    environment = {"machine": "Linux x86_64, 2 cores, 25 GB", "packages": {"numpy": "2.4"}}
+    wanted = [each.case for each in CHAOS]
+    place.save("chaos", settings=settings, environment=environment, wanted=wanted, done=CHAOS)
+    return place
+
+
+def comparison(folder: Path) -> Compared:
+    """Every engine with every figure, and an interval of each."""
+    engines = ("spark", "spark-rtm", "spark-tws", "flink-standalone", "kafka-streams", "reference")
+    figures = {name: Interval(123_456.7, 98_765.4, 234_567.8, 5) for name in FIGURES}
+    sentence = "kill, seed 3: lost: 2,497 events too few in 435 cells"
+    rows = tuple(Row(each, Outcome.PASS, sentence, True, figures, 4.5) for each in engines)
+    asked = {"engines": engines, "named": engines, "seed": 1, "flags": {}, "search": False, "keys": {}}
+    asked |= {"settings": msgspec.to_builtins(CompareSettings())}
+    return Compared(Folder(folder), asked, {"machine": "a" * 100}, (), CompareTable(rows), ())
