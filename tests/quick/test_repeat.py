@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import xml.etree.ElementTree as ET
 
 import pyarrow as pa
 import pytest
@@ -122,6 +123,10 @@ def test_rounds_lie_in_one_experiment_and_json_holds_them_all(call, tmp_path):
     assert told["intervals"]["probes_p50_ms"]["rounds"] == 2
     assert told["percentiles"]["probes"]["count"] > 0
     assert [each["seed"] for each in json.loads((experiment / "experiment.json").read_text())["rounds"]] == [1, 2]
+    suite = ET.parse(experiment / "junit.xml").getroot()[0]
+    assert [case.get("name") for case in suite.iter("testcase")] == ["seed 1", "seed 2"]
+    assert all(float(case.attrib["time"]) > 0 for case in suite.iter("testcase"))
+    assert "--repeat 2\n" in (experiment / "summary.md").read_text()
 
 
 def test_wrong_rounds_fail_and_no_speed_is_printed(call):

@@ -6,6 +6,8 @@ import csv
 import inspect
 import io
 import json
+import re
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import pytest
@@ -68,6 +70,26 @@ def test_the_interval_is_said_drawn_and_written(written):
         ("66000.0", "no"),
         ("90000.0", "no"),
     ]
+
+
+def test_a_ci_job_reads_one_case_and_the_page_says_what_comes_next(written):
+    suite = ET.parse(written.path / "junit.xml").getroot()[0]
+    (case,) = suite.iter("testcase")
+    properties = {each.attrib["name"]: each.attrib["value"] for each in suite.iter("property")}
+
+    assert (case.get("classname"), case.get("name"), len(case.findall("failure"))) == (
+        "streamgauge.calm.fake.absolute",
+        "highest sustainable rate",
+        0,
+    )
+    assert properties["command"].startswith("./streamgauge search")
+    assert "Between 60,000 (held)" in (written.path / "summary.md").read_text()
+    made = page(written)
+    assert [row[0] for row in section(made, "next").tables[0].rows][-1] == "whether it stays right under faults"
+    text = (written.path / "report.html").read_text()
+    links = re.findall(r'<a href="([^"#]+)"', text)
+    assert "figures/throughput.csv" in links
+    assert [link for link in links if not (written.path / link).is_file()] == []
 
 
 def test_three_numbers_come_first(tmp_path):
