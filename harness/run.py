@@ -465,12 +465,15 @@ class _Run:
         )
 
     def _stuck(self, detail: str, since_ms: int) -> EngineReport:
+        return self._unless_starved("stuck", detail, since_ms)
+
+    def _unless_starved(self, state: str, detail: str, since_ms: int) -> EngineReport:
         """An engine that the machine kept from running can't be blamed for what it did not get done."""
         self._book(force=True)
         wanted, machine = self.books.since(since_ms), self.world.machine()
         cpu = starvation.in_words(wanted, machine)
         if not wanted.starved(machine.cores):
-            return self._ended("stuck", f"{detail}; {cpu}" if wanted.ran_s else detail)
+            return self._ended(state, f"{detail}; {cpu}" if wanted.seconds >= 1 and wanted.ran_s else detail)
         advice = "take a quieter machine, --patience 3 or a lower --rate"
         return self._ended("starved", f"the machine did not let the engine run: {cpu} ({detail}); {advice}")
 
@@ -525,11 +528,14 @@ class _Run:
         would do: to stop loudly is an outage, and no wrong count. Without a fault it has crashed."""
         engine, code = self.world.engine, self.world.engine.exit_code()
         struck = any(each.at_ms for each in self.world.fault.reports())
-        times = len(list(self.store.history("restart")))
+        again = list(self.store.history("restart"))
+        times = len(again)
         if not struck or not self.manifest.resumes or times >= len(RESTART_PAUSES_S):
             after = f" for the {times + 1}th time" if times else " and nobody had killed it"
             detail = f"the engine ended by itself with exit code {code}{after}"
-            raise EngineGone(self._ended("crashed", detail))
+            # One that nobody had killed has crashed, however busy the machine is.
+            since_ms = again[0]["at_ms"] if again else self.world.now_ms()
+            raise EngineGone(self._unless_starved("crashed", detail, since_ms))
         if self.ended_ms is None:
             self.ended_ms = self.world.now_ms()
         if self.world.now_ms() - self.ended_ms < RESTART_PAUSES_S[times] * 1000 * self.spec.patience:

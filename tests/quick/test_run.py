@@ -281,6 +281,29 @@ def test_where_nobody_looks_under_load_a_change_has_to_be_seen_afterwards(tmp_pa
     assert engine["report"]["state"] == "unsettled"
 
 
+class Crowded(FakeWorld):
+    """The engine's thread runs a tenth of the time and is ready to run all of it."""
+
+    def threads(self):
+        return {(1, 1): (self.now_ms() * 100_000, self.now_ms() * 900_000)}
+
+
+def test_one_that_a_crowded_machine_keeps_from_coming_back_is_starved_and_one_that_ends_by_itself_has_crashed(tmp_path):
+    killed, _, _ = fake_run(tmp_path / "a", Crowded, fault="kill@batch>=1", conf={"misbehave": "die"})
+    alone, _, _ = fake_run(tmp_path / "b", Crowded, fault="none", conf={"misbehave": "die"})
+
+    assert (killed.outcome, killed.words) == (Outcome.UNKNOWN, ("starved",))
+    assert (alone.outcome, alone.words) == (Outcome.FAIL, ("crashed",))
+
+
+def test_a_wrong_count_is_wrong_on_a_crowded_machine_too(tmp_path):
+    stuck, _, _ = fake_run(tmp_path / "a", Crowded, fault="none", conf={"misbehave": "stall"})
+    wrong, _, _ = fake_run(tmp_path / "b", Crowded, fault="none", conf={"misbehave": "double:100"})
+
+    assert (stuck.outcome, stuck.words) == (Outcome.UNKNOWN, ("starved",))
+    assert (wrong.outcome, wrong.words) == (Outcome.FAIL, ("duplicated",))
+
+
 class Locked(FakeWorld):
     """What prints the results fails for a while when the load is over, as one does whose database is locked."""
 
