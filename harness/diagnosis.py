@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from harness.model import EngineManifest
-from harness.observe import HASH, OUR_KEYS, STRING, Row
+from harness.observe import ELSEWHERE, HASH, OUR_KEYS, STRING, Row
 from harness.whole import shown, whole
 
 BESIDE = ("campaigns", "updated:*", "sums:*")  # what stands beside the counts, and is none
@@ -101,8 +101,16 @@ def explain(rows: Sequence[Row], wanted: Wanted) -> Diagnosis:
     found = [row for row in rows if not any(fnmatch.fnmatchcase(row.key, pattern) for pattern in ours)]
     if not found:
         return Diagnosis(_nothing(wanted))
+    if any(row.kind == ELSEWHERE for row in found):
+        return _of_our_own(next(row for row in found if row.kind == ELSEWHERE), wanted)
     cells = [row for row in found if row.kind == HASH and row.key in wanted.campaigns]
     return _of_cells(cells, found, wanted) if cells else _of_others(found, wanted)
+
+
+def _of_our_own(row: Row, wanted: Wanted) -> Diagnosis:
+    line = 'results = "redis:compact"'
+    wrote = f"the job wrote a hash named by the campaign, {row.key!r} with fields such as {row.field!r}"
+    return Diagnosis(f"{wrote}, and the manifest looks for {_looked_for(wanted.manifest)}: it needs {line}", (line,))
 
 
 def _nothing(wanted: Wanted) -> str:

@@ -28,6 +28,7 @@ MOST_LOOKS = 10
 HASH, STRING, VANISHED = "hash", "string", "none"
 # What a translator could not translate, in its own words: it stands where results belong, and is none.
 NO_RESULT = "no result"
+ELSEWHERE = "hash elsewhere"  # a result in our own schema, where the manifest looks for results of another one
 ORPHAN = "orphan"  # the count of a window of Yahoo's schema to which no campaign refers
 # What reads a key of each type; of the other types it is enough that they are there.
 _READERS = {HASH: "HGETALL", STRING: "GET"}
@@ -144,6 +145,8 @@ def _stray(row: Row, *, known: bool) -> Stray:
         return Stray(_place(row), shown(row.value), "campaign")
     if row.kind in (ORPHAN, NO_RESULT):
         return Stray(_place(row), shown(row.value), "orphan" if row.kind == ORPHAN else "number")
+    if row.kind == ELSEWHERE:
+        return Stray(_place(row), f"{shown(row.value)} at a key that does not fit the manifest", "number")
     if row.kind == VANISHED:
         return Stray(_place(row), "a key that vanished whenever it was read", "number")
     return Stray(_place(row), f"a key of type {row.kind}", "number" if known else "key")

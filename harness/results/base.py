@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.model import EngineManifest, KafkaAddress
-from harness.observe import HASH, NO_RESULT, ORPHAN, VANISHED, Row
+from harness.observe import ELSEWHERE, HASH, NO_RESULT, ORPHAN, VANISHED, Row
 from harness.sampler import Sampled
 from harness.whole import whole
 
 UPDATED = "updated:"
 # Kinds of rows that are no type of a key: one that vanished while it was read says nothing of its type either.
-TRANSLATED = (HASH, VANISHED, NO_RESULT, ORPHAN)
+TRANSLATED = (HASH, VANISHED, NO_RESULT, ELSEWHERE, ORPHAN)
 WRONG_TYPE = "WRONGTYPE"  # how Redis' own answer begins
 
 

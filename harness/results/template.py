@@ -14,7 +14,7 @@ from collections.abc import Collection
 
 from harness import observe
 from harness.engines.template import ANYTHING, pattern
-from harness.observe import HASH, NO_RESULT, STRING, VANISHED, Row
+from harness.observe import ELSEWHERE, HASH, NO_RESULT, STRING, VANISHED, Row
 from harness.results.base import Place, Results, window_start
 
 BETWEEN = "\0"  # key and field
@@ -37,9 +37,8 @@ class Template(Results):
             if names.get("campaign") in self._campaigns and row.kind != HASH:
                 return Row(names["campaign"], "", "", row.kind)
             return Row(row.key, "", f"a key of type {row.kind} where a {self._kind} belongs", NO_RESULT)
-        if row.key in self._campaigns:  # a result in our own schema, where no reader of this one looks
-            return Row(row.key, row.field, "a key that does not fit the pattern of the manifest", NO_RESULT)
-        return row
+        is_elsewhere = row.kind == HASH and row.key in self._campaigns
+        return row._replace(kind=ELSEWHERE) if is_elsewhere else row
 
 
 class _Names:

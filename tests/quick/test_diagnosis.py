@@ -9,7 +9,7 @@ import pytest
 from harness.diagnosis import Wanted, explain
 from harness.engines import fake
 from harness.engines.manifest import MANIFEST_KEYS
-from harness.observe import NO_RESULT, Row
+from harness.observe import ELSEWHERE, NO_RESULT, Row
 
 CAMPAIGN, OTHER, AD = (f"{n:08x}-aaaa-4bbb-8ccc-000000000000" for n in (0x11D61A22, 0x49505597, 0xAD))
 START = 1_790_000_000_000
@@ -221,3 +221,10 @@ def test_results_of_a_topic_or_a_command_in_another_unit_are_explained_too():
         sentence, _ = told(cell(START // 1000), manifest=replace(MANIFEST, results=results))
         assert "that is its start in seconds" in sentence
         assert "the results are called" in told(cell(key="shoes"), manifest=replace(MANIFEST, results=results))[0]
+
+
+def test_counts_in_our_own_schema_are_named_where_the_manifest_says_another_one():
+    sentence, lines = told(cell()._replace(kind=ELSEWHERE), manifest=TEMPLATE)
+
+    assert lines == ('results = "redis:compact"',)
+    assert f"the job wrote a hash named by the campaign, {CAMPAIGN!r} with fields such as '{START}'" in sentence

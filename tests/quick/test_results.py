@@ -284,7 +284,8 @@ def test_a_hash_of_our_own_schema_is_no_result_of_a_template():
     template = Template(place(results="redis:template", key="c/{campaign}", field="{window}"))
     found = observed([template.translated(Row(NAMES[0], "0", "5", HASH))])
 
-    assert (len(found.counts), [stray.kind for stray in found.strays]) == (0, ["number"])
+    (stray,) = found.strays
+    assert (len(found.counts), stray.kind, stray.value) == (0, "number", "5 at a key that does not fit the manifest")
 
 
 def test_two_keys_of_yahoos_schema_for_one_cell_are_no_two_spellings():
