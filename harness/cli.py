@@ -10,16 +10,19 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
+from typer.exceptions import TyperException
 
 from generators import preview
-from harness import __version__, console, doctor, environment, jvm, plan, store
+from harness import __version__, console, doctor, environment, jvm, plan
 from harness.audit import walk
 from harness.audit.left import Offered
+from harness.ending import COMPLETING, PROGRAM, json_last
 from harness.engines import environments, fake, manifest, removal
 from harness.experiments import bench as benches
 from harness.experiments import (
@@ -42,17 +45,17 @@ from harness.faults import evidence
 from harness.faults import registry as faults
 from harness.flags import takes
 from harness.judge import judge
-from harness.model import Exit, HarnessError, RunSpec, UsageError, Verdict
+from harness.model import Exit, RunSpec, UsageError
 from harness.services import children, keeper, owners
 from harness.services.redis import find_server
-from harness.store import MissingEvidence, Store
+from harness.store import Store
 from reports import audited as reports_audited
 from reports import card as reports_card
 from reports import compared as reports_compared
 from reports import engines as reports_engines
 from reports import faults as reports_faults
+from reports import listing, screen
 from reports import rounds as reports_rounds
-from reports import screen
 from reports import trials as reports_trials
 from reports.exports import machine
 from reports.load import Result
@@ -70,25 +73,34 @@ EXPERIMENT_PAGES = {
 EVENTS = ("seed", "campaigns", "partitions", "window", "watermark", "disorder")
 SYSTEM = ("client", "kafka", "kafka_config", "redis", "reset", "master", "checkpoint", "conf", "objective_p99_ms")
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
-Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print exactly one JSON object. It may stand at any place of the line.")
+]
 Scenario = Annotated[str, typer.Argument(help="A shipped scenario (see --list) or the path of a .toml file.")]
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"streamgauge {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def root(
-    _version_asked: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
+    context: typer.Context,
+    *,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Are a stream processor's counts right, and how fast were they right?"""
+    if version:
+        print(json.dumps({"version": __version__}) if as_json else f"{PROGRAM} {__version__}")
+    elif context.invoked_subcommand is None and as_json:
+        raise UsageError(f"No command was given. `{PROGRAM} --help` lists them.")
+    elif context.invoked_subcommand is None:
+        console.say(context.get_help())
+        raise typer.Exit(Exit.USAGE)
 
 
 @app.command("run")
@@ -196,26 +208,22 @@ def _ended(run: Path) -> Store:
 
 @app.command()
 def ls(
-    folder: Annotated[Path, typer.Argument(help="Folder of run directories.")] = RUNS, as_json: Json = False
+    folder: Annotated[Path | None, typer.Argument(help="A folder of runs or experiments, or one experiment.")] = None,
+    as_json: Json = False,
 ) -> None:
-    """List the runs here, newest last."""
-    rows = [_row(place) for place in store.runs(folder)]
-    _print_list("runs", rows, ("run", "state", "sentence"), as_json)
-
-
-def _row(place: Store) -> dict[str, str]:
-    """A folder that can't be read is listed too, under that name."""
-    try:
-        if place.has("verdict.json"):
-            verdict: Verdict = place.read_as("verdict.json", Verdict)
-            state, sentence = verdict.outcome.value, verdict.sentence
-        elif place.alive():
-            state, sentence = "running", ""
-        else:
-            state, sentence = "broken off", "its process ended before the verdict; recheck says what is left"
-    except MissingEvidence as error:
-        state, sentence = "torn", str(error)
-    return {"run": place.path.name, "state": state, "sentence": sentence[:80]}
+    """List the runs and experiments here, newest last, and why some came to no verdict."""
+    runs = listing.runs(folder or RUNS)
+    experiments = listing.experiments(*([folder] if folder else [RUNS, EXPERIMENTS]))
+    if as_json:
+        found = {"runs": runs, "experiments": experiments}
+        print(json.dumps({noun: [each.as_object() for each in listed] for noun, listed in found.items()}))
+        return
+    tables = [
+        console.table([[each.path.name, each.state, each.sentence] for each in listed], (noun, "state", "sentence"))
+        for noun, listed in (("run", runs), ("experiment", experiments))
+        if listed
+    ]
+    print("\n\n".join(tables) or "no runs here")
 
 
 @app.command()
@@ -317,7 +325,7 @@ def chaos_command(
     else:
         told = [f"{card.outcome.value}  {card.sentence}"]
         for heading, rows in reports_card.tables(card):
-            told += ["", heading, console.wrapped_table(rows, reports_card.HEADER, reports_card.WIDTHS)]
+            told += ["", heading, console.table(rows, reports_card.HEADER)]
         console.show_result([*told, "", *reports_card.endings(card), str(place.path)], card.outcome)
     raise typer.Exit(card.outcome.exit_code)
 
@@ -327,7 +335,7 @@ def _list_faults(as_json: bool) -> None:
     if as_json:
         print(json.dumps(reports_faults.as_object(kinds, seen)))
         return
-    print(console.wrapped_table(reports_faults.rows(kinds, seen), reports_faults.HEADER, reports_faults.WIDTHS))
+    print(console.table(reports_faults.rows(kinds, seen), reports_faults.HEADER))
     print(reports_faults.summary(kinds, seen))
 
 
@@ -348,7 +356,7 @@ def compare_command(
     if resume:
         _refuse_beside_resume(context)
     elif not engines:
-        raise UsageError("Name the engines to compare, such as: streamgauge compare spark reference")
+        raise UsageError("Name the engines to compare, such as `streamgauge compare spark reference`.")
     settings = compare.QUICK if quick else compare.Settings()
     place, asked = (
         drive_compare.resume(resume)
@@ -399,7 +407,7 @@ def replay_command(
         print(json.dumps({**told, "sentence": found.sentence, **msgspec.to_builtins(found)}))
     else:
         rows = [[line.what, line.before, line.again, "" if line.same else "differs"] for line in found.lines]
-        print(console.wrapped_table(rows, ("", "before", "again", ""), (8, 29, 29, 7)))
+        print(console.table(rows, ("", "before", "again", "")))
         print(f"{found.sentence}\n{found.again}")
     raise typer.Exit(found.exit_code)
 
@@ -441,7 +449,7 @@ def audit_command(
     else:
         below = Path(path)
         rows = reports_audited.rows(audited, below)
-        table = console.wrapped_table(rows, reports_audited.HEADER, reports_audited.WIDTHS)
+        table = console.table(rows, reports_audited.HEADER)
         told = reports_audited.endings(audited, below)
         console.show_result([reports_audited.summary(audited), "", table, *told], worst)
     raise typer.Exit(worst.exit_code)
@@ -463,26 +471,31 @@ def engines_command(context: typer.Context, as_json: Json = False) -> None:
         print(json.dumps({"engines": [reports_engines.as_object(each, environments.missing(each)) for each in found]}))
     else:
         rows = [reports_engines.row(each, environments.missing(each)) for each in found]
-        print(console.wrapped_table(rows, reports_engines.HEADER, reports_engines.WIDTHS))
+        print(console.table(rows, reports_engines.HEADER))
 
 
 @engines_app.command("add")
-def engines_add(engine: Engine) -> None:
+def engines_add(engine: Engine, as_json: Json = False) -> None:
     """Install what an engine needs, without running it."""
     with children.guard():
         environments.prepare(one_run.find_manifest(engine), console.say)
-    print(f"{engine} is ready")
+    print(json.dumps({"command": "engines add", "engine": engine}) if as_json else f"{engine} is ready")
 
 
 @engines_app.command("rm")
-def engines_rm(engine: Engine) -> None:
+def engines_rm(engine: Engine, as_json: Json = False) -> None:
     """Remove what was installed for an engine, also what others share with it; the next use installs it again."""
     found = one_run.find_manifest(engine)
     gone = removal.remove(found, console.say)
-    told = [f"removed {path}" for path in gone] or [f"nothing was installed for {engine}"]
-    if gone and (others := removal.sharing(found)):
-        told.append(f"{' and '.join(others)} used it too: the next use installs it again")
-    print("\n".join(told))
+    others = removal.sharing(found) if gone else []
+    if as_json:
+        told = {"engine": engine, "removed": [str(path) for path in gone], "used_too_by": list(others)}
+        print(json.dumps({"command": "engines rm", **told}))
+        return
+    lines = [f"removed {path}" for path in gone] or [f"nothing was installed for {engine}"]
+    if others:
+        lines.append(f"{' and '.join(others)} used it too: the next use installs it again")
+    print("\n".join(lines))
 
 
 @app.command()
@@ -497,9 +510,13 @@ def up(as_json: Json = False) -> None:
 
 
 @app.command()
-def down() -> None:
+def down(as_json: Json = False) -> None:
     """Stop what `up` started."""
-    print("stopped" if keeper.down() else "nothing was up")
+    stopped = keeper.down()
+    if as_json:
+        print(json.dumps({"command": "down", "stopped": stopped}))
+    else:
+        print("stopped" if stopped else "nothing was up")
 
 
 @app.command("doctor")
@@ -517,37 +534,41 @@ def doctor_command(as_json: Json = False) -> None:
 def own_tests(
     suites: Annotated[list[str] | None, typer.Argument(help="Environments of tox.ini; default: all of them.")] = None,
     thorough: Annotated[bool, typer.Option("--all", help="Also the runs that are left out to save time.")] = False,
+    as_json: Json = False,
 ) -> None:
     """The project's own tests."""
     chosen = ["-e", ",".join(suites)] if suites else []
     command = [sys.executable, "-m", "tox", "run", "-c", str(ROOT / "tox.ini"), *chosen]
     variables = os.environ | ({"STREAMGAUGE_TEST_ALL": "1"} if thorough else {})
-    raise typer.Exit(subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode)
+    told_to = sys.stderr if as_json else None
+    code = subprocess.run(command, cwd=ROOT, env=variables, check=False, stdout=told_to).returncode
+    if as_json:
+        print(json.dumps({"command": "test", "exit": code}))
+    raise typer.Exit(code)
 
 
-def main() -> None:
-    console.outlive_readers()
-    called()
+def called(arguments: Sequence[str]) -> int:
+    """The exit code of a command. How its errors end is decided in harness/ending.py, for all commands alike.
 
-
-def called() -> None:
-    """Errors finish their sentence and end in the exit code that says whose they are."""
+    Not by Typer's own `main`: it takes Ctrl-C and a broken pipe, whoever's it was, for an end with exit code 1 or 130.
+    """
+    program = typer.main.get_command(app)
+    if COMPLETING in os.environ:
+        program.main(prog_name=PROGRAM)
+    for sentence in owners.sweep():
+        console.say(sentence)
     try:
-        for sentence in owners.sweep():
-            console.say(sentence)
-        app()
-    except UsageError as error:
-        _fail(str(error), Exit.USAGE)
-    except HarnessError as error:
-        _fail(str(error), Exit.BROKEN)
-    except KeyboardInterrupt:
-        _fail("Interrupted; everything that was started is stopped.", 130)
+        with program.make_context(PROGRAM, json_last(arguments)) as context:
+            program.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+    except TyperException as mistake:
+        raise UsageError(_sentence_of(mistake)) from None
+    return Exit.PASS
 
 
-def _fail(sentence: str, code: int) -> None:
-    console.say(f"streamgauge: {sentence}")
-    sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()
+def _sentence_of(mistake: TyperException) -> str:
+    """What Typer itself refused, with where to look."""
+    context: typer.Context | None = getattr(mistake, "ctx", None)
+    said = mistake.format_message().rstrip(".")
+    return f"{said}. `{context.command_path if context else PROGRAM} --help` shows what there is."

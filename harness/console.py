@@ -6,6 +6,7 @@ Everything goes to stderr but a command's own answer, so that `--json` and pipes
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 import textwrap
 import time
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 COLOURS = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
 PLAIN_EVERY_S = 5.0
 BAR_WIDTH = 24
+NARROWEST = 7  # letters of a column
 
 
 def outlive_readers() -> None:
@@ -164,21 +166,23 @@ def show_result(lines: Sequence[str], outcome: Outcome) -> None:
 
 
 def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
-    """Columns padded to their widest cell: plain text for terminal and pipe alike."""
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    return "\n".join(
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [header, *rows]
-    )
-
-
-def wrapped_table(rows: Sequence[Sequence[str]], header: Sequence[str], widths: Sequence[int]) -> str:
-    """Columns of fixed widths, whose cells go on in the next line."""
+    """Columns as wide as their widest cell. On a terminal the widest give way until a line fits; nothing is cut."""
+    width = shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else None
+    widths = _fitted([max(len(row[i]) for row in [header, *rows]) for i in range(len(header))], width)
     lines: list[str] = []
     for row in [header, *rows]:
-        cells = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
+        cells = [textwrap.wrap(cell, w, break_on_hyphens=False) or [""] for cell, w in zip(row, widths, strict=True)]
         for parts in zip_longest(*cells, fillvalue=""):
             lines.append("  ".join(part.ljust(w) for part, w in zip(parts, widths, strict=True)).rstrip())
     return "\n".join(lines)
+
+
+def _fitted(widths: Sequence[int], room: int | None) -> list[int]:
+    """The widest gives way first, down to what a word needs."""
+    fitted = [max(1, width) for width in widths]
+    while room is not None and sum(fitted) + 2 * (len(fitted) - 1) > room and max(fitted) > NARROWEST:
+        fitted[fitted.index(max(fitted))] -= 1
+    return fitted
 
 
 def say(text: str) -> None:

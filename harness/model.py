@@ -8,6 +8,7 @@ aligned to a window, so that no ledger depends on the moment at which a run was 
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -33,6 +34,15 @@ class UsageError(Exception):
 
 class HarnessError(Exception):
     """The harness or the machine under it broke, not the engine: exit 4. The text is one whole sentence or more."""
+
+
+class Stopped(SystemExit):
+    """Somebody ended the program from outside; its exit code is the usual one for that signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.exit_code = 128 + number
+        self.name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
 
 
 class Exit:

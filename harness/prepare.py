@@ -16,17 +16,17 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn, TextIO
 
-from harness import jvm
+from harness import __version__, jvm
+from harness.ending import COMPLETING, command_of, ended, own_words
 from harness.model import Exit, HarnessError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,40 +43,74 @@ NO_ROOM = 50_000_000
 # pyspark comes as source. Its build tools are pinned in bootstrap.lock, which an isolated build would pass over; and
 # 400 MB of jars, which are packed already, are not worth being deflated on the way.
 BUILDING = ("--no-build-isolation", "--config-settings-package", "pyspark:--build-option=--compression=stored")
-INTERRUPTED = 130
 
 # These start a broker or Spark, unless one of the options says that they list, explain or use something else.
 JAVA_COMMANDS = frozenset({"run", "up", "test", "bench", "chaos", "search", "compare"})
-PERHAPS_WITHOUT_JAVA = frozenset({"--help", "-h", "--list", "--engine", "--kafka"})
+PERHAPS_WITHOUT_JAVA = frozenset({"--list", "--engine", "--kafka"})
+
+NOTHING_LOST = "Nothing half-made will be used: the next command does it again."
+INDENT = " " * 6
+HELP = frozenset({"--help", "-h"})
+QUESTIONS = HELP | {"--version", "-V"}
+INSTALLED_LATER = "The first command that does something makes a .venv; after it --help says more."
 
 Stamp = dict[str, str]
 
 
 def main(arguments: list[str]) -> int:
-    signal.signal(signal.SIGTERM, _stop)
+    return ended(arguments, lambda: _prepared(arguments), NOTHING_LOST)
+
+
+def _prepared(arguments: list[str]) -> int:
     try:
-        if not is_ready(read_stamp(), arguments):
+        stamp = read_stamp()
+        if is_question(arguments) and "packages" not in stamp:
+            return answer_without_packages(arguments)
+        if not is_question(arguments) and not is_ready(stamp, arguments):
             prepare(arguments)
         hand_over(arguments)
-    except KeyboardInterrupt:
-        tell("Interrupted while preparing. Nothing half-made will be used: the next command does it again.")
-        return INTERRUPTED
-    except HarnessError as error:
-        tell(str(error))
     except OSError as error:
-        tell(
+        raise HarnessError(
             f"Preparing failed: {error}. Make sure that {ROOT} can be written and has {ROOM_NEEDED / 1e9:.1f} GB free."
-        )
-    return Exit.BROKEN
-
-
-def _stop(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+        ) from error
 
 
 def hand_over(arguments: Sequence[str]) -> NoReturn:
     """Becomes the real program. -E and -P: neither PYTHONPATH nor the current folder may bring another `harness`."""
-    os.execv(VENV_PYTHON, [str(VENV_PYTHON), "-E", "-P", "-m", "harness.cli", *arguments])
+    os.execv(VENV_PYTHON, [str(VENV_PYTHON), "-E", "-P", "-m", "harness", *arguments])
+
+
+# ---------------------------------------------------------------- What needs nothing installed
+
+
+def is_question(arguments: Sequence[str]) -> bool:
+    """For help, the version, or how a line could go on: nothing is installed for such a one."""
+    return COMPLETING in os.environ or not QUESTIONS.isdisjoint(own_words(arguments))
+
+
+def answer_without_packages(arguments: Sequence[str]) -> int:
+    """What can be said before the first use."""
+    if not HELP.isdisjoint(own_words(arguments)):
+        print(first_help((ROOT / "README.md").read_text(encoding="utf-8")))
+    elif COMPLETING not in os.environ:
+        print(f"streamgauge {__version__}")
+    return Exit.PASS
+
+
+def first_help(readme: str) -> str:
+    """The commands, from the table in the README."""
+    _, _, below = readme.partition("\n## Commands\n")
+    rows = [line.strip("| ").split(" | ", 1) for line in below.splitlines() if line.startswith("| `")]
+    told = [f"  {_plain(command)}\n{_indented(_plain(does))}" for command, does in rows]
+    return "\n".join(["Usage: streamgauge COMMAND [FLAGS]\n", *told, "", INSTALLED_LATER])
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(text, 79, initial_indent=INDENT, subsequent_indent=INDENT)
+
+
+def _plain(markdown: str) -> str:
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", markdown).replace("`", "")
 
 
 # ---------------------------------------------------------------- What is there, what is wanted
@@ -129,11 +163,7 @@ def is_ready(stamp: Stamp, arguments: Sequence[str]) -> bool:
 
 def needs_java(arguments: Sequence[str]) -> bool:
     options = {argument.split("=", 1)[0] for argument in arguments}
-    return command_of(arguments) in JAVA_COMMANDS and not options & PERHAPS_WITHOUT_JAVA
-
-
-def command_of(arguments: Sequence[str]) -> str:
-    return next((argument for argument in arguments if not argument.startswith("-")), "")
+    return command_of(arguments) in JAVA_COMMANDS and not options & (PERHAPS_WITHOUT_JAVA | QUESTIONS)
 
 
 # ---------------------------------------------------------------- Preparing

@@ -13,7 +13,6 @@ from harness.audit.checks import Audited
 from harness.model import Outcome
 
 HEADER = ("results", "verdict", "cells", "of offered", "what is wrong")
-WIDTHS = (26, 7, 9, 10, 20)
 ROWS, TOLD = 15, 5  # a screen has no more
 
 

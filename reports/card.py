@@ -26,7 +26,6 @@ FIGURES = {
 }
 SHORT = ("back", "silence", "wrong for")
 HEADER = ("fault", "seen", "runs", *SHORT)
-WIDTHS = (29, 16, 4, 7, 7, 9)
 CLASSES = (
     "The class of a cell: L events are missing, D are too many, M are masked (one lost and one doubled in a cell). "
     "None of them is exactly once; D alone is at least once, L alone at most once, all else none. An engine that "

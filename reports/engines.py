@@ -9,7 +9,6 @@ from harness.engines.environments import JDK
 from harness.model import EngineManifest
 
 HEADER = ("engine", "sinks: what they claim", "late events", "state")
-WIDTHS = (16, 29, 11, 20)
 
 
 def row(manifest: EngineManifest, missing: Sequence[str]) -> list[str]:

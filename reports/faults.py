@@ -11,7 +11,6 @@ from harness.faults.base import Kind
 from harness.faults.evidence import Evidence
 
 HEADER = ("fault", "needs", "a correct pipeline", "seen landing on")
-WIDTHS = (19, 17, 23, 14)
 
 
 def rows(kinds: Mapping[str, Kind], seen: Mapping[str, Sequence[Evidence]]) -> list[list[str]]:

@@ -11,7 +11,7 @@ FOLDERS = ("harness", "workloads", "generators", "reports")
 
 # From the lowest to the highest; a module imports its own layer and those below. The longest prefix decides.
 LAYERS = [
-    {"harness", "harness.model", "harness.explain", "harness.wait", "harness.whole"},
+    {"harness", "harness.model", "harness.explain", "harness.wait", "harness.whole", "harness.ending"},
     {"workloads"},
     {"generators"},
     {
@@ -65,6 +65,7 @@ LAYERS = [
     {"reports"},
     {"harness.experiments", "harness.console"},
     {"harness.flags", "harness.cli"},
+    {"harness.__main__"},
 ]
 # What a few modules may not import although the layers would let them.
 FORBIDDEN = {

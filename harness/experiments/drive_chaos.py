@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness import console, environment, plan
+from harness.ending import known, shown
 from harness.experiments import chaos, one_run
 from harness.experiments.chaos import NO_FAULT, Case, Ran, Seen, Tier
 from harness.experiments.folder import Folder
@@ -103,6 +104,13 @@ def resolve(settings: Settings, case: Case) -> Resolved:
 
 def drive(place: Folder, settings: Settings) -> chaos.Card:
     """All that is still wanted; then the card, in all its forms."""
+    with place.going_on(f"`streamgauge chaos --resume {shown(place.path)}` goes on from there"):
+        found = _drive(place, settings)
+        place.finished(found.outcome, found.sentence)
+    return found
+
+
+def _drive(place: Folder, settings: Settings) -> chaos.Card:
     public = _public(settings)
     wanted: list[Case] = place.load("wanted", list[Case])
     before: list[Ran] = place.load("done", list[Ran])
@@ -140,7 +148,7 @@ def _run(place: Folder, settings: Settings, case: Case, twin: Path | None) -> Ra
         raise
     except Exception as error:  # noqa: BLE001 - whatever broke under this fault, the other cases go on
         broken = next((str(_below(place, s.path)) for s in runs(place.runs) if s.path not in before), "")
-        return Ran(case, Seen.UNKNOWN, f"the harness broke: {type(error).__name__}: {error}", broken, broken=True)
+        return Ran(case, Seen.UNKNOWN, f"the harness broke: {known(error)}", broken, broken=True)
     return ran(case, result, _below(place, result.path))
 
 

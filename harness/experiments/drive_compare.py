@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness import __version__, console, environment, plan
+from harness.ending import shown
 from harness.engines import environments
 from harness.experiments import compare, drive_search, one_run, repeat, search
 from harness.experiments.compare import Case, Leg, Ran, Settings
@@ -24,6 +25,7 @@ from harness.measure import not_right
 from harness.model import EngineManifest, Outcome, RunSpec, UsageError
 from harness.store import Store
 from harness.timeline import FILE as TIMELINE
+from reports import compared
 from reports.load import Result
 
 if TYPE_CHECKING:
@@ -106,6 +108,13 @@ def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
 
 def drive(place: Folder, asked: Asked) -> None:
     """All that is still wanted, then the page."""
+    with place.going_on(f"`streamgauge compare --resume {shown(place.path)}` goes on from there"):
+        _drive(place, asked)
+        found = compared.read(place).found
+        place.finished(found.outcome, found.sentence)
+
+
+def _drive(place: Folder, asked: Asked) -> None:
     machine: dict[str, Any] = place.load("environment", dict[str, Any])
     wanted: list[Case] = place.load("wanted", list[Case])
     done: list[Ran] = place.load("done", list[Ran])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import console, environment
+from harness.ending import shown
 from harness.experiments import one_run, repeat
 from harness.experiments.folder import Folder
 from harness.model import EngineManifest, RunSpec
@@ -25,6 +26,13 @@ class Done:
 
 def drive(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path) -> Done:
     place = Folder.create(out.absolute(), f"repeat-{spec.scenario}-{spec.engine}")
+    with place.going_on(f"`streamgauge ls {shown(place.path)}` lists its rounds, each a whole run"):
+        done = _drive(place, spec, engine_manifest, rounds)
+        place.finished(done.answer.outcome, done.answer.sentence)
+    return done
+
+
+def _drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest, rounds: int) -> Done:
     results: list[Result] = []
 
     def run_round(each: RunSpec) -> repeat.Round:
@@ -35,6 +43,7 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path
     def keep(done: Sequence[repeat.Round]) -> None:
         place.save("repeat", spec=spec.public(), environment=environment.describe(), rounds=done, wanted=rounds)
 
+    keep(())
     done = repeat.repeat(spec, rounds, run_round, keep)
     stores = [Store(each.path) for each in results]
     samples = [each.read_table("latency.parquet") for each in stores if each.has("latency.parquet")]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness import console, environment, plan
 from harness.cost import engine_s_per_million
+from harness.ending import shown
 from harness.experiments import one_run, search
 from harness.experiments.folder import Folder
 from harness.measurement import Measurement
@@ -57,6 +58,14 @@ def trials_so_far(place: Folder) -> list[search.Trial]:
 
 def drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> list[search.Trial]:
     """The spec comes from memory: what is kept of it holds no password."""
+    with place.going_on(f"`streamgauge search --resume {shown(place.path)}` goes on from there"):
+        done = _drive(place, spec, engine_manifest)
+        found = search.answer(done)
+        place.finished(found.outcome, found.sentence)
+    return done
+
+
+def _drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> list[search.Trial]:
     spec, settings = replace(spec, objective_p99_ms=None), settings_of(place)
     console.say(f"search on {spec.engine}/{spec.sink}: objective p99 <= {settings.objective_p99_ms:,.0f} ms")
 

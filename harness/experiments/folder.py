@@ -3,7 +3,8 @@ runs themselves, so that an experiment that was broken off goes on where it was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
@@ -11,11 +12,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from harness.model import HIDDEN, SCHEMA_VERSION, UsageError
-from harness.store import new_folder
+from harness.ending import UnderWay, under_way
+from harness.model import HIDDEN, SCHEMA_VERSION, Outcome, UsageError
+from harness.services.owners import owner_mark
+from harness.store import Store, new_folder
 
 T = TypeVar("T")
 FILE = "experiment.json"
+BEGUN, FINISHED = "begun", "finished"
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Folder:
 
     @classmethod
     def open(cls, path: Path, *kinds: str) -> Folder:
-        """An experiment that is there, refused when it is of another kind or of a newer program."""
+        """An experiment that is there, refused when it is of none of these kinds (none: any) or of a newer program."""
         folder = cls(path)
         try:
             head = msgspec.json.decode((path / FILE).read_bytes())
@@ -40,7 +44,7 @@ class Folder:
             raise UsageError(f"{path / FILE} is torn ({error}); what it held can't be resumed.") from None
         if head.get("schema") != SCHEMA_VERSION:
             raise UsageError(f"{path} was written in schema {head.get('schema')}, this program reads {SCHEMA_VERSION}.")
-        if head.get("kind") not in kinds:
+        if kinds and head.get("kind") not in kinds:
             raise UsageError(f"{path} is a {head.get('kind')}, and a {' or a '.join(kinds)} was asked for.")
         return folder
 
@@ -83,6 +87,21 @@ class Folder:
         value = {"schema": SCHEMA_VERSION, "kind": kind, **content}
         part.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
         part.replace(self.path / FILE)
+
+    @property
+    def history(self) -> Store:
+        """When it was begun and how it ended is told there as in a run."""
+        return Store(self.path)
+
+    def finished(self, outcome: Outcome, sentence: str) -> None:
+        self.history.tell(FINISHED, outcome=outcome, sentence=sentence)
+
+    @contextmanager
+    def going_on(self, next_step: str) -> Iterator[None]:
+        """From its beginning, or from where it was, to its end."""
+        self.history.tell(BEGUN, owner=owner_mark())
+        with under_way(UnderWay(self.path, self.path, next_step), self.history.tell):
+            yield
 
     def load(self, key: str, kind: type[T] | Any) -> T:
         value: T = msgspec.convert(msgspec.json.decode((self.path / FILE).read_bytes())[key], kind)

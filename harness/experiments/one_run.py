@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import console, environment, measure, recovery, wait
+from harness.ending import UnderWay, shown, under_way
 from harness.engines import environments, fake, manifest, removal
 from harness.engines.environments import Surroundings
 from harness.faults import registry
@@ -51,7 +52,8 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
         place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}".replace("@", "-"))
         if twin:
             recovery.link_twin(place, twin)
-        with console.progress() as screen:
+        left = UnderWay(place.path, place.logs, f"`streamgauge recheck {shown(place.path)}` judges it")
+        with under_way(left, place.tell), console.progress() as screen:
             verdict = _nine_steps(spec, engine_manifest, surroundings, place, screen)
             return report(place, verdict, screen)
 

@@ -21,10 +21,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 
 import psutil
 
+from harness import ending
 from harness.model import HarnessError
 from harness.services import logs
 from harness.services.owners import OWNER_VARIABLE, enter_child, environment_of, is_running, owner_mark, release_all
@@ -214,17 +214,13 @@ def stop_all() -> None:
 def guard() -> Iterator[None]:
     """While inside, SIGTERM and SIGHUP end the program as an exception does; at the end nothing of ours is left."""
     heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, _exit_on) for number in heard}
+    previous = {number: signal.signal(number, ending.stop) for number in heard}
     try:
         yield
     finally:
         stop_all()
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _exit_on(number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
 
 
 def _with_last_will(program_and_argv: Sequence[str]) -> list[str]:

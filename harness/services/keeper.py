@@ -17,10 +17,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from harness.ending import state_folder
 from harness.model import Exit, HarnessError
 from harness.services.children import detach, guard
 from harness.services.kafka import EmbeddedKafka
-from harness.services.owners import is_alive, locked, owner_mark, start_of, state_folder, sweep
+from harness.services.owners import is_alive, locked, owner_mark, start_of, sweep
 from harness.services.redis import EmbeddedRedis
 from harness.wait import DeadlinePassed, wait_until
 

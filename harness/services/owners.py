@@ -25,6 +25,7 @@ from pathlib import Path
 
 import psutil
 
+from harness.ending import state_folder
 from harness.model import HarnessError
 from harness.wait import wait_until
 
@@ -41,14 +42,6 @@ class Entry:
     pid: int = 0
     start: str = ""
     folder: str = ""
-
-
-def state_folder() -> Path:
-    """Where streamgauge keeps what must be found again by the next command."""
-    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    folder = Path(base) / "streamgauge"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
 
 
 def start_of(pid: int) -> str:

@@ -46,7 +46,7 @@ def test_nothing_outlives_a_killed_harness_and_its_run_is_unknown(tmp_path, faul
     run = ["run", "calm", "--engine", "reference", "--rate", "1000", "--duration", "60s", "--campaigns", "20"]
     with (tmp_path / "output").open("w") as output:
         harness = subprocess.Popen(
-            [sys.executable, "-m", "harness.cli", *run, "--fault", fault, "--out", str(tmp_path / "runs")],
+            [sys.executable, "-m", "harness", *run, "--fault", fault, "--out", str(tmp_path / "runs")],
             stdout=output,
             stderr=output,
         )
@@ -93,5 +93,5 @@ def _marked(mark: str) -> set[psutil.Process]:
 
 
 def _command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "harness.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "harness", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=Path.cwd())

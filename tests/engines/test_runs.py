@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(400)
 
 
 def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "harness.cli", "run", "--out", str(folder), "--json", *map(str, arguments)]
+    command = [sys.executable, "-m", "harness", "run", "--out", str(folder), "--json", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -47,7 +47,7 @@ def run(folder: Path, *arguments: object) -> dict[str, Any]:
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "harness.cli", *map(str, arguments)]
+    line = [sys.executable, "-m", "harness", *map(str, arguments)]
     return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
 
 

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness import cli, environment
+from harness.ending import ended
 from harness.experiments import one_run
 from harness.model import SCHEMA_VERSION, Exit, UsageError
 from harness.store import Store
@@ -163,12 +164,8 @@ def test_the_tape_can_be_looked_at(call, preset):
 )
 def test_mistakes_end_in_a_sentence_and_start_nothing(arguments, code, sentence, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["streamgauge", *arguments])
 
-    with pytest.raises(SystemExit) as ended:
-        cli.called()
-
-    assert ended.value.code == code
+    assert ended(arguments, lambda: cli.called(arguments)) == code
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
@@ -204,7 +201,7 @@ def test_a_reader_who_leaves_early_changes_no_exit_code(arguments, code):
     read, write = os.pipe()
     os.close(read)  # as `| head -1` has done before the second line is written
     try:
-        command = [sys.executable, "-E", "-m", "harness.cli", *arguments]
+        command = [sys.executable, "-E", "-m", "harness", *arguments]
         done = subprocess.run(command, stdout=write, stderr=write, cwd=cli.ROOT, timeout=60, check=False)
     finally:
         os.close(write)

@@ -19,7 +19,7 @@ from types import ModuleType
 import pytest
 
 from harness import prepare
-from harness.model import HarnessError
+from harness.model import HarnessError, Stopped
 from harness.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,6 +96,20 @@ def test_without_any_python_at_all_the_shell_says_it(tmp_path):
     done = subprocess.run(command, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False)
     assert done.returncode == 4
     assert done.stderr.startswith("streamgauge: Python 3.11 to 3.13 is needed, and no python3 on PATH runs. Install")
+
+
+def test_a_checkout_that_is_not_whole_says_so(tmp_path):
+    """The launcher alone, as somebody might copy it to a folder on PATH."""
+    shutil.copy(ROOT / "streamgauge", tmp_path / "streamgauge")
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", tmp_path / "streamgauge", "ls"], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith(
+        f"streamgauge: {tmp_path} is not a whole copy of the project: No module named 'harness'"
+    )
 
 
 # ---------------------------------------------------------------- What is to be done
@@ -198,6 +212,41 @@ def test_two_checkouts_that_share_one_environment_share_its_lock(tmp_path):
     assert locks == {str(tmp_path / "shared/.venv.lock")}
 
 
+@pytest.mark.parametrize(
+    "question", [["test", "--help"], ["run", "-h"], ["--version"], ["-V"], ["engines", "add", "-h"]]
+)
+def test_a_question_installs_nothing(checkout, monkeypatch, capsys, question):
+    """Neither before the first use, nor what only the tests need, nor what other lock files want."""
+    handed_over: list[list[str]] = []
+    monkeypatch.setattr(prepare, "hand_over", handed_over.append)
+
+    assert prepare.main(question) == 0
+    assert capsys.readouterr().out
+    assert (checkout, handed_over) == ([], [])
+    prepared(["run"], checkout)
+    checkout.clear()
+    prepare.main(question)
+    prepare.write_stamp(prepare.read_stamp() | {"packages": "older locks"})
+    prepare.main(question)
+    assert (checkout, handed_over) == ([], [question, question])
+
+
+def test_before_the_first_use_help_names_every_command(capsys, checkout):
+    prepare.main(["--help"])
+
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    for command in ("run (--list)", "recheck RUN", "chaos", "test", "ls"):
+        assert command in told
+
+
+def test_a_shell_that_asks_how_a_line_goes_on_installs_nothing(checkout, monkeypatch, capsys):
+    monkeypatch.setenv("_STREAMGAUGE_COMPLETE", "complete_bash")
+
+    assert prepare.main([]) == 0
+    assert (checkout, capsys.readouterr().out) == ([], "")
+
+
 @pytest.mark.parametrize("harm", ["stamp gone", "stamp torn", "python gone", "installer gone"])
 def test_whatever_is_not_whole_is_made_anew(checkout, harm):
     prepared(["run"], checkout)
@@ -278,28 +327,30 @@ def test_doctor_says_what_it_can_before_it_installs(checkout, capsys):
     assert f"streamgauge: Python: ok, {VERSION}" in said.err
 
 
-def test_main_hands_over_or_ends_in_one_sentence(checkout, monkeypatch, capsys):
+def test_main_hands_over_or_ends_in_one_sentence(checkout, monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     handed_over: list[list[str]] = []
     monkeypatch.setattr(prepare, "hand_over", handed_over.append)
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        prepare.main(["run", "mobile"])
-        assert handed_over == [["run", "mobile"]]
-        for error, code, words in [
-            (HarnessError("It broke."), 4, "streamgauge: It broke."),
-            (KeyboardInterrupt(), 130, "streamgauge: Interrupted while preparing."),
-            (PermissionError(13, "Permission denied", "x"), 4, "Preparing failed: [Errno 13] Permission denied: 'x'."),
-        ]:
+    prepare.main(["run", "mobile"])
+    assert handed_over == [["run", "mobile"]]
+    for error, code, words in [
+        (HarnessError("It broke."), 4, "streamgauge: It broke."),
+        (Stopped(signal.SIGINT), 130, "streamgauge: Stopped by Ctrl-C. Nothing half-made will be used"),
+        (PermissionError(13, "Permission denied", "x"), 4, "Preparing failed: [Errno 13] Permission denied: 'x'."),
+        (
+            KeyError("never seen"),
+            4,
+            "streamgauge: Something unexpected happened: KeyError: 'never seen'. The traceback",
+        ),
+    ]:
 
-            def fail(*_: object, error: BaseException = error) -> None:
-                raise error
+        def fail(*_: object, error: BaseException = error) -> None:
+            raise error
 
-            monkeypatch.setattr(prepare, "read_stamp", fail)
-            capsys.readouterr()
-            assert prepare.main(["run"]) == code
-            assert words in capsys.readouterr().err
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        monkeypatch.setattr(prepare, "read_stamp", fail)
+        capsys.readouterr()
+        assert prepare.main(["run"]) == code
+        assert words in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------- One step

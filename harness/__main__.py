@@ -1,0 +1,24 @@
+"""`python -m harness`: the program itself, once everything that it needs is installed."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+from harness.ending import ended
+
+
+def main() -> NoReturn:
+    sys.exit(ended(sys.argv[1:], _command_line))
+
+
+def _command_line() -> int:
+    """Imported here: what is broken in the environment ends like anything else that is unexpected."""
+    from harness import cli, console
+
+    console.outlive_readers()
+    return cli.called(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()

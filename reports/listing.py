@@ -1,0 +1,91 @@
+"""What `ls` shows: each run and each experiment of a folder, how far it came, and why it came no further."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import store
+from harness.ending import BROKE, ENDED_EARLY
+from harness.experiments.folder import BEGUN, FILE, FINISHED, Folder
+from harness.model import UsageError, Verdict
+from harness.services.owners import is_alive
+from harness.store import MissingEvidence, Store
+
+RUNNING, KILLED, TORN = "running", "broken off", "torn"
+RECHECK = "`streamgauge recheck` judges what there is of it"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A line of the list."""
+
+    path: Path
+    kind: str  # run, or the command that makes such an experiment
+    state: str
+    sentence: str
+
+    def as_object(self) -> dict[str, str]:
+        key = "run" if self.kind == "run" else "experiment"
+        return {key: self.path.name, "kind": self.kind, "state": self.state, "sentence": self.sentence}
+
+
+def runs(base: Path) -> list[Listed]:
+    """All runs right below a folder, oldest first; of an experiment its own."""
+    inside = base / "runs" if (base / FILE).is_file() else base
+    return [_run(place) for place in store.runs(inside)]
+
+
+def experiments(*bases: Path) -> list[Listed]:
+    """All experiments right below these folders, oldest first."""
+    found = [path.parent for base in bases for path in base.glob(f"*/{FILE}")]
+    return [_experiment(path) for path in sorted(found, key=lambda path: path.name)]
+
+
+def _run(place: Store) -> Listed:
+    """A folder that can't be read is listed too, under that name."""
+    try:
+        if place.has("verdict.json"):
+            verdict: Verdict = place.read_as("verdict.json", Verdict)
+            return Listed(place.path, "run", verdict.outcome.value, verdict.sentence)
+        if place.alive():
+            return Listed(place.path, "run", RUNNING, "")
+    except MissingEvidence as error:
+        return Listed(place.path, "run", TORN, str(error))
+    state, sentence = _ended(_last(place, ENDED_EARLY), f"its process was killed; {RECHECK}", RECHECK)
+    return Listed(place.path, "run", state, sentence)
+
+
+def _experiment(path: Path) -> Listed:
+    """By its history. Those that an older version made have none."""
+    try:
+        kind = Folder.open(path).kind
+    except UsageError as error:
+        return Listed(path, "experiment", TORN, str(error))
+    told = _last(Store(path), BEGUN, FINISHED, ENDED_EARLY)
+    resumable = kind in ("chaos", "search", "compare")
+    goes_on = f"`streamgauge {kind} --resume` goes on from there" if resumable else "`streamgauge ls` lists its runs"
+    if told is None:
+        return Listed(path, kind, "unknown", f"an older version made it; {goes_on}")
+    if told["kind"] == FINISHED:
+        return Listed(path, kind, told["outcome"], told["sentence"])
+    if told["kind"] == BEGUN and is_alive(told["owner"]):
+        return Listed(path, kind, RUNNING, "")
+    ended = told if told["kind"] == ENDED_EARLY else None
+    return Listed(path, kind, *_ended(ended, f"its process was killed; {goes_on}", goes_on))
+
+
+def _ended(told: Mapping[str, Any] | None, killed: str, next_step: str) -> tuple[str, str]:
+    """The state and its sentence: the first line of the reason says what, and where to read on."""
+    if told is None:
+        return KILLED, killed
+    why = (str(told["why"]).splitlines() or [""])[0]
+    return told["how"], why if told["how"] == BROKE else f"{why}; {next_step}"
+
+
+def _last(place: Store, *kinds: str) -> dict[str, Any] | None:
+    """The newest line of any of these kinds."""
+    lines = [entry for kind in kinds for entry in place.history(kind)]
+    return max(lines, key=lambda entry: entry["at_ms"], default=None)
