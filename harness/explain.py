@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
+
+LONGEST = 200  # letters of a value
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
@@ -13,4 +16,29 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def wrong(key: str, value: object, allowed: str, near: str = "") -> str:
-    return f"{key} = {value!r} is not right: {allowed} is expected{near}."
+    return f"{key} = {short(value)} is not right: {allowed} is expected{near}."
+
+
+def short(value: object) -> str:
+    """As it would be written in a program; of what is far too long, its beginning."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no number of thousands of digits
+        text = f"a {type(value).__name__} of thousands of digits"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def is_file(path: Path) -> bool:
+    """No name of a file can be wrong: one that is too long for it names none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def home(path: Path) -> Path:
+    """With `~` as somebody's home, if there is such a somebody."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path

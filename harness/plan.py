@@ -14,8 +14,9 @@ from typing import Any
 
 from generators.disorder import LATE_PRESETS, PRESETS
 from generators.profiles import PROFILES
-from harness.explain import nearest, wrong
+from harness.explain import is_file, nearest, wrong
 from harness.faults import registry as faults
+from harness.faults.reach import refuse_beyond
 from harness.model import (
     Disorder,
     EngineManifest,
@@ -50,7 +51,7 @@ def scenarios() -> dict[str, str]:
 def read_scenario(name: str) -> tuple[str, dict[str, Any]]:
     """A shipped scenario by name or anybody's by path; its short name and its keys."""
     path = Path(name) if name.endswith(".toml") else SCENARIOS / f"{name}.toml"
-    if not path.is_file():
+    if not is_file(path):
         names = list(scenarios())
         near = nearest(name, names)
         raise UsageError(
@@ -61,7 +62,7 @@ def read_scenario(name: str) -> tuple[str, dict[str, Any]]:
         return path.stem, tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"The scenario {path} can't be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"The scenario {path} is not TOML: {error}.") from None
 
 
@@ -77,6 +78,7 @@ def resolve(
     segments = _segments(values["profile"], values["rate"], values["duration"])
     usual = faults.default_fault(manifest, claim, values["duration"])
     fault = faults.parse(values["fault"]) if values["fault"] else usual
+    refuse_beyond(fault, sum(segment.duration_ms for segment in segments))
     tape = faults.reshaped(
         TapeSpec(
             seed=values["seed"],
@@ -171,7 +173,7 @@ def disorder_of(value: str | Mapping[str, Any]) -> tuple[str, Disorder]:
         dials: Mapping[str, Any] = dict(word.partition("=")[::2] for word in words)
     else:
         preset, dials = value.get("preset", "none"), {k: v for k, v in value.items() if k != "preset"}
-    if preset not in PRESETS:
+    if not isinstance(preset, str) or preset not in PRESETS:
         raise UsageError(
             wrong("disorder", preset, f"one of {', '.join(PRESETS)}, or dial=value,", nearest(str(preset), PRESETS))
         )

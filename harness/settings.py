@@ -6,6 +6,7 @@ what is allowed; harness/plan.py makes the sentence.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -82,12 +83,14 @@ def _lateness_ms(value: Any) -> int:
 
 
 def as_number(value: Any) -> float | None:
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """A finite one, or none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _choice(words: tuple[str, ...]) -> Reader:
@@ -104,7 +107,8 @@ def _conf(value: Any) -> dict[str, str]:
     if isinstance(value, Mapping):
         pairs = [(str(key), each) for key, each in value.items()]
     else:
-        pairs = [tuple(text.partition("=")[::2]) for text in value]
+        texts = value if isinstance(value, list | tuple) else [value]
+        pairs = [(key, each) for key, _, each in (str(text).partition("=") for text in texts)]
     if any(not key or not isinstance(each, str | int | float) or each == "" for key, each in pairs):
         raise Wrong("k=v with a key and a value")
     return {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in pairs}
@@ -121,7 +125,7 @@ def _limit(value: Any) -> int | None:
 
 def _profile(value: Any) -> Any:
     kind = value.get("kind") if isinstance(value, Mapping) else value
-    if kind not in PROFILES:
+    if not isinstance(kind, str) or kind not in PROFILES:
         raise Wrong(f"one of {', '.join(PROFILES)}, or a table with that as its `kind`{nearest(str(kind), PROFILES)}")
     return value
 

@@ -36,6 +36,7 @@ def _object(kind: Kind, seen: Sequence[Evidence]) -> dict[str, Any]:
         "correct": kind.correct,
         "options": dict(kind.options),
         "moments": list(kind.moments),
+        "usual": kind.usual,
         "evidence": msgspec.to_builtins(seen),
     }
 

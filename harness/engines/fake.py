@@ -19,6 +19,7 @@ import msgspec
 
 from harness.checksums import PREFIX, Checksum
 from harness.engines.base import Member, Reached
+from harness.engines.manifest import FAKE
 from harness.explain import nearest
 from harness.model import Batch, BatchLog, EngineManifest, LastWords, Progress, SinkClaim, UsageError
 
@@ -29,7 +30,7 @@ MARKER = "marker"
 FAKE_PID = 1_000_000_000  # of nobody: systems end long before
 
 MANIFEST = EngineManifest(
-    id="fake",
+    id=FAKE,
     command=(),
     home=".",
     shipped=True,

@@ -25,7 +25,7 @@ from typing import Any
 
 from harness import jvm
 from harness.engines import template
-from harness.explain import nearest, wrong
+from harness.explain import home, is_file, nearest, wrong
 from harness.model import EngineManifest, SinkClaim, UsageError
 
 HERE = Path(__file__).parent
@@ -46,6 +46,8 @@ IDS = (
 )
 SHIPPED = {name: HERE / name / "manifest.toml" for name in IDS}
 
+FAKE = "fake"  # the engine that has no process, and so no manifest here
+
 PLACEHOLDERS = ("classpath", "config", "home", "java", "job", "python")
 LATE = ("drop", "keep")
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once", "none")
@@ -60,7 +62,7 @@ VERSION = re.compile(r"(\d{1,4})\.\d{1,4}\.\d{1,4}")
 OLDEST_SPARK = 4
 
 
-class _ManifestError(Exception):
+class ManifestError(Exception):
     """A mistake in one place of a manifest; `load` adds which manifest."""
 
 
@@ -72,9 +74,9 @@ def load(engine: str) -> EngineManifest:
     shipped = engine in SHIPPED
     path = SHIPPED[engine] if shipped else _find(engine)
     try:
-        manifest = _manifest(_whole(_toml(path)), path.resolve().parent, shipped=shipped)
+        manifest = read(_whole(_toml(path)), path.resolve().parent, shipped=shipped)
         _check_command(manifest)
-    except _ManifestError as mistake:
+    except ManifestError as mistake:
         raise UsageError(f"The manifest {path}: {mistake}") from mistake
     return manifest
 
@@ -110,24 +112,24 @@ def _check_command(manifest: EngineManifest) -> None:
     """What can be known before anything is started: the program exists, and so does the job it names."""
     if any("{job}" in word for word in manifest.command) and not job_path(manifest.job).is_file():
         jobs = ", ".join(sorted(SHIPPED))
-        raise _ManifestError(
+        raise ManifestError(
             f"command uses {{job}}, but no job for id = {manifest.job!r} comes with this program "
             f"(there are {jobs}); write the path of your own job, such as '{{home}}/job.py'."
         )
     program = manifest.command[0].replace("{home}", manifest.home)
     if "{" in program or shutil.which(program) or (Path(manifest.home) / program).is_file():
         return
-    raise _ManifestError(
+    raise ManifestError(
         f"command[0] = {program!r} is not a program: it is neither on PATH nor a file in {manifest.home}."
     )
 
 
 def _find(engine: str) -> Path:
-    path = Path(engine).expanduser()
-    if path.is_dir():
-        path /= "manifest.toml"
-    if path.is_file():
+    path = home(Path(engine))
+    if is_file(path):
         return path
+    if is_file(path / "manifest.toml"):
+        return path / "manifest.toml"
     if "/" in engine or engine.endswith(".toml"):
         raise UsageError(
             f"There is no manifest {path}. An engine is an id ({', '.join(SHIPPED)}) or the path of a "
@@ -143,9 +145,9 @@ def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise _ManifestError(f"it can't be read ({error.strerror}); give a file that you may read.") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _ManifestError(f"it is not TOML: {error}.") from error
+        raise ManifestError(f"it can't be read ({error.strerror}); give a file that you may read.") from error
+    except (ValueError, RecursionError) as error:
+        raise ManifestError(f"it is not TOML: {error}.") from error
 
 
 def _whole(table: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -157,34 +159,56 @@ def _whole(table: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**inherited, **table, "extends": inherited.get("extends", base)}  # the first of them has the job
 
 
-def _manifest(table: Mapping[str, Any], home: Path, *, shipped: bool) -> EngineManifest:
+def read(table: Mapping[str, Any], home: Path, *, shipped: bool) -> EngineManifest:
     values = _read(table, MANIFEST_KEYS, where="")
     sinks = tuple(
         SinkClaim(**_read(sink, SINK_KEYS, where=f"sinks[{index}].")) for index, sink in enumerate(values.pop("sinks"))
     )
     names = [sink.name for sink in sinks]
     if doubled := {name for name in names if names.count(name) > 1}:
-        raise _ManifestError(f"the sink name {min(doubled)!r} stands twice; give each sink a name of its own.")
+        raise ManifestError(f"the sink name {min(doubled)!r} stands twice; give each sink a name of its own.")
     manifest = EngineManifest(**values, sinks=sinks, home=str(home), shipped=shipped)
+    if not shipped:
+        _check_own(manifest)
     _check_results(manifest)
     return manifest
+
+
+def _check_own(manifest: EngineManifest) -> None:
+    """What somebody's own engine must not do: be taken for a shipped one, or run without its orders."""
+    taken = {_plain(name): name for name in (*SHIPPED, FAKE)}
+    if (name := _plain(manifest.id)) in taken:
+        raise _expected(
+            "id", manifest.id, f"an id of your own ({taken[name]} comes with this program, and is something else)"
+        )
+    if not any("config" in _placeholders("command", word) for word in manifest.command):
+        raise _expected(
+            "command",
+            list(manifest.command),
+            "{config}, the path of the engine's orders, as one of its words: nothing else says which topic to read,",
+        )
+
+
+def _plain(name: str) -> str:
+    """Ids that differ in these alone would be mistaken for each other, and share folders and jobs."""
+    return re.sub(r"[._-]+", "-", name.lower())
 
 
 def _check_results(manifest: EngineManifest) -> None:
     """What a source of results needs is there, and nothing that it does not use."""
     is_template, is_command = manifest.results == "redis:template", manifest.results == "command"
     if is_template and (mistake := template.mistake(manifest.key, manifest.field)):
-        raise _ManifestError(
+        raise ManifestError(
             f"key = {manifest.key!r} and field = {manifest.field!r} are no template of redis:template: {mistake}; "
             "'counts:{campaign}' with the field '{window}' would be one."
         )
     for name, value, wanted in (("key", manifest.key, is_template), ("read", manifest.read, is_command)):
         if bool(value) != wanted:
             does = "needs" if wanted else "has no use for"
-            raise _ManifestError(f"results = {manifest.results!r} {does} the key {name!r}.")
+            raise ManifestError(f"results = {manifest.results!r} {does} the key {name!r}.")
 
 
-# Each reader takes (key, value) and gives the value as the model wants it, or raises _ManifestError.
+# Each reader takes (key, value) and gives the value as the model wants it, or raises ManifestError.
 _Reader = Callable[[str, Any], Any]
 
 
@@ -193,18 +217,18 @@ def _read(table: Any, keys: Mapping[str, tuple[_Reader, bool]], *, where: str) -
         raise _expected(where.rstrip("."), table, "a table of keys")
     for key in table:
         if key not in keys:
-            raise _ManifestError(
+            raise ManifestError(
                 f"unknown key {where + key!r} (= {table[key]!r}); the keys are {', '.join(sorted(keys))}"
                 f"{nearest(key, keys)}."
             )
     for key, (_, required) in keys.items():
         if required and key not in table:
-            raise _ManifestError(f"the key {where + key!r} is missing.")
+            raise ManifestError(f"the key {where + key!r} is missing.")
     return {key: keys[key][0](where + key, value) for key, value in table.items()}
 
 
-def _expected(key: str, value: object, allowed: str, near: str = "") -> _ManifestError:
-    return _ManifestError(wrong(key, value, allowed, near))
+def _expected(key: str, value: object, allowed: str, near: str = "") -> ManifestError:
+    return ManifestError(wrong(key, value, allowed, near))
 
 
 def _text(key: str, value: Any) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from harness.explain import nearest
+from harness.explain import is_file, nearest
 from harness.faults.base import Kind
 from harness.measurement import Lack, Quantity, Recovery
 from harness.model import CheckResult, FaultReport, Outcome, UsageError, Verdict
@@ -182,7 +182,7 @@ ORDER = ("smoke", "pr", "nightly")
 def read_tier(name: str) -> Tier:
     """A shipped tier by name, or anybody's by the path of its file."""
     path = Path(name) if name.endswith(".toml") else TIERS / f"{name}.toml"
-    if not path.is_file():
+    if not is_file(path):
         names = list(tiers())
         raise UsageError(
             f"There is no tier {name!r}{nearest(name, names)}. Shipped are {', '.join(names)}; any other is the path "
@@ -190,7 +190,7 @@ def read_tier(name: str) -> Tier:
         )
     try:
         return replace(msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Tier), name=name)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # of TOML, UTF-8 and msgspec too
         raise UsageError(f"The tier {path} can't be read: {error}.") from None
 
 
@@ -198,7 +198,7 @@ def crossed(rows: Sequence[Rows], sinks_of: Mapping[str, Sequence[str]], kinds: 
     """In the order in which they are written, none twice. `every` stands for each fault at its usual moment."""
     wanted: dict[Case, None] = {}
     for row in rows:
-        faults = [usual(kind) for kind in kinds.values()] if row.faults == (EVERY,) else row.faults
+        faults = [f"{kind.name}@{kind.usual}" for kind in kinds.values()] if row.faults == (EVERY,) else row.faults
         for sink in row.sinks or sinks_of[row.engine]:
             wanted |= {Case(row.engine, sink, fault, 0): None for fault in faults}
     return list(wanted)
@@ -216,12 +216,6 @@ def drawn(cases: Sequence[Case], pairs: int, seed: int, kinds: Mapping[str, Kind
         text = f"{first.name}@t>={dice.randint(4, 9)}s; {second.name}@t>=+{dice.randint(1, 4)}s"
         found.append(Case(engine, sink, text, 0))
     return found
-
-
-def usual(kind: Kind) -> str:
-    """A fault in the middle of a short load, or in a sink's writing where it has to be there."""
-    moments = {"time": "t>=10s", "offset": "offset=50%", "batch": "batch>=3", "now": "now", "point": "c2:batch=3"}
-    return f"{kind.name}@{next(text for moment, text in moments.items() if moment in kind.moments)}"
 
 
 def runs_of(cases: Sequence[Case], seed: int, rounds: int, *, twins: bool) -> list[Case]:

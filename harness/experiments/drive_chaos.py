@@ -16,6 +16,7 @@ from harness.ending import known, shown
 from harness.experiments import chaos, one_run
 from harness.experiments.chaos import NO_FAULT, Case, Ran, Seen, Tier
 from harness.experiments.folder import Folder
+from harness.explain import nearest, wrong
 from harness.faults import registry
 from harness.model import EngineManifest, EngineReport, FaultReport, RunSpec, UsageError
 from harness.store import Store, runs
@@ -55,10 +56,6 @@ def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> tupl
     calm, _ = plan.resolve(tier.scenario, {**keys, "fault": NO_FAULT}, flags, one_run.find_manifest)
     seed = calm.tape.seed
     wanted = chaos.runs_of(_cases(tier, asked, seed), seed, rounds, twins=tier.twins)
-    if not wanted:
-        raise UsageError(
-            "No case is left: the tier has none on this engine and sink. Name faults of your own by --fault."
-        )
     plan.refuse_one_database_for(len(wanted), calm.redis, reset=calm.reset)
     settings: Settings = {
         "scenario": tier.scenario,
@@ -76,12 +73,31 @@ def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> tupl
 def _cases(tier: Tier, asked: Asked, seed: int) -> list[Case]:
     rows = tier.cases
     if asked.faults:
-        rows = tuple(chaos.Rows(engine, asked.faults) for engine in asked.engines or DEFAULT_ENGINES)
-    sinks_of = {row.engine: [claim.name for claim in one_run.find_manifest(row.engine).sinks] for row in rows}
+        written = tuple(registry.parse(fault).text for fault in asked.faults)  # with the moments that were left out
+        rows = tuple(chaos.Rows(engine, written) for engine in asked.engines or DEFAULT_ENGINES)
+    engines = dict.fromkeys([*(row.engine for row in rows), *asked.engines])
+    sinks_of = {engine: [claim.name for claim in one_run.find_manifest(engine).sinks] for engine in engines}
+    _refuse_unknown_sinks(asked, sinks_of)
     cases = chaos.crossed(rows, sinks_of, registry.FAULTS)
     if not asked.faults:
         cases += chaos.drawn(cases, tier.pairs, seed, registry.FAULTS)
-    return [case for case in cases if asked.wants(case)]
+    left = [case for case in cases if asked.wants(case)]
+    if not left:
+        has = ", ".join(dict.fromkeys(f"{case.engine}/{case.sink}" for case in cases))
+        raise UsageError(
+            f"No case is left: the tier has cases on {has}, and none on the engines and sinks that were chosen. "
+            "Choose others, or name faults of your own by --fault."
+        )
+    return left
+
+
+def _refuse_unknown_sinks(asked: Asked, sinks_of: Mapping[str, Sequence[str]]) -> None:
+    engines = asked.engines or tuple(sinks_of)
+    known = dict.fromkeys(sink for engine in engines for sink in sinks_of[engine])
+    for sink in asked.sinks:
+        if sink not in known:
+            allowed = f"one of {', '.join(known)} (those of {', '.join(engines)})"
+            raise UsageError(wrong("sink", sink, allowed, nearest(sink, known)))
 
 
 def resume(path: Path) -> tuple[Folder, Settings]:

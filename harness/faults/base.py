@@ -48,6 +48,11 @@ class Context:
     claim: SinkClaim
 
 
+# The moment of a fault for which none is given: in the middle of a short load, or in a sink's writing where it has to
+# be there. The first of these for which the fault can wait.
+USUAL = {"time": "t>=10s", "offset": "offset=50%", "batch": "batch>=3", "now": "now", "point": "c2:batch=3"}
+
+
 @dataclass(frozen=True)
 class Kind:
     """One line of the catalogue: a fault that can be planned by its name."""
@@ -64,6 +69,11 @@ class Kind:
     brokers: int = 1  # how many an embedded Kafka must have for it
     own_disk: bool = False  # the checkpoint has to lie on a small disk of its own
     reshape: Callable[[TapeSpec, FaultSpec, Kind], TapeSpec] | None = None  # input faults are spent on the tape
+
+    @property
+    def usual(self) -> str:
+        """The moment that it takes when none is given."""
+        return next(text for moment, text in USUAL.items() if moment in self.moments)
 
 
 def option(spec: FaultSpec, kind: Kind, name: str) -> str:

@@ -1,9 +1,10 @@
 """How faults are written: `kill@c3:batch=3`, `redis-pause(for=3s)@t>=10s`, `none`, and plans of several of them.
 
-    FAULT = NAME[(OPTION=VALUE, ...)]@WHEN        STEPS = FAULT; FAULT; ...
+    FAULT = NAME[(OPTION=VALUE, ...)][@WHEN]      STEPS = FAULT; FAULT; ...
     PLAN  = STEPS | any(STEPS) | repeat(N; STEPS) | flip-flop(N; STEPS) | stagger(TIME; STEPS)
 
-Combinators may hold each other. The names are those of the catalogue; see harness/faults/registry.py.
+Without a WHEN a fault takes its usual moment. Combinators may hold each other. The names are those of the catalogue;
+see harness/faults/registry.py.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from harness.model import FaultSpec, UsageError, When
 EXAMPLES = "kill@c3:batch=3, kill@offset=50%, redis-pause(for=3s)@t>=10s, kill@batch>=3; kill@batch>=+2, none"
 NONE = FaultSpec("none")
 COUNTED = ("repeat", "flip-flop")
+MOST_STRIKES = 1000
 COMBINATORS = ("any", *COUNTED, "stagger")
 
 
@@ -47,7 +49,7 @@ def _combined(text: str, name: str, inside: str, kinds: Mapping[str, Kind]) -> F
     parts = _split(inside, ";")
     options: dict[str, str] = {}
     if name in COUNTED:
-        if not (parts[0].isdecimal() and int(parts[0])):
+        if not whens.is_count(parts[0]):
             raise NotUnderstoodError(
                 f"{name} begins with how often, such as {name}(3; kill@batch>=+2), not {parts[0]!r}"
             )
@@ -57,7 +59,17 @@ def _combined(text: str, name: str, inside: str, kinds: Mapping[str, Kind]) -> F
         options["pause"] = parts.pop(0)
     if not parts:
         raise NotUnderstoodError(f"{name} has no steps")
-    return FaultSpec(text, name, options=options, steps=tuple(_plan(part, kinds) for part in parts))
+    plan = FaultSpec(text, name, options=options, steps=tuple(_plan(part, kinds) for part in parts))
+    if (strikes := _strikes(plan)) > MOST_STRIKES:
+        raise NotUnderstoodError(f"it strikes {strikes:,} times, and {MOST_STRIKES:,} are the most")
+    return plan
+
+
+def _strikes(fault: FaultSpec) -> int:
+    """How often something is done in all."""
+    if not fault.steps:
+        return 1
+    return int(fault.options.get("times", 1)) * sum(_strikes(step) for step in fault.steps)
 
 
 def _fault(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
@@ -67,8 +79,11 @@ def _fault(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
         names = (*kinds, *COMBINATORS, NONE.text)
         raise NotUnderstoodError(f"{name!r} is no fault{nearest(name, names)}; `streamgauge chaos --list` shows all")
     options = _options(name, _inside(rest), kinds[name]) if bracket else {}
-    if not at or not moment:
+    if at and not moment:
         raise NotUnderstoodError(f"it does not say when: {head}@WHEN")
+    if not at:
+        moment = kinds[name].usual
+        text = f"{text}@{moment}"
     when = whens.parse(moment)
     _check_moment(name, when, kinds[name])
     return FaultSpec(text, name, when, {**kinds[name].options, **options})
@@ -95,8 +110,8 @@ def _check_option(key: str, value: str, usual: str) -> None:
     """A default says what an option looks like: a time, a count, or a word."""
     if whens.TIME.fullmatch(usual):
         whens.seconds(value, key)
-    elif usual.isdecimal() and not (value.isascii() and value.isdecimal() and int(value)):
-        raise NotUnderstoodError(f"{key} = {value!r} is not a whole number from 1 on")
+    elif usual.isdecimal() and not whens.is_count(value):
+        raise NotUnderstoodError(f"{key} = {value!r} is not a whole number from 1 to {whens.MOST:,}")
 
 
 def _inside(rest: str) -> str:

@@ -76,8 +76,6 @@ def reshaped(tape: TapeSpec, fault: FaultSpec) -> TapeSpec:
             raise UsageError(
                 f"{leaf.text} is spent on the tape before the run: give it a time of its own, such as @t>=10s, once."
             )
-        if leaf.when.seconds * 1000 >= sum(segment.duration_ms for segment in tape.profile):
-            raise UsageError(f"{leaf.text} would begin after the load has ended: choose an earlier time.")
         try:
             tape = kind.reshape(tape, leaf, kind)
         except NotUnderstoodError as why:

@@ -13,7 +13,10 @@ from harness.model import When
 
 POINTS = ("c1", "c2", "c3", "c4")
 KINDS = (*POINTS, "batch", "offset", "t", "now")
-TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
+TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m)")
+SHARE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)%")
+WHOLE = re.compile(r"[0-9]{1,9}")
+MOST = 999_999_999
 
 
 class NotUnderstoodError(ValueError):
@@ -89,14 +92,18 @@ def _batch_of_point(point: str, parameter: str) -> int:
     return _batch(value)
 
 
+def is_count(text: str) -> bool:
+    return bool(WHOLE.fullmatch(text)) and int(text) > 0
+
+
 def _batch(value: str) -> int:
-    if not (value.isascii() and value.isdecimal()):
-        raise NotUnderstoodError(f"batch = {value!r} is not a whole number from 0 on")
+    if not WHOLE.fullmatch(value):
+        raise NotUnderstoodError(f"batch = {value!r} is not a whole number from 0 to {MOST:,}")
     return int(value)
 
 
 def _share(value: str) -> float:
-    number = re.fullmatch(r"(\d+(?:\.\d+)?)%", value)
+    number = SHARE.fullmatch(value)
     share = float(number[1]) / 100 if number else 0.0
     if not 0 < share < 1:
         raise NotUnderstoodError(f"offset = {value!r} is not a share of all events between 0% and 100%, such as 50%")

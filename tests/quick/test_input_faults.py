@@ -105,7 +105,6 @@ def test_a_tape_without_spells_has_the_digest_that_it_always_had():
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("input-burst@t>=20s", "after the load has ended"),
         ("input-burst@t>=+2s", "a time of its own"),
         ("repeat(2; input-burst@t>=2s)", "a time of its own"),
         ("input-burst(times=1)@t>=2s", "'1' is not a whole number"),

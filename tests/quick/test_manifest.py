@@ -95,6 +95,11 @@ def test_somebodys_own_engine_is_a_path(tmp_path, as_folder):
         (('id = "mine"', 'id = "mine"\nenv = {A = 1}'), ["env.A = 1", "text"]),
         (("[[sinks]]", "[sinks]"), ["sinks", "[[sinks]]"]),
         (('id = "mine"', "id = "), ["not TOML"]),
+        (('"mine"', '"spark"'), ["id = 'spark'", "an id of your own (spark comes with"]),
+        (('"mine"', '"Kafka_Streams"'), ["id = 'Kafka_Streams'", "(kafka-streams comes with"]),
+        (('"mine"', '"fake"'), ["id = 'fake'", "an id of your own"]),
+        ((', "{config}"', ""), ["command = ['{python}', 'job.py']", "{config}, the path of the engine's orders"]),
+        ((', "{config}"', ', "{{config}}"'), ["{config}, the path of the engine's orders"]),
     ],
 )
 def test_a_mistake_is_named_with_key_value_and_what_is_allowed(tmp_path, change, named):
@@ -106,6 +111,15 @@ def test_a_mistake_is_named_with_key_value_and_what_is_allowed(tmp_path, change,
     assert str(path) in str(wrong.value)
     for part in named:
         assert part in str(wrong.value)
+
+
+def test_every_manifest_that_is_shown_or_tried_can_be_read(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda program: program)  # an example's need not be here
+    root = Path(__file__).resolve().parents[2]
+    found = [path for folder in ("examples", "tests") for path in (root / folder).rglob("manifest.toml")]
+
+    assert found
+    assert all(load(str(path)).home == str(path.parent) for path in found)
 
 
 def test_two_sinks_of_one_name_are_refused(tmp_path):
