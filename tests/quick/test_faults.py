@@ -120,7 +120,6 @@ def test_a_fault_reads_as_it_is_written(text, spec):
         ("kil@c3", "nearest: 'kill'"),
         ("non", "nearest: 'none'"),
         ("kill@", "when"),
-        ("kill@", "when"),
         ("kill@c5", "c1, c2, c3, c4"),
         ("kill@ofset=50%", "nearest: 'offset'"),
         ("kill@c3:bach=3", "nearest: 'batch'"),
