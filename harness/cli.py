@@ -16,10 +16,12 @@ from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
+from typer._completion_classes import completion_init
+from typer._completion_shared import get_completion_script
 from typer.exceptions import TyperException
 
 from generators import preview
-from harness import __version__, console, doctor, environment, jvm, plan
+from harness import __version__, completion, console, doctor, environment, jvm, panels, plan
 from harness.audit import walk
 from harness.audit.left import Offered
 from harness.ending import COMPLETING, PROGRAM, json_last
@@ -41,11 +43,13 @@ from harness.experiments import (
 from harness.experiments.folder import Folder
 from harness.experiments.selftest import drive as selftests
 from harness.experiments.selftest import report as reports_selftest
+from harness.explain import nearest, wrong
 from harness.faults import evidence
 from harness.faults import registry as faults
 from harness.flags import takes
 from harness.judge import judge
 from harness.model import Exit, RunSpec, UsageError
+from harness.panels import Commands
 from harness.services import children, keeper, owners
 from harness.services.redis import find_server
 from harness.store import Store
@@ -63,6 +67,7 @@ from reports.load import Result
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = Path("runs")
 EXPERIMENTS = Path("experiments")
+SHELLS = ("bash", "zsh", "fish")
 EXPERIMENT_PAGES = {
     "chaos": drive_chaos.write_page,
     "search": drive_search.write_page,
@@ -74,6 +79,7 @@ EVENTS = ("seed", "campaigns", "partitions", "window", "watermark", "disorder")
 SYSTEM = ("client", "kafka", "kafka_config", "redis", "reset", "master", "checkpoint", "conf", "objective_p99_ms")
 
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -83,7 +89,23 @@ app = typer.Typer(
 Json = Annotated[
     bool, typer.Option("--json", help="Print exactly one JSON object. It may stand at any place of the line.")
 ]
-Scenario = Annotated[str, typer.Argument(help="A shipped scenario (see --list) or the path of a .toml file.")]
+Scenario = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCENARIO",
+        help=f"{', '.join(plan.scenarios())}, or the path of a .toml file.",
+        autocompletion=completion.scenario,
+    ),
+]
+
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.", autocompletion=completion.run)]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER", help="The directory of one that was broken off.", autocompletion=completion.experiment
+    ),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -103,13 +125,13 @@ def root(
         raise typer.Exit(Exit.USAGE)
 
 
-@app.command("run")
+@app.command("run", rich_help_panel=panels.RUNS)
 @takes("engine", "sink", "rate", "duration", *EVENTS, "fault", *SYSTEM, "repeat", "checksum", "web")
 def run_command(
     scenario: Scenario = plan.DEFAULT_SCENARIO,
     listing: Annotated[bool, typer.Option("--list", help="List the shipped scenarios.")] = False,
     *,
-    out: Annotated[Path, typer.Option(help="Folder in which run directories are made.")] = RUNS,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder in which run directories are made.")] = RUNS,
     as_json: Json = False,
     **flags: Any,
 ) -> None:
@@ -162,8 +184,8 @@ def _print_list(noun: str, rows: list[dict[str, str]], columns: tuple[str, ...],
         print(f"no {noun} here")
 
 
-@app.command()
-def recheck(run: Annotated[Path, typer.Argument(help="A run directory.")], as_json: Json = False) -> None:
+@app.command(rich_help_panel=panels.RUNS)
+def recheck(run: Run, as_json: Json = False) -> None:
     """Judge a stored run again, with no engine."""
     place = _ended(run)
     with console.progress() as screen:
@@ -174,7 +196,7 @@ def recheck(run: Annotated[Path, typer.Argument(help="A run directory.")], as_js
     _answer("recheck", result, as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=panels.RUNS)
 def report(
     run: Annotated[Path, typer.Argument(help="The directory of a run or an experiment.")],
     as_json: Json = False,
@@ -206,7 +228,7 @@ def _ended(run: Path) -> Store:
     return place
 
 
-@app.command()
+@app.command(rich_help_panel=panels.RUNS)
 def ls(
     folder: Annotated[Path | None, typer.Argument(help="A folder of runs or experiments, or one experiment.")] = None,
     as_json: Json = False,
@@ -226,7 +248,7 @@ def ls(
     print("\n\n".join(tables) or "no runs here")
 
 
-@app.command()
+@app.command(rich_help_panel=panels.RUNS)
 @takes("rate", "duration", *EVENTS)
 def tape(scenario: Scenario = plan.DEFAULT_SCENARIO, *, as_json: Json = False, **flags: Any) -> None:
     """Show what a seed and a preset will send."""
@@ -237,7 +259,7 @@ def tape(scenario: Scenario = plan.DEFAULT_SCENARIO, *, as_json: Json = False, *
     print(json.dumps(msgspec.to_builtins(shown)) if as_json else "\n".join(preview.lines(shown)))
 
 
-@app.command()
+@app.command(rich_help_panel=panels.ITSELF)
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="A tenth of the sizes.")] = False,
     spark: Annotated[bool, typer.Option("--spark", help="The Spark job's stages, each done in several ways.")] = False,
@@ -257,15 +279,17 @@ def bench(
         print("\n".join(told))
 
 
-@app.command("search")
+@app.command("search", rich_help_panel=panels.EXPERIMENTS)
 @takes("engine", "sink", *EVENTS, *SYSTEM)
 def search_command(
     context: typer.Context,
     scenario: Scenario = "calm",
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Shorter trials, fewer rungs, a wider interval.")] = False,
-    resume: Annotated[Path | None, typer.Option(help="The directory of a search that was broken off.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder in which experiment directories are made.")] = EXPERIMENTS,
+    resume: Resume = None,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder in which experiment directories are made.")
+    ] = EXPERIMENTS,
     as_json: Json = False,
     **flags: Any,
 ) -> None:
@@ -294,18 +318,48 @@ def search_command(
     raise typer.Exit(found.outcome.exit_code)
 
 
-@app.command("chaos")
+@app.command("chaos", rich_help_panel=panels.EXPERIMENTS)
 @takes("rate", "duration", *EVENTS, *SYSTEM, "repeat")
 def chaos_command(
     context: typer.Context,
     *,
-    tier: Annotated[str, typer.Option(help="smoke, pr, nightly, or the path of a .toml file.")] = "smoke",
-    fault: Annotated[list[str] | None, typer.Option(help="A fault or plan instead of the tier's own; repeat.")] = None,
-    engine: Annotated[list[str] | None, typer.Option(help="Only this engine of the tier; repeat.")] = None,
-    sink: Annotated[list[str] | None, typer.Option(help="Only this sink; repeat.")] = None,
+    tier: Annotated[
+        str,
+        typer.Option(
+            metavar="TIER",
+            help=f"{', '.join(chaos.ORDER)}, or the path of a .toml file.",
+            autocompletion=completion.tier,
+        ),
+    ] = chaos.ORDER[0],
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PLAN",
+            help="A fault or plan instead of the tier's own; as often as needed.",
+            autocompletion=completion.OF_KEY["fault"],
+        ),
+    ] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ENGINE",
+            help="Only this engine of the tier; as often as needed.",
+            autocompletion=completion.engine,
+        ),
+    ] = None,
+    sink: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this sink; as often as needed.",
+            autocompletion=completion.OF_KEY["sink"],
+        ),
+    ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List all faults, and the evidence of each.")] = False,
-    resume: Annotated[Path | None, typer.Option(help="The directory of one that was broken off.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder in which experiment directories are made.")] = EXPERIMENTS,
+    resume: Resume = None,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder in which experiment directories are made.")
+    ] = EXPERIMENTS,
     as_json: Json = False,
     **flags: Any,
 ) -> None:
@@ -339,16 +393,23 @@ def _list_faults(as_json: bool) -> None:
     print(reports_faults.summary(kinds, seen))
 
 
-@app.command("compare")
+@app.command("compare", rich_help_panel=panels.EXPERIMENTS)
 @takes("rate", "duration", *EVENTS, *SYSTEM, "repeat")
 def compare_command(
     context: typer.Context,
-    engines: Annotated[list[str] | None, typer.Argument(help="Ids of engines, or paths of manifests.")] = None,
+    engines: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ENGINE...", help="Ids of engines, or paths of manifests.", autocompletion=completion.engine
+        ),
+    ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="One round.")] = False,
     searched: Annotated[bool, typer.Option("--search", help="Also the highest sustainable rate of each.")] = False,
-    resume: Annotated[Path | None, typer.Option(help="The directory of one that was broken off.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder in which experiment directories are made.")] = EXPERIMENTS,
+    resume: Resume = None,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder in which experiment directories are made.")
+    ] = EXPERIMENTS,
     as_json: Json = False,
     **flags: Any,
 ) -> None:
@@ -394,10 +455,10 @@ def _is_given(context: typer.Context, name: str | None) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-@app.command("replay")
+@app.command("replay", rich_help_panel=panels.RUNS)
 def replay_command(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
-    out: Annotated[Path, typer.Option(help="Folder in which the new run directory is made.")] = RUNS,
+    run: Run,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder in which the new run directory is made.")] = RUNS,
     as_json: Json = False,
 ) -> None:
     """Run a stored plan again: is the outcome the same?"""
@@ -412,7 +473,7 @@ def replay_command(
     raise typer.Exit(found.exit_code)
 
 
-@app.command("selftest")
+@app.command("selftest", rich_help_panel=panels.ITSELF)
 def selftest_command(
     clean: Annotated[int, typer.Option(min=0, help="So many runs without a bug, all of which have to PASS.")] = 50,
     seed: Annotated[int, typer.Option(help="Decides what the clean runs are.")] = 1,
@@ -427,7 +488,7 @@ def selftest_command(
     raise typer.Exit(found.outcome.exit_code)
 
 
-@app.command("audit")
+@app.command("audit", rich_help_panel=panels.RUNS)
 def audit_command(
     path: Annotated[str, typer.Argument(help="A folder tree, seen.txt, a .csv, or redis://HOST:PORT/0.")],
     *,
@@ -455,9 +516,18 @@ def audit_command(
     raise typer.Exit(worst.exit_code)
 
 
-engines_app = typer.Typer(help="Engines, and the environments that are made for them.", rich_markup_mode=None)
-app.add_typer(engines_app, name="engines")
-Engine = Annotated[str, typer.Argument(help="The id of a shipped engine, or spark@VERSION.")]
+engines_app = typer.Typer(
+    cls=Commands, help="Engines, and the environments that are made for them.", rich_markup_mode=None
+)
+app.add_typer(engines_app, name="engines", rich_help_panel=panels.SETTING_UP)
+Engine = Annotated[
+    str,
+    typer.Argument(
+        metavar="ENGINE",
+        help=f"{', '.join(manifest.IDS)}, or spark@VERSION.",
+        autocompletion=completion.engine,
+    ),
+]
 
 
 @engines_app.callback(invoke_without_command=True)
@@ -498,7 +568,7 @@ def engines_rm(engine: Engine, as_json: Json = False) -> None:
     print("\n".join(lines))
 
 
-@app.command()
+@app.command(rich_help_panel=panels.SETTING_UP)
 def up(as_json: Json = False) -> None:
     """Start an embedded Kafka and Redis to play with."""
     services, started = keeper.up(jvm.jars("services"), jvm.java())
@@ -509,7 +579,7 @@ def up(as_json: Json = False) -> None:
         print(f"logs in {services.folder}; `streamgauge down` stops both")
 
 
-@app.command()
+@app.command(rich_help_panel=panels.SETTING_UP)
 def down(as_json: Json = False) -> None:
     """Stop what `up` started."""
     stopped = keeper.down()
@@ -519,7 +589,7 @@ def down(as_json: Json = False) -> None:
         print("stopped" if stopped else "nothing was up")
 
 
-@app.command("doctor")
+@app.command("doctor", rich_help_panel=panels.SETTING_UP)
 def doctor_command(as_json: Json = False) -> None:
     """What is there, what is missing, and how to get it."""
     findings = doctor.examine(RUNS, lambda: Path(find_server().path))
@@ -530,7 +600,21 @@ def doctor_command(as_json: Json = False) -> None:
     raise typer.Exit(Exit.PASS if doctor.all_well(findings) else Exit.BROKEN)
 
 
-@app.command("test")
+@app.command("completion", rich_help_panel=panels.SETTING_UP)
+def completion_command(
+    shell: Annotated[
+        str, typer.Argument(metavar="|".join(SHELLS), help="The shell that is to complete what you type.")
+    ] = SHELLS[0],
+    as_json: Json = False,
+) -> None:
+    """What a shell needs to complete commands, flags and names: eval "$(streamgauge completion bash)"."""
+    if shell not in SHELLS:
+        raise UsageError(wrong("shell", shell, f"one of {', '.join(SHELLS)}", nearest(shell, SHELLS)))
+    script = get_completion_script(prog_name=PROGRAM, complete_var=COMPLETING, shell=shell)
+    print(json.dumps({"command": "completion", "shell": shell, "script": script}) if as_json else script)
+
+
+@app.command("test", rich_help_panel=panels.ITSELF)
 def own_tests(
     suites: Annotated[list[str] | None, typer.Argument(help="Environments of tox.ini; default: all of them.")] = None,
     thorough: Annotated[bool, typer.Option("--all", help="Also the runs that are left out to save time.")] = False,
@@ -554,6 +638,7 @@ def called(arguments: Sequence[str]) -> int:
     """
     program = typer.main.get_command(app)
     if COMPLETING in os.environ:
+        completion_init()
         program.main(prog_name=PROGRAM)
     for sentence in owners.sweep():
         console.say(sentence)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness import completion
 from harness.settings import KEYS
 
 Command = Callable[..., None]
@@ -41,5 +42,10 @@ def takes(*keys: str) -> Callable[[Command], Command]:
 def _flag(key: str) -> Parameter:
     """None when it is not given, so that the scenario decides."""
     kind: Any = {bool: bool | None, dict: list[str] | None}.get(type(KEYS[key].default), str | None)
-    option = typer.Option(help=KEYS[key].help, show_default=False)
+    option = typer.Option(
+        help=KEYS[key].explained,
+        show_default=False,
+        metavar=KEYS[key].read.shape or None,
+        autocompletion=completion.OF_KEY.get(key),
+    )
     return Parameter(key, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])

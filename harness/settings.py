@@ -14,6 +14,7 @@ from typing import Any
 
 from generators.disorder import PRESETS
 from generators.profiles import PROFILES
+from harness.engines.manifest import FAKE, IDS
 from harness.explain import nearest
 from harness.model import MAX_SERVERS
 
@@ -24,7 +25,16 @@ class Wrong(Exception):  # noqa: N818  (it is what is said of a value)
     """A value that can't be; says what is allowed."""
 
 
-Reader = Callable[[Any], Any]
+@dataclass(frozen=True)
+class Reader:
+    """Gives a value as a RunSpec wants it, or raises `Wrong`."""
+
+    take: Callable[[Any], Any]
+    shape: str = ""  # what `--help` puts for the value
+    allowed: str = ""  # ... and says of it
+
+    def __call__(self, value: Any) -> Any:
+        return self.take(value)
 
 
 @dataclass(frozen=True)
@@ -34,12 +44,23 @@ class Key:
     read: Reader
     default: Any
     help: str
+    usual: str = ""  # the default in words, where the value says nothing
+
+    @property
+    def explained(self) -> str:
+        """All that `--help` says of the flag."""
+        allowed = f": {self.read.allowed}" if self.read.allowed else ""
+        default = self.usual or (f"{self.default:g}" if isinstance(self.default, float) else str(self.default or ""))
+        return f"{self.help}{allowed}" + (f" [default: {default}]" if default else "")
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise Wrong("a text")
-    return value
+def _text(shape: str, allowed: str = "") -> Reader:
+    def read(value: Any) -> str:
+        if not isinstance(value, str):
+            raise Wrong("a text")
+        return value
+
+    return Reader(read, shape, allowed)
 
 
 def _flag(value: Any) -> bool:
@@ -55,17 +76,17 @@ def _whole(low: int, high: int) -> Reader:
             raise Wrong(f"a whole number from {low:,} to {high:,}")
         return int(number)
 
-    return read
+    return Reader(read, "N", f"{low:,} to {high:,}")
 
 
-def _above_zero(what: str, high: float) -> Reader:
+def _above_zero(what: str, high: float, shape: str) -> Reader:
     def read(value: Any) -> float:
         number = as_number(value)
         if number is None or not 0 < number <= high:
             raise Wrong(f"{what} above 0 and up to {high:,.0f}")
         return number
 
-    return read
+    return Reader(read, shape, f"above 0, up to {high:,.0f}")
 
 
 def _duration_ms(value: Any) -> int:
@@ -99,7 +120,7 @@ def _choice(words: tuple[str, ...]) -> Reader:
             raise Wrong(f"one of {', '.join(words)}{nearest(str(value), words)}")
         return str(value)
 
-    return read
+    return Reader(read, "|".join(words))
 
 
 def _conf(value: Any) -> dict[str, str]:
@@ -136,37 +157,61 @@ def _disorder(value: Any) -> Any:
     return value
 
 
+TIMES = "a number with ms, s, m or h, up to 24h"
+FIRST_SINK = "the engine's first"
+
 KEYS: dict[str, Key] = {
-    "engine": Key(_text, "spark", "engine id or path of a manifest.toml"),
-    "sink": Key(_text, "", "sink of the engine; default: its first"),
-    "rate": Key(_above_zero("a number of events per second", 10_000_000), 10_000.0, "offered events per second"),
-    "duration": Key(_duration_ms, "30s", "how long events are offered"),
-    "profile": Key(_profile, "steady", "how the rate goes over time"),
+    "engine": Key(
+        _text("ENGINE", f"{', '.join((*IDS, FAKE))}, spark@VERSION, or the path of a manifest.toml"),
+        "spark",
+        "the system under test",
+    ),
+    "sink": Key(_text("NAME", "`streamgauge engines` lists them"), "", "sink of the engine", FIRST_SINK),
+    "rate": Key(
+        _above_zero("a number of events per second", 10_000_000, "EVENTS/S"), 10_000.0, "offered events per second"
+    ),
+    "duration": Key(Reader(_duration_ms, "TIME", TIMES), "30s", "how long events are offered"),
+    "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "how the rate goes over time"),
     "seed": Key(_whole(0, 2**63 - 1), 1, "decides all randomness"),
     "servers": Key(_whole(1, MAX_SERVERS), 10, "ad servers that send"),
     "campaigns": Key(_whole(1, 100_000), 100, "campaigns, each with 10 ads"),
     "probes": Key(_whole(0, 100_000), 300, "further campaigns with one view per window, for latency"),
     "partitions": Key(_whole(1, 1000), 4, "partitions of the topic"),
-    "window": Key(_duration_ms, "10s", "length of a tumbling window"),
-    "watermark": Key(_lateness_ms, "10s", "declared lateness"),
-    "disorder": Key(_disorder, "mobile", "preset, dial=value list, or both"),
-    "late_dropped_max": Key(_limit, None, "how many events may be dropped as late"),
-    "fault": Key(_text, "", "a fault or a plan, such as kill@c3:batch=3, or none; chaos --list shows all"),
+    "window": Key(Reader(_duration_ms, "TIME", TIMES), "10s", "length of a tumbling window"),
+    "watermark": Key(Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "10s", "declared lateness"),
+    "disorder": Key(
+        Reader(_disorder, "PRESET", f"{', '.join(PRESETS)}, and dial=value after a comma"), "mobile", "what goes wrong"
+    ),
+    "late_dropped_max": Key(Reader(_limit, "N", "a number of events, or any"), None, "how many may be dropped as late"),
+    "fault": Key(
+        _text("PLAN", "such as kill@c3:batch=3, or none; `streamgauge chaos --list` shows all"),
+        "",
+        "a fault or a plan of several",
+        "a kill at the worst moment that the engine has",
+    ),
     "client": Key(_choice(CLIENTS), "confluent", "Kafka client of the generator"),
     "lag_budget_ms": Key(
-        _above_zero("a number of ms", 3_600_000), 100.0, "p99.9 of sending late that voids the certificate"
+        _above_zero("a number of ms", 3_600_000, "MS"), 100.0, "p99.9 of sending late that voids the certificate"
     ),
-    "objective_p99_ms": Key(_above_zero("a number of ms", 86_400_000), None, "p99 of latency that the run has to keep"),
-    "trigger": Key(_text, "0 seconds", "trigger interval of the engine"),
-    "master": Key(_text, "local[*]", "Spark master"),
-    "checkpoint": Key(_text, "", "where the engine keeps its state"),
-    "conf": Key(_conf, {}, "k=v passed to the engine"),
-    "kafka": Key(_text, "", "bootstrap of an existing Kafka"),
-    "kafka_config": Key(_text, "", "properties file with its security settings"),
-    "redis": Key(_text, "", "redis:// or rediss:// of an existing Redis"),
-    "reset": Key(_flag, False, "empty a Redis database that carries our marker"),
+    "objective_p99_ms": Key(
+        _above_zero("a number of ms", 86_400_000, "MS"), None, "p99 of latency that the run has to keep", "none"
+    ),
+    "trigger": Key(_text("TIME"), "0 seconds", "trigger interval of the engine"),
+    "master": Key(
+        _text("MASTER", "local[N], local-cluster[...], spark://, yarn or k8s://"), "local[*]", "Spark master"
+    ),
+    "checkpoint": Key(_text("FOLDER"), "", "where the engine keeps its state", "a folder of the run"),
+    "conf": Key(Reader(_conf, "K=V", "as often as needed"), {}, "passed to the engine"),
+    "kafka": Key(_text("HOST:PORT"), "", "bootstrap of an existing Kafka", "an embedded one"),
+    "kafka_config": Key(_text("FILE"), "", "properties file with its security settings", "none"),
+    "redis": Key(_text("URL", "redis:// or rediss://"), "", "an existing Redis", "an embedded one"),
+    "reset": Key(Reader(_flag), False, "empty a Redis database that carries our marker"),
     "repeat": Key(_whole(1, 1000), 1, "so many fresh runs, each with the next seed"),
-    "patience": Key(_above_zero("a factor", 100), 1.0, "all deadlines are so many times as long: for a slow machine"),
-    "checksum": Key(_flag, False, "also sum the events' ids, to see a loss that a duplicate hides; gives no speed"),
-    "web": Key(_flag, False, "show Locust's own web page while it sends"),
+    "patience": Key(
+        _above_zero("a factor", 100, "FACTOR"), 1.0, "all deadlines are so many times as long: for a slow machine"
+    ),
+    "checksum": Key(
+        Reader(_flag), False, "also sum the events' ids, to see a loss that a duplicate hides; gives no speed"
+    ),
+    "web": Key(Reader(_flag), False, "show Locust's own web page while it sends"),
 }

@@ -64,7 +64,7 @@ LAYERS = [
     },
     {"reports"},
     {"harness.experiments", "harness.console"},
-    {"harness.flags", "harness.cli"},
+    {"harness.completion", "harness.flags", "harness.panels", "harness.cli"},
     {"harness.__main__"},
 ]
 # What a few modules may not import although the layers would let them.

@@ -1,0 +1,168 @@
+"""Help: units, choices and defaults of every flag, commands by what they are for, and what a shell completes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.core
+import typer.main
+
+from generators.disorder import PRESETS
+from harness import cli, panels, plan
+from harness.ending import ended
+from harness.engines.manifest import IDS, load
+from harness.experiments import chaos
+from harness.faults.registry import FAULTS
+from harness.model import Exit
+from harness.services import owners
+from harness.settings import CLIENTS, KEYS
+from tests.quick.test_ending import COMMANDS, GROUP
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(owners, "sweep", list)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def show(*arguments):
+        assert ended(arguments, lambda: cli.called(arguments)) == Exit.PASS
+        return capsys.readouterr().out
+
+    return show
+
+
+def plain(text: str) -> str:
+    """Without the breaks of lines."""
+    return " ".join(text.split()).replace("- ", "-")
+
+
+@pytest.mark.parametrize("words", [[], *COMMANDS], ids=" ".join)
+def test_help_fits_a_terminal_and_names_the_program(words, shown):
+    named = [word for word in words if word != "x"]
+
+    told = shown(*named, "--help")
+
+    assert told == shown(*named, "-h")
+    assert told.startswith(f"Usage: {' '.join(['streamgauge', *named])} ")
+    assert max(map(len, told.splitlines())) <= 80
+    assert not re.search(r"[a-z,]\.\.\.", told)  # cut short
+
+
+def test_every_flag_of_a_key_says_what_it_takes_and_what_it_is_when_it_is_left_out(shown):
+    told = plain(shown("run", "-h"))
+
+    for key in cli.EVENTS + cli.SYSTEM + ("engine", "sink", "rate", "duration", "fault", "repeat", "checksum", "web"):
+        flag = f"--{key.replace('_', '-')}"
+        assert plain(f"{flag} {KEYS[key].read.shape}") in told
+        assert plain(KEYS[key].explained) in told
+        assert "[default: " in KEYS[key].explained or KEYS[key].default in (False, {})
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("run", [*IDS, "fake", *plan.scenarios(), *PRESETS, *CLIENTS]),
+        ("chaos", chaos.ORDER),
+        ("search", plan.scenarios()),
+        ("tape", plan.scenarios()),
+    ],
+)
+def test_choices_are_those_of_the_registries(command, names, shown):
+    told = plain(shown(command, "-h"))
+
+    assert [name for name in names if name not in told] == []
+
+
+def test_commands_stand_below_what_they_are_for_and_run_comes_first(shown):
+    told = shown("-h")
+
+    assert [line.rstrip(":") for line in told.splitlines() if line.rstrip(":") in panels.PANELS] == [*panels.PANELS]
+    assert isinstance(GROUP, typer.core.TyperGroup)
+    for name in GROUP.commands:
+        assert f"\n  {name} " in told
+    assert told.index("\n  run ") < min(told.index(f"\n  {name} ") for name in GROUP.commands if name != "run")
+
+
+def test_no_command_at_all_shows_the_help_and_is_a_mistake(capsys, monkeypatch):
+    monkeypatch.setattr(owners, "sweep", list)
+
+    assert ended([], lambda: cli.called([])) == Exit.USAGE
+    assert capsys.readouterr().err.startswith("Usage: streamgauge [OPTIONS] COMMAND")
+
+
+# ---------------------------------------------------------------- What a shell completes
+
+ASK = """
+eval "$(streamgauge completion bash)"
+complete -p streamgauge
+COMP_WORDS=(streamgauge "$@")
+COMP_CWORD=$#
+_streamgauge_completion streamgauge
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.fixture
+def completed(tmp_path):
+    """What a real bash offers behind these words."""
+    program = tmp_path / "bin" / "streamgauge"
+    program.parent.mkdir()
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from harness.__main__ import main; main()"
+    program.write_text(
+        f"#!/bin/sh\nexec {sys.executable} -E -c '{code}' \"$@\"\n".replace("'/", '"/').replace("')", '")')
+    )
+    program.chmod(0o755)
+
+    def ask(*words):
+        done = subprocess.run(
+            ["bash", "-c", ASK, "bash", *words],
+            env={"PATH": f"{program.parent}:/usr/bin:/bin", "HOME": str(tmp_path)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        first, *offered = done.stdout.splitlines()
+        assert first.startswith("complete -o default -F _streamgauge_completion")
+        assert done.stderr == ""
+        return offered
+
+    return ask
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["sear"], ["search"]),
+        (["run", "--engine", "flink"], ["flink", "flink-standalone"]),
+        (["run", "--engine", "reference", "--sink", ""], [sink.name for sink in load("reference").sinks]),
+        (["chaos", "--fault", "redis-"], [name for name in FAULTS if name.startswith("redis-")]),
+        (["run", "cal"], ["calm"]),
+        (["run", "--dis"], ["--disorder"]),
+        (["recheck", "runs/2"], ["runs/20260101-000000-calm-fake"]),
+        (["engines", ""], ["add", "rm"]),
+    ],
+    ids=" ".join,
+)
+def test_bash_completes_commands_flags_and_names(words, offered, completed, tmp_path):
+    run = tmp_path / "runs" / "20260101-000000-calm-fake"
+    run.mkdir(parents=True)
+    (run / "owner.json").write_text("{}")
+
+    assert completed(*words) == offered
+
+
+def test_a_shell_that_is_not_known_is_refused(capsys, monkeypatch):
+    monkeypatch.setattr(owners, "sweep", list)
+
+    assert ended(["x"], lambda: cli.called(["completion", "bsh"])) == Exit.USAGE
+    assert "nearest: 'bash'" in capsys.readouterr().err
