@@ -616,7 +616,9 @@ def completion_command(
 
 @app.command("test", rich_help_panel=panels.ITSELF)
 def own_tests(
-    suites: Annotated[list[str] | None, typer.Argument(help="Environments of tox.ini; default: all of them.")] = None,
+    suites: Annotated[
+        list[str] | None, typer.Argument(metavar="SUITE...", help="Environments of tox.ini; default: all of them.")
+    ] = None,
     thorough: Annotated[bool, typer.Option("--all", help="Also the runs that are left out to save time.")] = False,
     as_json: Json = False,
 ) -> None:
