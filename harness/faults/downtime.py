@@ -73,10 +73,12 @@ class Downtime(Strike):
     def landed(self, now: Moment) -> str:
         if not self._killed and now.engine.reached():
             self._strike(now)
-            return f"{self._killed}; {seen}" if (seen := self.proof(now)) else ""
-        if not self._killed and done(now) >= now.total > 0:
-            self.land_within_ms = 0.0  # there is no further write to stand still before
-        return self.proof(now) if self._killed else ""
+        if not self._killed:
+            if done(now) >= now.total > 0:
+                self.land_within_ms = 0.0  # there is no further write to stand still before
+            return ""
+        seen = self.proof(now)
+        return f"{self._killed}; {seen}" if seen and self._asks else seen
 
     def holds(self, now: Moment, landed_ms: int) -> bool:
         """Until it has borne it or stopped."""

@@ -455,6 +455,17 @@ def test_a_change_that_nobody_was_told_of_has_not_landed(spark):
     assert not report_of(struck("change-sink@now", spark)).landed
 
 
+def test_orders_that_are_seen_some_looks_after_the_kill_are_told_with_it(spark, monkeypatch):
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(Downed, "members", lambda _: ())  # a process that has not run its program yet
+        fault = struck("change-trigger@now", spark)
+        assert not report_of(fault).landed
+    at(fault, spark, 200)
+
+    assert report_of(fault).landed
+    assert "at c1 of batch 4: killed, and nothing is left; process 7 was started" in report_of(fault).proof
+
+
 def test_what_stops_loudly_after_a_change_gets_its_old_orders_back(spark):
     fault = struck("change-sink@now", spark)
     spark.running, spark.code = False, 1
