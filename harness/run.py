@@ -451,9 +451,10 @@ class _Run:
         if not self.manifest.progress:
             return
         end_ms = self.world.now_ms() + FIRST_PROGRESS_S * 1000 * self.spec.patience
-        while not (lines := progress_lines(self.store.path)) and self.world.now_ms() < end_ms:
+        # Of some engines a checkpoint tells the progress, and they write no lines.
+        while not (progress_lines(self.store.path) or self._progress()) and self.world.now_ms() < end_ms:
             self._tick()
-        if odd := another_clock(lines, started_ms, self.world.now_ms()):
+        if odd := another_clock(progress_lines(self.store.path), started_ms, self.world.now_ms()):
             raise UsageError(odd)
 
     def _finish_fault(self) -> None:

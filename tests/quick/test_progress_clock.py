@@ -37,7 +37,8 @@ def test_a_time_outside_of_the_run_is_named_with_its_line_and_what_it_looks_like
 
 
 def test_milliseconds_are_fine_and_what_is_no_progress_is_not_asked():
-    lines = [b'{"at": 1793541959000}', b'{"at": 1793541959000.5}', b"torn {", b"[1]", b""]
+    lines = [b'{"at": 1793541959000}', b'{"at": 1793541959000.5}', b"torn {", b"[1]", b"", b"[" * 200_000, b"\xff"]
+    lines.append(b'{"at": %s}' % (b"9" * 5000))  # its own parser can't read it either, and says so
 
     assert another_clock(lines, BEGIN_MS, END_MS) == ""
 
