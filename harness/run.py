@@ -231,9 +231,11 @@ class _Run:
                 closing = self._close()
                 stillness.closed(self.world.now_ms())
             self._tick_for(LOOK_EVERY_S)
-            self._look(stillness)
-            if closing.window_ms and self._count_of(closing) >= self.spec.tape.partitions:
+            new = self._look(stillness)
+            if new and closing.window_ms and self._count_of(closing) >= self.spec.tape.partitions:
                 stillness.counted(self.world.now_ms())
+            if self.unreadable:
+                self.seen = None  # what could not be read is read again
         self._tell("still", since_ms=stillness.moved_ms)
         how = f"by results that stood still for {stillness.needed_ms / 1000:.0f} s with the closing events counted"
         if not stillness.unsettled:
@@ -406,23 +408,24 @@ class _Run:
             drops_late=self.manifest.sink(self.spec.sink).late == "drop",
         )
 
-    def _look(self, stillness: Stillness) -> None:
-        """What can't be looked at does not stand still, nor does what a fault is at work on. Afterwards, and after a
-        start, another look is needed before a change can be seen."""
+    def _look(self, stillness: Stillness) -> bool:
+        """Whether there is anything new. What can't be looked at does not stand still, nor does what a fault is at work
+        on. Afterwards, and after a start, another look is needed before a change can be seen."""
         now_ms, last = self.world.now_ms(), self.seen
         if not (self.world.reachable() and self.world.fault.settled() and self.world.engine.alive()):
             self.seen = None
             stillness.unseen(now_ms)
-            return
+            return False
         try:
             self.seen = self.world.snapshot()
         except UnreadableError as error:
             self.unreadable, self.seen = f"; {error}", None
             stillness.unread(now_ms)
-            return
+            return False
         self.unreadable = ""
         if last is not None and self.seen != last:
             stillness.changed(now_ms)
+        return self.seen != last
 
     def _why_stuck(self, closing: Cell) -> str:
         if not closing.window_ms:

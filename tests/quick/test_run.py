@@ -304,11 +304,37 @@ def test_a_wrong_count_is_wrong_on_a_crowded_machine_too(tmp_path):
     assert (wrong.outcome, wrong.words) == (Outcome.FAIL, ("duplicated",))
 
 
+class Counting(FakeWorld):
+    scans = 0
+
+    def results(self):
+        type(self).scans += self.load_status().finished
+        return super().results()
+
+
+def test_all_results_are_read_only_when_there_is_something_new(tmp_path):
+    verdict, store, _ = fake_run(tmp_path, Counting, manifest=fake.SILENT, fault="none")
+
+    (loaded,), (engine,) = (list(store.history(kind)) for kind in ("loaded", "engine"))
+    looks = (engine["at_ms"] - loaded["at_ms"]) / 250
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert looks > 200
+    assert 2 <= Counting.scans < 20
+
+
 class Locked(FakeWorld):
     """What prints the results fails for a while when the load is over, as one does whose database is locked."""
 
     since_ms = 0
     failed = 0
+    read_failed = False
+
+    def results(self):
+        """Once it fails between a look and the reading."""
+        if self.load_status().finished and not self.read_failed:
+            self.read_failed = True
+            raise UnreadableError("`read.py` ended with exit code 1: database is locked")
+        return super().results()
 
     def snapshot(self):
         self.since_ms = self.since_ms or self.now_ms()
