@@ -11,16 +11,19 @@ import pytest
 from confluent_kafka import Producer
 
 from harness import observe
-from harness.model import EngineManifest, SinkClaim
+from harness.model import Disorder, EngineManifest, Segment, SinkClaim, TapeSpec
 from harness.observe import Row, UnreadableError, interpret
 from harness.results.base import Place, by_campaign
-from harness.results.registry import open_results
+from harness.results.registry import observer_of, open_results
+from harness.sampler import PlainObserver
 from harness.services.redis import connect
+from harness.wait import wait_until
 
 NAMES = [str(uuid.UUID(int=number)) for number in range(3)]
 ADS = [str(uuid.UUID(int=number)) for number in range(100, 102)]
 MANIFEST = EngineManifest("any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
 WINDOW_MS = 10_000
+TAPE = TapeSpec(1, (Segment(1000, 10.0, 10.0),), 1, 20, 2, campaigns=3, ads_per_campaign=1, disorder=Disorder())
 
 
 @pytest.fixture
@@ -230,3 +233,77 @@ def test_a_look_is_a_hash_for_each_campaign():
     rows = [Row(NAMES[1], "0", "3", "hash"), Row(NAMES[1], "10000", "4", "hash"), Row("stray", "0", "1", "hash")]
 
     assert by_campaign(rows, NAMES) == [[], ["0", "3", "10000", "4"], []]
+
+
+def shown_by_yahoo(client, value: str) -> None:
+    client.hset("key of it", "seen_count", value)
+    client.hset(NAMES[0], "0", "key of it")
+
+
+def shown_by_template(client, value: str) -> None:
+    client.hset(f"c/{NAMES[0]}", "0", value)
+
+
+def shown_by_ourselves(client, value: str) -> None:
+    client.hset(NAMES[0], str(WINDOW_MS), value)
+
+
+@pytest.mark.parametrize(
+    ("described", "show", "place_of_it"),
+    [
+        ({"results": "redis:yahoo"}, shown_by_yahoo, NAMES[0]),
+        ({"results": "redis:template", "key": "c/{campaign}", "field": "{window}"}, shown_by_template, f"c/{NAMES[0]}"),
+        ({"window_key": "end"}, shown_by_ourselves, NAMES[0]),
+    ],
+    ids=["yahoo", "template", "ends of windows"],
+)
+def test_what_was_no_count_for_a_while_is_seen_in_every_schema(
+    client, kafka_address, tmp_path, described, show, place_of_it
+):
+    manifest = replace(MANIFEST, home=str(tmp_path), **described)
+    orders, log = tmp_path / "engine.json", tmp_path / "log"
+    observer = observer_of(Place(client, kafka_address, "", NAMES, ADS, WINDOW_MS, 0, manifest, orders, log), TAPE)
+    assert isinstance(observer, PlainObserver)
+    observer.start()
+
+    def until_seen(count: int) -> None:
+        glitches = observer._recorder._glitches
+        wait_until(
+            lambda: len(glitches) + len(glitches._rows) == count, deadline_s=20, what=f"{count} signs of a glitch"
+        )
+
+    show(client, "1")
+    show(client, "soon")
+    until_seen(1)
+    show(client, "2")
+    until_seen(2)
+    kept = client.hgetall(place_of_it)
+    client.delete(place_of_it)
+    client.rpush(place_of_it, "1")
+    until_seen(3)
+    client.delete(place_of_it)
+    client.hset(place_of_it, mapping=kept)
+    sampled = observer.stop()
+
+    told = list(zip(*sampled.glitches.values(), strict=True))
+    assert [row[:4] for row in told] == [
+        ("unreadable", 0, "0", "soon"),
+        ("unreadable", 0, "", "a key of another type"),
+    ]
+    assert sampled.columns["count"].tolist()[-1] == 2
+    assert sampled.looks.errors == 0
+
+
+def test_a_window_of_yahoos_whose_hash_is_not_there_yet_is_no_glitch(client, kafka_address, tmp_path):
+    manifest = replace(MANIFEST, home=str(tmp_path), results="redis:yahoo")
+    place = Place(client, kafka_address, "", NAMES, ADS, WINDOW_MS, 0, manifest, tmp_path / "engine.json", tmp_path)
+    observer = observer_of(place, TAPE)
+    assert isinstance(observer, PlainObserver)
+    client.hset(NAMES[0], "0", "not there yet")
+    observer.start()
+    looks = observer._recorder._looks_us
+    wait_until(lambda: len(looks) > 2, deadline_s=20, what="some looks")
+    client.hset("not there yet", "seen_count", "1")
+
+    assert (sampled := observer.stop()).looks.glitches == 0
+    assert sampled.columns["count"].tolist() == [1]
