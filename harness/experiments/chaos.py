@@ -244,7 +244,8 @@ def classified(verdict: Verdict, faults: Sequence[FaultReport], state: str, *, p
         return Seen.UNKNOWN, Wrong()
     wrong = wrong_of(verdict)
     if state in ("drained", "unsettled"):
-        return (Seen.NONE if _check(verdict, "readable") else wrong.seen), wrong
+        # What can't be read, or may be read in two ways, guarantees nothing.
+        return (Seen.NONE if _check(verdict, "readable") or _check(verdict, "ambiguous") else wrong.seen), wrong
     if wrong != Wrong():
         return wrong.seen, wrong
     return {"crashed": Seen.STOPPED, "stuck": Seen.STUCK}.get(state, Seen.UNKNOWN), wrong

@@ -50,6 +50,7 @@ def verdict(*, engine="PASS", fault="PASS", **failed: int) -> Verdict:
         ({"lost": 3, "duplicated": 1}, Seen.NONE),
         ({"masked": 1}, Seen.NONE),
         ({"readable": 0}, Seen.NONE),
+        ({"ambiguous": 1}, Seen.NONE),
         ({"late": 7}, Seen.EXACTLY_ONCE),  # a bound of its own, which is no guarantee of the sink's
     ],
 )
