@@ -167,7 +167,11 @@ def show_result(lines: Sequence[str], outcome: Outcome) -> None:
 
 def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     """Columns as wide as their widest cell. On a terminal the widest give way until a line fits; nothing is cut."""
-    width = shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else None
+    return fitted_table(rows, header, shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else None)
+
+
+def fitted_table(rows: Sequence[Sequence[str]], header: Sequence[str], width: int | None) -> str:
+    """The same for a width that is known; None: no line is too long."""
     widths = _fitted([max(len(row[i]) for row in [header, *rows]) for i in range(len(header))], width)
     lines: list[str] = []
     for row in [header, *rows]:
