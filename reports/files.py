@@ -30,6 +30,7 @@ KNOWN = {
     "timeline.parquet": "one row for each second",
     "latency.parquet": "each latency",
     "samples.parquet": "each look at the results",
+    "glitches.parquet": "what was seen for a while and is no count",
     "sends.parquet": "each slice of the load, when it was due and when it was sent",
     "resources.parquet": "CPU and memory of each process and second",
     "expected.parquet": "the count that is expected of each cell",
