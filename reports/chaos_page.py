@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -182,7 +183,7 @@ def _section(engine: str, sink: str, claim: str, cells: Sequence[Cell]) -> Secti
     """What was seen and how it came back, apart: each fits a page."""
     recovered = tuple((cell.fault, *(full(cell, column) for column in FIGURES)) for cell in cells if cell.recovery)
     return Section(
-        f"{engine}-{sink}",
+        re.sub(r"\W+", "-", f"on {engine} {sink}"),
         f"{engine}/{sink} claims {claim}",
         tables=(
             Table(("kept", "fault", "seen", "runs", "counts", "witness"), tuple(_row(cell) for cell in cells)),

@@ -273,6 +273,15 @@ def test_the_page_of_a_chaos_says_when_where_and_how_and_shows_it(call, tmp_path
     assert {"junit.xml", "summary.md", "card.md", "experiment.json"} <= set(links)
 
 
+def test_the_sections_of_engines_that_are_paths_can_be_linked_to(tmp_path):
+    elsewhere = replace(ran(Seen.NONE), case=Case("my jobs/a b", "absolute", "none", 1))
+    cells = chaos.card([elsewhere], {("my jobs/a b", "absolute"): "none"})
+    settings = {"scenario": "calm", "keys": {}, "flags": {}}
+    found = chaos_page.Chaos(Folder(tmp_path), cells, settings, {}, (elsewhere.case,), (elsewhere,))
+
+    assert "on-my-jobs-a-b-absolute" in [section.id for section in chaos_page.page_of(found).sections]
+
+
 def test_a_chaos_that_was_broken_off_has_a_page_that_says_what_is_missing(call, tmp_path, monkeypatch):
     whole, runs = one_run.drive, []
 
