@@ -649,6 +649,9 @@ def called(arguments: Sequence[str]) -> int:
             program.invoke(context)
     except typer.Exit as end:
         return end.exit_code
+    except MissingEvidence as error:
+        console.say(f"{error}. `streamgauge report` makes a page of what is left of a run.")
+        return Exit.UNKNOWN
     except TyperException as mistake:
         raise UsageError(_sentence_of(mistake)) from None
     return Exit.PASS

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from generators.tape import Tape, population_of
-from harness import checks, lateness, processed, recount
-from harness.checks.case import Case, Glitch, Observed, Watched
+from harness import checks, contradictions, digests, lateness, processed, recount
+from harness.checks import edited
+from harness.checks.case import Case, Doubt, Glitch, Observed, Watched
 from harness.glitches import STRANGER, UNREADABLE
 from harness.lateness import Countable, LogEvents
 from harness.ledger import LATEST_WINDOW_MS, Cell, Expectation, Ledger
@@ -24,7 +24,6 @@ from harness.model import (
     INDEX_BITS,
     Certificate,
     CheckResult,
-    EngineManifest,
     EngineReport,
     FaultReport,
     Mark,
@@ -32,8 +31,9 @@ from harness.model import (
     RunSpec,
     Verdict,
 )
-from harness.observe import Row, interpret
-from harness.store import MissingEvidence, Store
+from harness.observe import interpret
+from harness.store import MissingEvidence, Store, from_files
+from harness.stored import claim_of, epoch_ms_of, plan_of, spec_of, stored_rows
 from workloads.ad_impressions.schema import Population
 
 # Events sent this much after their intended time are late by our fault: "inside the watermark" leaves two seconds.
@@ -42,12 +42,21 @@ ROAD_MS = 2000
 
 def judge(store: Store) -> Verdict:
     """The verdict of a stored run. Missing evidence is UNKNOWN with the name of what is missing."""
+    if changed := changed_since(store):
+        return changed
     try:
-        case = case_of(store)
+        return from_files("a verdict", lambda: conclude(case_of(store)))
     except MissingEvidence as error:
         result = CheckResult("evidence", Outcome.UNKNOWN, str(error), word="no evidence", blame="evidence")
         return Verdict(Outcome.UNKNOWN, f"This run can't be judged: {error}", 0, (result,), {})
-    return conclude(case)
+
+
+def changed_since(store: Store) -> Verdict | None:
+    """The verdict where files were changed since the first one: then nothing is blamed on anybody."""
+    result = edited.of(digests.compare(store))
+    if result.outcome is Outcome.PASS:
+        return None
+    return Verdict(result.outcome, f"{result.word}: {result.sentence}", 0, (result,), {})
 
 
 def conclude(case: Case) -> Verdict:
@@ -62,7 +71,7 @@ def conclude(case: Case) -> Verdict:
         "late_dropped": case.late_dropped,
         "copies": int((case.copies & ~case.dropped).sum()),
     }
-    return Verdict(outcome, _sentence(case, outcome, results, totals), case.expectation.slack, results, totals)
+    return Verdict(outcome, _sentence(case, outcome, results, totals), case.allowed.slack, results, totals)
 
 
 def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], totals: dict[str, int]) -> str:
@@ -82,49 +91,58 @@ def case_of(store: Store) -> Case:
 
 def _assemble(store: Store) -> Case:
     """Read everything a verdict needs; the first thing missing ends it."""
-    spec: RunSpec = store.read_as("spec.json", RunSpec)
-    manifest = msgspec.convert(store.read_json("plan.json")["manifest"], EngineManifest)
-    claim = manifest.sink(spec.sink)
-    epoch_ms = _last(store, "epoch")["epoch_ms"]
-    marks = tuple(msgspec.convert(m, Mark) for entry in store.history("marks") for m in entry["marks"])
+    spec, plan, claim = spec_of(store), plan_of(store), claim_of(store)
+    contradictions.refuse_other_plan(store, spec, plan)
+    epoch_ms = epoch_ms_of(store)
+    marks = tuple(mark for told in store.told("marks", "marks", list[Mark]) for mark in told)
     log = lateness.stored_log(store)
     tape = Tape(spec.tape)
     population = population_of(spec.tape)
     batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
-    counted = lateness.stored_countable(store, batch_log, spec)
+    sends = store.read_table("sends.parquet")
+    audit = recount.compare(tape, epoch_ms, log, marks)
+    doubt = Doubt()
+    if audit.wrong:
+        doubt = recount.doubt(
+            tape, epoch_ms, log, marks, window_ms=spec.window_ms, booked=lambda ids: _slices_of(sends, ids) >= 0
+        )
+    counted = lateness.stored_countable(store, batch_log, spec, doubt.newest_ms)
     events, dropped, permitted = counted.events, counted.dropped, counted.permitted
     tape_ledger = _expected(store).shifted(epoch_ms) + _ledger_of_marks(marks, spec.window_ms)
-    certificate = msgspec.convert(_last(store, "certificate")["certificate"], Certificate)
+    certificate: Certificate = store.told_last("certificate", "certificate", Certificate)
     return Case(
         spec=spec,
         epoch_ms=epoch_ms,
         campaign_names=tuple(population.campaign_ids),
         sent=certificate.sent,
-        audit=recount.compare(tape, epoch_ms, log, marks),
+        audit=audit,
+        doubt=doubt,
         tape_ledger=tape_ledger,
         log_ledger=_ledger(events, spec.window_ms),
         events=events,
         batch=counted.batch,
         dropped=dropped,
         permitted=permitted,
-        sent_late=_sent_late(store, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
+        sent_late=_sent_late(sends, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
         expectation=_expectation(counted, spec, counted.exact or claim.late == "keep"),
         observed=_observed(store, population, claim.bookkeeping),
         drops_late=claim.late == "drop",
         batch_log=batch_log,
         exact=counted.exact,
-        faults=tuple(msgspec.convert(entry["report"], FaultReport) for entry in store.history("fault")),
-        engine=msgspec.convert(_last(store, "engine")["report"], EngineReport),
+        faults=tuple(store.told("fault", "report", FaultReport)),
+        engine=store.told_last("engine", "report", EngineReport),
         certificate=certificate,
         unread=_ledger(events.only(_unread(log, events) & ~dropped), spec.window_ms),
         unread_at=_places(log),
         aborted=_aborted(store),
         watched=_watched(store, population.campaign_ids),
-        sent_us=_sent_us(store, events, epoch_ms),
+        sent_us=_sent_us(sends, events, epoch_ms),
         told=processed.told(store),
         span_ms=processed.span_ms(store),
-        blind=manifest.blind,
-        notes=tuple(_last(store, "closed")["notes"]) if any(store.history("closed")) else (),
+        blind=plan.manifest.blind,
+        edits=digests.compare(store),
+        contradictions=contradictions.found(store),
+        notes=tuple(note for told in store.told("closed", "notes", list[str])[-1:] for note in told),
     )
 
 
@@ -174,7 +192,8 @@ def _removed_unread(log: pa.Table) -> list[tuple[int, NDArray[np.int64]]]:
 
 def _aborted(store: Store) -> Ledger:
     """What was sent in transactions of ours that were aborted: nobody may count it."""
-    cells = (cell for entry in store.history("aborted") for cell in entry["cells"])
+    told = store.told("aborted", "cells", list[tuple[int, int, int]])
+    cells = (cell for cells in told for cell in cells)
     return sum((Ledger({Cell(campaign, window_ms): count}) for campaign, window_ms, count in cells), Ledger())
 
 
@@ -185,49 +204,45 @@ def _expected(store: Store) -> Ledger:
 
 
 def _observed(store: Store, population: Population, bookkeeping: Sequence[str]) -> Observed:
-    rows = [Row(*row.values()) for row in store.read_table("observed.parquet").to_pylist()]
-    return interpret(rows, {name: index for index, name in enumerate(population.campaign_ids)}, bookkeeping)
+    return interpret(
+        stored_rows(store), {name: index for index, name in enumerate(population.campaign_ids)}, bookkeeping
+    )
 
 
-def _last(store: Store, kind: str) -> dict[str, Any]:
-    entries = list(store.history(kind))
-    if not entries:
-        raise MissingEvidence(f"the history has no entry {kind!r}: the run was broken off before it got there")
-    return entries[-1]
-
-
-def _sent_late(store: Store, events: LogEvents) -> NDArray[np.bool_]:
+def _sent_late(sends: pa.Table, events: LogEvents) -> NDArray[np.bool_]:
     """Which events were sent so late that the generator itself made them late."""
-    sends = store.read_table("sends.parquet")
     lag_ms = (sends.column("sent_us").to_numpy() - sends.column("intended_us").to_numpy()) / 1000
-    row = _slices_of(sends, events)
+    row = _slices_of(sends, events.id)
     return np.asarray((row >= 0) & (np.append(lag_ms, 0)[row] > ROAD_MS))
 
 
-def _sent_us(store: Store, events: LogEvents, epoch_ms: int) -> NDArray[np.int64]:
+def _sent_us(sends: pa.Table, events: LogEvents, epoch_ms: int) -> NDArray[np.int64]:
     """When each event was sent, at the earliest: a copy is held to be as old as its original. 0: nobody knows."""
-    sends = store.read_table("sends.parquet")
-    row = _slices_of(sends, events)
+    row = _slices_of(sends, events.id)
     sent_us = np.append(sends.column("sent_us").to_numpy(), 0).astype(np.int64) + epoch_ms * 1000
     return np.where(row >= 0, sent_us[row], 0)
 
 
-def _slices_of(sends: pa.Table, events: LogEvents) -> NDArray[np.intp]:
+def _booked(sends: pa.Table, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return _slices_of(sends, ids) >= 0
+
+
+def _slices_of(sends: pa.Table, ids: NDArray[np.int64]) -> NDArray[np.intp]:
     """The row of the books in which each event's own slot lies; -1 for what was never booked."""
     server, low, high = (
         np.asarray(sends.column(name).to_numpy(), dtype=np.int64) for name in ("server", "slot_lo", "slot_hi")
     )
     order = np.argsort(server << INDEX_BITS | low)
     begin, end = (server << INDEX_BITS | low)[order], (server << INDEX_BITS | high)[order]
-    place = np.searchsorted(begin, events.id, side="right") - 1
-    booked = (place >= 0) & (events.id < np.append(end, 0)[place])
+    place = np.searchsorted(begin, ids, side="right") - 1
+    booked = (place >= 0) & (ids < np.append(end, 0)[place])
     return np.where(booked, np.append(order, -1)[place], -1)
 
 
 def _watched(store: Store, campaigns: Sequence[str]) -> Watched | None:
     """What was seen meanwhile; None for a run that came to its end before anybody looked."""
-    told = next(store.history("observer"), None)
-    if told is None or not store.has("samples.parquet"):
+    gaps_ms = store.told("observer", "period_max_ms", float)
+    if not gaps_ms or not store.has("samples.parquet"):
         return None
     table = store.read_table("samples.parquet")
     at_us, campaign, window_ms, count = (
@@ -237,10 +252,11 @@ def _watched(store: Store, campaigns: Sequence[str]) -> Watched | None:
     inside = (window_ms >= 0) & (window_ms < LATEST_WINDOW_MS)
     columns = (at_us[inside], campaign[inside], window_ms[inside], count[inside])
     outside = zip(*(column[~inside].tolist() for column in (at_us, campaign, window_ms, count)), strict=True)
+    told = next(store.history("observer"))
     found = _glitches(store, told, campaigns)
     return Watched(
         *columns,
-        longest_gap_ms=float(told["period_max_ms"]),
+        longest_gap_ms=gaps_ms[0],
         unreadable=tuple(found[UNREADABLE]),
         strangers=(*found[STRANGER], *_out_of_time(outside, campaigns)),
     )

@@ -75,13 +75,18 @@ def stored_log(store: Store) -> pa.Table:
     return store.once("log", lambda: store.read_table("log.parquet"))
 
 
-def stored_countable(store: Store, batch_log: BatchLog | None, spec: RunSpec) -> Countable:
+def stored_countable(
+    store: Store, batch_log: BatchLog | None, spec: RunSpec, missing_ms: int | None = None
+) -> Countable:
     """The verdict and the latency rest on the same events."""
-    return store.once("countable", lambda: countable(stored_log(store), batch_log, spec))
+    return store.once("countable", lambda: countable(stored_log(store), batch_log, spec, missing_ms))
 
 
-def countable(log: pa.Table, batch_log: BatchLog | None, spec: RunSpec) -> Countable:
-    """All views, and which of them were dropped as late, as far as that is known."""
+def countable(log: pa.Table, batch_log: BatchLog | None, spec: RunSpec, missing_ms: int | None = None) -> Countable:
+    """All views, and which of them were dropped as late, as far as that is known.
+
+    `missing_ms`: the newest time of an event that was sent and is not in the log.
+    """
     kind = np.asarray(log.column("kind").to_numpy())
     # All well-formed events, views or not: an engine may take its watermark from any of them.
     well_formed = (kind == VIEW_EVENT) | (kind == OTHER_EVENT)
@@ -89,7 +94,8 @@ def countable(log: pa.Table, batch_log: BatchLog | None, spec: RunSpec) -> Count
     partition, offset, event_id, campaign, time_ms = (np.asarray(log.column(n).to_numpy())[well_formed] for n in names)
     real = LogEvents(partition, offset, event_id, campaign.astype(np.int64), time_ms)
     counted = kind[well_formed] == VIEW_EVENT
-    late, events = permitted(real, spec.window_ms, min(watermarks_ms(spec)))[counted], real.only(counted)
+    may_be_late = permitted(real, spec.window_ms, min(watermarks_ms(spec)), missing_ms)
+    late, events = may_be_late[counted], real.only(counted)
     gone = np.zeros(len(events), dtype=np.bool_)
     before = gone
     batch = batch_of(events, batch_log) if batch_log else np.full(len(events), NO_BATCH)
@@ -106,19 +112,22 @@ def watermarks_ms(spec: RunSpec) -> list[int]:
     return [spec.watermark_ms, *(round(seconds(leaf.options["to"], "to") * 1000) for leaf in changes)]
 
 
-def permitted(events: LogEvents, window_ms: int, watermark_ms: int) -> NDArray[np.bool_]:
+def permitted(events: LogEvents, window_ms: int, watermark_ms: int, missing_ms: int | None = None) -> NDArray[np.bool_]:
     """Events that an engine which reads each partition in order, and the partitions at any pace, may find late.
 
     An event may be late when some event that could have been read before it, which is any of another partition and
     the earlier ones of its own, lies so far ahead that the watermark had passed the end of the event's window. The
     harness' own marks make nothing late: the closing ones are sent when the engine has seen everything else.
+    What is missing from the log may have been read before anything.
     """
     lowest = np.iinfo(np.int64).min // 2
+    unseen = lowest if missing_ms is None else missing_ms
     newest = np.where(events.id >> INDEX_BITS == MARK_SERVER, lowest, events.time_ms)
     parts = _parts(events)
     peaks = {p: int(newest[rows].max()) for p, rows in parts.items()}
     for p, rows in parts.items():
         elsewhere = max((peak for other, peak in peaks.items() if other != p), default=lowest)
+        elsewhere = max(elsewhere, unseen)
         np.maximum(np.maximum.accumulate(newest[rows]), elsewhere, out=newest[rows])
     return newest - watermark_ms >= events.window_end_ms(window_ms)
 

@@ -22,10 +22,18 @@ class Cell(NamedTuple):
 # Many cells as one column of numbers: the campaign above, the start of the window below.
 _WINDOW_BITS = 43
 LATEST_WINDOW_MS = (1 << _WINDOW_BITS) - 1
+_WIDEST = 1 << 40  # windows from the first to the last one, that are counted without sorting them first
 
 
 def cell_codes(campaign: NDArray[np.integer[Any]], window_ms: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.asarray(campaign.astype(np.int64) << _WINDOW_BITS | window_ms)
+    """All windows that can't be the harness' own, before 1970 or centuries away, share the last code of a campaign."""
+    inside = (window_ms >= 0) & (window_ms < LATEST_WINDOW_MS)
+    return np.asarray(campaign.astype(np.int64) << _WINDOW_BITS | np.where(inside, window_ms, LATEST_WINDOW_MS))
+
+
+def cell_code(campaign: int, window_ms: int) -> int:
+    inside = 0 <= window_ms < LATEST_WINDOW_MS
+    return campaign << _WINDOW_BITS | (window_ms if inside else LATEST_WINDOW_MS)
 
 
 def cell_of(code: int) -> Cell:
@@ -47,6 +55,10 @@ class Ledger(Mapping[Cell, int]):
         windows = np.floor_divide(times_ms, window_ms)
         low = int(windows.min())
         width = int(windows.max()) - low + 1
+        if width > _WIDEST:  # foreign records may be of any time
+            starts, place = np.unique(windows, return_inverse=True)
+            dense = cls.of_events(campaigns, place.astype(np.int64), 1)
+            return cls((Cell(c, int(starts[at]) * window_ms), count) for (c, at), count in dense.items())
         codes, counts = np.unique(campaigns.astype(np.int64) * width + (windows - low), return_counts=True)
         return cls(
             (Cell(int(code) // width, (int(code) % width + low) * window_ms), int(count))

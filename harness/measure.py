@@ -17,7 +17,7 @@ from harness import timeline as timelines
 from harness.latency import LatencyResult, latencies
 from harness.measurement import Measurement, Observer, Recovery
 from harness.model import Certificate, Outcome, RunSpec, Verdict
-from harness.store import Store
+from harness.store import Store, from_files
 from harness.timeline import Lines, unless_missing
 
 RECOVERY = "recovery.json"
@@ -54,8 +54,11 @@ class Measured:
 
 def save(store: Store, verdict: Verdict) -> Measurement | None:
     """Measure, and write it beside what it was measured from."""
-    found = measure(store, verdict)
-    store.write_json(RECOVERY, recoveries(store, verdict))
+    found, recovered = Measured(None, None, None), tuple[Recovery, ...]()
+    if verdict.totals:  # else it could not be judged, and no file of it is to be believed
+        found = from_files("a measurement", lambda: measure(store, verdict))
+        recovered = from_files("a recovery", lambda: recoveries(store, verdict))
+    store.write_json(RECOVERY, recovered)
     store.write_json("measurement.json", found.measurement)
     for name, table in (("timeline.parquet", found.timeline), ("latency.parquet", found.latency)):
         (store.path / name).unlink(missing_ok=True)

@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3  # 3: a run has digests of its files
+READABLE_SCHEMAS = range(2, SCHEMA_VERSION + 1)
 
 # An event's id is 48 bits: 12 of the server that sends it, 36 of its index in that server's tape. The last server
 # number is kept for the harness' own marks (the opening and the closing events of a run), and the one after the

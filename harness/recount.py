@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,8 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from numpy.typing import NDArray
 
 from generators.tape import Tape
-from harness.checks.case import LogAudit, Named
+from harness.checks.case import Doubt, LogAudit, Named
+from harness.ledger import Ledger
 from harness.model import INDEX_BITS, INDEX_MASK, HarnessError, KafkaAddress, Mark
 from workloads.ad_impressions import records
 from workloads.ad_impressions.schema import VIEW as VIEW_TYPE
@@ -160,6 +161,19 @@ def compare(tape: Tape, epoch_ms: int, log: pa.Table, marks: Sequence[Mark]) -> 
     return _Audit(tape, epoch_ms, log, marks).result()
 
 
+def doubt(
+    tape: Tape,
+    epoch_ms: int,
+    log: pa.Table,
+    marks: Sequence[Mark],
+    *,
+    window_ms: int,
+    booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
+) -> Doubt:
+    """The same, cell by cell. `booked` says of ids of the tape which were sent: only these can have been read."""
+    return _Audit(tape, epoch_ms, log, marks).doubt(window_ms, booked)
+
+
 class _Audit:
     """One comparison. Counts per event are one array over all of the tape, of two bytes each."""
 
@@ -170,15 +184,53 @@ class _Audit:
         self._ids = self._log["event_id"]
         self._ours = np.zeros(len(self._ids), dtype=np.bool_)
         self._altered = np.zeros(len(self._ids), dtype=np.bool_)
+        self._moved = np.zeros(len(self._ids), dtype=np.bool_)  # altered so that they may count elsewhere
 
-    def result(self) -> LogAudit:
-        # Records seen less records planned, for each event of the tape in its own order.
+    def _balance(self) -> NDArray[np.int16]:
+        """Records seen less records planned, for each event of the tape in its own order."""
         balance = np.zeros(self._tape.total, dtype=np.int16)
-        missing_marks, doubled_marks = self._audit_marks()
         for server in self._servers_seen():
             self._audit_server(server, balance)
         for block in self._tape.blocks():
             np.subtract.at(balance, self._tape.places(block.id.astype(np.int64)), 1)
+        return balance
+
+    def doubt(self, window_ms: int, booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> Doubt:
+        missing_marks, doubled_marks = self._audit_marks()
+        balance = self._balance()
+        moved_ids = np.unique(self._ids[self._moved])
+        moved_marks = [number for number in self._marks if number in moved_ids]
+        missing, extra = (
+            [self._marked([*missing_marks, *moved_marks])],
+            [self._marked(doubled_marks), self._strange_rows()],
+        )
+        for block in self._tape.blocks():
+            ids = block.id.astype(np.int64)
+            by = balance[self._tape.places(ids)].astype(np.int64)
+            gone = np.maximum(-by, 0) * booked(ids) + np.isin(ids, moved_ids)
+            real = ~block.duplicate & (block.poison == 0)
+            campaign, time_ms = block.ad // self._tape.spec.ads_per_campaign, block.event_time_rel_ms + self._epoch_ms
+            views = block.event_type == VIEW_TYPE
+            missing.append(_times(campaign, time_ms, gone * real, views))
+            extra.append(_times(campaign, time_ms, np.maximum(by, 0) * real, views))
+        newest_ms = max((int(each.time_ms.max()) for each in missing if len(each.time_ms)), default=None)
+        return Doubt(_ledger(missing, window_ms), _ledger(extra, window_ms), newest_ms)
+
+    def _marked(self, ids: Sequence[int]) -> _Views:
+        marks = [self._marks[number] for number in ids]
+        campaign, time_ms = [mark.campaign for mark in marks], [mark.event_time_ms for mark in marks]
+        return _times(np.array(campaign), np.array(time_ms), np.ones(len(marks)), np.ones(len(marks), dtype=np.bool_))
+
+    def _strange_rows(self) -> _Views:
+        """Of the log: what nobody sent, and what was sent otherwise."""
+        rows = (~self._ours | self._moved) & (self._log["kind"] != POISON)
+        return _times(self._log["campaign"], self._log["event_time_ms"], rows, self._log["kind"] == VIEW)
+
+    def result(self) -> LogAudit:
+        missing_ids, doubled_ids = self._audit_marks()
+        missing_marks = [*map(self._mark_named, missing_ids)]
+        doubled_marks = [*map(self._found_at, doubled_ids)]
+        balance = self._balance()
         lost, twice = np.flatnonzero(balance < 0), np.flatnonzero(balance > 0)
         missing = [*missing_marks, *map(self._planned_at, lost[:EXAMPLES])]
         doubled = [*doubled_marks, *(self._found_at(self._tape.id_at(int(place))) for place in twice[:EXAMPLES])]
@@ -219,17 +271,26 @@ class _Audit:
         for name, column in expected.items():
             same &= (self._log[name][rows] == column) | ~real
         self._altered[rows] = own & ~same
+        placed = (self._log["kind"][rows] != POISON) == real
+        for name in ("event_time_ms", "ad", "event_type"):
+            placed &= (self._log[name][rows] == expected[name]) | ~real
+        self._moved[rows] = own & ~placed
 
-    def _audit_marks(self) -> tuple[list[str], list[str]]:
+    def _audit_marks(self) -> tuple[list[int], list[int]]:
         """Marks are few: one by one."""
-        missing, doubled = [], []
+        missing: list[int] = []
+        doubled: list[int] = []
         for number, mark in self._marks.items():
             rows = np.flatnonzero(self._ids == number)
             self._ours[rows] = True
-            self._altered[rows] = ~self._is_mark(rows, mark)
-            missing += [f"{_text(number)} (the {mark.kind} event of partition {mark.partition})"] * (len(rows) == 0)
-            doubled += [self._found_at(number)] * (len(rows) - 1)
+            self._altered[rows] = self._moved[rows] = ~self._is_mark(rows, mark)
+            missing += [number] * (len(rows) == 0)
+            doubled += [number] * (len(rows) - 1)
         return missing, doubled
+
+    def _mark_named(self, number: int) -> str:
+        mark = self._marks[number]
+        return f"{_text(number)} (the {mark.kind} event of partition {mark.partition})"
 
     def _is_mark(self, rows: NDArray[np.intp], mark: Mark) -> NDArray[np.bool_]:
         ad = mark.campaign * self._tape.spec.ads_per_campaign
@@ -258,6 +319,27 @@ class _Audit:
 
     def _place(self, row: np.intp) -> str:
         return f"partition {self._log['partition'][row]}, offset {self._log['offset'][row]}"
+
+
+class _Views(NamedTuple):
+    """Events, a row each: of all their times, and of the campaigns and times of the views among them."""
+
+    time_ms: NDArray[np.int64]
+    campaign: NDArray[np.int64]
+    view_ms: NDArray[np.int64]
+
+
+def _times(campaign: NDArray[Any], time_ms: NDArray[Any], times: NDArray[Any], is_view: NDArray[np.bool_]) -> _Views:
+    """Each event as often as `times` says."""
+    often = times.astype(np.int64)
+    views = np.repeat(is_view, often)
+    campaign, time_ms = (np.repeat(column.astype(np.int64), often) for column in (campaign, time_ms))
+    return _Views(time_ms, campaign[views], time_ms[views])
+
+
+def _ledger(parts: Sequence[_Views], window_ms: int) -> Ledger:
+    campaign, time_ms = (np.concatenate([getattr(part, name) for part in parts]) for name in ("campaign", "view_ms"))
+    return Ledger.of_events(campaign, time_ms, window_ms)
 
 
 # Columns of the log that must be as planned, beside the time.

@@ -16,7 +16,7 @@ import numpy as np
 
 from generators.marks import mark
 from generators.tape import Tape, population_of
-from harness import diagnosis, starvation
+from harness import diagnosis, digests, starvation
 from harness.diagnosis import Diagnosis, Wanted
 from harness.faults.moment import Moment
 from harness.judge import judge
@@ -263,6 +263,7 @@ class _Run:
     def conclude(self) -> Verdict:
         self.screen.phase("judge")
         self._tell("closed", notes=self.world.engine.notes())
+        digests.write(self.store)
         verdict = judge(self.store)
         self.store.write_json("verdict.json", verdict)
         self._tell("verdict", outcome=verdict.outcome.value)

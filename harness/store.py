@@ -6,7 +6,6 @@ newer than this program is refused by name; a missing or torn file is named by w
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,13 +19,35 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.model import SCHEMA_VERSION, UsageError
+from harness.model import READABLE_SCHEMAS, SCHEMA_VERSION, HarnessError, UsageError
 
 T = TypeVar("T")
+HISTORY = "history.jsonl"
+READABLE = " and ".join(map(str, READABLE_SCHEMAS))
 
 
 class MissingEvidence(Exception):  # noqa: N818  (it is what happened)
     """A file of the run is not there or can't be read; the text says which and what that means."""
+
+
+def from_files(what: str, read: Callable[[], T]) -> T:
+    """What is made from the files of a run. Whatever files hold that were damaged, it costs only this."""
+    try:
+        return read()
+    except (MissingEvidence, UsageError, HarnessError):
+        raise
+    except Exception as error:
+        raise MissingEvidence(
+            f"{what} can't be made from these files, which contradict each other: {type(error).__name__}: {error}"
+        ) from error
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Who writes a run, and in which schema."""
+
+    schema: int
+    pid: int = -1
+    started: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -40,8 +61,7 @@ class Store:
     def create(cls, base: Path, name: str) -> Store:
         store = cls(new_folder(base, name))
         store.logs.mkdir()
-        owner = {"schema": SCHEMA_VERSION, "pid": os.getpid(), "started": _started(os.getpid())}
-        store.write_json("owner.json", owner)
+        store.write_json("owner.json", Owner(SCHEMA_VERSION, os.getpid(), _started(os.getpid())))
         return store
 
     @classmethod
@@ -53,12 +73,12 @@ class Store:
             )
         store = cls(path)
         try:
-            schema = store.read_json("owner.json").get("schema")
+            schema = store.owner.schema
         except MissingEvidence as error:
-            raise UsageError(str(error)) from None
-        if schema != SCHEMA_VERSION:
+            raise UsageError(f"{error}. Nothing says which version of streamgauge wrote this run.") from None
+        if schema not in READABLE_SCHEMAS:
             raise UsageError(
-                f"{path} was written in schema {schema}, this program reads schema {SCHEMA_VERSION}. "
+                f"{path} was written in schema {schema}, this program reads schemas {READABLE}. "
                 "Use the version of streamgauge that made it, named in its environment.json."
             )
         return store
@@ -67,10 +87,22 @@ class Store:
     def logs(self) -> Path:
         return self.path / "logs"
 
+    @property
+    def owner(self) -> Owner:
+        owner: Owner = self.read_as("owner.json", Owner)
+        return owner
+
+    def schema(self) -> int | None:
+        """None where nothing says it."""
+        try:
+            return self.owner.schema
+        except MissingEvidence:
+            return None
+
     def alive(self) -> bool:
         """Whether the process that makes this run still lives."""
-        owner = self.read_json("owner.json")
-        return bool(abs(_started(owner["pid"]) - owner["started"]) < 1.0)
+        owner = self.owner
+        return abs(_started(owner.pid) - owner.started) < 1.0
 
     def has(self, name: str) -> bool:
         return (self.path / name).is_file()
@@ -90,9 +122,11 @@ class Store:
         """A JSON file as the value it was written from."""
         try:
             return msgspec.json.decode((self.path / name).read_bytes(), type=kind)
-        except OSError:
+        except FileNotFoundError:
             raise MissingEvidence(f"{self.path / name} is missing") from None
-        except msgspec.DecodeError as error:
+        except OSError as error:
+            raise MissingEvidence(f"{self.path / name} can't be read: {error.strerror}") from None
+        except (ValueError, RecursionError) as error:
             raise MissingEvidence(f"{self.path / name} is torn or not what it should be: {error}") from None
 
     def write_table(self, name: str, columns: Mapping[str, Any]) -> None:
@@ -101,12 +135,18 @@ class Store:
         part.replace(self.path / name)
 
     def read_table(self, name: str) -> pa.Table:
+        """A table, with the columns that its readers rely on."""
+        path = self.path / name
+        if not path.exists():
+            raise MissingEvidence(f"{path} is missing")
         try:
-            return pq.read_table(self.path / name)
-        except FileNotFoundError:
-            raise MissingEvidence(f"{self.path / name} is missing") from None
-        except (OSError, pa.ArrowException) as error:
-            raise MissingEvidence(f"{self.path / name} is torn: {error}") from None
+            table = pq.read_table(path)
+            table.validate(full=True)
+        except (OSError, pa.ArrowException, ValueError) as error:
+            raise MissingEvidence(f"{path} is torn: {error}") from None
+        if wrong := [*_unlike(table, TABLES.get(name, {}))]:
+            raise MissingEvidence(f"{path} is not what it should be: {'; '.join(wrong)}")
+        return table
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """What is large, and made from files that are not written to any more: made once per Store."""
@@ -118,19 +158,35 @@ class Store:
     def tell(self, kind: str, **facts: object) -> None:
         """Add one line to the history."""
         line = msgspec.json.encode({"at_ms": time.time_ns() // 1_000_000, "kind": kind, **facts})
-        with (self.path / "history.jsonl").open("ab") as file:
+        with (self.path / HISTORY).open("ab") as file:
             file.write(line + b"\n")
 
     def history(self, kind: str) -> Iterator[dict[str, Any]]:
         """The lines of one kind; a torn last line is passed over, for the run may have been killed in the middle."""
-        path = self.path / "history.jsonl"
-        for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        path = self.path / HISTORY
+        for line in path.read_bytes().split(b"\n") if path.is_file() else ():
             try:
-                entry = json.loads(line)
-            except ValueError:
+                entry = msgspec.json.decode(line, type=dict[str, Any])
+            except (ValueError, RecursionError):
                 continue
             if entry.get("kind") == kind:
                 yield entry
+
+    def told(self, kind: str, key: str, type_: type[T]) -> list[T]:
+        """One value of each line of one kind."""
+        try:
+            return [msgspec.convert(entry.get(key), type_) for entry in self.history(kind)]
+        except ValueError as error:
+            raise MissingEvidence(f"{self.path / HISTORY} has an entry {kind!r} that can't be read: {error}") from None
+
+    def told_last(self, kind: str, key: str, type_: type[T]) -> T:
+        """The value of the last such line, which has to be there."""
+        values = self.told(kind, key, type_)
+        if not values:
+            raise MissingEvidence(
+                f"{self.path / HISTORY} has no entry {kind!r}: the run was broken off before it got there"
+            )
+        return values[-1]
 
 
 def new_folder(base: Path, name: str) -> Path:
@@ -156,5 +212,34 @@ def runs(base: Path) -> list[Store]:
 def _started(pid: int) -> float:
     try:
         return psutil.Process(pid).create_time()
-    except psutil.NoSuchProcess:
+    except (psutil.Error, ValueError, OverflowError):
         return -1.0
+
+
+def _unlike(table: pa.Table, columns: Mapping[str, str]) -> Iterator[str]:
+    """An empty table may have columns without a type: nothing was there to have one."""
+    for name, kind in columns.items():
+        if name not in table.column_names:
+            yield f"it has no column {name!r}"
+        elif table.num_rows and (not _IS[kind](table.schema.field(name).type) or table.column(name).null_count):
+            yield f"column {name!r} is not all of type {kind}"
+
+
+def _columns(kind: str, names: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), kind)
+
+
+_IS: Mapping[str, Callable[[pa.DataType], bool]] = {
+    "int": pa.types.is_integer,
+    "text": lambda type_: pa.types.is_string(type_) or pa.types.is_large_string(type_),
+}
+# The columns without which a table can't be judged by.
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "expected.parquet": _columns("int", "campaign window_rel_ms views"),
+    "log.parquet": _columns(
+        "int", "partition offset event_id kind event_time_ms campaign ad ad_type event_type user page"
+    ),
+    "observed.parquet": _columns("text", "key field value kind"),
+    "samples.parquet": _columns("int", "at_us campaign window_ms count"),
+    "sends.parquet": _columns("int", "server slot_lo slot_hi intended_us sent_us finished_us sent acked"),
+}

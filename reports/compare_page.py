@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from harness.experiments import compare
 from harness.experiments.compare import Leg, Settings
 from harness.experiments.folder import Folder
-from harness.model import EngineManifest, Outcome, RunSpec
+from harness.model import Outcome, RunSpec
 from harness.store import MissingEvidence
+from harness.stored import claim_of, manifest_of
 from reports import compared
 from reports.compared import FIGURES, Compared, read
 from reports.exports import experiment, suite
@@ -229,9 +230,8 @@ def _claim(found: Compared, engine: str) -> Iterator[str]:
     yield engine
     spec = _spec(found, engine)
     for store in found.stores(engine, Leg.STEADY)[:1]:
-        manifest = msgspec.convert(store.read_json("plan.json")["manifest"], EngineManifest)
         if spec:
-            sink = manifest.sink(spec.sink)
+            manifest, sink = manifest_of(store), claim_of(store)
             yield f"{sink.name}: {sink.guarantee}"
             yield "dropped" if sink.late == "drop" else "counted"
             yield manifest.early or "not declared"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from harness import judge
@@ -15,6 +14,7 @@ from harness.measure import RECOVERY, certificate_of, withheld
 from harness.measurement import Measurement, Recovery
 from harness.model import Certificate, EngineManifest, FaultReport, RunSpec, Verdict
 from harness.store import MissingEvidence, Store
+from harness.stored import epoch_ms_of, manifest_of
 
 
 class Evidence:
@@ -29,7 +29,9 @@ class Evidence:
 
     @cached_property
     def verdict(self) -> Verdict:
-        return self.store.read_as("verdict.json", Verdict)
+        """Of files that were changed since, the stored one says nothing."""
+        verdict: Verdict = self.store.read_as("verdict.json", Verdict)
+        return judge.changed_since(self.store) or verdict
 
     @cached_property
     def certificate(self) -> Certificate | None:
@@ -51,7 +53,7 @@ class Evidence:
 
     @cached_property
     def manifest(self) -> EngineManifest:
-        return msgspec.convert(self.plan["manifest"], EngineManifest)
+        return manifest_of(self.store)
 
     @cached_property
     def withheld(self) -> str:
@@ -85,10 +87,8 @@ class Evidence:
 
     @cached_property
     def epoch_ms(self) -> int:
-        for entry in self.store.history("epoch"):
-            return int(entry["epoch_ms"])
-        raise MissingEvidence("the history does not say when the load began")
+        return epoch_ms_of(self.store)
 
     @cached_property
     def faults(self) -> tuple[FaultReport, ...]:
-        return tuple(msgspec.convert(entry["report"], FaultReport) for entry in self.store.history("fault"))
+        return tuple(self.store.told("fault", "report", FaultReport))

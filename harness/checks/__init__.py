@@ -8,7 +8,9 @@ from harness.checks import (
     ambiguous,
     duplicated,
     early,
+    edited,
     engine,
+    evidence,
     fault,
     late,
     log,
@@ -27,6 +29,8 @@ from harness.checks.case import Case
 from harness.model import CheckResult, Outcome
 
 CHECKS: dict[str, Callable[[Case], CheckResult]] = {
+    "edited": edited.check,
+    "evidence": evidence.check,
     "vacuity": vacuity.check,
     "fault": fault.check,
     "log": log.check,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,26 @@ class LogAudit:
     altered: Named
     removed: int = 0  # so many of them a planned fault has taken out of the log again
 
+    @property
+    def wrong(self) -> bool:
+        return any(each.count for each in (self.missing, self.doubled, self.foreign, self.altered))
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What tape and log disagree in, cell by cell: an engine may have read the one or the other."""
+
+    missing: Ledger = field(default_factory=Ledger)  # sent, and not in the log when it was read
+    extra: Ledger = field(default_factory=Ledger)  # in the log, and not as it was planned
+    newest_ms: int | None = None  # the newest event time of what is missing: it may have made others late
+
+    def widened(self, expectation: Expectation) -> Expectation:
+        """What is missing may have been counted, and what is too much need not be."""
+        if not self.missing and not self.extra:
+            return expectation
+        must = Ledger((cell, max(0, count - self.extra.count(cell))) for cell, count in expectation.must.items())
+        return Expectation(must, expectation.may + self.missing)
+
 
 @dataclass(frozen=True)
 class Stray:
@@ -83,6 +104,15 @@ class Observed:
     sums: Mapping[Cell, Checksum] = field(default_factory=dict)
     zeros: tuple[Cell, ...] = ()  # cells that hold a count of 0, which a ledger forgets
     ambiguities: tuple[Ambiguity, ...] = ()
+
+
+@dataclass(frozen=True)
+class Edits:
+    """What became of the run's files since its first verdict."""
+
+    files: int = 0  # so many were compared
+    changed: tuple[str, ...] = ()  # in words: "log.parquet was edited"
+    note: str = ""  # why nothing could be compared
 
 
 @dataclass(frozen=True)
@@ -144,6 +174,9 @@ class Case:
     unread_at: str = ""  # ... and where it was
     aborted: Ledger = field(default_factory=Ledger)  # what lay in transactions of ours that came to nothing
     blind: str = ""  # why nobody could look at the results meanwhile; "": somebody could
+    doubt: Doubt = Doubt()  # by record
+    edits: Edits = Edits()
+    contradictions: tuple[str, ...] = ()  # between the files of the run, in words
     notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
 
     @property
@@ -151,9 +184,24 @@ class Case:
         """The load was ended early because the engine was gone for good; what is missing was never sent."""
         return self.engine.state != "drained" and self.certificate.sent < self.certificate.intended
 
+    @cached_property
+    def doubt_in_all(self) -> Doubt:
+        """By record, and where the two routes to the truth differ although the records do not. What was never sent
+        because the load was cut short is in the fold of the tape, and in no doubt."""
+        difference = self.tape_ledger - self.log_ledger
+        short = {cell: by for cell, by in difference.items() if by > 0 and not self.cut_short}
+        over = {cell: -by for cell, by in difference.items() if by < 0}
+        missing, extra = _larger(self.doubt.missing, short), _larger(self.doubt.extra, over)
+        return Doubt(missing, extra, self.doubt.newest_ms)
+
+    @cached_property
+    def allowed(self) -> Expectation:
+        """What the engine is held to: what is expected by the log, as far as the log is beyond doubt."""
+        return self.doubt_in_all.widened(self.expectation)
+
     @property
     def differences(self) -> list[Difference]:
-        return self.expectation.differences(self.observed.counts)
+        return self.allowed.differences(self.observed.counts)
 
     @property
     def left_out(self) -> list[Difference]:
@@ -168,8 +216,9 @@ class Case:
 
     @property
     def _below_may(self) -> list[Difference]:
-        seen, must = self.observed.counts, self.expectation.must
-        held = ((cell, may, max(seen.count(cell), must.count(cell))) for cell, may in self.expectation.may.items())
+        seen, must, extra = self.observed.counts, self.allowed.must, self.doubt_in_all.extra
+        sure = ((cell, may - extra.count(cell)) for cell, may in self.expectation.may.items())
+        held = ((cell, may, max(seen.count(cell), must.count(cell))) for cell, may in sure)
         return [Difference(cell, may, may, count) for cell, may, count in held if count < may]
 
     @property
@@ -191,10 +240,9 @@ class Case:
         return result
 
     def cell_name(self, cell: Cell) -> str:
-        clock = datetime.fromtimestamp(cell.window_ms / 1000, UTC).strftime("%H:%M:%S")
         name = self.campaign_names[cell.campaign] if 0 <= cell.campaign < len(self.campaign_names) else "?"
         since = (cell.window_ms - self.epoch_ms) / 1000
-        return f"campaign {cell.campaign} ({name[:8]}), window {clock} UTC ({since:+.0f} s)"
+        return f"campaign {cell.campaign} ({name[:8]}), window {clock(cell.window_ms)} ({since:+.0f} s)"
 
     def while_of(self, glitch: Glitch) -> str:
         """For how long it was there, and since when."""
@@ -241,6 +289,18 @@ class Case:
         """The largest first: they say most about the cause."""
         ranked = sorted(differences, key=lambda d: (-abs(d.surplus), d.cell))
         return tuple(self.witness(d) for d in ranked[:EXAMPLES])
+
+
+def clock(moment_ms: int) -> str:
+    """A moment as a person reads it, or the number where no calendar has it."""
+    try:
+        return f"{datetime.fromtimestamp(moment_ms / 1000, UTC):%H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return f"of {moment_ms} ms"
+
+
+def _larger(one: Ledger, other: Mapping[Cell, int]) -> Ledger:
+    return Ledger((cell, max(one.count(cell), other.get(cell, 0))) for cell in {*one, *other})
 
 
 def nobody_looked(name: str, case: Case) -> CheckResult:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.checks import removed, reruns
-from harness.checks.case import Case, join
+from harness.checks.case import Case, clock, join
 from harness.lateness import NO_BATCH
 from harness.ledger import Difference, Ledger
 from harness.model import CheckResult, Outcome
@@ -33,7 +33,7 @@ def check(case: Case) -> CheckResult:
 
 def _cause(case: Case, over: list[Difference]) -> str:
     surplus = Ledger((d.cell, d.surplus) for d in over)
-    windows = join(sorted({case.cell_name(d.cell).split("window ")[1].split(" (")[0] for d in over}), 4)
+    windows = join(dict.fromkeys(clock(ms) for ms in sorted({d.cell.window_ms for d in over})), 4)
     for batch in np.unique(case.batch[case.batch != NO_BATCH]):
         if times := _how_often(_counts_of(case, int(batch)), surplus):
             more = {1: "once", 2: "twice"}.get(times, f"{times} times")

@@ -49,7 +49,7 @@ def _not_asked(case: Case) -> str:
 
 def _counted_right(case: Case) -> list[Cell]:
     """The cells of which it is known what they hold, and that hold as many."""
-    must, may, seen = case.expectation.must, case.expectation.may, case.observed.counts
+    must, may, seen = case.allowed.must, case.allowed.may, case.observed.counts
     return sorted(cell for cell, count in may.items() if must.count(cell) == count == seen.count(cell))
 
 

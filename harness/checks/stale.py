@@ -49,7 +49,7 @@ def check(case: Case) -> CheckResult:
         witnesses=tuple(
             Witness(
                 cell=case.cell_name(cell := cell_of(int(codes[row]))),
-                expected=f"{case.expectation.must.count(cell)} by {(told_ms[row] - case.epoch_ms) / 1000:.1f} s",
+                expected=f"{case.allowed.must.count(cell)} by {(told_ms[row] - case.epoch_ms) / 1000:.1f} s",
                 seen=f"right at {(right_ms[row] - case.epoch_ms) / 1000:.1f} s",
                 detail=f"{late_ms[row] / 1000:.1f} s after the engine's progress had passed all of it",
                 from_ms=int(told_ms[row]),
@@ -85,7 +85,7 @@ def _no_moments(case: Case, odd: list[Progress]) -> CheckResult:
 def _first_right(case: Case) -> tuple[Ints, Ints]:
     """The cells that were seen to hold what they must, and when that was first."""
     assert case.watched is not None
-    must = case.expectation.must
+    must = case.allowed.must
     campaign, window = np.array([(c.campaign, c.window_ms) for c in must], dtype=np.int64).reshape(-1, 2).T
     codes = cell_codes(campaign, window)
     order = np.argsort(codes)

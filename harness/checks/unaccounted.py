@@ -28,7 +28,7 @@ def check(case: Case) -> CheckResult:
     )
     shown = " + ".join(part for part in parts if not part.startswith(("0 ", "-0 "))).replace("+ -", "- ")
     balance = f"{case.audit.found:,} records = {shown}"
-    slack = case.expectation.slack
+    slack = case.allowed.slack
     return CheckResult("unaccounted", Outcome.PASS, f"{balance}, to {slack:,}" if slack else balance)
 
 
@@ -48,7 +48,7 @@ def _expected_is_what_the_log_holds(case: Case) -> list[str]:
 
 def _seen_is_what_was_told(case: Case) -> list[str]:
     told = sum(d.surplus for d in case.differences)
-    seen, must, may = case.observed.counts.total, case.expectation.must.total, case.expectation.may.total
+    seen, must, may = case.observed.counts.total, case.allowed.must.total, case.allowed.may.total
     if must + told <= seen <= may + told:
         return []
     return [

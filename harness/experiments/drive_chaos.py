@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from harness import console, environment, plan
 from harness.ending import known, shown
 from harness.experiments import chaos, one_run
@@ -177,8 +175,8 @@ def ran(case: Case, result: Result, run: str) -> Ran:
 
 def ended(store: Store) -> tuple[list[FaultReport], EngineReport]:
     """What a run's history says of its faults and its engine."""
-    faults = [msgspec.convert(entry["report"], FaultReport) for entry in store.history("fault")]
-    reports = [msgspec.convert(entry["report"], EngineReport) for entry in store.history("engine")]
+    faults = store.told("fault", "report", FaultReport)
+    reports = store.told("engine", "report", EngineReport)
     return faults, reports[-1] if reports else EngineReport("gone", "the history does not say how the engine ended")
 
 

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness.ending import UnderWay, under_way
-from harness.model import HIDDEN, SCHEMA_VERSION, Outcome, UsageError
+from harness.model import HIDDEN, READABLE_SCHEMAS, SCHEMA_VERSION, Outcome, UsageError
 from harness.services.owners import owner_mark
-from harness.store import Store, new_folder
+from harness.store import READABLE, Store, new_folder
 
 T = TypeVar("T")
 FILE = "experiment.json"
@@ -42,8 +42,9 @@ class Folder:
             raise UsageError(f"{path} is not an experiment: it has no {FILE}.") from None
         except msgspec.DecodeError as error:
             raise UsageError(f"{path / FILE} is torn ({error}); what it held can't be resumed.") from None
-        if head.get("schema") != SCHEMA_VERSION:
-            raise UsageError(f"{path} was written in schema {head.get('schema')}, this program reads {SCHEMA_VERSION}.")
+        if not isinstance(head, dict) or head.get("schema") not in READABLE_SCHEMAS:
+            schema = head.get("schema") if isinstance(head, dict) else None
+            raise UsageError(f"{path} was written in schema {schema}, this program reads {READABLE}.")
         if kinds and head.get("kind") not in kinds:
             raise UsageError(f"{path} is a {head.get('kind')}, and a {' or a '.join(kinds)} was asked for.")
         return folder

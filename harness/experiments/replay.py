@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from harness.experiments import one_run
 from harness.experiments.chaos import Seen, classified
 from harness.experiments.drive_chaos import ended
 from harness.faults.when import words
 from harness.model import HIDDEN, EngineManifest, Exit, FaultReport, Outcome, RunSpec, UsageError, Verdict
 from harness.store import MissingEvidence, Store
+from harness.stored import claim_of, manifest_of, spec_of
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,8 @@ def replay(run: Path, out: Path) -> Replayed:
 def planned(store: Store) -> tuple[RunSpec, EngineManifest]:
     """Refused where it can't be done again from what is stored."""
     try:
-        spec: RunSpec = store.read_as("spec.json", RunSpec)
-        manifest = msgspec.convert(store.read_json("plan.json")["manifest"], EngineManifest)
+        spec, manifest = spec_of(store), manifest_of(store)
+        claim_of(store)
     except MissingEvidence as error:
         raise UsageError(f"{store.path} can't be run again: {error}.") from None
     if HIDDEN in spec.redis:

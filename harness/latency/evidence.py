@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,16 +18,16 @@ from harness import lateness
 from harness.latency.sending import Sending
 from harness.latency.visibility import Ints, Mask, Samples
 from harness.lateness import NO_BATCH, Countable
-from harness.ledger import Cell, Ledger
-from harness.model import INDEX_BITS, MARK_SERVER, EngineManifest, RunSpec
+from harness.ledger import LATEST_WINDOW_MS, Ledger, cell_code, cell_codes, cell_of
+from harness.model import INDEX_BITS, MARK_SERVER, RunSpec
 from harness.observe import Row, interpret
 from harness.sampler import sampled_campaigns
 from harness.store import MissingEvidence, Store
+from harness.stored import claim_of, epoch_ms_of, spec_of, stored_rows
 
 UPDATED = "updated:"
 WRONG = -1
-# A cell as one number: its campaign above, the start of its window below.
-_WINDOW_BITS = 43
+_MOST_DIGITS = 15  # of a moment that is worth to be measured by
 
 
 @dataclass(frozen=True)
@@ -78,10 +77,7 @@ class Evidence:
 
 def collect(store: Store) -> Evidence:
     """Raises MissingEvidence with the name of what is missing."""
-    spec: RunSpec = store.read_as("spec.json", RunSpec)
-    epoch_ms = int(_last(store, "epoch")["epoch_ms"])
-    manifest = msgspec.convert(store.read_json("plan.json")["manifest"], EngineManifest)
-    claim = manifest.sink(spec.sink)
+    spec, claim, epoch_ms = spec_of(store), claim_of(store), epoch_ms_of(store)
     batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
     log = lateness.stored_countable(store, batch_log, spec)
     marks = set(_codes(log.only(_is_mark(log)), spec.window_ms).tolist())
@@ -91,7 +87,7 @@ def collect(store: Store) -> Evidence:
     log = log.only(counts)
     codes, cell = np.unique(_codes(log, spec.window_ms), return_inverse=True)
     events = Events(cell, due_us[counts], sent_us[counts], _turn(log, spec), _is_mark(log))
-    rows = [Row(*row.values()) for row in store.read_table("observed.parquet").to_pylist()]
+    rows = stored_rows(store)
     names = population_of(spec.tape).campaign_ids
     index = {name: number for number, name in enumerate(names)}
     unsure = log.permitted & (not (log.exact or claim.late == "keep"))
@@ -102,9 +98,21 @@ def collect(store: Store) -> Evidence:
         events=events,
         cells=cells,
         samples=_samples(store.read_table("samples.parquet"), codes),
-        looked=msgspec.convert(_last(store, "observer"), Looked),
+        looked=_looked(store),
         yahoo_ms=_yahoo_ms(rows, index, marks, spec.window_ms),
     )
+
+
+def _looked(store: Store) -> Looked:
+    told = next(store.history("observer"), None)
+    if told is None:
+        raise MissingEvidence(f"the history of {store.path} has no entry 'observer', so nobody looked at the results")
+    try:
+        return msgspec.convert(told, Looked)
+    except msgspec.ValidationError as error:
+        raise MissingEvidence(
+            f"the history of {store.path} has an entry 'observer' that can't be read: {error}"
+        ) from None
 
 
 def _turn(log: Countable, spec: RunSpec) -> Ints | None:
@@ -119,20 +127,17 @@ def _is_mark(log: Countable) -> Mask:
 
 
 def _codes(log: Countable, window_ms: int) -> Ints:
-    return _code(log.events.campaign, log.events.time_ms // window_ms * window_ms)
-
-
-def _code(campaign: Ints, window_ms: Ints) -> Ints:
-    return campaign << _WINDOW_BITS | window_ms
+    return cell_codes(log.events.campaign, log.events.time_ms // window_ms * window_ms)
 
 
 def _cells(codes: Ints, events: Events, unsure: Mask, observed: Ledger) -> Cells:
     """A cell is right when it holds all its events, or as many as may be left where some may have been dropped."""
-    campaign, window_ms = codes >> _WINDOW_BITS, codes & ((1 << _WINDOW_BITS) - 1)
+    cells = [cell_of(code) for code in codes.tolist()]
+    campaign = np.array([cell.campaign for cell in cells], dtype=np.int64)
     count = np.bincount(events.cell, minlength=len(codes))
     least = count - np.bincount(events.cell[unsure], minlength=len(codes))
-    pairs = zip(campaign.tolist(), window_ms.tolist(), strict=True)
-    seen = np.array([observed.count(Cell(*pair)) for pair in pairs], dtype=np.int64)
+    most = np.iinfo(np.int64).max
+    seen = np.array([min(max(observed.count(cell), WRONG), most) for cell in cells], dtype=np.int64)
     marked = np.zeros(len(codes), dtype=np.bool_)
     marked[events.cell[events.mark]] = True
     return Cells(campaign, count, np.where((least <= seen) & (seen <= count), seen, WRONG), marked)
@@ -141,10 +146,14 @@ def _cells(codes: Ints, events: Events, unsure: Mask, observed: Ledger) -> Cells
 def _samples(table: pa.Table, codes: Ints) -> Samples:
     """Only those of cells in which an event counts: others are wrong, which the verdict says."""
     columns = {name: np.asarray(table.column(name).to_numpy(), dtype=np.int64) for name in table.column_names}
-    code = _code(columns["campaign"], columns["window_ms"])
-    inside = (columns["window_ms"] >= 0) & (columns["window_ms"] < 1 << _WINDOW_BITS) & np.isin(code, codes)
+    code = cell_codes(columns["campaign"], columns["window_ms"])
+    inside = (columns["window_ms"] >= 0) & (columns["window_ms"] < LATEST_WINDOW_MS) & np.isin(code, codes)
     cell = np.searchsorted(codes, code[inside])
     return Samples(cell, columns["at_us"][inside], columns["count"][inside])
+
+
+def _is_moment(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def _yahoo_ms(rows: Sequence[Row], index: Mapping[str, int], marks: set[int], window_ms: int) -> Ints:
@@ -152,16 +161,9 @@ def _yahoo_ms(rows: Sequence[Row], index: Mapping[str, int], marks: set[int], wi
     found = []
     for row in rows:
         campaign = index.get(row.key.removeprefix(UPDATED)) if row.key.startswith(UPDATED) else None
-        if campaign is None or not (row.field.isdecimal() and row.value.isdecimal()):
+        if campaign is None or not (_is_moment(row.field) and _is_moment(row.value)):
             continue
         window = int(row.field)
-        if campaign << _WINDOW_BITS | window not in marks:
+        if cell_code(campaign, window) not in marks:
             found.append(int(row.value) - window - window_ms)
     return np.array(found, dtype=np.int64)
-
-
-def _last(store: Store, kind: str) -> dict[str, Any]:
-    entries = list(store.history(kind))
-    if not entries:
-        raise MissingEvidence(f"the history of {store.path} has no entry {kind!r}, so nobody looked at the results")
-    return entries[-1]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from generators.disorder import PRESETS
-from harness import cli, environment, plan
+from harness import cli, digests, environment, plan
 from harness.engines import fake
 from harness.experiments import one_run
 from harness.model import CheckResult, Outcome, UsageError
@@ -87,6 +87,12 @@ def good(good_run, tmp_path):
 @pytest.fixture
 def bad(bad_run, tmp_path):
     return Store(shutil.copytree(bad_run.path, tmp_path / "run"))
+
+
+def with_digests(store) -> None:
+    """As if the run had left its files so."""
+    (store.path / digests.FILE).unlink()
+    digests.write(store)
 
 
 def html_of(store) -> str:
@@ -168,6 +174,7 @@ def struck(store) -> None:
     store.tell("fault", report=replace(fault, at_ms=at_ms, landed_ms=landed_ms, healed_ms=healed_ms))
     line = {"at": evidence.epoch_ms + 12_000, "batch": fault.batch, "rows": 1, "offsets": {"0": 1}}
     (store.path / "progress.jsonl").write_text(json.dumps(line) + "\n")
+    with_digests(store)
 
 
 def test_each_fault_is_a_band_from_its_strike_until_it_was_healed(good):
@@ -189,6 +196,7 @@ def test_a_void_certificate_hides_the_speed_of_right_answers(good):
     lines = (good.path / "history.jsonl").read_text()
     void = lines.replace('"valid":true,"reasons":[]', '"valid":false,"reasons":["p99.9 of lag is 4,000 ms"]')
     (good.path / "history.jsonl").write_text(void)
+    with_digests(good)
     html = html_of(good)
 
     assert "Speed is withheld:</strong> the load certificate is void" in html

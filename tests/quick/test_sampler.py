@@ -270,5 +270,7 @@ def test_a_run_that_is_older_than_glitches_is_judged_without_them(tmp_path):
         entry.pop("glitches", None)
     (run.path / "history.jsonl").write_bytes(b"".join(msgspec.json.encode(entry) + b"\n" for entry in history))
     (run.path / "glitches.parquet").unlink()
+    (run.path / "digests.json").unlink()
+    run.write_json("owner.json", {"schema": 2, "pid": 1, "started": 0.0})
 
     assert words_of(judge(Store(run.path))) == "PASS"

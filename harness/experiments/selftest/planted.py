@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import lateness
-from harness.checks.case import Ambiguity, Case, Glitch, Named, Observed, Stray, Watched
+from harness.checks.case import Ambiguity, Case, Edits, Glitch, Named, Observed, Stray, Watched
 from harness.checksums import ID_RANGE, PRIME, Checksum
 from harness.experiments.selftest.by_hand import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events, sums, watched
 from harness.lateness import LogEvents
@@ -98,6 +98,8 @@ def evidence() -> Iterator[Planted]:
     yield "no window closed", case(events(20))
     for kind in ("missing", "doubled", "foreign", "altered"):
         yield f"a record {kind}", case(audit=replace(HONEST.audit, **_one(kind)))
+    yield "files were edited", replace(HONEST, edits=Edits(9, ("log.parquet was edited",)))
+    yield "files contradict each other", replace(HONEST, contradictions=("progress.jsonl holds no line",))
     yield "oracles disagree", case(tape_ledger=HONEST.log_ledger + Ledger({FIRST: 1}))
     yield "one lost, and the judge mislaid it", _mislaid(1)
     yield "one doubled, and the judge expects it", _mislaid(-1)

@@ -11,14 +11,15 @@ from typing import Any
 
 import msgspec
 
+from harness import digests
 from harness.checksums import PREFIX, Checksum
 from harness.experiments.selftest.report import words_of
 from harness.experiments.selftest.runs import fake_run
 from harness.judge import judge
 from harness.store import Store
-from workloads.ad_impressions.records import OTHER_EVENT
+from workloads.ad_impressions.records import OTHER_EVENT, VIEW_EVENT
 
-PARTS = ("results", "samples", "files")  # of expected.toml
+PARTS = ("results", "samples", "files", "edits")  # of expected.toml
 ARABIC = {ord("0") + digit: 0x0660 + digit for digit in range(10)}
 OBSERVED, SAMPLES, LOG, HISTORY = "observed.parquet", "samples.parquet", "log.parquet", "history.jsonl"
 
@@ -29,10 +30,23 @@ Change = Callable[[Store], None]
 
 def outcomes(folder: Path) -> Iterator[tuple[str, str]]:
     _, honest = fake_run(folder, checksum=True, fault="kill@c3:batch=3", disorder="mobile")
-    for number, (name, change) in enumerate({**RESULTS, **SEEN_MEANWHILE, **FILES}.items()):
+    planted = {name: _as_the_run_left_it(change) for name, change in {**RESULTS, **SEEN_MEANWHILE, **FILES}.items()}
+    for number, (name, change) in enumerate({**planted, **EDITS}.items()):
         copy = Store(shutil.copytree(honest.path, folder / f"changed-{number}"))
         change(copy)
         yield name, words_of(judge(copy))
+
+
+def _as_the_run_left_it(change: Change) -> Change:
+    """With digests of the changed files, and no verdict yet: nothing says that they were changed afterwards."""
+
+    def apply(store: Store) -> None:
+        change(store)
+        (store.path / "verdict.json").unlink()
+        (store.path / digests.FILE).unlink()
+        digests.write(store)
+
+    return apply
 
 
 def _rows(name: str, change: Callable[[Rows], Rows | None]) -> Change:
@@ -176,6 +190,9 @@ RESULTS: Mapping[str, Change] = {
     "nothing is there": _rows(OBSERVED, lambda _: []),
     "a window in seconds": _rows(OBSERVED, _field(lambda window: str(window // 1000))),
     "a window that is no number": _rows(OBSERVED, _field(lambda window: f"{window}ms")),
+    "a window of 10^15": _rows(OBSERVED, _more(field="1000000000000000")),
+    "a window at the end of 64 bits": _rows(OBSERVED, _more(field="9223372036854775807", value="9223372036854775807")),
+    "a window before all time": _rows(OBSERVED, _more(field="-9223372036854775808")),
     "a window too many": _rows(OBSERVED, _more(field="1900000000000")),
     "a campaign too many": _rows(OBSERVED, _more(key="00000000-0000-4000-8000-000000000000")),
     "one lost and one doubled": _rows(OBSERVED, _sums(lambda old: str(old + Checksum(7, 7)))),
@@ -229,6 +246,36 @@ def _one_other(rows: Rows) -> int:
     return next(place for place, row in enumerate(rows) if row["kind"] == OTHER_EVENT)
 
 
+def _one_view(rows: Rows) -> int:
+    """A record that counts, of a campaign that is none of the harness' own events."""
+    return next(place for place, row in enumerate(rows) if row["kind"] == VIEW_EVENT and row["campaign"] == 1)
+
+
+def _view_lost(rows: Rows) -> None:
+    del rows[_one_view(rows)]
+
+
+def _view_twice(rows: Rows) -> None:
+    rows.insert(_one_view(rows), rows[_one_view(rows)])
+
+
+def _view_moved(rows: Rows) -> None:
+    rows[_one_view(rows)]["event_time_ms"] -= 4000
+
+
+def _view_foreign(rows: Rows) -> None:
+    row = rows[_one_view(rows)]
+    rows.insert(_one_view(rows), {**row, "event_id": -1})
+
+
+def _both(*changes: Change) -> Change:
+    def apply(store: Store) -> None:
+        for change in changes:
+            change(store)
+
+    return apply
+
+
 def _record_lost(rows: Rows) -> None:
     del rows[_one_other(rows)]
 
@@ -266,6 +313,39 @@ def _gone(name: str) -> Change:
     return lambda store: (store.path / name).unlink()
 
 
+def _empty(name: str) -> Change:
+    def change(store: Store) -> None:
+        (store.path / name).write_bytes(b"")
+
+    return change
+
+
+def _without_column(name: str, column: str) -> Change:
+    def change(store: Store) -> None:
+        table = store.read_table(name)
+        store.write_table(name, {each: table.column(each) for each in table.column_names if each != column})
+
+    return change
+
+
+def _json(name: str, change: Callable[[Any], None]) -> Change:
+    def apply(store: Store) -> None:
+        value = store.read_json(name)
+        change(value)
+        store.write_json(name, value)
+
+    return apply
+
+
+def _of_schema_2(store: Store) -> None:
+    _json("owner.json", lambda owner: owner.update(schema=2))(store)
+    _gone(digests.FILE)(store)
+
+
+def _told_more(store: Store) -> None:
+    store.tell("fault", report={})
+
+
 FILES: Mapping[str, Change] = {
     "a record of the log is gone": _rows(LOG, _record_lost),
     "a record of the log is there twice": _rows(LOG, _record_twice),
@@ -277,4 +357,31 @@ FILES: Mapping[str, Change] = {
     "what could not be read meanwhile is gone": _gone("glitches.parquet"),
     "the results are torn": _torn(OBSERVED),
     "the log is gone": _gone(LOG),
+    "a column of the log is gone": _without_column(LOG, "offset"),
+    "a view of the log is gone": _rows(LOG, _view_lost),
+    "a view of the log is gone, and one more was counted": _both(_rows(LOG, _view_lost), RESULTS["one event more"]),
+    "a view of the log is gone, and others are lost": _both(_rows(LOG, _view_lost), RESULTS["a campaign is gone"]),
+    "a view of the log is there twice": _rows(LOG, _view_twice),
+    "a view of the log is in another window": _rows(LOG, _view_moved),
+    "a view of the log is nobody's": _rows(LOG, _view_foreign),
+    "the progress is gone": _gone("progress.jsonl"),
+    "the progress is empty": _empty("progress.jsonl"),
+    "the looks are empty": _rows(SAMPLES, lambda _: []),
+    "the looks are gone": _gone(SAMPLES),
+    "the books of the load are empty": _rows("sends.parquet", lambda _: []),
+    "the batches are gone": _gone("batches.json"),
+    "the spec asks for no checksums": _json("spec.json", lambda spec: spec["tape"].update(checksum=False)),
+    "the spec names another sink": _json("spec.json", lambda spec: spec.update(sink="nowhere")),
+}
+
+# The verdict was reached before these.
+EDITS: Mapping[str, Change] = {
+    "a count was edited": _rows(OBSERVED, _value(lambda count: str(count + 1))),
+    "a file was taken away": _gone("progress.jsonl"),
+    "a file was put there": lambda store: store.write_json("engine_settings.json", {}),
+    "the spec was edited": _json("spec.json", lambda spec: spec.update(late_dropped_max=None)),
+    "a line of the history was taken away": _without_lines("observer"),
+    "a line of the history was added": _told_more,
+    "the digests were taken away": _gone(digests.FILE),
+    "a run without digests, of schema 2": _of_schema_2,
 }

@@ -1,0 +1,124 @@
+"""Files of a run that contradict each other, whatever became of their digests: evidence that is gone lets nobody PASS.
+
+`refuse_other_plan` is about files without which nothing can be judged. What `found` names costs a PASS and nothing
+else: a wrong count stays wrong when the looks at it are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from generators.tape import Tape
+from harness import processed
+from harness.lateness import stored_log
+from harness.model import Certificate, EngineManifest, EngineReport, RunSpec, Verdict
+from harness.sampler import sampled_campaigns
+from harness.store import MissingEvidence, Store
+from harness.stored import Plan, epoch_ms_of, manifest_of, spec_of
+from harness.timeline import unless_missing
+
+
+def refuse_other_plan(store: Store, spec: RunSpec, plan: Plan) -> None:
+    """Before anything is made from a spec that is not the run's."""
+    for what in _other_plan(spec, plan):
+        raise MissingEvidence(f"{store.path / 'spec.json'} and plan.json contradict each other: {what}")
+
+
+def _other_plan(spec: RunSpec, plan: Plan) -> Iterator[str]:
+    if spec.engine != plan.manifest.id:
+        yield f"the spec names the engine {spec.engine!r}, the plan holds the manifest of {plan.manifest.id!r}"
+    if spec.window_ms <= 0:
+        yield f"a window of {spec.window_ms} ms holds nothing"
+    # Only a tape that is as large as the sealed one is worth to be drawn.
+    if Tape(spec.tape).total != plan.tape.total or Tape(spec.tape).digest() != plan.tape.digest:
+        yield f"the tape of the spec is not the one that was sealed as {plan.tape.digest}"
+
+
+def found(store: Store) -> tuple[str, ...]:
+    """In words."""
+    spec, manifest = spec_of(store), manifest_of(store)
+    engine: EngineReport = store.told_last("engine", "report", EngineReport)
+    reasons = [*_of_sends(store), *_of_looks(store, manifest), *_of_verdict(store)]
+    if engine.state == "drained":
+        reasons += [*_of_progress(store, manifest), *_of_batches(store, manifest), *_of_samples(store, spec)]
+    return tuple(reasons)
+
+
+def _of_sends(store: Store) -> Iterator[str]:
+    certificate: Certificate = store.told_last("certificate", "certificate", Certificate)
+    sends = store.read_table("sends.parquet")
+    booked = {"slices": sends.num_rows, **{name: _sum(sends, name) for name in ("sent", "acked")}}
+    told = {"slices": certificate.slices, "sent": certificate.sent, "acked": certificate.acknowledged}
+    if wrong := [name for name in told if told[name] != booked[name]]:
+        name = wrong[0]
+        yield f"sends.parquet books {booked[name]:,} {name} where the load certificate says {told[name]:,}"
+
+
+def _of_progress(store: Store, manifest: EngineManifest) -> Iterator[str]:
+    """What drained by its own offsets has told of all of the log. A checkpoint of Spark's may say it instead, unless
+    the job is one of ours, which all write lines too."""
+    lines = processed.told(store)
+    if not manifest.progress:
+        if lines:
+            yield "progress.jsonl holds lines of an engine that tells no progress by its manifest"
+        return
+    if manifest.evidence != "none":
+        if manifest.shipped and not lines:
+            yield "progress.jsonl holds no line, and the engine writes one for each batch"
+        return
+    if any(store.history("anew")):  # offsets began from 0 again
+        return
+    reached = {p: max(line.offsets.get(p, 0) for line in lines) for p in {p for line in lines for p in line.offsets}}
+    for partition, end in _ends(stored_log(store)).items():
+        if reached.get(partition, 0) < end:
+            yield (
+                f"progress.jsonl says that {reached.get(partition, 0):,} records of partition {partition} were done, "
+                f"and the engine had drained {end:,} by its own offsets"
+            )
+            return
+
+
+def _ends(log: pa.Table) -> Mapping[int, int]:
+    partition, offset = (np.asarray(log.column(name).to_numpy()) for name in ("partition", "offset"))
+    return {int(p): int(offset[partition == p].max()) + 1 for p in np.unique(partition)}
+
+
+def _of_batches(store: Store, manifest: EngineManifest) -> Iterator[str]:
+    if manifest.evidence != "none" and not store.has("batches.json"):
+        yield f"batches.json is missing, which is kept for every engine with evidence = {manifest.evidence!r}"
+
+
+def _of_looks(store: Store, manifest: EngineManifest) -> Iterator[str]:
+    observed = any(store.history("observer"))
+    if observed and manifest.blind:
+        yield "somebody looked at the results, which nobody can by the manifest in plan.json"
+    if observed != store.has("samples.parquet"):
+        there, gone = ("the history", "samples.parquet") if observed else ("samples.parquet", "the history")
+        yield f"{there} says that somebody looked at the results, and {gone} does not"
+
+
+def _of_samples(store: Store, spec: RunSpec) -> Iterator[str]:
+    """The load came out as counts, and the looks at them show none of it."""
+    samples = unless_missing(lambda: store.read_table("samples.parquet"))
+    if samples is None or samples.num_rows:
+        return
+    epoch_ms, looked = epoch_ms_of(store), sampled_campaigns(spec.tape)
+    expected = store.read_table("expected.parquet")
+    if np.isin(expected.column("campaign").to_numpy(), looked).any() and store.read_table("observed.parquet").num_rows:
+        yield f"samples.parquet holds no change, and the load of {epoch_ms} came out as counts"
+
+
+def _of_verdict(store: Store) -> Iterator[str]:
+    """An earlier verdict had seen counts. Its exact number may be read otherwise by a newer version."""
+    if not store.has("verdict.json"):
+        return
+    verdict: Verdict | None = unless_missing(lambda: store.read_as("verdict.json", Verdict))
+    if verdict and verdict.totals.get("counted", 0) and not store.read_table("observed.parquet").num_rows:
+        yield f"observed.parquet holds nothing, and an earlier verdict had counted {verdict.totals['counted']:,} events"
+
+
+def _sum(table: pa.Table, name: str) -> int:
+    return int(np.sum(np.asarray(table.column(name).to_numpy(), dtype=np.int64)))

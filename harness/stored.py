@@ -1,0 +1,63 @@
+"""What a stored run was: its spec, and the engine's manifest as it was then."""
+
+from __future__ import annotations
+
+import msgspec
+
+from harness.model import EngineManifest, RunSpec, SinkClaim
+from harness.observe import Row
+from harness.store import MissingEvidence, Store
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """The tape as plan.json names it."""
+
+    digest: str
+    total: int
+    duration_ms: int
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What plan.json holds."""
+
+    tape: Sealed
+    manifest: EngineManifest
+
+
+def spec_of(store: Store) -> RunSpec:
+    spec: RunSpec = store.read_as("spec.json", RunSpec)
+    return spec
+
+
+def plan_of(store: Store) -> Plan:
+    plan: Plan = store.read_as("plan.json", Plan)
+    return plan
+
+
+def manifest_of(store: Store) -> EngineManifest:
+    return plan_of(store).manifest
+
+
+def claim_of(store: Store) -> SinkClaim:
+    """Of the sink that the run used."""
+    spec, manifest = spec_of(store), manifest_of(store)
+    for claim in manifest.sinks:
+        if claim.name == spec.sink:
+            return claim
+    known = ", ".join(claim.name for claim in manifest.sinks) or "none"
+    raise MissingEvidence(
+        f"{store.path / 'spec.json'} names the sink {spec.sink!r}, which the manifest in plan.json does not have "
+        f"(it has: {known})"
+    )
+
+
+def stored_rows(store: Store) -> list[Row]:
+    """The results as they were read."""
+    table = store.read_table("observed.parquet")
+    columns = (table.column(name).to_pylist() for name in Row._fields)
+    return [Row(*values) for values in zip(*columns, strict=True)]
+
+
+def epoch_ms_of(store: Store) -> int:
+    """When the load began."""
+    return int(store.told_last("epoch", "epoch_ms", int))
