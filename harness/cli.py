@@ -52,7 +52,7 @@ from harness.model import Exit, RunSpec, UsageError
 from harness.panels import Commands
 from harness.services import children, keeper, owners
 from harness.services.redis import find_server
-from harness.store import Store
+from harness.store import MissingEvidence, Store
 from reports import audited as reports_audited
 from reports import card as reports_card
 from reports import compared as reports_compared

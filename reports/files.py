@@ -27,6 +27,7 @@ KNOWN = {
     "history.jsonl": "what happened when",
     "progress.jsonl": "what the engine wrote of its progress",
     "batches.json": "the batches of the engine's checkpoint",
+    "digests.json": "SHA-256 of each file as the run left it",
     "timeline.parquet": "one row for each second",
     "latency.parquet": "each latency",
     "samples.parquet": "each look at the results",
