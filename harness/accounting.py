@@ -2,7 +2,8 @@
 
 One pass over the processes serves all parts. A process belongs to the part in whose session it lives (each child of
 the harness has a session of its own), or whose member started it, or whose mark it carries; who was found to be a
-stranger once is never looked at again, so that the pass costs the same on a machine with a thousand processes.
+stranger once is never looked at again, so that the pass costs the same on a machine with a thousand processes. The
+parent of ours above a child is of its part too, without what it uses itself: it adopts and reaps what left the child.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ class Processes:
         self._roots = roots
         self._parts: dict[int, str] = {os.getpid(): HARNESS}  # session, or this process -> part
         self._marks: dict[str, str] = {}
+        self._ours: set[int] = set()  # the parents of the children
         self._members: dict[int, str] = {}  # pid -> part
         self._below_jvm: set[Identity] = set()  # for good: its parents may die before it
         self._strangers: set[int] = set()
@@ -108,7 +110,12 @@ class Processes:
                 self._parts[pid] = part
                 self._strangers.discard(pid)
                 with suppress(psutil.NoSuchProcess):
-                    self._marks[environment_of(psutil.Process(pid)).get(CHILD_VARIABLE, "")] = part
+                    process = psutil.Process(pid)
+                    self._marks[environment_of(process).get(CHILD_VARIABLE, "")] = part
+                    if (parent := process.ppid()) != os.getpid():
+                        self._parts[parent] = part
+                        self._ours.add(parent)
+                        self._strangers.discard(parent)
 
     def _part_of(self, pid: int) -> str | None:
         if pid == os.getpid():
@@ -138,8 +145,10 @@ class Processes:
                 self._below_jvm.add((pid, start))
             if part == ENGINE and name.startswith("python") and (pid, start) in self._below_jvm:
                 part = WORKERS
-            own, ended = Cpu(times.user, times.system), Cpu(times.children_user, times.children_system)
-            return Seen(pid, start, parent, part, own, ended, process.memory_info().rss)
+            ended = Cpu(times.children_user, times.children_system)
+            if pid in self._ours:
+                return Seen(pid, start, parent, part, Cpu(), ended, 0)
+            return Seen(pid, start, parent, part, Cpu(times.user, times.system), ended, process.memory_info().rss)
 
 
 def folder_bytes(folder: Path | None) -> int | None:

@@ -29,7 +29,7 @@ from harness.engines.spark import checkpoint as spark_checkpoint
 from harness.engines.spark import forgotten
 from harness.model import BatchLog, EarlierRun, EngineManifest, HarnessError, LastWords, Progress
 from harness.services.children import Child, spawn
-from harness.wait import wait_until
+from harness.wait import DeadlinePassed, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 STOP_DEADLINE_S = 30.0
@@ -87,8 +87,9 @@ class ProcessEngine:
         self._done = -1  # the newest batch whose commit was seen
         self._starts = 0
         self._child: Child | None = None
+        self._children: list[Child] = []  # of all starts
         self._ghosts: list[Driver] = []
-        self._stubborn = ""
+        self._ends: list[str] = []  # what was odd about how it ended
         self._own_logs = OwnLogs(manifest.logs, Path(manifest.home))
 
     @property
@@ -164,13 +165,16 @@ class ProcessEngine:
         return complaint.most_telling([*first, *own])
 
     def notes(self) -> tuple[str, ...]:
-        return (*self._progress.notes(), *([self._stubborn] if self._stubborn else []))
+        return (*self._progress.notes(), *self._ends, *(child.note for child in self._children if child.note))
 
     def stop(self) -> None:
-        for ghost in self._ghosts:
-            ghost.kill()
-        if self._child and not self._child.stop(STOP_DEADLINE_S):
-            self._stubborn = f"it did not end within {STOP_DEADLINE_S:.0f} s of SIGTERM and was killed"
+        try:
+            for ghost in self._ghosts:
+                ghost.kill()
+            if self._child and not self._child.stop(STOP_DEADLINE_S):
+                self._ends.append(f"it did not end within {STOP_DEADLINE_S:.0f} s of SIGTERM and was killed")
+        except DeadlinePassed as error:  # the rest of the world has to be closed all the same
+            self._ends.append(f"it runs on after SIGKILL: {error}")
         self._own_logs.copy(self._logs)
 
     def kill(self) -> str:
@@ -224,13 +228,13 @@ class ProcessEngine:
         return ghost
 
     def freeze(self) -> None:
-        # Straight to the group: to look for stray members first takes longer than the moments faults aim at.
+        # To the group first: to look for stray members takes longer than the moments faults aim at.
         with suppress(ProcessLookupError):  # it ended by itself: `alive` says so
             os.killpg(self._started().pid, signal.SIGSTOP)
+        self._started().signal_group(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._started().pid, signal.SIGCONT)
+        self._started().signal_group(signal.SIGCONT)
 
     def arm(self, point: str, batch: int) -> None:
         half_done = self._crash_path.with_name(self._crash_path.name + ".tmp")
@@ -269,7 +273,9 @@ class ProcessEngine:
         return argv_of(self._manifest, self._manifest.command, config, self._surroundings)
 
     def _spawn(self, name: str, argv: list[str]) -> Child:
-        return spawn(argv, name=name, log=self._logs / f"{name}.log", env=self._env, cwd=Path(self._manifest.home))
+        child = spawn(argv, name=name, log=self._logs / f"{name}.log", env=self._env, cwd=Path(self._manifest.home))
+        self._children.append(child)
+        return child
 
     def _started(self) -> Child:
         if self._child is None:

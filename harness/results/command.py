@@ -6,15 +6,18 @@ It is run whenever somebody looks, which is too dear for latency: there is none 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-from contextlib import suppress
+import shutil
+from tempfile import TemporaryFile
+from typing import IO
 
 from harness.engines import complaint
 from harness.engines.process import argv_of
 from harness.observe import HASH, NO_RESULT, Row, UnreadableError
 from harness.results.base import Place, Results, window_start
+from harness.services import program
+from harness.services.children import KILL_DEADLINE_S
 from harness.services.owners import OWNER_VARIABLE, owner_mark
+from harness.wait import DeadlinePassed, wait_until
 
 DEADLINE_S = 120.0
 
@@ -40,34 +43,26 @@ class Command(Results):
         return out.split("\n")
 
     def _run(self) -> tuple[int, str, str]:
-        """In a session of its own, so that what it starts ends with it."""
-        try:
-            child = subprocess.Popen(
-                self._argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=self._place.manifest.home,
-                env={**os.environ, **self._place.manifest.env, OWNER_VARIABLE: owner_mark()},
-                start_new_session=True,
-                encoding="utf-8",
-                errors="backslashreplace",
+        """Below a parent of its own, so that what it starts ends with it. Into files: a process that it leaves behind
+        may keep a pipe open."""
+        environment = {**os.environ, **self._place.manifest.env, OWNER_VARIABLE: owner_mark()}
+        path = shutil.which(self._argv[0], path=environment.get("PATH"))
+        if path is None:
+            raise UnreadableError(f"`{self._command}` was to print the results, and there is no such program.")
+        with TemporaryFile() as out, TemporaryFile() as errors:
+            child = program.start(
+                path, self._argv, stdout=out, stderr=errors, cwd=self._place.manifest.home, env=environment
             )
-        except OSError as error:
-            raise UnreadableError(
-                f"`{self._command}` was to print the results and can't be started: {error.strerror}."
-            ) from None
-        with child:
             try:
-                out, errors = child.communicate(timeout=DEADLINE_S)
-            except subprocess.TimeoutExpired:
+                wait_until(lambda: child.poll() is not None, deadline_s=DEADLINE_S, what="its end", every_s=0.01)
+            except DeadlinePassed:
                 raise UnreadableError(
                     f"`{self._command}` was to print the results and did not end within {DEADLINE_S:.0f} s."
                 ) from None
             finally:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(child.pid, signal.SIGKILL)
-        return child.returncode, out, errors
+                child.end_all()
+                wait_until(child.gone, deadline_s=KILL_DEADLINE_S, what=f"`{self._command}` to be gone", every_s=0.01)
+            return child.poll() or 0, _text(out), _text(errors)
 
 
 def row_of(number: int, line: str, place: Place) -> Row:
@@ -76,3 +71,8 @@ def row_of(number: int, line: str, place: Place) -> Row:
     if len(words) != 3:
         return Row(f"line {number}", "", line, NO_RESULT)
     return Row(words[0], window_start(words[1], place), words[2], HASH)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="backslashreplace").replace("\r\n", "\n").replace("\r", "\n")

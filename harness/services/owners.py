@@ -35,13 +35,15 @@ SWEEP_DEADLINE_S = 20.0
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that an owner has: a child process (pid and start) or a folder."""
+    """One thing that an owner has: a child process (pid and start), maybe below a parent of its own, or a folder."""
 
     owner: str
     name: str
     pid: int = 0
     start: str = ""
     folder: str = ""
+    parent: int = 0
+    parent_start: str = ""
 
 
 def start_of(pid: int) -> str:
@@ -95,9 +97,10 @@ def is_running(process: psutil.Process) -> bool:
         return False
 
 
-def enter_child(name: str, pid: int) -> Path:
-    """Note a child in the ledger; delete the returned file when the child is gone."""
-    return _write(Entry(owner_mark(), name, pid=pid, start=start_of(pid)))
+def enter_child(name: str, pid: int, parent: int | None = None) -> Path:
+    """Note a child in the ledger, with the process it runs below; delete the returned file when both are gone."""
+    above = start_of(parent) if parent else ""
+    return _write(Entry(owner_mark(), name, pid, start_of(pid), parent=parent or 0, parent_start=above))
 
 
 def lease_folder(path: Path) -> Path:
@@ -163,8 +166,10 @@ def _delete(folder: Path) -> None:
 
 
 def _end_orphans(entries: list[Entry], done: list[str]) -> None:
-    """Kill until none is left: one may have been forking while we looked."""
+    """Kill until none is left: one may have been forking while we looked. The parents end what is below them and then
+    themselves; one that was killed before that would let it escape."""
     told: set[int] = set()
+    parents = {(entry.parent, entry.parent_start) for entry in entries if entry.parent}
 
     def none_left() -> bool:
         orphans = _orphans(entries)
@@ -172,9 +177,11 @@ def _end_orphans(entries: list[Entry], done: list[str]) -> None:
             if process.pid not in told:
                 told.add(process.pid)
                 done.append(f"Ended {_describe(process)}, which a run that is no longer alive left behind.")
+        for process in orphans:
             with suppress(psutil.Error):
                 process.send_signal(signal.SIGCONT)
-                process.kill()
+                if (process.pid, start_of(process.pid)) not in parents or not process.children():
+                    process.kill()
         return not orphans
 
     wait_until(
@@ -186,7 +193,9 @@ def _end_orphans(entries: list[Entry], done: list[str]) -> None:
 
 
 def _orphans(entries: list[Entry]) -> list[psutil.Process]:
+    """By their mark, by the ledger, and by descent from those."""
     noted = {(entry.pid, entry.start) for entry in entries if entry.pid}
+    noted |= {(entry.parent, entry.parent_start) for entry in entries if entry.parent}
     dead: dict[str, bool] = {"": False}  # the same owner is asked for once, not for each of its processes
 
     def is_orphan(process: psutil.Process) -> bool:
@@ -195,7 +204,11 @@ def _orphans(entries: list[Entry]) -> list[psutil.Process]:
             dead[mark] = is_dead(mark)
         return dead[mark] or (process.pid, start_of(process.pid)) in noted
 
-    return [process for process in psutil.process_iter() if is_orphan(process) and is_running(process)]
+    found = {process for process in psutil.process_iter() if is_orphan(process)}
+    for process in tuple(found):
+        with suppress(psutil.Error):
+            found.update(process.children(recursive=True))
+    return [process for process in found if is_running(process)]
 
 
 def _describe(process: psutil.Process) -> str:

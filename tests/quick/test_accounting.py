@@ -60,7 +60,7 @@ def test_python_below_a_jvm_is_a_worker_and_a_python_driver_is_not(tmp_path):
     seen = {}
 
     def all_three():
-        seen.update({each.pid: each for each in processes.look() if each.part != HARNESS})
+        seen.update({each.pid: each for each in processes.look() if each.part != HARNESS and each.rss_bytes})
         return len(seen) == 3 and any(each.part == WORKERS for each in seen.values())
 
     try:

@@ -112,6 +112,24 @@ def test_killing_a_group_takes_those_who_left_it_and_who_are_frozen(tmp_path):
     assert child.members() == []
 
 
+def test_one_that_has_ended_before_anybody_looked_has_its_exit_code(tmp_path, monkeypatch):
+    """Both lines of its parent are there at the first reading."""
+    read = os.read
+
+    def read_both(descriptor: int, size: int) -> bytes:
+        text = read(descriptor, size)
+        while text.startswith(b"pid") and b"end" not in text:
+            text += read(descriptor, size)
+        return text
+
+    monkeypatch.setattr(os, "read", read_both)
+    child = shell("sleep 600 & exit 3", tmp_path)
+    monkeypatch.undo()
+
+    assert child.returncode() == 3
+    child.kill_group()
+
+
 def test_a_group_outlives_its_leader_and_still_dies(tmp_path):
     child = shell("sleep 600 & exit 3", tmp_path)
     wait_until(lambda: not child.alive(), deadline_s=20, what="the leader to end")
@@ -254,6 +272,7 @@ def start_owner(folder: Path) -> tuple[subprocess.Popen[bytes], list[int]]:
 def test_sweep_clears_what_a_killed_owner_left_and_nothing_of_a_living_one(tmp_path):
     dead, left = start_owner(tmp_path / "dead")
     living, kept = start_owner(tmp_path / "living")
+    os.kill(psutil.Process(left[1]).ppid(), signal.SIGSTOP)  # else it has ended all below it before the sweep can
     dead.kill()
     dead.wait()
     ours = shell("sleep 600", tmp_path)
