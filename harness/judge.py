@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from generators.tape import Tape, population_of
 from harness import checks, contradictions, digests, lateness, processed, recount
 from harness.checks import edited
-from harness.checks.case import Case, Doubt, Glitch, Observed, Watched
+from harness.checks.case import AfterStop, Case, Doubt, Glitch, Observed, Watched
 from harness.glitches import STRANGER, UNREADABLE
 from harness.lateness import Countable, LogEvents
 from harness.ledger import LATEST_WINDOW_MS, Cell, Expectation, Ledger
@@ -33,7 +33,7 @@ from harness.model import (
 )
 from harness.observe import interpret
 from harness.store import MissingEvidence, Store, from_files
-from harness.stored import claim_of, epoch_ms_of, plan_of, spec_of, stored_rows
+from harness.stored import AFTER_STOP, OBSERVED, claim_of, epoch_ms_of, plan_of, spec_of, stored_rows
 from workloads.ad_impressions.schema import Population
 
 # Events sent this much after their intended time are late by our fault: "inside the watermark" leaves two seconds.
@@ -125,7 +125,8 @@ def _assemble(store: Store) -> Case:
         permitted=permitted,
         sent_late=_sent_late(sends, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
         expectation=_expectation(counted, spec, counted.exact or claim.late == "keep"),
-        observed=_observed(store, population, claim.bookkeeping),
+        observed=_observed(store, OBSERVED, population, claim.bookkeeping),
+        after_stop=_after_stop(store, population, claim.bookkeeping),
         drops_late=claim.late == "drop",
         batch_log=batch_log,
         exact=counted.exact,
@@ -200,13 +201,26 @@ def _aborted(store: Store) -> Ledger:
 def _expected(store: Store) -> Ledger:
     table = store.read_table("expected.parquet").to_pydict()
     cells = zip(table["campaign"], table["window_rel_ms"], table["views"], strict=True)
-    return Ledger((Cell(campaign, window), views) for campaign, window, views in cells)
+    ledger = Ledger((Cell(campaign, window), views) for campaign, window, views in cells)
+    sealed = plan_of(store).expected
+    if sealed and ledger.digest() != sealed.digest:
+        raise MissingEvidence(f"{store.path / 'expected.parquet'} is not what was sealed in plan.json before the run")
+    return ledger
 
 
-def _observed(store: Store, population: Population, bookkeeping: Sequence[str]) -> Observed:
-    return interpret(
-        stored_rows(store), {name: index for index, name in enumerate(population.campaign_ids)}, bookkeeping
-    )
+def _after_stop(store: Store, population: Population, bookkeeping: Sequence[str]) -> AfterStop | None:
+    """None: older versions sealed no expectation, and read the results once."""
+    if plan_of(store).expected is None:
+        return None
+    error = store.told_last("stopped", "error", str)
+    if error or not store.told_last("stopped", "asked", bool):
+        return AfterStop(error=error)
+    return AfterStop(_observed(store, AFTER_STOP, population, bookkeeping))
+
+
+def _observed(store: Store, name: str, population: Population, bookkeeping: Sequence[str]) -> Observed:
+    rows = stored_rows(store, name)
+    return interpret(rows, {name: index for index, name in enumerate(population.campaign_ids)}, bookkeeping)
 
 
 def _sent_late(sends: pa.Table, events: LogEvents) -> NDArray[np.bool_]:

@@ -6,6 +6,7 @@ equal ledgers compare equal whatever way they were put together. An `Expectation
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -46,6 +47,11 @@ class Ledger(Mapping[Cell, int]):
     def __init__(self, counts: Mapping[Cell, int] | Iterable[tuple[Cell, int]] = ()) -> None:
         pairs = counts.items() if isinstance(counts, Mapping) else counts
         self._counts = {Cell(*cell): count for cell, count in pairs if count}
+
+    def digest(self) -> str:
+        """Of the cells and their counts, in order."""
+        lines = (f"{cell.campaign},{cell.window_ms},{count}\n" for cell, count in sorted(self.items()))
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     @classmethod
     def of_events(cls, campaigns: NDArray[np.int64], times_ms: NDArray[np.int64], window_ms: int) -> Ledger:

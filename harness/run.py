@@ -21,7 +21,7 @@ from harness.diagnosis import Diagnosis, Wanted
 from harness.faults.moment import Moment
 from harness.judge import judge
 from harness.lateness import watermarks_ms
-from harness.ledger import Cell
+from harness.ledger import Cell, Ledger
 from harness.model import (
     EngineManifest,
     EngineReport,
@@ -35,6 +35,7 @@ from harness.observe import Row, UnreadableError, interpret
 from harness.progress_clock import another_clock, progress_lines
 from harness.stillness import Step, Stillness
 from harness.store import Store
+from harness.stored import AFTER_STOP, OBSERVED
 from harness.worlds.base import World
 from workloads.ad_impressions import oracle
 
@@ -93,6 +94,7 @@ class _Run:
         self.spec, self.manifest, self.world, self.store, self.screen = spec, manifest, world, store, screen
         self.tape = Tape(spec.tape)
         self.population = population_of(spec.tape)
+        self.expected = Ledger()
         self.epoch_ms = 0
         self.collected_ms = 0
         self.starts = self.started_ms = 0
@@ -106,8 +108,8 @@ class _Run:
 
     def all(self, environment: Mapping[str, Any]) -> Verdict:
         self.resolve(environment)  # 1
-        self.seal()  # 2
-        self.fold()  # 3
+        self.fold()  # 2
+        self.seal()  # 3
         try:
             self.open()
             with self._healing():
@@ -116,6 +118,7 @@ class _Run:
         finally:
             self.screen.phase("stop")
             self.world.close()
+            self.reveal()
         return self.conclude()  # 8, 9
 
     # 1. Resolve: what is asked, and of which machine, is on disk before anything starts.
@@ -124,23 +127,28 @@ class _Run:
         self.store.write_json("environment.json", environment)
         self._tell("begin", scenario=self.spec.scenario, engine=self.spec.engine, seed=self.spec.tape.seed)
 
-    # 2. Seal the tape and the plan: all randomness is spent here.
-    def seal(self) -> None:
+    # 2. Fold the tape to the ideal ledger before any engine exists.
+    def fold(self) -> None:
         self.screen.phase("seal", f"{self.tape.total:,} events from seed {self.spec.tape.seed}")
+        cells = oracle.fold(self.tape.blocks(), self.population, self.spec.window_ms)
+        self.expected = Ledger((Cell(*cell), views) for cell, views in cells.items())
+
+    # 3. Seal the tape and the plan: all randomness is spent here, and what is expected is settled.
+    def seal(self) -> None:
         plan = {
             "tape": {"digest": self.tape.digest(), "total": self.tape.total, "duration_ms": self.tape.duration_ms},
+            "expected": {"digest": self.expected.digest()},
             "fault": self.spec.fault,
             "manifest": self.manifest,
         }
         self.store.write_json("plan.json", plan)
 
-    # 3. Fold the tape to the ideal ledger before any engine exists.
-    def fold(self) -> None:
-        cells = oracle.fold(self.tape.blocks(), self.population, self.spec.window_ms)
-        rows = sorted(cells.items())
+    # What is expected comes to lie beside the results when the engine is gone: it could read it there.
+    def reveal(self) -> None:
+        rows = sorted(self.expected.items())
         columns = {
-            "campaign": [cell[0] for cell, _ in rows],
-            "window_rel_ms": [cell[1] for cell, _ in rows],
+            "campaign": [cell.campaign for cell, _ in rows],
+            "window_rel_ms": [cell.window_ms for cell, _ in rows],
             "views": [count for _, count in rows],
         }
         self.store.write_table("expected.parquet", columns)
@@ -253,11 +261,23 @@ class _Run:
         self._collect(force=True)
         self._tell("engine", report=report, notes=self.world.engine.notes())
         rows = self._last_rows(report)
-        names = ("key", "field", "value", "kind")
-        self.store.write_table("observed.parquet", {n: [r[i] for r in rows] for i, n in enumerate(names)})
+        self._write_rows(OBSERVED, rows or ())
         self.store.write_table("log.parquet", self.world.read_log())
         if (log := self.world.engine.batch_log()) is not None:
             self.store.write_json("batches.json", log)
+        self.read_again(asked=rows is not None and self.world.engine.alive())
+
+    # What it does when it is told to stop belongs to its answer. Who has ended by itself is not asked.
+    def read_again(self, *, asked: bool) -> None:
+        error = ""
+        if asked:
+            self.screen.phase("stop", f"{self.spec.engine}, and all results once more")
+            self.world.engine.stop()
+            try:
+                self._write_rows(AFTER_STOP, self.world.results())
+            except Exception as broken:  # noqa: BLE001  (whatever it did to the results, the first reading is judged)
+                error = f"{type(broken).__name__}: {broken}"
+        self._tell("stopped", asked=asked, error=error)
 
     # 8 and 9. Judge from the files alone; the caller reports from the same files.
     def conclude(self) -> Verdict:
@@ -305,6 +325,10 @@ class _Run:
     def _marks(self, kind: str, time_ms: int, first: int) -> tuple[Mark, ...]:
         """One event of ours per partition, all into the same cell."""
         return tuple(mark(first + p, 0, p, time_ms, kind) for p in range(self.spec.tape.partitions))
+
+    def _write_rows(self, name: str, rows: Sequence[Row]) -> None:
+        names = ("key", "field", "value", "kind")
+        self.store.write_table(name, {n: [r[i] for r in rows] for i, n in enumerate(names)})
 
     def _send(self, marks: Sequence[Mark]) -> None:
         self._tell("marks", marks=marks)
@@ -355,14 +379,14 @@ class _Run:
         )
         return diagnosis.explain(self.world.results(), wanted)
 
-    def _last_rows(self, report: EngineReport) -> Sequence[Row]:
-        """Of an engine that never came so far as to leave any, there need not be results to read."""
+    def _last_rows(self, report: EngineReport) -> Sequence[Row] | None:
+        """Of an engine that never came so far as to leave any, there need not be results to read: None."""
         try:
             return self.world.results()
         except UnreadableError:
             if report.state == "drained":
                 raise
-            return ()
+            return None
 
     def _progress(self) -> Progress | None:
         return self.world.engine.progress()

@@ -240,6 +240,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "int", "partition offset event_id kind event_time_ms campaign ad ad_type event_type user page"
     ),
     "observed.parquet": _columns("text", "key field value kind"),
+    "observed-after-stop.parquet": _columns("text", "key field value kind"),
     "samples.parquet": _columns("int", "at_us campaign window_ms count"),
     "sends.parquet": _columns("int", "server slot_lo slot_hi intended_us sent_us finished_us sent acked"),
 }

@@ -8,6 +8,8 @@ from harness.model import EngineManifest, RunSpec, SinkClaim
 from harness.observe import Row
 from harness.store import MissingEvidence, Store
 
+OBSERVED, AFTER_STOP = "observed.parquet", "observed-after-stop.parquet"
+
 
 class Sealed(msgspec.Struct, frozen=True):
     """The tape as plan.json names it."""
@@ -17,11 +19,18 @@ class Sealed(msgspec.Struct, frozen=True):
     duration_ms: int
 
 
+class Expected(msgspec.Struct, frozen=True):
+    """What every cell has to hold, as plan.json names it."""
+
+    digest: str
+
+
 class Plan(msgspec.Struct, frozen=True):
     """What plan.json holds."""
 
     tape: Sealed
     manifest: EngineManifest
+    expected: Expected | None = None  # older versions sealed none
 
 
 def spec_of(store: Store) -> RunSpec:
@@ -51,9 +60,9 @@ def claim_of(store: Store) -> SinkClaim:
     )
 
 
-def stored_rows(store: Store) -> list[Row]:
-    """The results as they were read."""
-    table = store.read_table("observed.parquet")
+def stored_rows(store: Store, name: str = OBSERVED) -> list[Row]:
+    """The results as they were read, while the engine lived or after."""
+    table = store.read_table(name)
     columns = (table.column(name).to_pylist() for name in Row._fields)
     return [Row(*values) for values in zip(*columns, strict=True)]
 

@@ -36,6 +36,7 @@ KNOWN = {
     "resources.parquet": "CPU and memory of each process and second",
     "expected.parquet": "the count that is expected of each cell",
     "observed.parquet": "the count that was seen in each cell",
+    "observed-after-stop.parquet": "the same, read again when the engine had been stopped",
     "log.parquet": "each record of the topic",
 }
 DEAD = re.compile(r'<a href="([^"#:]+)">(.*?)</a>', re.DOTALL)

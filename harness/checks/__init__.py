@@ -22,6 +22,7 @@ from harness.checks import (
     phantom,
     readable,
     stale,
+    stopped,
     unaccounted,
     vacuity,
 )
@@ -47,6 +48,7 @@ CHECKS: dict[str, Callable[[Case], CheckResult]] = {
     "non-monotonic": non_monotonic.check,
     "early": early.check,
     "stale": stale.check,
+    "stopped": stopped.check,
 }
 
 

@@ -126,6 +126,14 @@ class Glitch:
 
 
 @dataclass(frozen=True)
+class AfterStop:
+    """The results as they were read again when the engine had been told to stop and had ended."""
+
+    observed: Observed | None = None  # None: it had ended before, or they could not be read
+    error: str = ""  # why not
+
+
+@dataclass(frozen=True)
 class Watched:
     """What was seen of the results while the run went on: a row for each change of a count, in order of the looks."""
 
@@ -173,6 +181,7 @@ class Case:
     unread: Ledger = field(default_factory=Ledger)  # what a planned fault removed before the engine had done it ...
     unread_at: str = ""  # ... and where it was
     aborted: Ledger = field(default_factory=Ledger)  # what lay in transactions of ours that came to nothing
+    after_stop: AfterStop | None = None  # None: a run of an older version, which did not look
     blind: str = ""  # why nobody could look at the results meanwhile; "": somebody could
     doubt: Doubt = Doubt()  # by record
     edits: Edits = Edits()

@@ -38,6 +38,7 @@ class EngineConfig:
     jars: tuple[str, ...] = ()
     checksum: bool = False  # sum the ids of each cell's events beside counting them
     partitions: int = 1  # of the topic
+    folder: str = ""  # of its own, and private: for its results, or whatever else it writes
     results_topic: str = ""  # where the counts go, of an engine that writes them to Kafka
 
     def as_json(self) -> dict[str, Any]:
@@ -62,6 +63,7 @@ class EngineConfig:
             "jars": list(self.jars),
             "checksum": self.checksum,
             "partitions": self.partitions,
+            "folder": self.folder,
             "results_topic": self.results_topic,
         }
 

@@ -226,6 +226,8 @@ class FakeEngine:
         return ()
 
     def stop(self) -> None:
+        if self._running:
+            self._bad.last_deed(self._store)
         self._running = False
         self._exit_code = 0
 
@@ -375,6 +377,8 @@ class FakeEngine:
             if campaign in fenced_out:
                 continue
             total = tally if self._sink == "absolute" else self._written(campaign, str(window)) + tally
+            if self._bad.holds_back(number, campaign, str(window), str(total.events)):
+                continue
             self._store.set(campaign, str(window), self._bad.spell(total.events))
             if self._checksum:
                 self._store.set(PREFIX + campaign, str(window), str(total.sums))
@@ -456,6 +460,7 @@ class _Misbehaviour:
     kind: str
     every: int
     passed: int = 0
+    held: dict[tuple[str, str], str] = field(default_factory=dict)  # campaign and window -> what was not written
     again: dict[Cell, int] = field(default_factory=dict)  # by cell the event that takes the place of the next one
     known: dict[bytes | int, tuple[int, int]] = field(default_factory=dict)  # record -> partition and offset
     visitor: tuple[str, str] | None = None  # the key and the field of what comes and goes
@@ -514,6 +519,20 @@ class _Misbehaviour:
         elif batch == VISIT[1] and self.visitor:
             store.delete(*self.visitor)
 
+    def holds_back(self, batch: int, campaign: str, window: str, count: str) -> bool:
+        if self.kind == "flush-at-stop" and batch >= 3:
+            self.held[campaign, window] = count
+        return (campaign, window) in self.held
+
+    def last_deed(self, store: FakeStore) -> None:
+        """What it does when it is told to stop."""
+        for (campaign, window), count in self.held.items():
+            store.set(campaign, window, count)
+        if self.kind == "double-at-stop":
+            for campaign, counts in store.hashes.items():
+                for window, count in counts.items() if not campaign.startswith(("updated:", PREFIX)) else ():
+                    store.set(campaign, window, str(2 * int(count)))
+
     def dies(self, batch: int) -> bool:
         return self.kind == "die" and batch >= 3
 
@@ -554,4 +573,6 @@ MISBEHAVIOURS: dict[str, str] = {
     "seconds": "tells its progress in seconds",
     "dedupe-values": "counts equal records once",
     "dedupe-keys": "counts records with equal keys once",
+    "double-at-stop": "doubles all counts when it is told to stop",
+    "flush-at-stop": "writes nothing from batch 3 on until it is told to stop",
 }

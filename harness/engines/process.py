@@ -22,6 +22,7 @@ from harness.engines.base import Member, Reached
 from harness.engines.config import EngineConfig, write_privately
 from harness.engines.driver import Driver, members_of
 from harness.engines.environments import OURS, Surroundings
+from harness.engines.kept import Kept
 from harness.engines.manifest import job_path
 from harness.engines.own_logs import OwnLogs
 from harness.engines.progress import ProgressFile
@@ -54,8 +55,9 @@ OTHER_ENGINES = frozenset(
 class ProcessEngine:
     """See `harness.engines.base.Engine`, whose every promise is kept here for real processes.
 
-    `logs` gets one log per start, `evidence` the copies of a checkpoint, `private` (readable by nobody else, outside
-    of the run's directory) the orders, which may hold passwords. `env` is added to ours: JAVA_HOME, for one.
+    `logs` gets one log per start, `evidence` (a folder in the run) the copies of a checkpoint, `private` (readable by
+    nobody else, outside of the run's directory) the orders, which may hold passwords. `env` is added to ours:
+    JAVA_HOME, for one.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class ProcessEngine:
         self._argv = self._argv_with(self.orders)
         self._env = environment_of(manifest, env, _scratch(private), surroundings.python)
         self._progress = ProgressFile(Path(config.progress_path))
+        self._kept = Kept(Path(config.progress_path).parent, evidence.parent)
         self._checkpoint = _local_folder(config.checkpoint) if manifest.evidence != "none" else None
         self._crash_path = Path(config.crash_path)
         self._reached_path = self._crash_path.with_name(self._crash_path.name + ".reached")
@@ -136,6 +139,7 @@ class ProcessEngine:
         return told if told and spark_checkpoint.committed(self._checkpoint, told.batch) else None
 
     def collect(self) -> None:
+        self._kept.copy()
         if self._checkpoint:
             spark_checkpoint.collect(self._checkpoint, self._evidence)
 
@@ -176,6 +180,7 @@ class ProcessEngine:
         except DeadlinePassed as error:  # the rest of the world has to be closed all the same
             self._ends.append(f"it runs on after SIGKILL: {error}")
         self._own_logs.copy(self._logs)
+        self._kept.copy()
 
     def kill(self) -> str:
         child = self._started()

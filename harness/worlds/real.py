@@ -61,7 +61,9 @@ class RealWorld:
         self._spec, self._manifest, self._surroundings, self._store = spec, manifest, surroundings, store
         self._population = population_of(spec.tape)
         self._topic = f"streamgauge-{store.path.name}"
-        self._private = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-")))
+        self._private = _private_folder("streamgauge-")
+        # All that the engine is told of: nothing of ours lies beside it.
+        self._engines_own = _private_folder("streamgauge-engine-")
         self._embedded_kafka: EmbeddedKafka | None = None
         self._embedded_redis: EmbeddedRedis | None = None
         self._links: dict[str, Link] = {}
@@ -136,7 +138,7 @@ class RealWorld:
     def _mount_disk(self) -> None:
         """Below the checkpoint, where a planned fault is to fill its disk up and that can be had."""
         if registry.wants_own_disk(self._spec.fault) and not self._spec.checkpoint and not small_disk.impossible():
-            self._disk = SmallDisk(self._private / "checkpoint")
+            self._disk = SmallDisk(self._engines_own / "checkpoint")
             self._disk.mount()
 
     def _open_kafka(self) -> KafkaAddress:
@@ -183,9 +185,10 @@ class RealWorld:
             redis=redis_address,
             window_ms=spec.window_ms,
             watermark_ms=spec.watermark_ms,
-            checkpoint=f"{spec.checkpoint.rstrip('/') or self._private / 'checkpoint'}/{name}",
-            progress_path=str(self._store.path / "progress.jsonl"),
-            crash_path=str(self._private / "crash"),
+            checkpoint=f"{spec.checkpoint.rstrip('/') or self._engines_own / 'checkpoint'}/{name}",
+            progress_path=str(self._engines_own / "progress.jsonl"),
+            crash_path=str(self._engines_own / "crash"),
+            folder=str(self._make_folder()),
             sink=spec.sink,
             trigger=spec.trigger,
             master=spec.master,
@@ -201,10 +204,15 @@ class RealWorld:
             config,
             logs=self._store.logs,
             evidence=self._store.path / "evidence",
-            private=self._private,
+            private=self._engines_own,
             env={"JAVA_HOME": os.environ.get("JAVA_HOME", java_home)},
             surroundings=self._surroundings,
         )
+
+    def _make_folder(self) -> Path:
+        folder = self._engines_own / "folder"
+        folder.mkdir()
+        return folder
 
     @property
     def _running_load(self) -> Load:
@@ -354,7 +362,13 @@ class RealWorld:
             link.stop()
         if self._disk:
             self._disk.unmount()
+        owners.release_folder(self._engines_own)
         owners.release_folder(self._private)
+
+
+def _private_folder(prefix: str) -> Path:
+    """New, and deleted when the run ends or is swept."""
+    return owners.lease_folder(Path(tempfile.mkdtemp(prefix=prefix)))
 
 
 def claim_external(spec: RunSpec) -> None:

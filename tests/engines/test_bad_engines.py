@@ -104,6 +104,18 @@ def test_what_it_started_does_not_outlive_it(tmp_path):
     assert last_lines(answer) == ["gone, but not alone"]
 
 
+def test_one_that_looks_for_what_is_expected_of_it_finds_nothing(tmp_path):
+    answer, left = run_bad(tmp_path, "peeks")
+
+    run = Path(answer["run"])
+    (log,) = (run / "logs").glob("engine-*.log")
+    assert (answer["verdict"], left) == ("PASS", []), answer["sentence"]
+    assert "looked" in log.read_text()
+    assert "found" not in log.read_text()
+    assert (run / "expected.parquet").exists(), "it comes when the engine is gone"
+    assert (run / "progress.jsonl").read_text().count("offsets") > 1, "what it told is kept"
+
+
 @pytest.fixture
 def shipped(tmp_path, monkeypatch):
     """An engine of ours with Python packages of its own, of which none is installed; its list is for the test to write.

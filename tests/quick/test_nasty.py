@@ -27,6 +27,7 @@ from harness.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 NASTY = Path(__file__).with_name("nasty.py")
+SLEEP = "import time; time.sleep(600)"
 OWNER = """
 import signal, sys
 from pathlib import Path
@@ -186,7 +187,7 @@ def printer(tmp_path, *argv):
 def test_a_program_that_prints_results_leaves_nothing_either_and_is_not_waited_for(tmp_path, word):
     """The daemon of this one holds its output open."""
     script = tmp_path / "print.sh"
-    script.write_text(f"#!/bin/sh\necho name,0,5\nsetsid env -i {sys.executable} {NASTY} deaf {word} &\n")
+    script.write_text(f"#!/bin/sh\necho name,0,5\nsetsid env -i {sys.executable} -I -S -c '{SLEEP}' {word} &\n")
     script.chmod(0o700)
 
     rows = printer(tmp_path, script).rows()

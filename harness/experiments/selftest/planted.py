@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import lateness
-from harness.checks.case import Ambiguity, Case, Edits, Glitch, Named, Observed, Stray, Watched
+from harness.checks.case import AfterStop, Ambiguity, Case, Edits, Glitch, Named, Observed, Stray, Watched
 from harness.checksums import ID_RANGE, PRIME, Checksum
 from harness.experiments.selftest.by_hand import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events, sums, watched
 from harness.lateness import LogEvents
@@ -37,7 +37,7 @@ BEYOND = Cell(0, EPOCH_MS + 9_000_000)
 FIRST, LAST = min(HONEST.log_ledger), max(HONEST.log_ledger)
 
 Planted = tuple[str, Case]
-PARTS = ("counts", "late_events", "evidence", "faults", "meanwhile", "checksummed")  # of expected.toml
+PARTS = ("counts", "late_events", "evidence", "faults", "meanwhile", "stopped", "checksummed")  # of expected.toml
 
 
 def planted() -> Iterator[Planted]:
@@ -47,6 +47,7 @@ def planted() -> Iterator[Planted]:
     yield from evidence()
     yield from faults()
     yield from meanwhile()
+    yield from stopped()
     yield from checksummed()
 
 
@@ -145,6 +146,25 @@ def meanwhile() -> Iterator[Planted]:
     yield "shown late to eyes that were shut", _held_back(35.0, longest_gap_ms=30_000.0)
 
 
+def stopped() -> Iterator[Planted]:
+    """The results were read once more when the engine had been stopped."""
+    yield "the same after the stop", _stopped({})
+    yield "a run that did not look", case(after_stop=None)
+    yield "ended before it could be stopped", case(after_stop=AfterStop())
+    yield "no second reading", case(after_stop=AfterStop(error="ConnectionError: refused"))
+    yield "one more after the stop", _stopped({LAST: 1})
+    yield "a cell gone after the stop", _stopped({FIRST: -HONEST.log_ledger.count(FIRST)})
+    stranger = Observed(HONEST.log_ledger, (Stray("nobody[1]", "1", "campaign"),))
+    yield "a stranger after the stop", case(after_stop=AfterStop(stranger))
+    other = replace(SUMMED.observed, sums={**SUMMED.observed.sums, FIRST: Checksum(1, 1)})
+    yield "other sums after the stop", replace(SUMMED, after_stop=AfterStop(other))
+    yield "one lost, and there after the stop", _stopped({}, {FIRST: -1})
+    yield "one lost, and two after the stop", _stopped({FIRST: -1, LAST: -1}, {FIRST: -1})
+    yield "one lost, and still after the stop", _stopped({FIRST: -1}, {FIRST: -1})
+    yield "stuck until the stop", _stopped({}, {FIRST: -1}, engine=EngineReport("stuck", "no answer"))
+    yield "overrun, and further after the stop", _stopped({}, {FIRST: -1}, engine=EngineReport("overrun", "too slow"))
+
+
 def checksummed() -> Iterator[Planted]:
     lost, extra = (int(number) for number in SUMMED.events.id[SUMMED.rows_of(FIRST)][:2])
     swapped = Checksum(extra - lost, _square(extra) - _square(lost))
@@ -166,6 +186,13 @@ def checksummed() -> Iterator[Planted]:
 
 def seen(change: Ledger | dict[Cell, int], **more: Any) -> Case:
     return case(observed=Observed(HONEST.log_ledger + Ledger(change), ()), **more)
+
+
+def _stopped(after: dict[Cell, int], before: dict[Cell, int] | None = None, **more: Any) -> Case:
+    """What the results lacked or had too much before the stop, and after it."""
+    again = Observed(HONEST.log_ledger + Ledger(after), (), HONEST.observed.sums)
+    first = Observed(HONEST.log_ledger + Ledger(before or {}), (), HONEST.observed.sums)
+    return case(observed=first, after_stop=AfterStop(again), **more)
 
 
 def late(limit: int | None, stolen: int) -> Case:

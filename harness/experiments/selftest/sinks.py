@@ -50,6 +50,8 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "stops after a while", bug("stall")
     yield "never answers", bug("mute")
     yield "ends by itself", bug("die")
+    yield "doubles all counts when it is told to stop", bug("double-at-stop")
+    yield "writes what it has only when it is told to stop", bug("flush-at-stop")
     yield "drops what it may, and is allowed to", {"disorder": "late"}
     yield "drops what it may, and is not allowed to", {"disorder": "late", "late_dropped_max": 0}
     yield from waited_for()

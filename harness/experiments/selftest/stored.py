@@ -17,11 +17,12 @@ from harness.experiments.selftest.report import words_of
 from harness.experiments.selftest.runs import fake_run
 from harness.judge import judge
 from harness.store import Store
+from harness.stored import AFTER_STOP, OBSERVED
 from workloads.ad_impressions.records import OTHER_EVENT, VIEW_EVENT
 
 PARTS = ("results", "samples", "files", "edits")  # of expected.toml
 ARABIC = {ord("0") + digit: 0x0660 + digit for digit in range(10)}
-OBSERVED, SAMPLES, LOG, HISTORY = "observed.parquet", "samples.parquet", "log.parquet", "history.jsonl"
+SAMPLES, LOG, HISTORY = "samples.parquet", "log.parquet", "history.jsonl"
 
 Row = dict[str, Any]
 Rows = list[Row]
@@ -50,14 +51,16 @@ def _as_the_run_left_it(change: Change) -> Change:
 
 
 def _rows(name: str, change: Callable[[Rows], Rows | None]) -> Change:
-    """Change the rows of a table; a change that returns nothing has changed them in place."""
+    """Change the rows of a table; a change that returns nothing has changed them in place. Results are still the same
+    when they are read again."""
 
     def apply(store: Store) -> None:
-        table = store.read_table(name)
-        rows = table.to_pylist()
-        changed = change(rows)
-        rows = rows if changed is None else changed
-        store.write_table(name, {column: [row[column] for row in rows] for column in table.column_names})
+        for each in (OBSERVED, AFTER_STOP) if name == OBSERVED else (name,):
+            table = store.read_table(each)
+            rows = table.to_pylist()
+            changed = change(rows)
+            rows = rows if changed is None else changed
+            store.write_table(each, {column: [row[column] for row in rows] for column in table.column_names})
 
     return apply
 
@@ -353,6 +356,8 @@ FILES: Mapping[str, Change] = {
     "the fold of the tape is off by one": _rows("expected.parquet", _tape_of_others),
     "nothing is told of the fault": _without_lines("fault"),
     "nothing is told of the engine": _without_lines("engine"),
+    "nothing is told of the stop": _without_lines("stopped"),
+    "the second reading is gone": _gone(AFTER_STOP),
     "nobody looked meanwhile": _without_lines("observer"),
     "what could not be read meanwhile is gone": _gone("glitches.parquet"),
     "the results are torn": _torn(OBSERVED),

@@ -1,0 +1,36 @@
+"""What an engine writes into its own folder and the run keeps: its progress and its settings.
+
+They are copied as they grow, for an engine must not learn from its orders where the run lies, and its folder goes with
+the run's private files, however the run ends.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+PATTERNS = ("progress*.jsonl", "engine_settings.json")
+PIECE_BYTES = 1 << 20
+
+
+class Kept:
+    def __init__(self, folder: Path, run: Path) -> None:
+        self._folder, self._run = folder, run
+
+    def copy(self) -> None:
+        """What is new since the last time. The engine may be writing, and may begin a file anew."""
+        if self._folder == self._run:
+            return
+        for pattern in PATTERNS:
+            for path in self._folder.glob(pattern):
+                with suppress(FileNotFoundError):
+                    _add(path, self._run / path.name)
+
+
+def _add(source: Path, target: Path) -> None:
+    known = target.stat().st_size if target.exists() else 0
+    begun_anew = source.stat().st_size < known
+    with source.open("rb") as reading, target.open("wb" if begun_anew else "ab") as writing:
+        reading.seek(0 if begun_anew else known)
+        while piece := reading.read(PIECE_BYTES):
+            writing.write(piece)
