@@ -23,7 +23,8 @@ BEGIN_MS, END_MS = 1_793_541_958_000, 1_793_541_960_000
         ("Infinity", ["not within the time of the run"]),
         ("NaN", ["not within the time of the run"]),
         ("9" * 400, ["at = 9999", "...", "not within the time of the run"]),
-        ('"1793541959000"', ['at = "1793541959000":', "no number"]),
+        ('"1793541959"', ['at = "1793541959":', "looks like seconds"]),
+        ('"soon"', ['at = "soon":', "no number"]),
         ("true", ["no number"]),
         ("null", ["no number"]),
     ],
@@ -39,6 +40,7 @@ def test_a_time_outside_of_the_run_is_named_with_its_line_and_what_it_looks_like
 def test_milliseconds_are_fine_and_what_is_no_progress_is_not_asked():
     lines = [b'{"at": 1793541959000}', b'{"at": 1793541959000.5}', b"torn {", b"[1]", b"", b"[" * 200_000, b"\xff"]
     lines.append(b'{"at": %s}' % (b"9" * 5000))  # its own parser can't read it either, and says so
+    lines += [b'{"at": "1793541959000"}', b'{"started": true}']  # as the parser reads them: a moment, and no progress
 
     assert another_clock(lines, BEGIN_MS, END_MS) == ""
 
