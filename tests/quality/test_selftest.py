@@ -4,6 +4,7 @@ and would say so if it did not."""
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 from typer.testing import CliRunner
@@ -11,8 +12,9 @@ from typer.testing import CliRunner
 from harness import checks, cli
 from harness.checks import masked
 from harness.checksums import Checksum
-from harness.experiments.selftest import drive, mutants, planted
+from harness.experiments.selftest import clean, drive, mutants, planted
 from harness.experiments.selftest.report import Report, Tried, lines
+from harness.faults.when import seconds
 from harness.model import CheckResult, Exit, Outcome
 
 MATRIX = drive.expected()
@@ -83,3 +85,14 @@ def test_a_mutant_leaves_nothing_behind(mutant):
         pass
 
     assert (dict(checks.CHECKS), masked._expected, vars(Checksum).get("__ne__")) == before
+
+
+def test_clean_runs_differ_in_faults_and_in_how_their_times_are_written():
+    drawn = [clean.drawn(random.Random(number)) for number in range(300)]
+
+    assert {each["fault"].split("@")[0].split("(")[0] for each in drawn} == {"none", "kill", "pause"}
+    assert len({each["fault"] for each in drawn if each["fault"].startswith("pause")}) > 20
+    for key, times_ms in (("duration", clean.DURATIONS_MS), ("window", clean.WINDOWS_MS), ("watermark", [10_000])):
+        texts = {each[key] for each in drawn}
+        assert len(texts) > len(times_ms)
+        assert {seconds(text, key) * 1000 for text in texts} == set(times_ms)

@@ -1,8 +1,10 @@
-"""Runs without a planted bug, of random seeds, disorder, sinks and faults: every one of them has to PASS."""
+"""Runs without a planted bug, of random seeds, disorder, sinks, faults, pauses, and units in which times are written:
+every one of them has to PASS."""
 
 from __future__ import annotations
 
 import random
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,15 @@ from harness.experiments.selftest.runs import fake_run
 
 SAY_EVERY = 10
 # Whatever may befall a sink that claims to be right through it.
-FAULTS = ("none", "kill@c1:batch=3", "kill@c2:batch=3", "kill@c3:batch=3", "kill@c4:batch=3", "kill@offset=50%")
+KILLS = ("kill@c1:batch=3", "kill@c2:batch=3", "kill@c3:batch=3", "kill@c4:batch=3", "kill@offset=50%")
+PAUSES_MS = (500, 1500, 4000)
+PAUSED_AT_MS = (1000, 6500)
 SINKS = ("absolute", "fenced")
+# One time has many spellings.
+UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000}
+DURATIONS_MS = (9000, 12_000)
+WINDOWS_MS = (3000, 4000)
+WATERMARK_MS = 10_000
 
 
 def tried(folder: Path, runs: int, seed: int, say: Callable[[str], None]) -> list[Tried]:
@@ -34,7 +43,7 @@ def _flags(dials: Mapping[str, Any]) -> Iterator[str]:
         if value is True:
             yield f"--{key}"
         elif value is not False:
-            yield f"--{key} {value}"
+            yield f"--{key} {shlex.quote(str(value))}"
 
 
 def drawn(dice: random.Random) -> dict[str, Any]:
@@ -43,6 +52,21 @@ def drawn(dice: random.Random) -> dict[str, Any]:
         "seed": dice.randrange(2**32),
         "disorder": dice.choice(sorted(PRESETS)),
         "sink": dice.choice(SINKS),
-        "fault": dice.choice(FAULTS),
+        "fault": dice.choice(("none", dice.choice(KILLS), _pause(dice))),
         "checksum": dice.choice((True, False)),
+        "duration": spelled(dice.choice(DURATIONS_MS), dice),
+        "window": spelled(dice.choice(WINDOWS_MS), dice),
+        "watermark": spelled(WATERMARK_MS, dice),
     }
+
+
+def _pause(dice: random.Random) -> str:
+    """All of the engine stands still for a while."""
+    held, at = (spelled(dice.choice(times_ms), dice) for times_ms in (PAUSES_MS, PAUSED_AT_MS))
+    return f"pause(for={held})@t>={at}"
+
+
+def spelled(time_ms: int, dice: random.Random) -> str:
+    """A time in one of the units in which it has few digits."""
+    texts = [f"{time_ms / unit_ms:g}{unit}" for unit, unit_ms in UNITS_MS.items()]
+    return dice.choice([text for text in texts if len(text) <= len(f"{time_ms}ms")])
