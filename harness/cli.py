@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -662,3 +663,7 @@ def _sentence_of(mistake: TyperException) -> str:
     context: typer.Context | None = getattr(mistake, "ctx", None)
     said = mistake.format_message().rstrip(".")
     return f"{said}. `{context.command_path if context else PROGRAM} --help` shows what there is."
+
+
+if __name__ == "__main__":  # a module that only defines the commands would end with exit code 0, which is a PASS
+    runpy.run_module("harness", run_name="__main__")

@@ -176,6 +176,20 @@ def test_what_breaks_before_the_command_line_is_there_ends_the_same_way(tmp_path
     assert "half of it is missing" in the_traceback(tmp_path / "state" / "streamgauge")
 
 
+def test_the_module_of_the_commands_runs_them_too():
+    """It would do nothing else, and end with exit code 0."""
+    done = subprocess.run(
+        [sys.executable, "-E", "-m", "harness.cli", "run", "nowhere"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+
+    assert done.returncode == Exit.USAGE
+    assert "no scenario 'nowhere'" in done.stderr
+
+
 def test_a_thread_that_breaks_ends_the_command(capsys, tmp_path):
     """What it was to look after is looked after no more."""
 
