@@ -199,7 +199,14 @@ def recheck(run: Run, as_json: Json = False) -> None:
 
 @app.command(rich_help_panel=panels.RUNS)
 def report(
-    run: Annotated[Path, typer.Argument(help="The directory of a run or an experiment.")],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="The directory of a run or an experiment.",
+            autocompletion=completion.run_or_experiment,
+        ),
+    ],
     as_json: Json = False,
 ) -> None:
     """Make the page of a stored run or experiment again, whatever is left of it."""

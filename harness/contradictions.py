@@ -1,4 +1,5 @@
-"""Files of a run that contradict each other, whatever became of their digests: evidence that is gone lets nobody PASS.
+"""Files of a run that contradict each other, whatever became of their digests: a run whose
+evidence is gone is never a PASS.
 
 `refuse_other_plan` is about files without which nothing can be judged. What `found` names costs a PASS and nothing
 else: a wrong count stays wrong when the looks at it are lost.
@@ -14,10 +15,10 @@ import pyarrow as pa
 from generators.tape import Tape
 from harness import processed
 from harness.lateness import stored_log
-from harness.model import Certificate, EngineManifest, EngineReport, RunSpec, Verdict
+from harness.model import Certificate, EngineManifest, EngineReport, RunSpec
 from harness.sampler import sampled_campaigns
 from harness.store import MissingEvidence, Store
-from harness.stored import Plan, epoch_ms_of, manifest_of, spec_of
+from harness.stored import Plan, manifest_of, spec_of, verdict_of
 from harness.timeline import unless_missing
 
 # Looks go on all the time: those of real runs on a crowded machine covered 99 % of it.
@@ -125,17 +126,17 @@ def _of_samples(store: Store, spec: RunSpec) -> Iterator[str]:
     samples = unless_missing(lambda: store.read_table("samples.parquet"))
     if samples is None or samples.num_rows:
         return
-    epoch_ms, looked = epoch_ms_of(store), sampled_campaigns(spec.tape)
+    looked = sampled_campaigns(spec.tape)
     expected = store.read_table("expected.parquet")
     if np.isin(expected.column("campaign").to_numpy(), looked).any() and store.read_table("observed.parquet").num_rows:
-        yield f"samples.parquet holds no change, and the load of {epoch_ms} came out as counts"
+        yield "samples.parquet holds no change of a count, although observed.parquet holds counts of the load"
 
 
 def _of_verdict(store: Store) -> Iterator[str]:
     """An earlier verdict had seen counts. Its exact number may be read otherwise by a newer version."""
     if not store.has("verdict.json"):
         return
-    verdict: Verdict | None = unless_missing(lambda: store.read_as("verdict.json", Verdict))
+    verdict = unless_missing(lambda: verdict_of(store))
     if verdict and verdict.totals.get("counted", 0) and not store.read_table("observed.parquet").num_rows:
         yield f"observed.parquet holds nothing, and an earlier verdict had counted {verdict.totals['counted']:,} events"
 

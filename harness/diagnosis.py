@@ -15,7 +15,8 @@ from fractions import Fraction
 
 from harness.model import EngineManifest
 from harness.observe import ELSEWHERE, HASH, OUR_KEYS, STRING, Row
-from harness.whole import shown, whole
+from harness.texts import shown
+from harness.whole import whole
 
 BESIDE = ("campaigns", "updated:*", "sums:*")  # what stands beside the counts, and is none
 HOUR_MS = 3_600_000

@@ -24,6 +24,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from harness.model import Exit, HarnessError, Stopped, UsageError
+from harness.texts import shown
 
 PROGRAM = "streamgauge"
 COMPLETING = f"_{PROGRAM.upper()}_COMPLETE"  # set by a shell that asks how a line could go on
@@ -47,7 +48,7 @@ class UnexpectedError(HarnessError):
     """What nobody has foreseen, with the file that holds its traceback."""
 
     def __init__(self, error: BaseException, log: Path | None) -> None:
-        kept = f"The traceback is in {shown(log)}." if log else "Its traceback could be written nowhere."
+        kept = f"The traceback is in {short_path(log)}." if log else "Its traceback could be written nowhere."
         super().__init__(
             f"Something unexpected happened: {summary(error)}. {kept} Start the same command again; if it happens "
             "again, `streamgauge doctor` tells what this machine lacks, and else it is a bug: report it with that file."
@@ -97,8 +98,7 @@ def known(error: Exception) -> HarnessError:
 def summary(error: BaseException) -> str:
     """An error in its own words, on one line."""
     words = " ".join(str(error).split())
-    said = words if len(words) <= LONGEST else f"{words[:LONGEST]}..."
-    return f"{type(error).__name__}: {said}".rstrip(": .")
+    return f"{type(error).__name__}: {shown(words, LONGEST)}".rstrip(": .")
 
 
 def _why(error: BaseException) -> str:
@@ -107,7 +107,7 @@ def _why(error: BaseException) -> str:
     return str(error) if isinstance(error, UsageError | HarnessError) else summary(error)
 
 
-def shown(path: Path) -> str:
+def short_path(path: Path) -> str:
     """As short as it can be typed from here."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)
@@ -180,7 +180,10 @@ def _places(error: BaseException) -> tuple[UnderWay, ...]:
 def _end(arguments: Sequence[str], error: BaseException, sentence: str, code: int) -> int:
     """Everything that is said of an early end: to a person on stderr, to a program on stdout."""
     places = _places(error)
-    told = [sentence, *(f"{shown(place.path)} is what there is of it: {place.next_step}" for place in reversed(places))]
+    told = [
+        sentence,
+        *(f"{short_path(place.path)} is what there is of it: {place.next_step}" for place in reversed(places)),
+    ]
     with suppress(OSError):
         print("streamgauge:", "\n  ".join(told), file=sys.stderr, flush=True)
     if wants_json(arguments):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-LONGEST = 200  # letters of a value
+from harness.texts import shown
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
@@ -25,7 +25,7 @@ def short(value: object) -> str:
         text = repr(value)
     except ValueError:  # Python writes no number of thousands of digits
         text = f"a {type(value).__name__} of thousands of digits"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return shown(text)
 
 
 def is_file(path: Path) -> bool:

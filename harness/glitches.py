@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from harness.whole import readable, shown
+from harness.texts import readable, shown
 
 COLUMNS = ("kind", "campaign", "name", "text", "from_us", "until_us")
 UNREADABLE, STRANGER = "unreadable", "stranger"

@@ -104,7 +104,7 @@ def _assemble(store: Store) -> Case:
     doubt = Doubt()
     if audit.wrong:
         doubt = recount.doubt(
-            tape, epoch_ms, log, marks, window_ms=spec.window_ms, booked=lambda ids: _slices_of(sends, ids) >= 0
+            tape, epoch_ms, log, marks, window_ms=spec.window_ms, booked=lambda ids: _booked(sends, ids)
         )
     counted = lateness.stored_countable(store, batch_log, spec, doubt.newest_ms)
     events, dropped, permitted = counted.events, counted.dropped, counted.permitted

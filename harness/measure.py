@@ -18,6 +18,7 @@ from harness.latency import LatencyResult, latencies
 from harness.measurement import Measurement, Observer, Recovery
 from harness.model import Certificate, Outcome, RunSpec, Verdict
 from harness.store import Store, from_files
+from harness.stored import spec_of
 from harness.timeline import Lines, unless_missing
 
 RECOVERY = "recovery.json"
@@ -80,7 +81,7 @@ def measure(store: Store, verdict: Verdict) -> Measured:
     certificate = certificate_of(store)
     if next(store.history("epoch"), None) is None:
         return Measured(None, None, None)
-    spec: RunSpec = store.read_as("spec.json", RunSpec)
+    spec = spec_of(store)
     if withheld(spec, verdict, certificate) or certificate is None:
         return Measured(None, timelines.timeline(store, None), None)
     latency = unless_missing(lambda: latencies(store))
@@ -96,7 +97,7 @@ def _measurement(
     if not (ready and epoch and drained):
         return None
     load_s = max(store.read_table("sends.parquet").column("finished_us").to_pylist()) / 1e6
-    spec: RunSpec = store.read_as("spec.json", RunSpec)
+    spec = spec_of(store)
     lines, resources = Lines(store), unless_missing(lambda: store.read_table("resources.parquet"))
     return Measurement(
         events=certificate.sent,

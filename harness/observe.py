@@ -15,7 +15,8 @@ from harness.checks.case import Ambiguity, Observed, Stray
 from harness.checksums import PREFIX, Checksum
 from harness.ledger import Cell, Ledger
 from harness.model import HarnessError
-from harness.whole import readable, shown, whole
+from harness.texts import readable, shown
+from harness.whole import whole
 
 OUR_KEYS = "streamgauge:*"
 OURS = (OUR_KEYS, "campaigns", "updated:*")

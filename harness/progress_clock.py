@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from harness.texts import shown
 from harness.whole import whole
 
 FILE = "progress.jsonl"
@@ -59,4 +60,4 @@ def _times(at: float, factor: float) -> float:
 
 def _short(at: Any) -> str:
     text = json.dumps(at)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    return shown(text, 40)

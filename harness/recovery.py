@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from harness.exposure import Exposure, exposure
 from harness.measurement import Lack, Quantity, Recovery
-from harness.model import FaultReport, RunSpec
+from harness.model import FaultReport
 from harness.processed import progress_lines
 from harness.stats import Floats
 from harness.store import Store
+from harness.stored import spec_of
 from harness.timeline import Lines, unless_missing
 
 TWIN = "twin.json"
@@ -107,7 +108,7 @@ def twin_of(store: Store) -> Watched | None:
 
 def watched(store: Store) -> Watched:
     """Read a run. What is missing of it costs its own quantities only."""
-    spec: RunSpec = store.read_as("spec.json", RunSpec)
+    spec = spec_of(store)
     lines = Lines(store)
     epoch_ms = int(next(store.history("epoch"))["epoch_ms"])
     told = {kind: list(store.history(kind)) for kind in ("started", "restart", "gone", "error", "engine", "fault")}

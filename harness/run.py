@@ -1,7 +1,8 @@
 """The heart: one run, in nine steps, from a resolved spec to a verdict in a run directory.
 
 Everything that touches the outside goes through a `World`: real Kafka, Redis, Locust and an engine process in
-harness/world.py, a hand-cranked clock and lists in harness/engines/fake.py. So every step is tried in milliseconds.
+harness/worlds/real.py, a hand-cranked clock and lists in harness/worlds/fake.py. So every step is tried in
+milliseconds.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from harness.progress_clock import another_clock, progress_lines
 from harness.stillness import Step, Stillness
 from harness.store import Store
 from harness.stored import AFTER_STOP, OBSERVED
+from harness.texts import shown
 from harness.worlds.base import World
 from workloads.ad_impressions import oracle
 
@@ -57,6 +59,7 @@ RESTART_PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)
 # What an engine says when it noticed something; so many such lines of a run are kept in its history.
 ERROR = re.compile(r"(^| )(ERROR|FATAL|CRITICAL)[ :]|^Traceback |^[\w.]*(Error|Exception)(:|$)")
 MOST_ERRORS = 20
+LONGEST_LINE = 300
 
 
 class Screen(Protocol):
@@ -618,7 +621,7 @@ class _Run:
         for line in self.world.engine.tail(20):
             if ERROR.search(line) and line not in self.errors and len(self.errors) < MOST_ERRORS:
                 self.errors.add(line)
-                self._tell("error", line=line[:300])
+                self._tell("error", line=shown(line, LONGEST_LINE))
 
     def _facts(self) -> dict[str, str | float | int]:
         load, done = self.world.load_status(), self._done() if self.manifest.progress else -1

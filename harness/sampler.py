@@ -32,7 +32,8 @@ from generators.draws import Lane
 from harness.glitches import ANOTHER_TYPE, Glitches
 from harness.model import HarnessError, TapeSpec
 from harness.observe import strangers
-from harness.whole import readable, whole
+from harness.texts import readable
+from harness.whole import whole
 
 LOOK_EVERY_S = 0.05
 # A look may take this share of its period; slower ones come less often, and leave Redis to the engine.

@@ -1,10 +1,10 @@
-"""What a stored run was: its spec, and the engine's manifest as it was then."""
+"""What a stored run was: its spec, the engine's manifest as it was then, and its verdict."""
 
 from __future__ import annotations
 
 import msgspec
 
-from harness.model import EngineManifest, RunSpec, SinkClaim
+from harness.model import EngineManifest, RunSpec, SinkClaim, Verdict
 from harness.observe import Row
 from harness.store import MissingEvidence, Store
 
@@ -41,6 +41,11 @@ def spec_of(store: Store) -> RunSpec:
 def plan_of(store: Store) -> Plan:
     plan: Plan = store.read_as("plan.json", Plan)
     return plan
+
+
+def verdict_of(store: Store) -> Verdict:
+    verdict: Verdict = store.read_as("verdict.json", Verdict)
+    return verdict
 
 
 def manifest_of(store: Store) -> EngineManifest:

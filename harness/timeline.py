@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 
 from generators.tape import Tape
 from harness.measurement import TIMELINE
-from harness.model import Progress, RunSpec
+from harness.model import Progress
 from harness.processed import Curve, by_progress, by_results, last_known, progress_lines, seen_before_told, sent
 from harness.stats import Floats
 from harness.store import MissingEvidence, Store
+from harness.stored import spec_of
 
 T = TypeVar("T")
 FILE = "timeline.parquet"
@@ -56,7 +57,7 @@ class Lines:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._spec: RunSpec = store.read_as("spec.json", RunSpec)
+        self._spec = spec_of(store)
         self._tape = Tape(self._spec.tape)
         self._epoch_ms = int(next(store.history("epoch"))["epoch_ms"])
         ended = next(store.history("engine"), None)

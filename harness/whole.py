@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
+from harness.texts import readable
+
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,18}")  # a longer one does not fit, and is not even converted
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
-SHOWN = 200
 
 
 def whole(text: str | bytes) -> int | None:
@@ -20,13 +21,3 @@ def whole(text: str | bytes) -> int | None:
         return None
     number = int(text)
     return number if _LEAST <= number <= _MOST else None
-
-
-def readable(octets: bytes) -> str:
-    """Octets as text; those that are none under an escaped name, such as `\\xff`."""
-    return octets.decode("utf-8", "backslashreplace")
-
-
-def shown(text: str) -> str:
-    """As much of a text as a person wants to see, and how long it is."""
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text):,} characters)"

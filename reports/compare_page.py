@@ -15,7 +15,7 @@ from harness.experiments.compare import Leg, Settings
 from harness.experiments.folder import Folder
 from harness.model import Outcome, RunSpec
 from harness.store import MissingEvidence
-from harness.stored import claim_of, manifest_of
+from harness.stored import claim_of, manifest_of, spec_of
 from reports import compared
 from reports.compared import FIGURES, Compared, read
 from reports.exports import experiment, suite
@@ -210,10 +210,9 @@ def _parted(known: Mapping[str, Mapping[str, str]]) -> tuple[tuple[tuple[str, st
 def _spec(found: Compared, engine: str) -> RunSpec | None:
     for store in found.stores(engine, Leg.STEADY):
         try:
-            spec: RunSpec = store.read_as("spec.json", RunSpec)
+            return spec_of(store)
         except MissingEvidence:
             continue
-        return spec
     return None
 
 

@@ -14,7 +14,7 @@ from harness.measure import RECOVERY, certificate_of, withheld
 from harness.measurement import Measurement, Recovery
 from harness.model import Certificate, EngineManifest, FaultReport, RunSpec, Verdict
 from harness.store import MissingEvidence, Store
-from harness.stored import epoch_ms_of, manifest_of
+from harness.stored import epoch_ms_of, manifest_of, spec_of, verdict_of
 
 
 class Evidence:
@@ -25,12 +25,12 @@ class Evidence:
 
     @cached_property
     def spec(self) -> RunSpec:
-        return self.store.read_as("spec.json", RunSpec)
+        return spec_of(self.store)
 
     @cached_property
     def verdict(self) -> Verdict:
         """Of files that were changed since, the stored one says nothing."""
-        verdict: Verdict = self.store.read_as("verdict.json", Verdict)
+        verdict = verdict_of(self.store)
         return judge.changed_since(self.store) or verdict
 
     @cached_property

@@ -10,9 +10,10 @@ from typing import Any
 from harness import store
 from harness.ending import BROKE, ENDED_EARLY
 from harness.experiments.folder import BEGUN, FILE, FINISHED, Folder
-from harness.model import UsageError, Verdict
+from harness.model import UsageError
 from harness.services.owners import is_alive
 from harness.store import MissingEvidence, Store
+from harness.stored import verdict_of
 
 RUNNING, KILLED, TORN = "running", "broken off", "torn"
 RECHECK = "`streamgauge recheck` judges what there is of it"
@@ -48,7 +49,7 @@ def _run(place: Store) -> Listed:
     """A folder that can't be read is listed too, under that name."""
     try:
         if place.has("verdict.json"):
-            verdict: Verdict = place.read_as("verdict.json", Verdict)
+            verdict = verdict_of(place)
             return Listed(place.path, "run", verdict.outcome.value, verdict.sentence)
         if place.alive():
             return Listed(place.path, "run", RUNNING, "")

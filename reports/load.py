@@ -12,6 +12,7 @@ from harness.measure import RECOVERY, certificate_of, withheld
 from harness.measurement import Measurement, Recovery
 from harness.model import Certificate, RunSpec, Verdict
 from harness.store import Store
+from harness.stored import spec_of, verdict_of
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ def load(path: Path) -> Result:
     began_ms, ended_ms = span_ms(store) or (None, 0)
     return Result(
         path=path,
-        spec=store.read_as("spec.json", RunSpec),
-        verdict=store.read_as("verdict.json", Verdict),
+        spec=spec_of(store),
+        verdict=verdict_of(store),
         certificate=certificate_of(store),
         measurement=store.read_as("measurement.json", Measurement | None),
         recovery=store.read_as(RECOVERY, tuple[Recovery, ...]) if store.has(RECOVERY) else (),

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from harness.model import Progress
+from harness.texts import shown
 
 _WHOLE = re.compile(rb"-?(0|[1-9][0-9]{0,18})", re.ASCII)
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -49,9 +50,9 @@ def _whole(name: str, value: object) -> int:
     if isinstance(value, str) and _WHOLE.fullmatch(value.encode(errors="replace")):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} is {str(value)[:40]!r}, which is no number")
+        raise ValueError(f"{name} is {shown(str(value), 40)!r}, which is no number")
     if not _INT64.start <= value < _INT64.stop:
-        raise ValueError(f"{name} is {str(value)[:24]}, which is no number of 64 bits")
+        raise ValueError(f"{name} is {shown(str(value), 24)}, which is no number of 64 bits")
     return int(value)
 
 

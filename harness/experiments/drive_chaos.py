@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import console, environment, plan
-from harness.ending import known, shown
+from harness.ending import known, short_path
 from harness.experiments import chaos, one_run
 from harness.experiments.chaos import NO_FAULT, Case, Ran, Seen, Tier
 from harness.experiments.folder import Folder
@@ -118,7 +118,7 @@ def resolve(settings: Settings, case: Case) -> Resolved:
 
 def drive(place: Folder, settings: Settings) -> chaos.Card:
     """All that is still wanted; then the card, in all its forms."""
-    with place.going_on(f"`streamgauge chaos --resume {shown(place.path)}` goes on from there"):
+    with place.going_on(f"`streamgauge chaos --resume {short_path(place.path)}` goes on from there"):
         found = _drive(place, settings)
         place.finished(found.outcome, found.sentence)
     return found

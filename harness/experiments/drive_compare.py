@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness import __version__, console, environment, plan
-from harness.ending import shown
+from harness.ending import short_path
 from harness.engines import environments
 from harness.experiments import compare, drive_search, one_run, repeat, search
 from harness.experiments.compare import Case, Leg, Ran, Settings
@@ -108,7 +108,7 @@ def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
 
 def drive(place: Folder, asked: Asked) -> None:
     """All that is still wanted, then the page."""
-    with place.going_on(f"`streamgauge compare --resume {shown(place.path)}` goes on from there"):
+    with place.going_on(f"`streamgauge compare --resume {short_path(place.path)}` goes on from there"):
         _drive(place, asked)
         found = compared.read(place).found
         place.finished(found.outcome, found.sentence)

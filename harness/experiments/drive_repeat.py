@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import console, environment
-from harness.ending import shown
+from harness.ending import short_path
 from harness.experiments import one_run, repeat
 from harness.experiments.folder import Folder
 from harness.model import EngineManifest, RunSpec
@@ -26,7 +26,7 @@ class Done:
 
 def drive(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path) -> Done:
     place = Folder.create(out.absolute(), f"repeat-{spec.scenario}-{spec.engine}")
-    with place.going_on(f"`streamgauge ls {shown(place.path)}` lists its rounds, each a whole run"):
+    with place.going_on(f"`streamgauge ls {short_path(place.path)}` lists its rounds, each a whole run"):
         done = _drive(place, spec, engine_manifest, rounds)
         place.finished(done.answer.outcome, done.answer.sentence)
     return done

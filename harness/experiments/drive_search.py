@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness import console, environment, plan
 from harness.cost import engine_s_per_million
-from harness.ending import shown
+from harness.ending import short_path
 from harness.experiments import one_run, search
 from harness.experiments.folder import Folder
 from harness.measurement import Measurement
@@ -58,7 +58,7 @@ def trials_so_far(place: Folder) -> list[search.Trial]:
 
 def drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> list[search.Trial]:
     """The spec comes from memory: what is kept of it holds no password."""
-    with place.going_on(f"`streamgauge search --resume {shown(place.path)}` goes on from there"):
+    with place.going_on(f"`streamgauge search --resume {short_path(place.path)}` goes on from there"):
         done = _drive(place, spec, engine_manifest)
         found = search.answer(done)
         place.finished(found.outcome, found.sentence)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import console, environment, measure, recovery, wait
-from harness.ending import UnderWay, shown, under_way
+from harness.ending import UnderWay, short_path, under_way
 from harness.engines import environments, fake, manifest, removal
 from harness.engines.environments import Surroundings
 from harness.faults import registry
@@ -16,6 +16,7 @@ from harness.run import Screen
 from harness.run import run as run_nine_steps
 from harness.services import children
 from harness.store import Store
+from harness.stored import spec_of
 from harness.worlds.base import World
 from harness.worlds.fake import FakeWorld
 from harness.worlds.real import RealWorld, claim_external
@@ -52,7 +53,7 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
         place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}".replace("@", "-"))
         if twin:
             recovery.link_twin(place, twin)
-        left = UnderWay(place.path, place.logs, f"`streamgauge recheck {shown(place.path)}` judges it")
+        left = UnderWay(place.path, place.logs, f"`streamgauge recheck {short_path(place.path)}` judges it")
         with under_way(left, place.tell), console.progress() as screen:
             verdict = _nine_steps(spec, engine_manifest, surroundings, place, screen)
             return report(place, verdict, screen)
@@ -82,7 +83,7 @@ def report(place: Store, verdict: Verdict, screen: Screen) -> load.Result:
     """Step nine: everything that is made from the files."""
     screen.phase("measure", "latency, cost, whether it was steady, recovery")
     measurement = measure.save(place, verdict)
-    spec: RunSpec = place.read_as("spec.json", RunSpec)
+    spec = spec_of(place)
     place.write_json("verdict.json", with_objective(verdict, measurement, spec.objective_p99_ms, _starved(place)))
     result = load.load(place.path)
     place.write_bytes("junit.xml", junit.as_xml(result))

@@ -14,9 +14,9 @@ from harness.experiments import one_run
 from harness.experiments.chaos import Seen, classified
 from harness.experiments.drive_chaos import ended
 from harness.faults.when import words
-from harness.model import HIDDEN, EngineManifest, Exit, FaultReport, Outcome, RunSpec, UsageError, Verdict
+from harness.model import HIDDEN, EngineManifest, Exit, FaultReport, Outcome, RunSpec, UsageError
 from harness.store import MissingEvidence, Store
-from harness.stored import claim_of, manifest_of, spec_of
+from harness.stored import claim_of, manifest_of, spec_of, verdict_of
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,7 @@ def planned(store: Store) -> tuple[RunSpec, EngineManifest]:
 
 def how(store: Store) -> Ended:
     try:
-        verdict: Verdict = store.read_as("verdict.json", Verdict)
-        spec: RunSpec = store.read_as("spec.json", RunSpec)
+        verdict, spec = verdict_of(store), spec_of(store)
     except MissingEvidence as error:
         raise UsageError(f"{error}: `streamgauge recheck {store.path}` judges a run from what is there.") from None
     faults, engine = ended(store)

@@ -16,6 +16,7 @@ from harness.faults.idle import Idle
 from harness.faults.moment import Moment, done
 from harness.faults.strike import Strike, missing_for, need_more_to_do, struck
 from harness.model import FaultSpec
+from harness.texts import shown
 
 # To come to a standstill, to be killed, to be looked at, on a machine that has much else to do.
 SLOW_MS = 60_000.0
@@ -142,5 +143,5 @@ def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:
 
 def _last_words(now: Moment) -> str:
     """Of an engine that stopped: the exception in which its log ends."""
-    words = "; ".join(line[:300] for line in now.engine.last_words().lines) or "it said nothing"
+    words = "; ".join(shown(line, 300) for line in now.engine.last_words().lines) or "it said nothing"
     return f"exit code {now.engine.exit_code()}, {words!r}"

@@ -11,6 +11,7 @@ from harness.engines.base import Engine, Ghost, Member
 from harness.faults.base import Context
 from harness.faults.moment import Moment, done
 from harness.faults.strike import CannotStrikeError, Strike
+from harness.texts import shown
 
 # How Spark says that its checkpoint is not its own any more, and how others may.
 CONFLICT = re.compile(r"CONCURRENT_[A-Z]|[Cc]oncurrent (update|write|modification)|[Ff]enced")
@@ -68,7 +69,7 @@ def last_words(driver: Engine | Ghost) -> str:
     """The line that tells of the conflict if there is one, else the exception in which its log ends."""
     lines = driver.tail(complaint.REMEMBERED)
     conflict = [line.strip() for line in lines if is_conflict(line)][-1:]
-    return "; ".join(conflict or complaint.most_telling([("", lines)]).lines or ["no word"])[:300]
+    return shown("; ".join(conflict or complaint.most_telling([("", lines)]).lines or ["no word"]), 300)
 
 
 class GoingOn:

@@ -29,6 +29,7 @@ from harness.services.addresses import LOOPBACK, PortTaken
 from harness.services.children import Child, spawn
 from harness.services.embedded import Embedded
 from harness.services.owners import lease_folder, release_folder
+from harness.texts import shown
 from harness.wait import wait_until
 
 SETTINGS = "server.properties"
@@ -425,7 +426,7 @@ def _open(address: KafkaAddress) -> _Admin:
 
 def _reason(error: Exception) -> str:
     """Some errors quote the whole request and its answer: the beginning says it all."""
-    return f"{type(error).__name__}: {error}"[:200]
+    return shown(f"{type(error).__name__}: {error}")
 
 
 def _listens(server: str) -> bool:

@@ -16,7 +16,7 @@ from generators.disorder import PRESETS
 from harness import cli, panels, plan
 from harness.ending import ended
 from harness.engines.manifest import IDS, load
-from harness.experiments import chaos
+from harness.experiments import chaos, folder
 from harness.faults.registry import FAULTS
 from harness.model import Exit
 from harness.services import owners
@@ -149,14 +149,16 @@ def completed(tmp_path):
         (["run", "cal"], ["calm"]),
         (["run", "--dis"], ["--disorder"]),
         (["recheck", "runs/2"], ["runs/20260101-000000-calm-fake"]),
+        (["report", "experiments/"], ["experiments/20260101-000000-smoke"]),
         (["engines", ""], ["add", "rm"]),
     ],
     ids=" ".join,
 )
 def test_bash_completes_commands_flags_and_names(words, offered, completed, tmp_path):
-    run = tmp_path / "runs" / "20260101-000000-calm-fake"
-    run.mkdir(parents=True)
-    (run / "owner.json").write_text("{}")
+    run, experiment = tmp_path / "runs" / "20260101-000000-calm-fake", tmp_path / "experiments/20260101-000000-smoke"
+    for path in (run / "owner.json", experiment / folder.FILE):
+        path.parent.mkdir(parents=True)
+        path.touch()
 
     assert completed(*words) == offered
 

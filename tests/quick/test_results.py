@@ -22,7 +22,8 @@ from harness.results.command import row_of
 from harness.results.template import Template
 from harness.results.topic import cell_of
 from harness.results.yahoo import translated
-from harness.whole import SHOWN, readable, shown, whole
+from harness.texts import SHOWN, readable, shown
+from harness.whole import whole
 
 NAMES = [str(uuid.UUID(int=number)) for number in range(3)]
 INDEX = {name: number for number, name in enumerate(NAMES)}

@@ -1,0 +1,15 @@
+"""Text of others in a sentence of ours: made readable, and cut where it is far too long. Standard library only."""
+
+from __future__ import annotations
+
+SHOWN = 200
+
+
+def readable(octets: bytes) -> str:
+    """Octets as text; those that are none under an escaped name, such as `\\xff`."""
+    return octets.decode("utf-8", "backslashreplace")
+
+
+def shown(text: str, most: int = SHOWN) -> str:
+    """As much of a text as a person wants to see, and how long it is."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
