@@ -41,7 +41,8 @@ def _compared(case: Case, after: Observed) -> CheckResult:
 
 
 def _spoiled(case: Case, after: Observed) -> list[Cell]:
-    """By their counts, or by the sums of their ids where the counts stayed the same."""
+    """By their counts, or by the sums of their ids where the counts stayed the same; or they have two values now, or one
+    of 0 where nobody expects any."""
     before = case.observed
     wrong = _wrong(case, before)
     by_count = [cell for cell in _wrong(case, after) if cell not in wrong]
@@ -50,7 +51,13 @@ def _spoiled(case: Case, after: Observed) -> list[Cell]:
         for cell, sums in before.sums.items()
         if before.counts.count(cell) == after.counts.count(cell) and after.sums.get(cell) != sums
     ]
-    return [*by_count, *(cell for cell in by_sums if cell not in wrong)]
+    by_value = [cell for cell in _odd(case, after) if cell not in _odd(case, before)]
+    return [*by_count, *(cell for cell in (*by_sums, *by_value) if cell not in wrong)]
+
+
+def _odd(case: Case, seen: Observed) -> set[Cell]:
+    """What `ambiguous` and `phantom` name of the cells besides their counts."""
+    return {*(each.cell for each in seen.ambiguities), *(cell for cell in seen.zeros if cell not in case.log_ledger)}
 
 
 def _right_only_now(case: Case, after: Observed) -> list[Cell]:
@@ -78,12 +85,13 @@ def _cells(case: Case, cells: list[Cell], after: Observed) -> list[Witness]:
 
 
 def _strays(case: Case, after: Observed) -> list[Witness]:
-    """What is no count of a known campaign, and was not there before."""
+    """What is no count of a known campaign, and was not there before. Keys that nobody takes for results are left alone,
+    as they are in the end."""
     known = {stray.where for stray in case.observed.strays}
     return [
         Witness(stray.where, "nothing", stray.value, "not there before the stop")
         for stray in after.strays
-        if stray.where not in known
+        if stray.where not in known and stray.kind != "key"
     ]
 
 

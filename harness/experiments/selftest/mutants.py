@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from harness import checks, checksums, lateness
-from harness.checks import early, masked, non_monotonic, phantom, readable, stale, unaccounted
+from harness.checks import early, masked, non_monotonic, phantom, readable, stale, stopped, unaccounted
 from harness.checks.case import Case
 from harness.checksums import Checksum
 from harness.ledger import Difference, Expectation, Ledger
@@ -53,6 +53,9 @@ def mutants() -> Iterator[Mutant]:
     yield _mutant("nothing explains a text", readable, "PLANTS", frozenset())
     yield _mutant("a fault explains a text before it", readable, "_explains", lambda *_: True)
     yield _mutant("what was there for a while is no phantom", phantom, "_visitors", lambda _: [])
+    yield _mutant("a stop makes no stranger", stopped, "_strays", lambda *_: [])
+    yield _mutant("a stop makes no second value", stopped, "_odd", lambda *_: set())
+    yield _mutant("nothing is right only when stopped", stopped, "_right_only_now", lambda *_: [])
     yield _mutant("a minute early is not early", early, "TOLERANCE_US", 60_000_000)
     yield _mutant("every event is sent from the start", early, "_sent_by", _sent_always)
     yield _mutant("a minute late is not stale", stale, "ALLOWED_MS", 60_000)
