@@ -22,7 +22,7 @@ from typer._completion_shared import get_completion_script
 from typer.exceptions import TyperException
 
 from generators import preview
-from harness import __version__, completion, console, doctor, environment, jvm, panels, plan
+from harness import __version__, completion, console, digests, doctor, environment, jvm, panels, plan
 from harness.audit import walk
 from harness.audit.left import Offered
 from harness.ending import COMPLETING, PROGRAM, json_last
@@ -191,6 +191,7 @@ def recheck(run: Run, as_json: Json = False) -> None:
     place = _ended(run)
     with console.progress() as screen:
         screen.phase("judge")
+        digests.write_at_first_verdict(place)
         verdict = judge(place)
         place.write_json("verdict.json", verdict)
         result = one_run.report(place, verdict, screen)

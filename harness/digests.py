@@ -16,9 +16,9 @@ import msgspec
 from harness.checks.case import Edits
 from harness.store import HISTORY, MissingEvidence, Store
 
-FILE = "digests.json"
+FILE, VERDICT = "digests.json", "verdict.json"
 MADE = frozenset(
-    {FILE, "verdict.json", "measurement.json", "recovery.json", "timeline.parquet", "latency.parquet"},
+    {FILE, VERDICT, "measurement.json", "recovery.json", "timeline.parquet", "latency.parquet"},
 )
 SUFFIXES = frozenset({".json", ".jsonl", ".parquet"})
 FOLDER = "evidence"
@@ -41,6 +41,16 @@ def write(store: Store) -> None:
         store.write_json(FILE, Digests(_of_files(store), len(history), _digest(history)))
 
 
+def write_at_first_verdict(store: Store) -> None:
+    """Of a run that was broken off before it was judged."""
+    if _never_judged(store):
+        write(store)
+
+
+def _never_judged(store: Store) -> bool:
+    return not (store.has(FILE) or store.has(VERDICT) or any(store.history("verdict")))
+
+
 def compare(store: Store) -> Edits:
     """What was changed since the first verdict."""
     try:
@@ -55,6 +65,8 @@ def _without(store: Store, error: str) -> Edits:
     schema = store.schema()
     if schema is not None and schema < FIRST_SCHEMA and not store.has(FILE):
         return Edits(note=f"a run of schema {schema} has no digests of its files, so a change of them can't be seen")
+    if _never_judged(store):
+        return Edits(note="this run was broken off before its verdict, so its files have no digests")
     return Edits(changed=(f"{error}, so nothing says what its files were when the run ended",))
 
 

@@ -268,14 +268,15 @@ class _Run:
         self.store.write_table("log.parquet", self.world.read_log())
         if (log := self.world.engine.batch_log()) is not None:
             self.store.write_json("batches.json", log)
-        self.read_again(asked=rows is not None and self.world.engine.alive())
+        self.read_again(asked=rows is not None and report.state != "crashed")
 
-    # What it does when it is told to stop belongs to its answer. Who has ended by itself is not asked.
+    # What it does when it is told to stop belongs to its answer, and so does what it does when it ends by itself.
     def read_again(self, *, asked: bool) -> None:
         error = ""
         if asked:
             self.screen.phase("stop", f"{self.spec.engine}, and all results once more")
-            self.world.engine.stop()
+            if self.world.engine.alive():
+                self.world.engine.stop()
             try:
                 self._write_rows(AFTER_STOP, self.world.results())
             except Exception as broken:  # noqa: BLE001  (whatever it did to the results, the first reading is judged)

@@ -41,8 +41,8 @@ def _compared(case: Case, after: Observed) -> CheckResult:
 
 
 def _spoiled(case: Case, after: Observed) -> list[Cell]:
-    """By their counts, or by the sums of their ids where the counts stayed the same; or they have two values now, or one
-    of 0 where nobody expects any."""
+    """By their counts, or by the sums of their ids where the counts stayed the same; or they have two values now, or
+    one of 0 where nobody expects any."""
     before = case.observed
     wrong = _wrong(case, before)
     by_count = [cell for cell in _wrong(case, after) if cell not in wrong]
@@ -85,8 +85,8 @@ def _cells(case: Case, cells: list[Cell], after: Observed) -> list[Witness]:
 
 
 def _strays(case: Case, after: Observed) -> list[Witness]:
-    """What is no count of a known campaign, and was not there before. Keys that nobody takes for results are left alone,
-    as they are in the end."""
+    """What is no count of a known campaign, and was not there before. Keys that nobody takes for results are left
+    alone, as they are in the end."""
     known = {stray.where for stray in case.observed.strays}
     return [
         Witness(stray.where, "nothing", stray.value, "not there before the stop")

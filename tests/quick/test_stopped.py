@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from harness import plan
@@ -42,6 +45,25 @@ def test_an_engine_that_had_ended_is_not_asked(tmp_path):
     assert stopped(verdict).outcome is Outcome.PASS
     assert "not asked" in stopped(verdict).sentence
     assert not store.has("observed-after-stop.parquet")
+
+
+class EndsByItself(FakeWorld):
+    """Its engine counts all once more and ends, as soon as its results were read."""
+
+    def read_log(self) -> Mapping[str, Any]:
+        if self.engine.alive():
+            for key in self._population.campaign_ids:
+                for name, count in self._redis.hashes.get(key, {}).items():
+                    self._redis.set(key, name, str(2 * int(count)))
+            self.engine.stop()
+        return super().read_log()
+
+
+def test_an_engine_that_ends_by_itself_behind_its_last_reading_is_read_again(tmp_path):
+    verdict, _ = in_world(tmp_path, EndsByItself)
+
+    assert verdict.outcome is Outcome.FAIL
+    assert verdict.words == ("changed when stopped",)
 
 
 class ShutsDown(FakeWorld):
