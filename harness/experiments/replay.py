@@ -1,6 +1,6 @@
 """A stored plan once more, in a directory of its own, and whether it ended the same way.
 
-A seed gives the same events and the same plan; when each process gets its turn it does not give. So the same outcome
+A seed fixes the events and the plan, but not the scheduling of processes. So the same outcome
 means: the same verdict in the same words, the same class, and each fault landed where it did before.
 """
 
