@@ -15,7 +15,7 @@ import pyarrow as pa
 from generators.tape import Tape
 from harness import processed
 from harness.lateness import stored_log
-from harness.model import Certificate, EngineManifest, EngineReport, RunSpec
+from harness.model import MAX_SERVERS, Certificate, EngineManifest, EngineReport, RunSpec
 from harness.sampler import sampled_campaigns
 from harness.store import MissingEvidence, Store
 from harness.stored import Plan, manifest_of, spec_of, verdict_of
@@ -37,8 +37,10 @@ def _other_plan(spec: RunSpec, plan: Plan) -> Iterator[str]:
         yield f"the spec names the engine {spec.engine!r}, the plan holds the manifest of {plan.manifest.id!r}"
     if spec.window_ms <= 0:
         yield f"a window of {spec.window_ms} ms holds nothing"
-    # Only a tape that is as large as the sealed one is worth to be drawn.
-    if Tape(spec.tape).total != plan.tape.total or Tape(spec.tape).digest() != plan.tape.digest:
+    # Only a tape that can be one, and is as large as the sealed one, is worth to be drawn.
+    if not 0 < spec.tape.servers <= MAX_SERVERS:
+        yield f"{spec.tape.servers:,} servers are none that a tape can have"
+    elif Tape(spec.tape).total != plan.tape.total or Tape(spec.tape).digest() != plan.tape.digest:
         yield f"the tape of the spec is not the one that was sealed as {plan.tape.digest}"
 
 
