@@ -57,7 +57,7 @@ def load(path: Path) -> Result:
         certificate=certificate_of(store),
         measurement=store.read_as("measurement.json", Measurement | None),
         recovery=store.read_as(RECOVERY, tuple[Recovery, ...]) if store.has(RECOVERY) else (),
-        environment=store.read_json("environment.json"),
+        environment=store.read_as("environment.json", dict[str, Any]),
         notes=tuple(note for entry in store.history("closed") for note in entry["notes"]),
         began_ms=began_ms,
         took_s=0.0 if began_ms is None else (ended_ms - began_ms) / 1000,
