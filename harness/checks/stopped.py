@@ -16,6 +16,8 @@ def check(case: Case) -> CheckResult:
         return _passed("not looked for: this run's results were read once only, before its engine was stopped")
     if after.error:
         sentence = f"after the engine was stopped the results could not be read again: {after.error}"
+        if case.blind:  # a program that asks the living engine is one way of reading results
+            return _passed(f"not looked for: {sentence}")
         return CheckResult("stopped", Outcome.UNKNOWN, sentence, "not read again", blame="evidence")
     if after.observed is None:
         return _passed("not asked: the engine had ended, or had no results to be read, before it could be told to stop")
@@ -27,12 +29,16 @@ def _compared(case: Case, after: Observed) -> CheckResult:
     late = _cells(case, _right_only_now(case, after), after)
     if not spoiled and not late:
         return _passed("no cell changed from right to wrong, or from wrong to right, when the engine was told to stop")
-    found = [f"{len(spoiled):,} were right until it was told to stop, and are wrong since"] if spoiled else []
-    found += [f"{len(late):,} were wrong until it was told to stop, and are right only since"] if late else []
+    found = (
+        [f"{len(spoiled):,} results were right until the engine was told to stop, and then wrong"] if spoiled else []
+    )
+    found += (
+        [f"{len(late):,} results were wrong until the engine was told to stop, and only then right"] if late else []
+    )
     return CheckResult(
         "stopped",
         Outcome.FAIL,
-        "of the cells of the results " + "; ".join(found),
+        "; ".join(found),
         word="changed when stopped" if spoiled else "only when stopped",
         count=len(spoiled) + len(late),
         blame="engine",
