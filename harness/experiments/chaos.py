@@ -235,6 +235,10 @@ def pending(wanted: Sequence[Case], done: Sequence[Ran]) -> list[Case]:
     return [case for case in wanted if case not in made]
 
 
+# What can't be read, may be read in two ways, or changes with the engine's end, guarantees nothing.
+NOTHING_SURE = ("readable", "ambiguous", "stopped")
+
+
 def classified(verdict: Verdict, faults: Sequence[FaultReport], state: str, *, planned: bool) -> tuple[Seen, Wrong]:
     """The class of one run. What an engine that is gone did not reach is unseen, and not lost."""
     if planned and any(not report.reachable for report in faults):
@@ -244,8 +248,7 @@ def classified(verdict: Verdict, faults: Sequence[FaultReport], state: str, *, p
         return Seen.UNKNOWN, Wrong()
     wrong = wrong_of(verdict)
     if state in ("drained", "unsettled"):
-        # What can't be read, or may be read in two ways, guarantees nothing.
-        return (Seen.NONE if _check(verdict, "readable") or _check(verdict, "ambiguous") else wrong.seen), wrong
+        return (Seen.NONE if any(_check(verdict, name) for name in NOTHING_SURE) else wrong.seen), wrong
     if wrong != Wrong():
         return wrong.seen, wrong
     return {"crashed": Seen.STOPPED, "stuck": Seen.STUCK}.get(state, Seen.UNKNOWN), wrong

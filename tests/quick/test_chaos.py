@@ -51,6 +51,7 @@ def verdict(*, engine="PASS", fault="PASS", **failed: int) -> Verdict:
         ({"masked": 1}, Seen.NONE),
         ({"readable": 0}, Seen.NONE),
         ({"ambiguous": 1}, Seen.NONE),
+        ({"stopped": 1}, Seen.NONE),
         ({"late": 7}, Seen.EXACTLY_ONCE),  # a bound of its own, which is no guarantee of the sink's
     ],
 )
