@@ -6,7 +6,6 @@ than at anything else: its keys, its windows or its numbers are not those that i
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from harness.model import EngineManifest
-from harness.observe import ELSEWHERE, HASH, OUR_KEYS, STRING, Row
+from harness.observe import ELSEWHERE, HASH, OUR_KEYS, STRING, Row, matches
 from harness.texts import shown
 from harness.whole import whole
 
@@ -99,7 +98,7 @@ class _Shape:
 def explain(rows: Sequence[Row], wanted: Wanted) -> Diagnosis:
     """The reason that explains most of what is there."""
     ours = (OUR_KEYS, *BESIDE, *wanted.bookkeeping)
-    found = [row for row in rows if not any(fnmatch.fnmatchcase(row.key, pattern) for pattern in ours)]
+    found = [row for row in rows if not matches(row.key, ours)]
     if not found:
         return Diagnosis(_nothing(wanted))
     if any(row.kind == ELSEWHERE for row in found):

@@ -6,7 +6,9 @@ What the rows mean is decided by the pure function `interpret`, so that a stored
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import redis
@@ -107,7 +109,17 @@ def counts_only(client: redis.Redis, campaign_names: Sequence[str]) -> dict[str,
 def strangers(hashes: Iterable[str], campaigns: Collection[str], bookkeeping: Sequence[str]) -> set[str]:
     """Hashes that are those of no campaign, and belong to nobody else."""
     unknown = (key for key in hashes if key.removeprefix(PREFIX) not in campaigns)
-    return {key for key in unknown if not any(fnmatch.fnmatchcase(key, each) for each in (*OURS, *bookkeeping))}
+    return {key for key in unknown if not matches(key, (*OURS, *bookkeeping))}
+
+
+def matches(key: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a key is one of these patterns, as those of a shell are written."""
+    return _any_of(patterns).match(key) is not None
+
+
+@cache
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(fnmatch.translate, patterns)))
 
 
 def interpret(rows: Iterable[Row], campaign_index: Mapping[str, int], bookkeeping: Sequence[str]) -> Observed:
@@ -117,7 +129,7 @@ def interpret(rows: Iterable[Row], campaign_index: Mapping[str, int], bookkeepin
     sums: dict[Cell, list[Checksum]] = {}
     strays: list[Stray] = []
     for row in rows:
-        if any(fnmatch.fnmatchcase(row.key, pattern) for pattern in ours):
+        if matches(row.key, ours):
             continue
         campaign = campaign_index.get(row.key.removeprefix(PREFIX))
         if row.kind != HASH or campaign is None:

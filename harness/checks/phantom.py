@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.checks.case import EXAMPLES, Case, Glitch, Ints, Watched, counted, join
-from harness.ledger import LATEST_WINDOW_MS, Cell, cell_codes, cell_of
+from harness.checks.case import EXAMPLES, Case, Glitch, Ints, Stray, Watched, counted, join
+from harness.ledger import LATEST_WINDOW_MS, Cell, Difference, cell_codes, cell_of
 from harness.model import CheckResult, Outcome, Witness
 
 
@@ -19,26 +21,10 @@ def check(case: Case) -> CheckResult:
     found = len(windows) + len(zeros) + len(campaigns) + len(orphans) + len(visitors)
     if not found:
         return CheckResult("phantom", Outcome.PASS, "no campaign and no window that nobody expects")
-    parts = []
-    if windows:
-        parts.append(f"{len(windows):,} cells in which no event lies")
-    if zeros:
-        parts.append(f"{len(zeros):,} counts of 0 in cells in which no event lies")
-    if campaigns:
-        parts.append(f"{len(campaigns):,} counts of unknown campaigns ({join((s.where for s in campaigns), 2)})")
-    if orphans:
-        parts.append(f"{len(orphans):,} orphaned hashes to which no campaign refers")
-    told = ["the results hold " + " and ".join(parts)] if parts else []
-    if visitors:
-        first = visitors[0]
-        told.append(
-            f"{counted(visitors, 'result')} that nobody expects stood there for a while, the first one, {first.where}, "
-            f"{case.while_of(first)}"
-        )
     return CheckResult(
         "phantom",
         Outcome.FAIL,
-        "; ".join(told),
+        "; ".join([*_in_the_end(windows, zeros, campaigns, orphans), *_for_a_while(case, visitors)]),
         word="phantom",
         count=found,
         blame="engine",
@@ -50,6 +36,31 @@ def check(case: Case) -> CheckResult:
             *(case.glimpsed(each, "no result at all") for each in visitors[:EXAMPLES]),
         ),
     )
+
+
+def _in_the_end(
+    windows: Sequence[Difference], zeros: Sequence[Cell], campaigns: Sequence[Stray], orphans: Sequence[Stray]
+) -> list[str]:
+    parts = []
+    if windows:
+        parts.append(f"{len(windows):,} cells in which no event lies")
+    if zeros:
+        parts.append(f"{len(zeros):,} counts of 0 in cells in which no event lies")
+    if campaigns:
+        parts.append(f"{len(campaigns):,} counts of unknown campaigns ({join((s.where for s in campaigns), 2)})")
+    if orphans:
+        parts.append(f"{len(orphans):,} orphaned hashes to which no campaign refers")
+    return ["the results hold " + " and ".join(parts)] if parts else []
+
+
+def _for_a_while(case: Case, visitors: Sequence[Glitch]) -> list[str]:
+    if not visitors:
+        return []
+    first = visitors[0]
+    return [
+        f"{counted(visitors, 'result')} that nobody expects stood there for a while, the first one, {first.where}, "
+        f"{case.while_of(first)}"
+    ]
 
 
 def _visitors(case: Case) -> list[Glitch]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
 from harness.lateness import watermarks_ms
-from harness.ledger import cell_codes, cell_of
+from harness.ledger import Cell, cell_codes, cell_of
 from harness.model import CheckResult, Outcome, Progress, Witness
 
 ALLOWED_MS = 10_000
@@ -47,16 +47,20 @@ def check(case: Case) -> CheckResult:
         count=len(rows),
         blame="engine",
         witnesses=tuple(
-            Witness(
-                cell=case.cell_name(cell := cell_of(int(codes[row]))),
-                expected=f"{case.allowed.must.count(cell)} by {(told_ms[row] - case.epoch_ms) / 1000:.1f} s",
-                seen=f"right at {(right_ms[row] - case.epoch_ms) / 1000:.1f} s",
-                detail=f"{late_ms[row] / 1000:.1f} s after the engine's progress had passed all of it",
-                from_ms=int(told_ms[row]),
-                until_ms=int(right_ms[row]),
-            )
+            _witness(case, cell_of(int(codes[row])), int(told_ms[row]), int(right_ms[row]), float(late_ms[row]))
             for row in worst[:EXAMPLES]
         ),
+    )
+
+
+def _witness(case: Case, cell: Cell, told_ms: int, right_ms: int, late_ms: float) -> Witness:
+    return Witness(
+        cell=case.cell_name(cell),
+        expected=f"{case.allowed.must.count(cell)} by {(told_ms - case.epoch_ms) / 1000:.1f} s",
+        seen=f"right at {(right_ms - case.epoch_ms) / 1000:.1f} s",
+        detail=f"{late_ms / 1000:.1f} s after the engine's progress had passed all of it",
+        from_ms=told_ms,
+        until_ms=right_ms,
     )
 
 

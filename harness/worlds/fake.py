@@ -42,6 +42,7 @@ class FakeWorld:
         self._spec, self._store = spec, store
         self._tape = Tape(spec.tape)
         self._population = population_of(spec.tape)
+        self._campaigns = frozenset(self._population.campaign_ids)
         self._clock = FakeClock()
         self._redis = FakeStore()
         self._records: list[list[_Record]] = [[] for _ in range(spec.tape.partitions)]
@@ -181,8 +182,7 @@ class FakeWorld:
         if self._recorder is None:
             return
         claim = fake.MANIFEST.sink(self._spec.sink)
-        known = self._population.campaign_ids
-        self._recorder.strangers(at_us, strangers(self._redis.hashes, known, claim.bookkeeping))
+        self._recorder.strangers(at_us, strangers(self._redis.hashes, self._campaigns, claim.bookkeeping))
         if self._redis.writes == self._writes_seen:
             self._recorder.unchanged(at_us)
             return

@@ -100,8 +100,9 @@ def test_no_command_at_all_shows_the_help_and_is_a_mistake(capsys, monkeypatch):
 
 # ---------------------------------------------------------------- What a shell completes
 
+PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from harness.__main__ import main; main()"
 ASK = """
-eval "$(streamgauge completion bash)"
+eval "$COMPLETION"
 complete -p streamgauge
 COMP_WORDS=(streamgauge "$@")
 COMP_CWORD=$#
@@ -110,21 +111,26 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
+@pytest.fixture(scope="module")
+def script():
+    asked = [sys.executable, "-E", "-c", PROGRAM, "completion", "bash"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.fixture
-def completed(tmp_path):
+def completed(tmp_path, script):
     """What a real bash offers behind these words."""
     program = tmp_path / "bin" / "streamgauge"
     program.parent.mkdir()
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from harness.__main__ import main; main()"
     program.write_text(
-        f"#!/bin/sh\nexec {sys.executable} -E -c '{code}' \"$@\"\n".replace("'/", '"/').replace("')", '")')
+        f"#!/bin/sh\nexec {sys.executable} -E -c '{PROGRAM}' \"$@\"\n".replace("'/", '"/').replace("')", '")')
     )
     program.chmod(0o755)
 
     def ask(*words):
         done = subprocess.run(
             ["bash", "-c", ASK, "bash", *words],
-            env={"PATH": f"{program.parent}:/usr/bin:/bin", "HOME": str(tmp_path)},
+            env={"PATH": f"{program.parent}:/usr/bin:/bin", "HOME": str(tmp_path), "COMPLETION": script},
             cwd=tmp_path,
             capture_output=True,
             text=True,
