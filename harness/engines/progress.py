@@ -6,7 +6,6 @@ counted and the first one is named, and none of them ends a run.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +13,8 @@ import msgspec
 
 from harness.model import Progress
 from harness.texts import shown
+from harness.whole import whole
 
-_WHOLE = re.compile(rb"-?(0|[1-9][0-9]{0,18})", re.ASCII)
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -47,8 +46,8 @@ def parse(line: bytes) -> Progress:
 
 def _whole(name: str, value: object) -> int:
     """A number of 64 bits, without its fraction. Some writers of JSON put such numbers into quotes."""
-    if isinstance(value, str) and _WHOLE.fullmatch(value.encode(errors="replace")):
-        value = int(value)
+    if isinstance(value, str) and (number := whole(value)) is not None:
+        value = number
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name} is {shown(str(value), 40)!r}, which is no number")
     if not _INT64.start <= value < _INT64.stop:

@@ -277,7 +277,7 @@ def test_damage_that_is_borne_for_some_batches_or_to_the_end_is_left_as_it_is(sp
     assert "stopped loudly" not in report_of(fault).proof
 
 
-def test_an_engine_that_is_up_again_before_its_end_was_seen_is_down_while_its_checkpoint_is_put_back(spark):
+def test_an_engine_whose_end_was_missed_is_down_while_its_checkpoint_is_put_back(spark):
     fault = struck("checkpoint-gap@now", spark)
     spark.restart()
     at(fault, spark, 300)

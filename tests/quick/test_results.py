@@ -333,7 +333,7 @@ def test_yahoos_schema_counts_only_what_a_campaign_refers_to_in_one_spelling(row
         assert held[key, "seen_count"] == str(found.counts.count(cell))
 
 
-def test_a_look_at_a_campaign_of_another_type_is_an_error_and_a_window_without_its_hash_is_nothing_yet():
+def test_another_type_is_an_error_and_a_window_without_its_hash_is_nothing_yet():
     rows = [Row(NAMES[0], "", "", "list"), Row(NAMES[1], "0", "5", HASH), Row(NAMES[2], "", "", VANISHED)]
 
     assert by_campaign(rows, NAMES) == [WRONG_TYPE, ["0", "5"], []]

@@ -288,7 +288,7 @@ class Crowded(FakeWorld):
         return {(1, 1): (self.now_ms() * 100_000, self.now_ms() * 900_000)}
 
 
-def test_one_that_a_crowded_machine_keeps_from_coming_back_is_starved_and_one_that_ends_by_itself_has_crashed(tmp_path):
+def test_a_crowded_machine_starves_an_engine_and_one_that_ends_by_itself_has_crashed(tmp_path):
     killed, _, _ = fake_run(tmp_path / "a", Crowded, fault="kill@batch>=1", conf={"misbehave": "die"})
     alone, _, _ = fake_run(tmp_path / "b", Crowded, fault="none", conf={"misbehave": "die"})
 

@@ -225,7 +225,7 @@ def test_what_changes_and_is_never_a_count_is_one_glitch_and_what_comes_again_is
     ]
 
 
-def test_a_key_of_another_type_is_a_glitch_also_to_a_glance_and_is_over_when_the_same_hash_is_back():
+def test_a_key_of_another_type_is_a_glitch_until_its_hash_is_back():
     recorder = looked([[b"0", b"5"], []])
     recorder.glance(50_000, range(0, 10_000, 10_000), [WRONG, [None]])
     recorder.look(100_000, [WRONG, []])
