@@ -415,7 +415,8 @@ class _Run:
         """All of the log is done by the engine's own offsets, and the results have not changed since for a moment."""
         ends = self._ends()
         last, done = self._snapshot(), self._done()
-        still_ms = moved_ms = self.world.now_ms()
+        begun_ms = still_ms = self.world.now_ms()
+        moved_ms = 0
         while not (_covers(self._progress(), ends) and self.world.now_ms() - still_ms >= SETTLED_MS):
             self._tick_for(LOOK_EVERY_S)
             now_ms, snapshot = self.world.now_ms(), self._snapshot()
@@ -424,10 +425,12 @@ class _Run:
             if snapshot != last or not _covers(self._progress(), ends):
                 still_ms = now_ms
             last, done = snapshot, self._done()
-            if now_ms - max(moved_ms, self.started_ms) > self._drain_s * 1000:
+            is_starting = self.starts > 1 and moved_ms <= self.started_ms  # again, and it may take its time
+            waits_s = max(self._ready_s, self._drain_s) if is_starting else self._drain_s
+            since_ms = max(begun_ms, moved_ms, self.started_ms)
+            if now_ms - since_ms > waits_s * 1000:
                 seen = f"{done:,} of {sum(ends.values()):,} records are done"
-                why = f"nothing has moved for {self._drain_s:.0f} s; {seen}"
-                raise EngineGone(self._stuck(why, max(moved_ms, self.started_ms)))
+                raise EngineGone(self._stuck(f"nothing has moved for {waits_s:.0f} s; {seen}", since_ms))
 
     def _stillness(self) -> Stillness:
         return Stillness(

@@ -368,6 +368,15 @@ def test_a_start_that_takes_longer_than_stillness_loses_nothing(tmp_path):
     assert engine["report"]["state"] == "drained"
 
 
+@pytest.mark.parametrize(("back_after_s", "words"), [(65, ()), (1000, ("not landed", "stuck"))])
+def test_a_start_with_progress_may_take_as_long_as_the_manifest_says(tmp_path, back_after_s, words):
+    manifest = replace(fake.MANIFEST, ready_s=120.0, drain_s=10.0)
+    slow = {"misbehave": f"slow-start:{back_after_s}"}
+    verdict, _, _ = fake_run(tmp_path, manifest=manifest, fault="kill@offset=50%", conf=slow)
+
+    assert verdict.words == words, verdict.sentence
+
+
 def test_what_a_starved_engine_was_given_is_kept_for_the_judge(tmp_path):
     _, store, _ = fake_run(tmp_path, conf={"misbehave": "starve"}, fault="none")
 
