@@ -36,6 +36,7 @@ SETTINGS = "server.properties"
 UNCLEAN = 1  # Kafka's number of that kind of election
 FORMAT_DEADLINE_S = 120.0  # long, for busy machines: a death is noticed at once
 READY_DEADLINE_S = 120.0
+SLOWEST_START_MS = 600_000
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # for what lives a second: start fast, never optimise
 REQUEST_TIMEOUT_MS = 15_000
 CONNECT_TIMEOUT_S = 5.0
@@ -113,6 +114,8 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
+            # Kafka ends by itself when a crowded machine lets it begin for longer than a minute: we decide how long.
+            "initial.broker.registration.timeout.ms": str(SLOWEST_START_MS),
         }
 
     def _start_at(self, ports: list[int]) -> KafkaAddress:
