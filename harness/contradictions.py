@@ -40,7 +40,9 @@ def _other_plan(spec: RunSpec, plan: Plan) -> Iterator[str]:
     # Only a tape that can be one, and is as large as the sealed one, is worth to be drawn.
     if not 0 < spec.tape.servers <= MAX_SERVERS:
         yield f"{spec.tape.servers:,} servers are none that a tape can have"
-    elif Tape(spec.tape).total != plan.tape.total or Tape(spec.tape).digest() != plan.tape.digest:
+        return
+    tape = Tape(spec.tape)
+    if tape.total != plan.tape.total or tape.digest() != plan.tape.digest:
         yield f"the tape of the spec is not the one that was sealed as {plan.tape.digest}"
 
 

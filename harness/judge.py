@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from generators.tape import Tape, population_of
 from harness import checks, contradictions, digests, lateness, processed, recount
 from harness.checks import edited
-from harness.checks.case import AfterStop, Case, Doubt, Glitch, Observed, Watched
+from harness.checks.case import AfterStop, Case, Doubt, Edits, Glitch, Observed, Watched
 from harness.glitches import STRANGER, UNREADABLE
 from harness.lateness import Countable, LogEvents
 from harness.ledger import LATEST_WINDOW_MS, Cell, Expectation, Ledger
@@ -53,10 +53,15 @@ def judge(store: Store) -> Verdict:
 
 def changed_since(store: Store) -> Verdict | None:
     """The verdict where files were changed since the first one: then nothing is blamed on anybody."""
-    result = edited.of(digests.compare(store))
+    result = edited.of(_edits(store))
     if result.outcome is Outcome.PASS:
         return None
     return Verdict(result.outcome, f"{result.word}: {result.sentence}", 0, (result,), {})
+
+
+def _edits(store: Store) -> Edits:
+    """Every file of the run is read for it: once a judgement."""
+    return store.once("edits", lambda: digests.compare(store))
 
 
 def conclude(case: Case) -> Verdict:
@@ -141,7 +146,7 @@ def _assemble(store: Store) -> Case:
         told=processed.told(store),
         span_ms=processed.span_ms(store),
         blind=plan.manifest.blind,
-        edits=digests.compare(store),
+        edits=_edits(store),
         contradictions=contradictions.found(store),
         notes=tuple(note for told in store.told("closed", "notes", list[str])[-1:] for note in told),
     )

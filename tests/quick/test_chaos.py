@@ -215,6 +215,22 @@ FAST = ["--rate", "200", "--duration", "12s", "--window", "4s", "--campaigns", "
 
 
 @pytest.fixture
+def third_breaks_off(monkeypatch) -> list[object]:
+    """The third run of an experiment is broken off by Ctrl-C; all that were begun."""
+    whole = one_run.drive
+    runs: list[object] = []
+
+    def drive(*arguments, **others):
+        runs.append(arguments)
+        if len(runs) == 3:
+            raise KeyboardInterrupt
+        return whole(*arguments, **others)
+
+    monkeypatch.setattr(one_run, "drive", drive)
+    return runs
+
+
+@pytest.fixture
 def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
@@ -286,16 +302,7 @@ def test_the_sections_of_engines_that_are_paths_can_be_linked_to(tmp_path):
     assert "on-my-jobs-a-b-absolute" in [section.id for section in chaos_page.page_of(found).sections]
 
 
-def test_a_chaos_that_was_broken_off_has_a_page_that_says_what_is_missing(call, tmp_path, monkeypatch):
-    whole, runs = one_run.drive, []
-
-    def third_breaks_off(*arguments, **others):
-        runs.append(arguments)
-        if len(runs) == 3:
-            raise KeyboardInterrupt
-        return whole(*arguments, **others)
-
-    monkeypatch.setattr(one_run, "drive", third_breaks_off)
+def test_a_chaos_that_was_broken_off_has_a_page_that_says_what_is_missing(call, tmp_path, third_breaks_off):
     call("chaos", "--tier", MINE, *FAST)
     path = only(tmp_path / "experiments")
     done = call("report", path)
@@ -376,23 +383,14 @@ def test_a_fault_under_which_the_harness_breaks_is_unknown_and_the_others_go_on(
     assert len(runs) == 5, "only the broken one was tried again"
 
 
-def test_an_experiment_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatch):
-    whole, runs = one_run.drive, []
-
-    def third_breaks_off(*arguments, **others):
-        runs.append(arguments)
-        if len(runs) == 3:
-            raise KeyboardInterrupt
-        return whole(*arguments, **others)
-
-    monkeypatch.setattr(one_run, "drive", third_breaks_off)
+def test_an_experiment_that_was_broken_off_goes_on_where_it_was(call, tmp_path, third_breaks_off):
     call("chaos", "--tier", MINE, *FAST)
     path = only(tmp_path / "experiments")
     assert len(json.loads((path / "experiment.json").read_text())["done"]) == 2
     done = call("chaos", "--resume", path)
 
     assert done.exit_code == Exit.PASS
-    assert len(runs) == 5, "the broken one was made again, and no other"
+    assert len(third_breaks_off) == 5, "the broken one was made again, and no other"
 
 
 def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch):
