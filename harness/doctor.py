@@ -8,7 +8,6 @@ raises nothing. `before_installation` needs no package, so the launcher can ask 
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 import re
 import shutil
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from harness import jvm
+from harness import grants, jvm
 from harness.model import HarnessError
 
 PYTHON_LOWEST, PYTHON_HIGHEST = (3, 11), (3, 13)
@@ -181,43 +180,24 @@ def redis_server(find: Callable[[], Path]) -> Finding:
 
 
 def cores() -> Finding:
-    count = _usable_cores()
-    seen = f"{count:g} usable"
+    count, allowed, quota = grants.cores(), grants.allowed_cores(), grants.quota_cores()
+    share = "" if quota is None or quota >= allowed else f", by quota, of {allowed}"
+    seen = f"{count:g} usable{share}"
     if count >= ENOUGH_CORES:
         return Finding("cores", State.OK, seen)
     how = f"With fewer than {ENOUGH_CORES}, load and engine starve each other: counts stay right, figures mean little."
     return Finding("cores", State.WRONG, seen, how)
 
 
-def _usable_cores() -> float:
-    """What the scheduler gives to this process, which in a container may be less than the machine has."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota, _, period = _first_line(Path("/sys/fs/cgroup/cpu.max")).partition(" ")
-    return min(allowed, int(quota) / int(period)) if quota.isdigit() and period.isdigit() else allowed
-
-
 def memory() -> Finding:
-    usable = _usable_memory()
-    seen = f"{usable / 1e9:.1f} GB"
+    usable, machines = grants.memory_bytes(), grants.machine_bytes()
+    seen = f"{usable / 1e9:.1f} GB{'' if usable == machines else f', the limit here, of {machines / 1e9:.1f} GB'}"
     if usable >= ENOUGH_MEMORY:
         return Finding("memory", State.OK, seen)
     how = (
         f"Broker, Spark and load together want {ENOUGH_MEMORY / 1e9:.0f} GB; use a larger machine or external services."
     )
     return Finding("memory", State.WRONG, seen, how)
-
-
-def _usable_memory() -> int:
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = _first_line(Path("/sys/fs/cgroup/memory.max"))
-    return min(total, int(limit)) if limit.isdigit() else total
-
-
-def _first_line(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
 
 
 def ports() -> Finding:
@@ -262,4 +242,4 @@ def _nearest_existing(place: Path) -> Path:
 
 def machine() -> str:
     """This machine in a few words, for the head of a report."""
-    return f"{platform.system()} {platform.machine()}, {_usable_cores():g} cores, {_usable_memory() / 1e9:.0f} GB"
+    return f"{platform.system()} {platform.machine()}, {grants.cores():g} cores, {grants.memory_bytes() / 1e9:.0f} GB"

@@ -46,6 +46,7 @@ LAYERS = [
         "harness.observe",
         "harness.diagnosis",
         "harness.jvm",
+        "harness.grants",
         "harness.doctor",
         "harness.environment",
         "harness.prepare",

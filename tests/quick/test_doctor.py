@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import doctor, jvm
+from harness import doctor, grants, jvm
 from harness.doctor import Finding, State
 from harness.model import HarnessError
 
@@ -121,11 +121,12 @@ def test_little_of_anything_is_said(monkeypatch, tmp_path):
 
 
 def test_a_containers_share_counts_not_the_machines(monkeypatch):
-    limits = {"cpu.max": "150000 100000", "memory.max": "3000000000"}
-    monkeypatch.setattr(doctor, "_first_line", lambda path: limits[path.name])
+    monkeypatch.setattr(grants, "quota_cores", lambda *_: 1.5)
+    monkeypatch.setattr(grants, "memory_limit_bytes", lambda *_: 3_000_000_000)
+    monkeypatch.setattr(grants, "machine_bytes", lambda: 16_000_000_000)
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(8)), raising=False)
-    assert doctor.cores().seen == "1.5 usable"
-    assert doctor.memory().seen == "3.0 GB"
+    assert doctor.cores().seen == "1.5 usable, by quota, of 8"
+    assert doctor.memory().seen == "3.0 GB, the limit here, of 16.0 GB"
     assert doctor.machine().endswith(" 1.5 cores, 3 GB")
 
 

@@ -1,0 +1,211 @@
+"""What this process is really granted: cores, memory, processes and open files; and whom the kernel killed for memory.
+
+A container's limits stand in control groups, of version 1, of version 2, or of both at once. A limit anywhere on the
+way up binds, so that the smallest one counts. Standard library only: the launcher asks before a package is installed.
+`system` is the root of the file system; tests give a tree of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+SYSTEM = Path("/")
+# Version 1 writes "no limit" as the largest number that its page counter holds.
+NO_LIMIT_BYTES = 1 << 60
+# More than any of our programs opens; macOS gives no more than the second, whatever its hard limit says.
+MANY_OPEN_FILES = (65_536, 10_240)
+_OCTAL = re.compile(r"\\(\d{3})")
+
+
+# ---------------------------------------------------------------- Where the limits stand
+
+
+def folders(controller: str, groups: str, mounts: str) -> list[Path]:
+    """The folders of one controller from this process's own group up to the highest that can be seen here.
+
+    `groups` is the text of /proc/self/cgroup, `mounts` that of /proc/self/mountinfo.
+    """
+    found: list[Path] = []
+    for line in groups.splitlines():
+        number, _, rest = line.partition(":")
+        names, _, own = rest.partition(":")
+        unified = number == "0" and not names
+        if unified or controller in names.split(","):
+            for root, mounted in _mounts_of("" if unified else controller, mounts):
+                found += _way_up(own, root, mounted)
+    return found
+
+
+def _mounts_of(controller: str, mounts: str) -> Iterator[tuple[str, Path]]:
+    """Which part of a hierarchy is mounted, and where. `controller`: empty for version 2."""
+    for line in mounts.splitlines():
+        fields, separator, kind = line.partition(" - ")
+        if not separator:
+            continue
+        name, _, options = kind.split(" ", 2)
+        wanted = name == "cgroup" and controller in options.split(",") if controller else name == "cgroup2"
+        if wanted:
+            root, mounted = fields.split(" ")[3:5]
+            yield _unescaped(root), Path(_unescaped(mounted))
+
+
+def _unescaped(field: str) -> str:
+    return _OCTAL.sub(lambda octal: chr(int(octal[1], 8)), field)
+
+
+def _way_up(own: str, root: str, mounted: Path) -> Iterator[Path]:
+    """A container may see its own part of the hierarchy only, and its group under the name that it has outside."""
+    below = os.path.relpath(own, root) if own.startswith("/") else own
+    inside = below != "." and not below.startswith("..")
+    place = mounted / below if inside else mounted
+    yield place
+    while place != mounted:
+        place = place.parent
+        yield place
+
+
+def _levels(controller: str, system: Path) -> list[Path]:
+    groups, mounts = (_text(system / f"proc/self/{name}") for name in ("cgroup", "mountinfo"))
+    return [system / place.relative_to("/") for place in folders(controller, groups, mounts)]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+# ---------------------------------------------------------------- Cores
+
+
+def allowed_cores() -> int:
+    """Those on which the scheduler may run this process: a cpuset and `taskset` both count."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def quota_cores(system: Path = SYSTEM) -> float | None:
+    """How many cores' worth of time its group gets; None without a quota."""
+    quotas = [
+        quota
+        for level in _levels("cpu", system)
+        for quota in (
+            quota_of(_text(level / "cpu.max")),
+            quota_of(f"{_text(level / 'cpu.cfs_quota_us')} {_text(level / 'cpu.cfs_period_us')}"),
+        )
+        if quota is not None
+    ]
+    return min(quotas, default=None)
+
+
+def quota_of(text: str) -> float | None:
+    """Of `150000 100000`: 1.5 cores. `max 100000` and `-1 100000` are no quota, and an empty text is none either."""
+    quota, _, period = text.partition(" ")
+    return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
+
+
+def cores(system: Path = SYSTEM) -> float:
+    """What the scheduler gives to this process."""
+    quota = quota_cores(system)
+    return allowed_cores() if quota is None else min(allowed_cores(), quota)
+
+
+# ---------------------------------------------------------------- Memory
+
+
+def machine_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def memory_limit_bytes(system: Path = SYSTEM) -> int | None:
+    """The limit of its group; None without one."""
+    limits = [
+        limit
+        for level in _levels("memory", system)
+        for name in ("memory.max", "memory.limit_in_bytes")
+        if (limit := _number(_text(level / name))) is not None and limit < NO_LIMIT_BYTES
+    ]
+    return min(limits, default=None)
+
+
+def memory_bytes(system: Path = SYSTEM) -> int:
+    limit = memory_limit_bytes(system)
+    return machine_bytes() if limit is None else min(machine_bytes(), limit)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
+
+
+def killed_for_memory(system: Path = SYSTEM) -> int | None:
+    """How many processes the kernel has killed because there was no memory left; None where it does not say.
+
+    The nearest group that counts has our children in it. The count of the whole machine is of strangers too, and is
+    asked only where no group counts.
+    """
+    for level in _levels("memory", system):
+        for name in ("memory.events", "memory.oom_control"):
+            if (count := counter(_text(level / name), "oom_kill")) is not None:
+                return count
+    return counter(_text(system / "proc/vmstat"), "oom_kill")
+
+
+def counter(text: str, name: str) -> int | None:
+    """The number behind a name, in a file of `name number` lines."""
+    found = re.search(rf"^{re.escape(name)} (\d+)$", text, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+# ---------------------------------------------------------------- Processes, threads and open files
+
+
+def threads_left(system: Path = SYSTEM) -> int | None:
+    """How many more processes and threads there may be; None without a limit."""
+    left = [
+        limit - (_number(_text(level / "pids.current")) or 0)
+        for level in _levels("pids", system)
+        if (limit := _number(_text(level / "pids.max"))) is not None
+    ]
+    # The kernel counts the processes of its superuser too, and does not stop them.
+    if os.getuid() and (limit := _limit(resource.RLIMIT_NPROC)) is not None:
+        left.append(limit - threads_of_user(system))
+    return max(0, min(left)) if left else None
+
+
+def threads_of_user(system: Path = SYSTEM) -> int:
+    """All threads of this user on the machine: `ulimit -u` counts those, and not only ours."""
+    count = 0
+    for status in (system / "proc").glob("[0-9]*/status"):
+        text = _text(status)
+        if re.search(rf"^Uid:\s+{os.getuid()}\s", text, re.MULTILINE) and (
+            threads := re.search(r"^Threads:\s+(\d+)$", text, re.MULTILINE)
+        ):
+            count += int(threads[1])
+    return count
+
+
+def open_files() -> int | None:
+    """How many files a process of ours may have open, at most; None without a limit."""
+    return _limit(resource.RLIMIT_NOFILE)
+
+
+def _limit(which: int) -> int | None:
+    hard = resource.getrlimit(which)[1]
+    return None if hard == resource.RLIM_INFINITY else hard
+
+
+def raise_open_files() -> None:
+    """The soft limit up to the hard one, for us and for all that we start; no further than anybody needs."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for many in MANY_OPEN_FILES:
+        wanted = many if hard == resource.RLIM_INFINITY else min(many, hard)
+        if wanted <= soft or soft == resource.RLIM_INFINITY:
+            return
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            return
