@@ -15,6 +15,7 @@ from harness.experiments.folder import FILE
 from harness.faults.registry import FAULTS
 from harness.model import UsageError
 from harness.settings import CLIENTS
+from harness.store import oldest_first
 
 Completer = Callable[[typer.Context, str], list[str]]
 
@@ -36,7 +37,7 @@ def _sinks(context: typer.Context) -> list[str]:
 
 
 def _below(pattern: str) -> Callable[[typer.Context], list[str]]:
-    return lambda _: [str(path.parent) for path in sorted(Path().glob(pattern))]
+    return lambda _: [str(path) for path in oldest_first(path.parent for path in Path().glob(pattern))]
 
 
 engine = _of(lambda _: (*IDS, FAKE))

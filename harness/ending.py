@@ -123,7 +123,7 @@ def state_folder() -> Path:
 
 def keep_traceback(error: BaseException, places: Sequence[UnderWay] = ()) -> Path | None:
     """The file that holds it: with the run that was going on, else in the state folder, else among temporary files."""
-    name = f"traceback-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+    name = f"traceback-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}.txt"
     text = "".join(traceback.format_exception(error))
     for find_folder in (*(place.logs.absolute for place in reversed(places)), state_folder, _temporary_folder):
         with suppress(OSError, RuntimeError):  # RuntimeError: nobody's home

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,8 @@ from harness.model import READABLE_SCHEMAS, SCHEMA_VERSION, HarnessError, UsageE
 
 T = TypeVar("T")
 HISTORY = "history.jsonl"
+MADE = "made"
+YEAR_10000_MS = 253_402_300_800_000
 READABLE = " and ".join(map(str, READABLE_SCHEMAS))
 
 
@@ -157,7 +159,7 @@ class Store:
 
     def tell(self, kind: str, **facts: object) -> None:
         """Add one line to the history."""
-        line = msgspec.json.encode({"at_ms": time.time_ns() // 1_000_000, "kind": kind, **facts})
+        line = msgspec.json.encode({"at_ms": _now_ms(), "kind": kind, **facts})
         with (self.path / HISTORY).open("ab") as file:
             file.write(line + b"\n")
 
@@ -190,12 +192,14 @@ class Store:
 
 
 def new_folder(base: Path, name: str) -> Path:
-    """A folder of this second; what starts in the same second gets a name of its own."""
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    """A folder of this second, by UTC; what starts in the same second gets a name of its own."""
+    now_ms = _now_ms()
+    stamp = f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y%m%d-%H%M%S}"
     for number in range(1, 1000):
         path = base / (f"{stamp}-{name}" + (f"-{number}" if number > 1 else ""))
         try:
             path.mkdir(parents=True)
+            Store(path).tell(MADE, at_ms=now_ms)
         except FileExistsError:
             continue
         except OSError as error:
@@ -204,9 +208,29 @@ def new_folder(base: Path, name: str) -> Path:
     raise UsageError(f"{base} holds a thousand folders of this second; name another one with --out.")
 
 
+def made_ms(folder: Path) -> int | None:
+    """When a run or an experiment was made, by the first line of its history; None where nothing says it."""
+    try:
+        with (folder / HISTORY).open("rb") as lines:
+            first = msgspec.json.decode(next(lines, b""), type=dict[str, Any])
+    except (OSError, ValueError, RecursionError):
+        return None
+    at_ms = first.get("at_ms")
+    return at_ms if isinstance(at_ms, int) and 0 <= at_ms < YEAR_10000_MS else None
+
+
+def oldest_first(folders: Iterable[Path]) -> list[Path]:
+    """By what they recorded: names were local time once, and anybody may change them. Who recorded nothing is first."""
+    return sorted(folders, key=lambda folder: (made_ms(folder) or 0, folder.name))
+
+
 def runs(base: Path) -> list[Store]:
     """All runs below a folder, oldest first."""
-    return [Store(path.parent) for path in sorted(base.glob("*/owner.json"))]
+    return [Store(path) for path in oldest_first(path.parent for path in base.glob("*/owner.json"))]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _started(pid: int) -> float:

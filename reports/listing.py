@@ -42,7 +42,7 @@ def runs(base: Path) -> list[Listed]:
 def experiments(*bases: Path) -> list[Listed]:
     """All experiments right below these folders, oldest first."""
     found = [path.parent for base in bases for path in base.glob(f"*/{FILE}")]
-    return [_experiment(path) for path in sorted(found, key=lambda path: path.name)]
+    return [_experiment(path) for path in store.oldest_first(found)]
 
 
 def _run(place: Store) -> Listed:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ import msgspec
 from harness.ending import UnderWay, under_way
 from harness.model import HIDDEN, READABLE_SCHEMAS, SCHEMA_VERSION, Outcome, UsageError
 from harness.services.owners import owner_mark
-from harness.store import READABLE, Store, new_folder
+from harness.store import READABLE, Store, made_ms, new_folder
 
 T = TypeVar("T")
 FILE = "experiment.json"
@@ -68,11 +68,9 @@ class Folder:
 
     @property
     def begun(self) -> str:
-        """When it was begun, by its name; empty where it was given another one."""
-        try:
-            return f"{datetime.strptime(self.path.name[:15], '%Y%m%d-%H%M%S'):%Y-%m-%d %H:%M}"
-        except ValueError:
-            return ""
+        """When it was begun; empty where its history does not say it."""
+        begun_ms = made_ms(self.path)
+        return "" if begun_ms is None else f"{datetime.fromtimestamp(begun_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
 
     @property
     def kind(self) -> str:

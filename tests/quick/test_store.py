@@ -1,0 +1,107 @@
+"""Folders of runs and experiments: their names, and their order, whatever the clock on the wall says."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import completion
+from harness.experiments.folder import Folder
+from harness.store import Store, new_folder, runs
+from reports import listing
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """Lets it be a moment, by the clock on the wall of a place."""
+
+    def be(utc: str, zone: str = "UTC") -> None:
+        moment_ns = round(datetime.fromisoformat(utc).replace(tzinfo=UTC).timestamp() * 1e9)
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        monkeypatch.setattr(time, "time_ns", lambda: moment_ns)
+
+    yield be
+    monkeypatch.undo()
+    time.tzset()
+
+
+def names(found: list[Any]) -> list[str]:
+    return [each.path.name for each in found]
+
+
+def test_a_name_is_utc_wherever_the_run_is_made(at, tmp_path):
+    at("2026-11-22 18:42:43", "America/Los_Angeles")
+
+    assert new_folder(tmp_path, "calm-fake").name == "20261122-184243-calm-fake"
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        [("2026-07-01 12:00:00", "Asia/Tokyo"), ("2026-07-01 12:10:00", "America/Los_Angeles")],
+        [("2026-10-25 00:50:00", "Europe/Berlin"), ("2026-10-25 01:10:00", "Europe/Berlin")],  # 02:50, and 02:10 again
+    ],
+    ids=["two zones", "the hour that is there twice"],
+)
+def test_a_later_run_has_the_later_name(moments, at, tmp_path):
+    made = []
+    for moment in moments:
+        at(*moment)
+        made.append(Store.create(tmp_path, "calm-fake").path.name)
+
+    assert sorted(made) == made
+    assert names(runs(tmp_path)) == made
+
+
+def test_the_order_is_what_the_folders_recorded_and_not_their_names(at, tmp_path, monkeypatch):
+    """As an older version named them, in local time; or as somebody renamed them."""
+    monkeypatch.chdir(tmp_path)
+    for minute, name in enumerate(("20260702-090000", "20260701-230000", "last")):
+        at(f"2026-07-01 12:{minute:02}:00")
+        Store.create(Path("runs"), "calm").path.rename(f"runs/{name}")
+        experiment = Folder.create(Path("experiments"), "smoke")
+        experiment.save("chaos")
+        experiment.path.rename(f"experiments/{name}")
+
+    in_order = ["20260702-090000", "20260701-230000", "last"]
+
+    assert names(runs(Path("runs"))) == in_order
+    assert names(listing.runs(Path("runs"))) == in_order
+    assert names(listing.experiments(Path("experiments"))) == in_order
+    assert completion.run(None, "") == [f"runs/{name}" for name in in_order]  # type: ignore[arg-type]
+    assert completion.experiment(None, "") == [f"experiments/{name}" for name in in_order]  # type: ignore[arg-type]
+
+
+def test_runs_of_one_second_keep_their_order(at, tmp_path):
+    made = []
+    for tenth in range(12):
+        at(f"2026-07-01 12:00:00.{tenth:02}")
+        made.append(Store.create(tmp_path, "calm").path.name)
+
+    assert made[1].endswith("-calm-2")
+    assert names(runs(tmp_path)) == made  # by name, -10 would come before -2
+
+
+@pytest.mark.parametrize(
+    "history", [b"", b"{", b"[1]\n7\n", b'{"at_ms": "soon"}\n', b'{"at_ms": 1e30}', b'{"at_ms": %d}' % 10**30]
+)
+def test_what_recorded_nothing_is_the_oldest(history, at, tmp_path):
+    at("2026-07-01 12:00:00")
+    known, unknown = Store.create(tmp_path, "a"), Store.create(tmp_path, "z")
+    (unknown.path / "history.jsonl").write_bytes(history)
+
+    assert names(runs(tmp_path)) == [unknown.path.name, known.path.name]
+
+
+def test_when_an_experiment_was_begun_is_told_in_utc(at, tmp_path):
+    at("2026-07-01 12:00:00", "Asia/Tokyo")
+    folder = Folder.create(tmp_path, "smoke")
+
+    assert folder.begun == "2026-07-01 12:00 UTC"
+    (folder.path / "history.jsonl").unlink()
+    assert folder.begun == ""
