@@ -32,6 +32,10 @@ from typing import TextIO
 from harness.model import Exit, HarnessError
 
 MINIMUM_JAVA = 17
+# Java writes and reads by the user's language unless it is told: in Turkish the upper case of "i" is no "I", so that a
+# broker does not know its own words again. Of a program of ours somebody also reads what it says. An engine's Java
+# keeps the language of its user.
+ENGLISH = ("-Duser.language=en", "-Duser.country=US")
 DEFAULT_SETS = ("services", "spark")
 IVY_DEADLINE_S = 900
 NO_ROOM = 20_000_000
@@ -260,6 +264,7 @@ def _resolve(which: str, place: Path, say: Say) -> Path:
     fetched = place / "jars"
     command: list[str | Path] = [
         java(),
+        *ENGLISH,
         f"-Divy.default.ivy.user.dir={place / 'ivy'}",
         "-Djava.net.useSystemProxies=true",
         *("-jar", _ivy_jar(), "-settings", settings, "-ivy", source_folder(which) / "ivy.xml"),

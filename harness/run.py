@@ -17,7 +17,7 @@ import numpy as np
 
 from generators.marks import mark
 from generators.tape import Tape, population_of
-from harness import diagnosis, digests, starvation
+from harness import diagnosis, digests, out_of_memory, starvation
 from harness.diagnosis import Diagnosis, Wanted
 from harness.faults.moment import Moment
 from harness.judge import judge
@@ -26,6 +26,7 @@ from harness.ledger import Cell, Ledger
 from harness.model import (
     EngineManifest,
     EngineReport,
+    HarnessError,
     Mark,
     Progress,
     RunSpec,
@@ -60,6 +61,9 @@ RESTART_PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)
 ERROR = re.compile(r"(^| )(ERROR|FATAL|CRITICAL)[ :]|^Traceback |^[\w.]*(Error|Exception)(:|$)")
 MOST_ERRORS = 20
 LONGEST_LINE = 300
+
+
+MEMORY_ADVICE = "take a machine or a container with more memory: docs/run.md tells how much a run needs"
 
 
 class Screen(Protocol):
@@ -103,6 +107,7 @@ class _Run:
         self.starts = self.started_ms = 0
         self.ended_ms: int | None = None
         self.errors: set[str] = set()
+        self.memory_before = world.memory()
         self.books = starvation.Books()
         self.booked_ms = 0
         self.stillness: Stillness | None = None  # of an engine without progress, from the load on
@@ -114,10 +119,11 @@ class _Run:
         self.fold()  # 2
         self.seal()  # 3
         try:
-            self.open()
-            with self._healing():
-                report = self.drive()  # 4, 5, 6
-            self.read(report)  # 7
+            with self._memory_named():
+                self.open()
+                with self._healing():
+                    report = self.drive()  # 4, 5, 6
+                self.read(report)  # 7
         finally:
             self.screen.phase("stop")
             self.world.close()
@@ -128,7 +134,8 @@ class _Run:
     def resolve(self, environment: Mapping[str, Any]) -> None:
         self.store.write_json("spec.json", self.spec.public())
         self.store.write_json("environment.json", environment)
-        self._tell("begin", scenario=self.spec.scenario, engine=self.spec.engine, seed=self.spec.tape.seed)
+        spec, memory = self.spec, self.memory_before
+        self._tell("begin", scenario=spec.scenario, engine=spec.engine, seed=spec.tape.seed, memory=memory)
 
     # 2. Fold the tape to the ideal ledger before any engine exists.
     def fold(self) -> None:
@@ -169,9 +176,14 @@ class _Run:
                 self.load()
                 return self.drain()
         except EngineGone as gone:
-            self._tell("gone", state=gone.report.state, detail=gone.report.detail)
-            self._abandon()
-            return gone.report
+            report = self._unless_killed(gone.report)
+        except HarnessError as error:  # the kernel may have killed the fleet as well
+            if not self._killed_for_memory():
+                raise
+            report = self._unless_killed(self._ended("crashed", str(error)))
+        self._tell("gone", state=report.state, detail=report.detail)
+        self._abandon()
+        return report
 
     # 4. Start the engine, and let it prove that it answers: opening events have to come out as counts.
     def start_engine(self) -> None:
@@ -286,7 +298,8 @@ class _Run:
     # 8 and 9. Judge from the files alone; the caller reports from the same files.
     def conclude(self) -> Verdict:
         self.screen.phase("judge")
-        self._tell("closed", notes=self.world.engine.notes())
+        notes = (*self.world.engine.notes(), *filter(None, [self._killed_for_memory()]))
+        self._tell("closed", notes=notes)
         digests.write(self.store)
         verdict = judge(self.store)
         self.store.write_json("verdict.json", verdict)
@@ -513,6 +526,25 @@ class _Run:
         advice = "take a quieter machine, --patience 3 or a lower --rate"
         return self._ended("starved", f"the machine did not let the engine run: {cpu} ({detail}); {advice}")
 
+    def _unless_killed(self, report: EngineReport) -> EngineReport:
+        """Whatever does not go on may be what the kernel killed for want of memory, or have waited for that."""
+        if not (killed := self._killed_for_memory()):
+            return report
+        return replace(report, state="no-memory", detail=f"{killed} ({report.detail}); {MEMORY_ADVICE}", advice=())
+
+    def _killed_for_memory(self) -> str:
+        return out_of_memory.in_words(self.memory_before, self.world.memory())
+
+    @contextmanager
+    def _memory_named(self) -> Iterator[None]:
+        """What broke for want of memory says so, where it is too much for a verdict."""
+        try:
+            yield
+        except HarnessError as error:
+            if not (killed := self._killed_for_memory()):
+                raise
+            raise HarnessError(f"{killed[0].upper()}{killed[1:]}. {error} To go on, {MEMORY_ADVICE}.") from error
+
     def _ended(self, state: str, detail: str) -> EngineReport:
         words = self.world.engine.last_words()
         return EngineReport(state, detail, self._restarts(), words.lines, words.log)
@@ -567,7 +599,7 @@ class _Run:
         again = list(self.store.history("restart"))
         times = len(again)
         if not struck or not self.manifest.resumes or times >= len(RESTART_PAUSES_S):
-            after = f" for the {times + 1}th time" if times else " and nobody had killed it"
+            after = f" for the {times + 1}th time" if times else " and no fault had killed it"
             detail = f"the engine ended by itself with exit code {code}{after}"
             # One that nobody had killed has crashed, however busy the machine is.
             since_ms = again[0]["at_ms"] if again else self.world.now_ms()

@@ -26,6 +26,7 @@ LAYERS = [
         "harness.usage",
         "harness.changes",
         "harness.progress_clock",
+        "harness.out_of_memory",
         "harness.starvation",
         "harness.stillness",
         "harness.glitches",

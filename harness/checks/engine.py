@@ -1,5 +1,6 @@
 """Did the engine get through? One that never drains is `stuck`, one that stays down is `crashed`: both FAIL. One that
-the machine did not let run is `starved`: UNKNOWN, for nothing says what it would have done."""
+the machine did not let run is `starved`, and where the kernel killed a process for want of memory it is `no-memory`:
+UNKNOWN, for nothing says what it would have done."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from harness.model import CheckResult, EngineReport, Outcome, Witness
 
 LAST_LINES = 5
 MANIFEST = "manifest.toml"
+MACHINES = ("starved", "no-memory")  # the machine's doing, and not the engine's
 
 
 def check(case: Case) -> CheckResult:
@@ -17,11 +19,11 @@ def check(case: Case) -> CheckResult:
         return CheckResult("engine", Outcome.PASS, sentence)
     return CheckResult(
         "engine",
-        Outcome.UNKNOWN if report.state == "starved" else Outcome.FAIL,
+        Outcome.UNKNOWN if report.state in MACHINES else Outcome.FAIL,
         sentence,
         word=report.state,
         count=1,
-        blame="evidence" if report.state == "starved" else "engine",
+        blame="evidence" if report.state in MACHINES else "engine",
         witnesses=(
             *(Witness(MANIFEST, "these lines", "others", line) for line in report.advice),
             *(Witness(report.log or "engine", "goes on", report.state, line) for line in _last_words(report)),

@@ -198,7 +198,8 @@ def _compile(
 ) -> None:
     with tempfile.TemporaryDirectory(dir=jar.parent, prefix=".compiling-") as place:
         classes = Path(place) / "classes"
-        command = [str(javac), "-nowarn", "-d", str(classes), "-cp", ":".join(map(str, classpath)), *map(str, sources)]
+        command = [str(javac), *(f"-J{option}" for option in jvm.ENGLISH), "-nowarn", "-d", str(classes)]
+        command += ["-cp", ":".join(map(str, classpath)), *map(str, sources)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_DEADLINE_S, check=False)
         except subprocess.TimeoutExpired:

@@ -139,6 +139,7 @@ class FakeEngine:
     ) -> None:
         self._manifest = manifest
         self.ran_ms = self.waited_ms = 0  # of its one thread
+        self.killed_for_memory = 0  # so often
         self._log, self._store, self._clock = log, store, clock
         self._sink, self._window_ms, self._watermark_ms = sink, window_ms, watermark_ms
         self._bad = _Misbehaviour.parse(misbehave)
@@ -299,6 +300,8 @@ class FakeEngine:
             return
         if self._bad.dies(self._committed):
             self._running, self._exit_code = False, 1
+        elif self._bad.eats(self._committed):
+            self._running, self._exit_code, self.killed_for_memory = False, -9, self.killed_for_memory + 1
         elif not self._bad.mute(self._committed):
             self._one_batch()
 
@@ -536,6 +539,9 @@ class _Misbehaviour:
     def dies(self, batch: int) -> bool:
         return self.kind == "die" and batch >= 3
 
+    def eats(self, batch: int) -> bool:
+        return self.kind == "eat-memory" and batch >= 3
+
     def mute(self, batch: int) -> bool:
         return self.kind == "mute" or (self.kind == "stall" and batch >= 3)
 
@@ -566,6 +572,7 @@ MISBEHAVIOURS: dict[str, str] = {
     "mute": "never answers",
     "stall": "stops after batch 3",
     "die": "ends by itself after batch 3",
+    "eat-memory": "is killed by the kernel for want of memory after batch 3",
     "flush": "writes every n seconds only",
     "slow-start": "needs n seconds to be back after a kill",
     "forget": "goes on at the end of the log after a kill",

@@ -24,6 +24,7 @@ from kafka.errors import KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionE
 from kafka.net.inet import KafkaNetSocket
 from kafka.protocol.consumer.offsets import IsolationLevel
 
+from harness.jvm import ENGLISH
 from harness.model import HarnessError, KafkaAddress
 from harness.services.addresses import LOOPBACK, PortTaken
 from harness.services.children import Child, spawn
@@ -185,7 +186,7 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         return broker
 
     def _spawn_java(self, name: str, arguments: list[str]) -> Child:
-        return spawn([self._java, "-cp", self._classpath, *arguments], name=name, log=self.log)
+        return spawn([self._java, *ENGLISH, "-cp", self._classpath, *arguments], name=name, log=self.log)
 
 
 def write_settings(path: Path, properties: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ from harness.faults.base import Fault
 from harness.faults.moment import Field
 from harness.model import Certificate, LoadStatus, Mark
 from harness.observe import Row
+from harness.out_of_memory import Memory
 from harness.sampler import Sampled
 from harness.starvation import Machine, Threads
 
@@ -57,6 +58,9 @@ class World(Protocol):
 
     def machine(self) -> Machine:
         """How busy the machine is."""
+
+    def memory(self) -> Memory:
+        """How much there may be, and how many processes the kernel has killed for it."""
 
     def end_offsets(self) -> Mapping[int, int]: ...
     def reachable(self) -> bool:

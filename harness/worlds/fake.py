@@ -22,6 +22,7 @@ from harness.engines.fake import FakeClock, FakeEngine, FakeStore
 from harness.faults import registry
 from harness.model import Certificate, EngineManifest, LoadStatus, Mark, RunSpec
 from harness.observe import Row, strangers
+from harness.out_of_memory import Memory
 from harness.sampler import Recorder, Sampled, sampled_campaigns
 from harness.starvation import Machine, Threads
 from harness.store import Store
@@ -200,6 +201,9 @@ class FakeWorld:
     def machine(self) -> Machine:
         """A crowded one: whether that matters is for the engine's own books to say."""
         return Machine(cores=2, load=25.0)
+
+    def memory(self) -> Memory:
+        return Memory(1_000_000_000, self.engine.killed_for_memory)
 
     def end_offsets(self) -> Mapping[int, int]:
         return {partition: len(records) for partition, records in enumerate(self._records)}

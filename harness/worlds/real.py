@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import redis
 
 from generators.tape import population_of
-from harness import jvm, recount, starvation
+from harness import grants, jvm, recount, starvation
 from harness.accounting import Accounting
 from harness.changes import Changes
 from harness.engines import yahoo_conf
@@ -36,6 +36,7 @@ from harness.model import (
     UsageError,
 )
 from harness.observe import Row
+from harness.out_of_memory import Memory
 from harness.results import registry as sources
 from harness.results.base import Observer, Place, Results
 from harness.sampler import Sampled
@@ -311,6 +312,9 @@ class RealWorld:
 
     def machine(self) -> Machine:
         return starvation.machine()
+
+    def memory(self) -> Memory:
+        return Memory(grants.memory_bytes(), grants.killed_for_memory())
 
     def end_offsets(self) -> Mapping[int, int]:
         return kafka.end_offsets(self._address, self._topic)

@@ -56,6 +56,15 @@ def check(answer: dict[str, Any], name: str) -> Any:
     return next(each for each in answer["checks"] if each["name"] == name)
 
 
+def test_spark_in_turkish_passes(tmp_path, monkeypatch):
+    """An engine keeps the language of its user, and what is ours works all the same."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Duser.language=tr -Duser.country=TR")
+    answer = run(tmp_path, *SHORT)
+    assert answer["verdict"] == "PASS", answer
+    log = (Path(answer["run"]) / "logs" / "engine-1.log").read_text()
+    assert "Picked up JAVA_TOOL_OPTIONS: -Duser.language=tr" in log
+
+
 def test_spark_killed_before_its_commit_passes_to_the_single_event(tmp_path):
     answer = run(tmp_path, *SHORT)
 

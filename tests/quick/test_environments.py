@@ -164,6 +164,22 @@ def test_a_runtime_without_a_compiler_is_said_before_anything_is_fetched(steps, 
     assert steps == []
 
 
+def test_a_compiler_is_understood_whatever_the_language_of_its_user(monkeypatch, tmp_path):
+    """A compiler that speaks another language unless it is told to speak English."""
+    (tmp_path / "java").touch()
+    (tmp_path / "Job.java").touch()
+    javac = tmp_path / "javac"
+    javac.write_text(
+        '#!/bin/sh\nword=hata\nfor option; do [ "$option" = -J-Duser.language=en ] && word=error; done\n'
+        'echo "Job.java:1: $word: missing" >&2\nexit 1\n'
+    )
+    javac.chmod(0o755)
+    monkeypatch.setattr(jvm, "java", lambda: tmp_path / "java")
+
+    with pytest.raises(HarnessError, match=r"do not compile with .*: Job\.java:1: error: missing\.$"):
+        heard(replace(JAVA, home=str(tmp_path)))
+
+
 def test_a_source_that_is_not_there_is_named(monkeypatch, tmp_path):
     for name in ("java", "javac"):
         (tmp_path / name).touch()

@@ -12,7 +12,7 @@ from generators.disorder import PRESETS
 from harness import plan
 from harness.engines import fake
 from harness.judge import judge
-from harness.model import Outcome, UsageError
+from harness.model import HarnessError, Outcome, UsageError
 from harness.observe import UnreadableError
 from harness.run import RESTART_PAUSES_S, run
 from harness.store import Store
@@ -230,7 +230,7 @@ def test_an_engine_that_ended_before_it_answered_is_not_asked_what_it_wrote(tmp_
     verdict, _, _ = fake_run(tmp_path, Ended)
 
     assert verdict.sentence.startswith("crashed: ")
-    assert verdict.sentence.endswith("and nobody had killed it")
+    assert verdict.sentence.endswith("and no fault had killed it")
 
 
 def test_an_engine_that_wrote_nothing_is_said_to_have_written_nothing(tmp_path):
@@ -302,6 +302,86 @@ def test_a_wrong_count_is_wrong_on_a_crowded_machine_too(tmp_path):
 
     assert (stuck.outcome, stuck.words) == (Outcome.UNKNOWN, ("starved",))
     assert (wrong.outcome, wrong.words) == (Outcome.FAIL, ("duplicated",))
+
+
+def test_whom_the_kernel_killed_for_memory_has_not_crashed(tmp_path):
+    """A heap that is used up is an engine's own: then it ends by itself, and the kernel has killed nobody."""
+    killed, store, _ = fake_run(tmp_path / "a", fault="none", conf={"misbehave": "eat-memory"})
+    heap, _, _ = fake_run(tmp_path / "b", fault="none", conf={"misbehave": "die"})
+
+    assert (killed.outcome, killed.words) == (Outcome.UNKNOWN, ("no-memory",))
+    assert (heap.outcome, heap.words) == (Outcome.FAIL, ("crashed",))
+    engine = next(check for check in killed.checks if check.name == "engine")
+    assert (
+        "had no memory left: the kernel killed 1 process to get some back, and 1.00 GB are granted" in engine.sentence
+    )
+    assert "exit code -9" in engine.sentence
+    assert next(store.history("begin"))["memory"] == {"granted_bytes": 1_000_000_000, "killed": 0}
+    assert judge(Store.open(store.path)) == killed
+
+
+def test_an_engine_that_the_kernel_kills_again_and_again_is_started_again_and_not_blamed(tmp_path):
+    verdict, store, _ = fake_run(tmp_path, fault="kill@batch>=1", conf={"misbehave": "eat-memory"})
+
+    assert (verdict.outcome, verdict.words) == (Outcome.UNKNOWN, ("no-memory",))
+    assert len(list(store.history("restart"))) == len(RESTART_PAUSES_S)
+
+
+class Swept(FakeWorld):
+    """The kernel kills something of the run when a third of the load is sent."""
+
+    def swept(self):
+        return super().load_status().sent > 1000
+
+    def memory(self):
+        return replace(super().memory(), killed=int(self.swept()))
+
+
+class SweptFleet(Swept):
+    """... and that was the fleet."""
+
+    def load_status(self):
+        if self.swept():
+            raise HarnessError("The fleet ended with -9.")
+        return super().load_status()
+
+
+def test_a_fleet_that_the_kernel_killed_leaves_a_verdict(tmp_path):
+    verdict, _, _ = fake_run(tmp_path, SweptFleet, fault="none")
+
+    assert (verdict.outcome, verdict.words) == (Outcome.UNKNOWN, ("no-memory",))
+    engine = next(check for check in verdict.checks if check.name == "engine")
+    assert "The fleet ended with -9." in engine.sentence
+
+
+def test_a_wrong_count_is_wrong_without_memory_too_and_a_right_one_right(tmp_path):
+    """An engine that comes back from a kill has to count right, whoever killed it; that one was killed is told."""
+    wrong, _, _ = fake_run(tmp_path / "a", Swept, fault="none", conf={"misbehave": "double:100"})
+    right, _, _ = fake_run(tmp_path / "b", Swept, fault="none")
+
+    assert (wrong.outcome, wrong.words) == (Outcome.FAIL, ("duplicated",))
+    assert right.outcome is Outcome.PASS
+    for verdict in (wrong, right):
+        engine = next(check for check in verdict.checks if check.name == "engine")
+        assert "the kernel killed 1 process" in engine.sentence
+
+
+class Unopened(FakeWorld):
+    def memory(self):
+        return replace(super().memory(), killed=self.tried)
+
+    tried = 0
+
+    def open(self):
+        self.tried = 2
+        raise HarnessError("The broker ended.")
+
+
+def test_what_breaks_for_want_of_memory_before_the_start_says_so(tmp_path):
+    with pytest.raises(
+        HarnessError, match=r"^The machine had no memory left: .* 2 processes .* The broker ended\. To go"
+    ):
+        fake_run(tmp_path, Unopened)
 
 
 class Counting(FakeWorld):

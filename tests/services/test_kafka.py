@@ -103,3 +103,13 @@ def test_a_broker_that_cannot_start_says_its_last_words(tmp_path, jars, java):
     with pytest.raises(HarnessError, match=r"ended while starting \(exit 1\)(.|\n)*Too small maximum heap"):
         broker.start()
     assert [path.name for path in tmp_path.iterdir()] == ["kafka.log"]
+
+
+def test_a_broker_starts_whatever_the_language_of_its_user(tmp_path, jars, java, monkeypatch):
+    """In Turkish the upper case of "classic" is no name of a group's type, and a broker ended before it listened."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Duser.language=tr -Duser.country=TR")
+    broker = EmbeddedKafka(tmp_path, jars, java, heap="512m")
+    address = broker.start()
+    assert kafka.topic_exists(address, "any") is False
+    assert "Picked up JAVA_TOOL_OPTIONS: -Duser.language=tr" in broker.log.read_text()
+    broker.stop()
