@@ -5,7 +5,6 @@ Everything goes to stderr but a command's own answer, so that `--json` and pipes
 
 from __future__ import annotations
 
-import io
 import shutil
 import sys
 import textwrap
@@ -13,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import Protocol
 
 from rich.console import Console
 from rich.live import Live
@@ -21,33 +20,10 @@ from rich.text import Text
 
 from harness.model import Outcome
 
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
-
 COLOURS = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
 PLAIN_EVERY_S = 5.0
 BAR_WIDTH = 24
 NARROWEST = 7  # letters of a column
-
-
-def outlive_readers() -> None:
-    """Who reads only the first lines (`| head -1`) leaves the run, and the exit code of its verdict, as they are."""
-    sys.stdout, sys.stderr = _outliving(sys.stdout), _outliving(sys.stderr)
-
-
-def _outliving(stream: TextIO) -> TextIO:
-    raw = _Outliving(stream.fileno(), "w", closefd=False)
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=raw.isatty()
-    )
-
-
-class _Outliving(io.FileIO):
-    def write(self, data: ReadableBuffer, /) -> int:
-        try:
-            return super().write(data)
-        except BrokenPipeError:
-            return memoryview(data).nbytes
 
 
 class Progress(Protocol):

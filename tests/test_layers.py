@@ -11,7 +11,16 @@ FOLDERS = ("harness", "workloads", "generators", "reports")
 
 # From the lowest to the highest; a module imports its own layer and those below. The longest prefix decides.
 LAYERS = [
-    {"harness", "harness.model", "harness.explain", "harness.wait", "harness.texts", "harness.whole", "harness.ending"},
+    {
+        "harness",
+        "harness.model",
+        "harness.explain",
+        "harness.wait",
+        "harness.texts",
+        "harness.whole",
+        "harness.ending",
+        "harness.descriptors",
+    },
     {"workloads"},
     {"generators"},
     {

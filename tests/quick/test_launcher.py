@@ -80,11 +80,11 @@ def test_another_python_is_taken_only_if_it_runs(launcher, tmp_path, monkeypatch
     assert looked_at[1] == f"{tmp_path / 'bin/python3.11'} does not run (pyenv: python3.11: command not found)"
 
 
-def test_without_any_python_that_will_do_one_sentence_names_all_that_were_seen(launcher, monkeypatch, capsys):
+def test_without_any_python_that_will_do_one_sentence_names_all_that_were_seen(launcher, monkeypatch, capfd):
     monkeypatch.setattr(launcher, "complaint", lambda: "is Python 3.9.18")
     monkeypatch.setenv("PATH", "/nowhere")
     assert launcher.main(["ls"]) == 4
-    said = capsys.readouterr()
+    said = capfd.readouterr()
     assert said.out == ""
     assert said.err.startswith(
         f"streamgauge: Python 3.11 to 3.13 is needed, and none was found: {sys.executable} is Python 3.9.18. Install"
@@ -110,6 +110,18 @@ def test_a_checkout_that_is_not_whole_says_so(tmp_path):
     assert done.stderr.startswith(
         f"streamgauge: {tmp_path} is not a whole copy of the project: No module named 'harness'"
     )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("shell", [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)])
+def test_a_launcher_with_closed_descriptors_ends_as_ever(shell, closed, tmp_path):
+    copy = shutil.copy(ROOT / "streamgauge", tmp_path / "streamgauge")
+
+    done = subprocess.run(["sh", "-c", f"{shell} {copy} ls {closed}"], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 4
+    assert "2>" in closed or "is not a whole copy of the project" in done.stderr
+    assert "Bad file descriptor" not in done.stdout + done.stderr
 
 
 # ---------------------------------------------------------------- What is to be done

@@ -1,0 +1,74 @@
+"""Input, output and errors of a command, whatever became of them.
+
+Whoever closes one of them (`>&-`) gives its number away: the next file or socket of ours would be it, also for our
+children. So closed ones are led to nowhere, first of all. When nobody reads any more (a pipe to `head -1`, a terminal
+that was closed), what is said goes nowhere too, and the run and the exit code of its verdict stay as they are. Only an
+answer that somebody wants to keep, and that a full disk does not take, is an error. Standard library only.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from harness.model import HarnessError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+def secure() -> None:
+    """Before anything else is opened."""
+    for number in range(3):
+        if not _usable(number):
+            _lead_to_nowhere(number)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout, sys.stderr = _lasting(1, sys.stdout, is_answer=True), _lasting(2, sys.stderr, is_answer=False)
+
+
+def _usable(number: int) -> bool:
+    """Some shells leave a script of theirs in the place of what was closed, which can only be read."""
+    try:
+        mode = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
+    except OSError:
+        return False
+    return number == 0 or mode != os.O_RDONLY
+
+
+def _lead_to_nowhere(number: int) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, number)
+    os.set_inheritable(number, True)
+    if nowhere != number:
+        os.close(nowhere)
+
+
+def _lasting(number: int, stream: TextIO | None, *, is_answer: bool) -> TextIO:
+    raw = _Lasting(number, is_answer=is_answer)
+    encoding, errors = (stream.encoding, stream.errors) if stream else ("utf-8", "backslashreplace")
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, errors=errors, line_buffering=raw.isatty())
+
+
+class _Lasting(io.FileIO):
+    def __init__(self, number: int, *, is_answer: bool) -> None:
+        super().__init__(number, "w", closefd=False)
+        self._raises = is_answer
+        self._nobody_reads = (
+            {errno.EPIPE, errno.EIO} if self.isatty() else {errno.EPIPE}
+        )  # EIO: a terminal that is gone
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            if self._raises and error.errno not in self._nobody_reads:
+                self._raises = False  # Python writes once more when it ends
+                raise HarnessError(
+                    f"The answer could not be written to standard output: {error.strerror}. Lead it elsewhere and "
+                    "start the same command again; of a run that has ended, `streamgauge ls` shows the verdict."
+                ) from error
+            return memoryview(data).nbytes
