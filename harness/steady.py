@@ -66,7 +66,11 @@ def find(timeline: pa.Table, load_s: float, window_s: float) -> Steady:
     series = {name: _column(timeline, column)[within] for name, column in _COLUMNS.items()}
     known = {name: _filled(values) for name, values in series.items() if np.isfinite(values).any()}
     if "state" in known:
-        known["state"] = _least_of(known["state"], round(CLEANED_WITHIN * window_s))
+        cleaned_s = round(CLEANED_WITHIN * window_s)
+        if _seldom_seen(known["state"], cleaned_s):
+            del known["state"]
+        else:
+            known["state"] = _least_of(known["state"], cleaned_s)
     if "backlog" not in known:
         return _no(None, None, "not steady: the backlog is not known, because the engine told no progress")
     offered, slowness = _column(timeline, "offered_per_s")[within], _slowness(timeline, within)
@@ -181,6 +185,13 @@ def _least_of(values: Floats, length: int) -> Floats:
     """The least of the last so many seconds: what is left of a state after cleaning up, which is what may grow."""
     padded = np.concatenate((np.full(length - 1, np.inf), values))
     return np.asarray(np.lib.stride_tricks.sliding_window_view(padded, length).min(axis=1))
+
+
+def _seldom_seen(values: Floats, longest: int) -> bool:
+    """Of an engine that writes its state down less often than it drops what it held of closed windows, a few steps are
+    seen, and neither growth nor its absence. One that never changes does not grow."""
+    changes = np.flatnonzero(np.diff(values))
+    return len(changes) > 0 and int(np.diff(changes, prepend=-1, append=len(values) - 1).max()) > longest
 
 
 def _filled(values: Floats) -> Floats:

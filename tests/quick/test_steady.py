@@ -243,3 +243,11 @@ def test_latency_that_grows_with_the_load_s_own_cost_can_t_be_told_and_is_not_ca
         cores = 0.3 * trend + noise(500 + seed, 180, 0.03)
 
         assert not judge(backlog=noise(seed, 180, 300), latency=latency, load_cores=cores).steady
+
+
+def test_a_state_that_is_written_down_seldom_is_not_judged():
+    """Real-Time Mode commits with its trigger: with 60 s, a folder that grows at two moments of the load."""
+    steps = np.repeat([628.0, 75036.0, 171912.0], 60)
+    found = judge(backlog=np.zeros(180), latency=np.full(180, 500.0), state=steps)
+    assert found.steady
+    assert "the state could not be judged" in found.sentence
