@@ -1,15 +1,14 @@
 """All that the ad servers of one process share: what to send, where to, the moment at which time begins, the books.
 
 Knows nothing of Locust. The harness and the fleet speak through files in one folder: `ready.json` (all servers are up
-and the topic is known), `go.json` (the epoch), `status.jsonl` (a line now and then), and at the end `sends.parquet`
-and `done.json`. Every file but the status appears whole, by renaming.
+and the topic is known), `go.json` (the epoch, and the run's clock), `status.jsonl` (a line now and then), and at the
+end `sends.parquet` and `done.json`. Every file but the status appears whole, by renaming.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -28,6 +27,7 @@ from generators.encode import Encoder
 from generators.producers import Message, Producer, make_producer
 from generators.sends import SENDS
 from generators.tape import Tape, population_of
+from harness.clock import Clock
 from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
 
 CONFIG_VARIABLE = "STREAMGAUGE_LOAD"
@@ -80,16 +80,6 @@ class Slice:
     messages: list[Message]
 
 
-class Clock:
-    """Microseconds since the epoch: set by the wall once, then carried on by the clock that never jumps."""
-
-    def __init__(self, epoch_ms: int) -> None:
-        self._zero_ns = time.monotonic_ns() + epoch_ms * 1_000_000 - time.time_ns()
-
-    def now_us(self) -> int:
-        return (time.monotonic_ns() - self._zero_ns) // 1000
-
-
 class Fleet:
     """The shared state of all ad servers."""
 
@@ -98,7 +88,8 @@ class Fleet:
         self.tape = Tape(config.tape)
         self.folder = Path(config.folder)
         self.producer: Producer = make_producer(config.client, config.bootstrap, config.topic, config.settings)
-        self.clock: Clock | None = None
+        self._clock: Clock | None = None
+        self._epoch_us = 0
         self.sent = 0
         self._encoder: Encoder | None = None
         self._population = population_of(config.tape)
@@ -114,23 +105,24 @@ class Fleet:
         self._joined += 1
         if self._joined == self.config.tape.senders:
             self.producer.await_topic(self.config.metadata_deadline_s)
-            ready = {"servers": self._joined, "at_ms": time.time_ns() // 1_000_000, "nice": os.nice(0)}
+            ready = {"servers": self._joined, "nice": os.nice(0)}
             self._write_json(READY, ready)
         return number
 
     def started(self) -> bool:
-        """Whether the harness has said when time begins."""
+        """Whether the harness has said when time begins, and by which clock."""
         path = self.folder / GO
-        if self.clock is None and path.exists():
-            epoch_ms = int(json.loads(path.read_text())["epoch_ms"])
-            self._encoder = Encoder(self._population, epoch_ms)
-            self.clock = Clock(epoch_ms)
-        return self.clock is not None
+        if self._clock is None and path.exists():
+            told = json.loads(path.read_text())
+            self._encoder = Encoder(self._population, told["epoch_ms"])
+            self._clock, self._epoch_us = Clock(told["zero_ns"]), told["epoch_ms"] * 1000
+        return self._clock is not None
 
     def now_us(self) -> int:
-        if self.clock is None:
+        """Since the epoch."""
+        if self._clock is None:
             raise RuntimeError("The fleet was asked for the time before the epoch was known.")
-        return self.clock.now_us()
+        return self._clock.now_us() - self._epoch_us
 
     def leave(self) -> None:
         self._left += 1
@@ -175,9 +167,9 @@ class Fleet:
     def write_status(self) -> None:
         # Numbers that are taken one after the other while sending goes on; the books at the end are exact.
         acked = max(0, self.sent - self.producer.waiting() - self.producer.failures.count)
-        now_us = self.clock.now_us() if self.clock else 0
+        now_us = self.now_us() if self._clock else 0
         intended = int(self.tape.profile.first_due_at(np.array([now_us], dtype=np.int64))[0])
-        line = {"at_ms": time.time_ns() // 1_000_000, "intended": intended, "sent": self.sent, "acked": acked}
+        line = {"intended": intended, "sent": self.sent, "acked": acked}
         with (self.folder / STATUS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 

@@ -66,7 +66,7 @@ class Accounting:
             due_s += PERIOD_S
 
     def _look(self) -> None:
-        at_ms = time.time_ns() // 1_000_000
+        at_ms = self._store.clock.now_ms()
         seen = list(self._processes.look())
         for part, usage in self._books.take(seen).items():
             self._resources.append((at_ms, part, usage.cpu.user_s, usage.cpu.system_s, usage.rss_bytes))

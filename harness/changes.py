@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from harness.clock import Clock
 from harness.model import HarnessError
 
 LOOK_EVERY_S = 1.0
@@ -21,8 +22,8 @@ JOIN_S = 15.0
 class Changes:
     """A thread from `start` to `stop`. A look that fails is tried again, and sees no change."""
 
-    def __init__(self, look: Callable[[], object], release: Callable[[], None]) -> None:
-        self._look, self._release = look, release
+    def __init__(self, look: Callable[[], object], release: Callable[[], None], clock: Clock) -> None:
+        self._look, self._release, self._clock = look, release, clock
         self._changed_ms: int | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="changes", daemon=True)
@@ -46,7 +47,7 @@ class Changes:
             except HarnessError:
                 seen = before
             if before is not _NOTHING and seen != before:
-                self._changed_ms = time.time_ns() // 1_000_000
+                self._changed_ms = self._clock.now_ms()
             pause_s = max(LOOK_EVERY_S, (time.monotonic() - began_s) / LOOK_SHARE)
         self._release()
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from generators.tape import Tape, population_of
-from harness import checks, contradictions, digests, lateness, processed, recount
+from harness import checks, clock_watch, contradictions, digests, lateness, processed, recount
 from harness.checks import edited
 from harness.checks.case import AfterStop, Case, Doubt, Edits, Glitch, Observed, Watched
 from harness.glitches import STRANGER, UNREADABLE
@@ -145,6 +145,7 @@ def _assemble(store: Store) -> Case:
         sent_us=_sent_us(sends, events, epoch_ms),
         told=processed.told(store),
         span_ms=processed.span_ms(store),
+        behind_ms=-clock_watch.ahead_ms(store)[0],
         blind=plan.manifest.blind,
         edits=_edits(store),
         contradictions=contradictions.found(store),

@@ -25,6 +25,7 @@ from generators.producers import ConfluentProducer, send_all
 from generators.sends import SENDS
 from generators.tape import Tape
 from harness.certificate import certify
+from harness.clock import Clock
 from harness.engines.config import write_privately
 from harness.model import Certificate, HarnessError, KafkaAddress, LoadStatus, Mark, RunSpec
 from harness.services.addresses import LOOPBACK, free_ports
@@ -79,9 +80,10 @@ class Load:
         """How the ad servers stand among the machine's processes; below 0 they go first."""
         return int(json.loads((self._folder / READY).read_bytes())["nice"])
 
-    def go(self, epoch_ms: int) -> None:
+    def go(self, epoch_ms: int, clock: Clock) -> None:
+        """The load begins at the epoch, by this clock."""
         part = self._folder / "go.part"
-        part.write_text(json.dumps({"epoch_ms": epoch_ms}))
+        part.write_text(json.dumps({"epoch_ms": epoch_ms, "zero_ns": clock.zero_ns}))
         part.replace(self._folder / GO)
 
     def status(self) -> LoadStatus:

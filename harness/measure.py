@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from harness import cost, processed, recovery, steady
+from harness import clock_watch, cost, processed, recovery, steady
 from harness import timeline as timelines
 from harness.latency import LatencyResult, latencies
 from harness.measurement import Measurement, Observer, Recovery
@@ -33,10 +33,12 @@ def not_right(verdict: Verdict) -> str:
     return ""
 
 
-def withheld(spec: RunSpec, verdict: Verdict, certificate: Certificate | None) -> str:
-    """Why no speed may be given; empty when it may."""
+def withheld(spec: RunSpec, verdict: Verdict, certificate: Certificate | None, clock: str) -> str:
+    """Why no speed may be given; empty when it may. `clock`: what was odd about the clocks of the run."""
     if wrong := not_right(verdict):
         return wrong
+    if clock:
+        return clock
     if spec.tape.checksum:
         return "in checksum mode ids are summed beside the counts, which is other work than is measured elsewhere"
     if certificate is None or not certificate.valid:
@@ -82,7 +84,7 @@ def measure(store: Store, verdict: Verdict) -> Measured:
     if next(store.history("epoch"), None) is None:
         return Measured(None, None, None)
     spec = spec_of(store)
-    if withheld(spec, verdict, certificate) or certificate is None:
+    if withheld(spec, verdict, certificate, clock_watch.in_words(store)) or certificate is None:
         return Measured(None, timelines.timeline(store, None), None)
     latency = unless_missing(lambda: latencies(store))
     table = timelines.timeline(store, latency.by_second if latency else None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from harness import clock_watch
 from harness.engines import progress
 from harness.model import Progress
 from harness.stats import Floats
@@ -117,12 +118,14 @@ def progress_lines(store: Store) -> tuple[Progress, ...]:
 
 
 def span_ms(store: Store) -> tuple[int, int] | None:
-    """From when until when something of the run can have happened; None where its history does not say."""
+    """From when until when something of the run can have happened, by the clock of the machine, as an engine tells it;
+    None where its history does not say."""
     begun = next(store.history("begin"), None)
     ended = [entry for kind in ("engine", "closed") for entry in store.history(kind)]
     if begun is None or not ended:
         return None
-    return begun["at_ms"] - CLOCKS_MS, max(entry["at_ms"] for entry in ended) + CLOCKS_MS
+    low_ms, high_ms = clock_watch.ahead_ms(store)
+    return begun["at_ms"] + low_ms - CLOCKS_MS, max(entry["at_ms"] for entry in ended) + high_ms + CLOCKS_MS
 
 
 def last_known(at_s: Floats, values: Floats, moments_s: Floats, before: float = np.nan) -> Floats:

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from harness import clock_watch
 from harness.exposure import Exposure, exposure
 from harness.measurement import Lack, Quantity, Recovery
 from harness.model import FaultReport
@@ -81,16 +82,17 @@ class Watched:
     errors: tuple[tuple[float, str], ...] = ()
 
 
-def recover(run: Watched, twin: Watched | None = None, withheld: str = "") -> tuple[Recovery, ...]:
-    """A recovery for each fault that landed, from its strike until the next one's."""
-    return tuple(_recovery(run, number, twin, withheld) for number in range(len(run.faults)))
+def recover(run: Watched, twin: Watched | None = None, withheld: str = "", clock: str = "") -> tuple[Recovery, ...]:
+    """A recovery for each fault that landed, from its strike until the next one's. `withheld`: why nothing is told of
+    speed; `clock`: why nothing is told of any time."""
+    return tuple(_recovery(run, number, twin, withheld, clock) for number in range(len(run.faults)))
 
 
 def of_store(store: Store, withheld: str) -> tuple[Recovery, ...]:
     """Of a stored run; empty where no fault landed."""
     if not any(entry["report"]["landed"] for entry in store.history("fault")):
         return ()
-    return recover(watched(store), twin_of(store), withheld)
+    return recover(watched(store), twin_of(store), withheld, clock_watch.in_words(store))
 
 
 def link_twin(store: Store, twin: Path) -> None:
@@ -99,11 +101,12 @@ def link_twin(store: Store, twin: Path) -> None:
 
 
 def twin_of(store: Store) -> Watched | None:
-    """None where there is none, or nothing is left of it."""
+    """None where there is none, nothing is left of it, or its times are not to be trusted."""
     if not store.has(TWIN):
         return None
     twin = Store(store.path / store.read_json(TWIN)["run"])
-    return unless_missing(lambda: watched(twin)) if list(twin.history("epoch")) else None
+    usable = list(twin.history("epoch")) and not clock_watch.in_words(twin)
+    return unless_missing(lambda: watched(twin)) if usable else None
 
 
 def watched(store: Store) -> Watched:
@@ -203,14 +206,14 @@ class _Outage:
         return self.output.value if self.interrupted else 0.0
 
 
-def _recovery(run: Watched, number: int, twin: Watched | None, withheld: str) -> Recovery:
+def _recovery(run: Watched, number: int, twin: Watched | None, withheld: str, clock: str) -> Recovery:
     stretch = _stretch(run, number)
     found = dict(_quantities(run, stretch, twin))
     if twin:
         found |= dict(_over_twin(found, dict(_quantities(twin, stretch, None))))
-    if withheld:
-        none = Quantity(None, f"withheld: {withheld}", lack=Lack.WITHHELD)
-        found |= {name: none for name in OF_SPEED if name in found}
+    if why := clock or withheld:
+        none = Quantity(None, f"withheld: {why}", lack=Lack.WITHHELD)
+        found |= {name: none for name in found if clock or name in OF_SPEED}
     return Recovery(run.faults[number].spec.text, stretch.struck_s, stretch.landed_s, stretch.until_s, found)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from generators.marks import mark
 from generators.tape import Tape, population_of
-from harness import diagnosis, digests, out_of_memory, starvation
+from harness import clock_watch, diagnosis, digests, out_of_memory, starvation
 from harness.diagnosis import Diagnosis, Wanted
 from harness.faults.moment import Moment
 from harness.judge import judge
@@ -483,7 +483,8 @@ class _Run:
         begun_ms = self.world.now_ms()
         while not predicate():
             self._tick()
-            if self.world.now_ms() - max(begun_ms, self.started_ms) > deadline_s * 1000:
+            # A harness that was stopped for a while comes back behind the deadline, and the engine may be done.
+            if self.world.now_ms() - max(begun_ms, self.started_ms) > deadline_s * 1000 and not predicate():
                 raise EngineGone(self._stuck(f"no answer within {deadline_s:.0f} s; {seen()}", begun_ms))
 
     @property
@@ -502,7 +503,8 @@ class _Run:
         # Of some engines a checkpoint tells the progress, and they write no lines.
         while not (progress_lines(self.store.path) or self._progress()) and self.world.now_ms() < end_ms:
             self._tick()
-        if odd := another_clock(progress_lines(self.store.path), started_ms, self.world.now_ms()):
+        low_ms, high_ms = clock_watch.ahead_ms(self.store)  # the engine's clock is the machine's
+        if odd := another_clock(progress_lines(self.store.path), started_ms + low_ms, self.world.now_ms() + high_ms):
             raise UsageError(odd)
 
     def _finish_fault(self) -> None:

@@ -29,6 +29,7 @@ import redis
 from numpy.typing import NDArray
 
 from generators.draws import Lane
+from harness.clock import Clock
 from harness.glitches import ANOTHER_TYPE, Glitches
 from harness.model import HarnessError, TapeSpec
 from harness.observe import strangers
@@ -252,7 +253,8 @@ class Pace:
 class _Watch(ABC):
     """A thread that looks at the sampled campaigns from `start` until `stop`. What fails is noted, and tried again."""
 
-    def __init__(self, names: Sequence[str], tape: TapeSpec) -> None:
+    def __init__(self, names: Sequence[str], tape: TapeSpec, clock: Clock) -> None:
+        self._clock = clock
         self._all_campaigns = tape.all_campaigns
         campaigns = sampled_campaigns(tape)
         self._recorder, self._pace = Recorder(campaigns), Pace()
@@ -308,13 +310,14 @@ class PlainObserver(_Watch):
         release: Callable[[], None],
         names: Sequence[str],
         tape: TapeSpec,
+        clock: Clock,
     ) -> None:
-        super().__init__(names, tape)
+        super().__init__(names, tape, clock)
         self._ask, self._release = look, release
 
     def _look(self, *, whole: bool) -> None:  # noqa: ARG002
         replies, unknown = self._ask(self._names)
-        at_us = time.time_ns() // 1000
+        at_us = self._clock.now_us()
         self._recorder.look(at_us, replies)
         self._recorder.strangers(at_us, unknown)
 
@@ -333,9 +336,10 @@ class RedisObserver(_Watch):
         window_ms: int,
         watermark_ms: int,
         *,
+        clock: Clock,
         bookkeeping: Sequence[str] = (),
     ) -> None:
-        super().__init__(names, tape)
+        super().__init__(names, tape, clock)
         self._client = client
         self._campaign_names, self._bookkeeping, self._strangers_due_s = frozenset(names), bookkeeping, 0.0
         self._window_ms, self._watermark_ms = window_ms, watermark_ms
@@ -357,7 +361,7 @@ class RedisObserver(_Watch):
         """The names of all hashes, which are many: as seldom as whole looks where that takes long."""
         began_s = time.monotonic()
         found = strangers(map(readable, self._hashes()), self._campaign_names, self._bookkeeping)
-        self._recorder.strangers(time.time_ns() // 1000, found)
+        self._recorder.strangers(self._clock.now_us(), found)
         self._strangers_due_s = began_s + max(STRANGERS_EVERY_S, (time.monotonic() - began_s) / WHOLE_SHARE)
 
     def _hashes(self) -> Iterator[bytes]:
@@ -368,8 +372,8 @@ class RedisObserver(_Watch):
             yield from names
 
     def _look_at_campaigns(self, *, whole: bool) -> None:
-        began_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
-        windows = unsettled(self._recorder.newest_ms, now_ms, self._window_ms, self._watermark_ms)
+        began_s = time.monotonic()
+        windows = unsettled(self._recorder.newest_ms, self._clock.now_ms(), self._window_ms, self._watermark_ms)
         if whole or began_s >= self._whole_due_s or self._recorder.windows <= 2 * len(windows):
             self._see(self._whole, None)
             took_s = time.monotonic() - began_s
@@ -382,7 +386,7 @@ class RedisObserver(_Watch):
     def _see(self, request: bytes, windows: range | None) -> None:
         """Ask for these windows, or for all, and hand on what is another answer to the same question."""
         answer = self._ask(request)
-        at_us = time.time_ns() // 1000
+        at_us = self._clock.now_us()
         if (request, answer) == self._last:
             self._recorder.unchanged(at_us, whole=windows is None)
             return

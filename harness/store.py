@@ -6,7 +6,6 @@ newer than this program is refused by name; a missing or torn file is named by w
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,11 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.clock import Clock
 from harness.model import READABLE_SCHEMAS, SCHEMA_VERSION, HarnessError, UsageError
+from harness.services.owners import is_alive, owner_mark
 
 T = TypeVar("T")
 HISTORY = "history.jsonl"
@@ -48,8 +48,7 @@ class Owner(msgspec.Struct, frozen=True):
     """Who writes a run, and in which schema."""
 
     schema: int
-    pid: int = -1
-    started: float = 0.0
+    mark: str = ""  # of the process, see harness/services/owners.py; older versions wrote none
 
 
 @dataclass(frozen=True)
@@ -57,13 +56,14 @@ class Store:
     """One run directory."""
 
     path: Path
+    clock: Clock = field(default_factory=Clock, compare=False, repr=False)  # all that is stamped in a run is by it
     _made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def create(cls, base: Path, name: str) -> Store:
         store = cls(new_folder(base, name))
         store.logs.mkdir()
-        store.write_json("owner.json", Owner(SCHEMA_VERSION, os.getpid(), _started(os.getpid())))
+        store.write_json("owner.json", Owner(SCHEMA_VERSION, owner_mark()))
         return store
 
     @classmethod
@@ -103,8 +103,7 @@ class Store:
 
     def alive(self) -> bool:
         """Whether the process that makes this run still lives."""
-        owner = self.owner
-        return abs(_started(owner.pid) - owner.started) < 1.0
+        return is_alive(self.owner.mark)
 
     def has(self, name: str) -> bool:
         return (self.path / name).is_file()
@@ -159,19 +158,20 @@ class Store:
 
     def tell(self, kind: str, **facts: object) -> None:
         """Add one line to the history."""
-        line = msgspec.json.encode({"at_ms": _now_ms(), "kind": kind, **facts})
+        line = msgspec.json.encode({"at_ms": self.clock.now_ms(), "kind": kind, **facts})
         with (self.path / HISTORY).open("ab") as file:
             file.write(line + b"\n")
 
-    def history(self, kind: str) -> Iterator[dict[str, Any]]:
-        """The lines of one kind; a torn last line is passed over, for the run may have been killed in the middle."""
+    def history(self, *kinds: str) -> Iterator[dict[str, Any]]:
+        """The lines of some kinds, in the order in which they were written. A torn last line is passed over: the run
+        may have been killed in the middle."""
         path = self.path / HISTORY
         for line in path.read_bytes().split(b"\n") if path.is_file() else ():
             try:
                 entry = msgspec.json.decode(line, type=dict[str, Any])
             except (ValueError, RecursionError):
                 continue
-            if entry.get("kind") == kind:
+            if entry.get("kind") in kinds:
                 yield entry
 
     def told(self, kind: str, key: str, type_: type[T]) -> list[T]:
@@ -231,13 +231,6 @@ def runs(base: Path) -> list[Store]:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _started(pid: int) -> float:
-    try:
-        return psutil.Process(pid).create_time()
-    except (psutil.Error, ValueError, OverflowError):
-        return -1.0
 
 
 def _unlike(table: pa.Table, columns: Mapping[str, str]) -> Iterator[str]:

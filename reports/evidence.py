@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness import judge
+from harness import clock_watch, judge
 from harness.checks.case import Case
 from harness.measure import RECOVERY, certificate_of, withheld
 from harness.measurement import Measurement, Recovery
@@ -38,6 +38,11 @@ class Evidence:
         return certificate_of(self.store)
 
     @cached_property
+    def clock(self) -> str:
+        """What was odd about the clocks of the run; empty when nothing was."""
+        return clock_watch.in_words(self.store)
+
+    @cached_property
     def environment(self) -> Mapping[str, Any]:
         return dict(self.store.read_as("environment.json", dict[str, Any]))
 
@@ -59,7 +64,7 @@ class Evidence:
     def withheld(self) -> str:
         """Why no speed may stand anywhere on the page; empty when it may."""
         try:
-            return withheld(self.spec, self.verdict, self.certificate)
+            return withheld(self.spec, self.verdict, self.certificate, self.clock)
         except MissingEvidence as error:
             return f"nobody knows whether the answers are right, because {error}"
 

@@ -88,5 +88,4 @@ def _ended(told: Mapping[str, Any] | None, killed: str, next_step: str) -> tuple
 
 def _last(place: Store, *kinds: str) -> dict[str, Any] | None:
     """The newest line of any of these kinds."""
-    lines = [entry for kind in kinds for entry in place.history(kind)]
-    return max(lines, key=lambda entry: entry["at_ms"], default=None)
+    return next(reversed([*place.history(*kinds)]), None)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from harness import clock_watch
 from harness.measure import RECOVERY, certificate_of, withheld
 from harness.measurement import Measurement, Recovery
 from harness.model import Certificate, RunSpec, Verdict
@@ -29,6 +30,7 @@ class Result:
     notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
     began_ms: int | None = None  # by the clock of its world; None: not known
     took_s: float = 0.0
+    clock: str = ""  # what was odd about the clocks
 
     @property
     def began(self) -> datetime | None:
@@ -36,7 +38,7 @@ class Result:
 
     @property
     def withheld(self) -> str:
-        return "" if self.measurement else withheld(self.spec, self.verdict, self.certificate)
+        return "" if self.measurement else withheld(self.spec, self.verdict, self.certificate, self.clock)
 
 
 def span_ms(store: Store) -> tuple[int, int] | None:
@@ -60,5 +62,6 @@ def load(path: Path) -> Result:
         environment=store.read_as("environment.json", dict[str, Any]),
         notes=tuple(note for entry in store.history("closed") for note in entry["notes"]),
         began_ms=began_ms,
+        clock=clock_watch.in_words(store),
         took_s=0.0 if began_ms is None else (ended_ms - began_ms) / 1000,
     )

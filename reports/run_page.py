@@ -46,7 +46,8 @@ def _verdict(evidence: Evidence) -> tuple[Outcome, str, tuple[str, ...]]:
     except MissingEvidence as error:
         return Outcome.UNKNOWN, f"This run is not judged: {error}", ()
     slack = "to the single event" if verdict.slack == 0 else f"{verdict.slack:,} events could be missing unnoticed"
-    return verdict.outcome, f"{verdict.sentence}.", (f"Slack {verdict.slack:,}: {slack}.", *_load(evidence.certificate))
+    facts = (f"Slack {verdict.slack:,}: {slack}.", *_load(evidence.certificate), *_clock(evidence.clock))
+    return verdict.outcome, f"{verdict.sentence}.", facts
 
 
 def _load(certificate: Certificate | None) -> Iterator[str]:
@@ -59,6 +60,11 @@ def _load(certificate: Certificate | None) -> Iterator[str]:
         )
     else:
         yield f"The load certificate is void: {'; '.join(certificate.reasons)}."
+
+
+def _clock(odd: str) -> Iterator[str]:
+    if odd:
+        yield f"The clocks: {odd}. The counts are judged all the same."
 
 
 def _title(evidence: Evidence) -> tuple[str, str]:

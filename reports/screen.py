@@ -44,6 +44,8 @@ def _all(result: Result) -> Iterator[str]:
     if result.notes:
         yield from _wrapped("  engine   ", "; ".join(result.notes))
     yield from _speed(result)
+    if result.clock and result.clock != result.withheld:
+        yield from _wrapped("  clock    ", result.clock)
     yield from _wrapped("  checks   ", _signs(verdict.checks))
     yield f"  slack    {verdict.slack:,} (events that could be missing unnoticed)"
 

@@ -14,6 +14,7 @@ LAYERS = [
     {
         "harness",
         "harness.model",
+        "harness.clock",
         "harness.explain",
         "harness.wait",
         "harness.texts",
@@ -34,6 +35,7 @@ LAYERS = [
         "harness.objective",
         "harness.usage",
         "harness.changes",
+        "harness.clock_watch",
         "harness.progress_clock",
         "harness.out_of_memory",
         "harness.starvation",

@@ -177,7 +177,8 @@ class Case:
     watched: Watched | None
     sent_us: Ints  # when each event was sent, at the earliest; 0: nobody knows
     told: tuple[Progress, ...]  # the engine's own progress
-    span_ms: tuple[int, int] | None = None  # the time of the run, by its history
+    span_ms: tuple[int, int] | None = None  # the time of the run, by its history and the machine's clock
+    behind_ms: int = 0  # by so much the machine's clock, by which the engine tells, was behind the run's at most
     unread: Ledger = field(default_factory=Ledger)  # what a planned fault removed before the engine had done it ...
     unread_at: str = ""  # ... and where it was
     aborted: Ledger = field(default_factory=Ledger)  # what lay in transactions of ours that came to nothing

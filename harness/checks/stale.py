@@ -3,7 +3,8 @@
 So conservative that no honest engine can fail, one that writes a window only when it closes it included. The clock of
 a cell starts at the first word of the engine's own progress by which all of the cell's events are done, and in every
 partition also an event that lies beyond the end of the window by the whole watermark: then the window is closed by any
-rule, and what is done is written. From there on ten seconds, and the longest time between two looks, are allowed. An
+rule, and what is done is written. From there on ten seconds, and the longest time between two looks, are allowed. Where
+the machine's clock was set back meanwhile, the engine's word is taken to be younger by that, which it is at most. An
 engine that tells no progress can't be stale by its own word; a cell that is never right is `lost`.
 """
 
@@ -37,6 +38,8 @@ def check(case: Case) -> CheckResult:
         sentence = (
             f"{judged:,} cells were right within {ALLOWED_MS / 1000:.0f} s of the engine's word that they are done"
         )
+        if case.behind_ms:
+            sentence += f"; its clock was set back by up to {case.behind_ms / 1000:.1f} s, which was allowed as well"
         return CheckResult("stale", Outcome.PASS, sentence)
     worst = rows[np.argsort(-late_ms[rows], kind="stable")]
     return CheckResult(
@@ -114,15 +117,20 @@ def _told_ms(case: Case, codes: Ints) -> Ints:
 
 
 def _done_ms(case: Case) -> Ints:
-    """For each event when the engine first said that it is done, which it was not before it was sent."""
+    """For each event when the engine first said that it is done, at the latest; which it was not before it was sent."""
     lines = sorted(case.told, key=lambda line: line.at_ms)
-    at_ms = np.array([*(line.at_ms for line in lines), NEVER], dtype=np.int64)
+    at_ms = np.array([*(line.at_ms + _behind_ms(case) for line in lines), NEVER], dtype=np.int64)
     result = np.full(len(case.events), NEVER, dtype=np.int64)
     for partition in np.unique(case.events.partition):
         ends = np.maximum.accumulate([line.offsets.get(int(partition), 0) for line in lines])
         rows = case.events.partition == partition
         result[rows] = at_ms[np.searchsorted(ends, case.events.offset[rows], side="right")]
     return np.maximum(result, case.sent_us // 1000)
+
+
+def _behind_ms(case: Case) -> int:
+    """By so much the engine's word may be younger than it says."""
+    return case.behind_ms
 
 
 def _closed_ms(case: Case, done_ms: Ints, window_ms: int) -> int:

@@ -75,11 +75,25 @@ class Event:
     value: bytes = b""  # the record, as it lies in the log
 
 
+FAKE_NOW_MS = 1_750_000_000_000
+
+
 @dataclass
 class FakeClock:
-    """Time that passes only when it is told to."""
+    """Time that passes only when it is told to. `steps`: so long after its beginning the machine's clock is set ahead
+    by so much, or back."""
 
-    now_ms: int = 1_750_000_000_000
+    now_ms: int = FAKE_NOW_MS
+    steps: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def ahead_ms(self) -> int:
+        return sum(by_ms for after_ms, by_ms in self.steps if self.now_ms - FAKE_NOW_MS >= after_ms)
+
+    @property
+    def wall_ms(self) -> int:
+        """What the machine's clock says, by which engines stamp."""
+        return self.now_ms + self.ahead_ms
 
 
 @dataclass
@@ -202,7 +216,7 @@ class FakeEngine:
         ends = self._planned.get(self._committed)
         if ends is None or not self._manifest.progress:
             return None
-        at_ms, watermark_ms = self._bad.clock(self._clock.now_ms), self._watermarks.get(self._committed, 0)
+        at_ms, watermark_ms = self._bad.clock(self._clock.wall_ms), self._watermarks.get(self._committed, 0)
         return Progress(at_ms, self._committed, 0, ends, watermark_ms)
 
     def collect(self) -> None:
@@ -385,7 +399,7 @@ class FakeEngine:
             self._store.set(campaign, str(window), self._bad.spell(total.events))
             if self._checksum:
                 self._store.set(PREFIX + campaign, str(window), str(total.sums))
-            self._store.set(f"updated:{campaign}", str(window), str(self._clock.now_ms))
+            self._store.set(f"updated:{campaign}", str(window), str(self._clock.wall_ms))
             if self._sink == "fenced":
                 self._store.set(f"fence:{campaign}", "batch", str(number))
 

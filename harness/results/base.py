@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from harness.clock import Clock
 from harness.model import EngineManifest, KafkaAddress
 from harness.observe import ELSEWHERE, HASH, NO_RESULT, ORPHAN, VANISHED, Row
 from harness.sampler import Sampled
@@ -37,6 +38,7 @@ class Place:
     manifest: EngineManifest
     config: Path  # the engine's orders
     log: Path  # for what a reader complains of
+    clock: Clock  # of the run
 
 
 class Observer(Protocol):

@@ -34,7 +34,13 @@ def observer_of(place: Place, tape: TapeSpec) -> Observer | None:
     bookkeeping = [pattern for claim in place.manifest.sinks for pattern in claim.bookkeeping]
     if place.manifest.source == "redis:compact" and place.manifest.window_key == "start":
         return RedisObserver(
-            place.client, place.campaigns, tape, place.window_ms, place.watermark_ms, bookkeeping=bookkeeping
+            place.client,
+            place.campaigns,
+            tape,
+            place.window_ms,
+            place.watermark_ms,
+            clock=place.clock,
+            bookkeeping=bookkeeping,
         )
     results, known = open_results(place), frozenset(place.campaigns)  # of its own: it is read by another thread
 
@@ -44,4 +50,4 @@ def observer_of(place: Place, tape: TapeSpec) -> Observer | None:
         hashes = (row.key for row in rows if row.kind in (HASH, ORPHAN))
         return by_campaign(rows, names), strangers(hashes, known, bookkeeping)
 
-    return PlainObserver(look, results.close, place.campaigns, tape)
+    return PlainObserver(look, results.close, place.campaigns, tape, place.clock)

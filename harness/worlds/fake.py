@@ -15,8 +15,10 @@ import numpy as np
 from generators.encode import Encoder
 from generators.fleet import WRITTEN_AT_ONCE, Slice
 from generators.tape import Tape, population_of
-from harness import recount
+from harness import clock_watch, recount
 from harness.certificate import SENDS, certify
+from harness.clock import Reading
+from harness.clock_watch import Noticing
 from harness.engines import fake
 from harness.engines.fake import FakeClock, FakeEngine, FakeStore
 from harness.faults import registry
@@ -39,12 +41,19 @@ class _Record:
 class FakeWorld:
     """See `harness.worlds.base.World`."""
 
-    def __init__(self, spec: RunSpec, store: Store, manifest: EngineManifest = fake.MANIFEST) -> None:
+    def __init__(
+        self,
+        spec: RunSpec,
+        store: Store,
+        manifest: EngineManifest = fake.MANIFEST,
+        clock: FakeClock | None = None,
+    ) -> None:
         self._spec, self._store = spec, store
         self._tape = Tape(spec.tape)
         self._population = population_of(spec.tape)
         self._campaigns = frozenset(self._population.campaign_ids)
-        self._clock = FakeClock()
+        self._clock = clock or FakeClock()
+        self._noticing = Noticing(self._reading())
         self._redis = FakeStore()
         self._records: list[list[_Record]] = [[] for _ in range(spec.tape.partitions)]
         self._engine_log: fake.Log = [[] for _ in range(spec.tape.partitions)]
@@ -82,10 +91,18 @@ class FakeWorld:
             if self._clock.now_ms % fake.BATCH_MS == 0:
                 self._hand_over()
             self.engine.crank()
+            self._look_at_clocks()
             self._look()
             self._write_progress()
         if (reached := self.engine.reached()) and reached.point == "c4":
             time.sleep(0.002)  # the fault's hunter is a real thread: give it a moment
+
+    def _reading(self) -> Reading:
+        return Reading(self._clock.now_ms, self._clock.ahead_ms, 0)
+
+    def _look_at_clocks(self) -> None:
+        for oddity in self._noticing.look(self._reading()):
+            clock_watch.tell(self._store, oddity)
 
     def _write_progress(self) -> None:
         """As a real engine does: a line for each committed batch."""

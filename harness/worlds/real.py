@@ -17,6 +17,7 @@ from generators.tape import population_of
 from harness import grants, jvm, recount, starvation
 from harness.accounting import Accounting
 from harness.changes import Changes
+from harness.clock_watch import ClockWatch
 from harness.engines import yahoo_conf
 from harness.engines.config import EngineConfig
 from harness.engines.environments import Surroundings
@@ -77,6 +78,7 @@ class RealWorld:
         self._observer: Observer | None = None
         self._changes: Changes | None = None
         self._accounting: Accounting | None = None
+        self._clock_watch = ClockWatch(store)
         self.fault = registry.create(spec, manifest)
 
     @property
@@ -106,12 +108,13 @@ class RealWorld:
         )
 
     def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        return self._store.clock.now_ms()
 
     def pause(self, seconds: float) -> None:
         time.sleep(seconds)
 
     def open(self) -> None:
+        self._clock_watch.start()
         self._start_proxies()
         self._kafka = self._open_kafka()
         address, self._redis = self._open_redis()
@@ -236,7 +239,7 @@ class RealWorld:
         send_marks(self._address, self._topic, marks, self._population)
 
     def start_load(self, epoch_ms: int) -> None:
-        self._running_load.go(epoch_ms)
+        self._running_load.go(epoch_ms, self._store.clock)
 
     def load_status(self) -> LoadStatus:
         return self._running_load.status()
@@ -279,6 +282,7 @@ class RealWorld:
             manifest=self._manifest,
             config=self.engine.orders,
             log=self._store.logs / "results.log",
+            clock=self._store.clock,
         )
 
     @property
@@ -293,7 +297,7 @@ class RealWorld:
             self._observer.start()
         else:
             results = sources.open_results(self._place())  # of its own: it is read by another thread
-            self._changes = Changes(results.snapshot, results.close)
+            self._changes = Changes(results.snapshot, results.close, self._store.clock)
             self._changes.start()
 
     def stop_observing(self) -> Sampled | None:
@@ -347,6 +351,7 @@ class RealWorld:
     def close(self) -> None:
         """Each part by itself: one that can't be stopped in order must not keep the others alive."""
         self.stop_observing()
+        self._clock_watch.stop()
         if self._load:
             self._load.stop()
         if self._engine:

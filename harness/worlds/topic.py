@@ -6,7 +6,6 @@ So the judge knows afterwards what once lay in the log, and what must not be cou
 from __future__ import annotations
 
 import signal
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -67,7 +66,7 @@ class TopicLog:
         return int(np.count_nonzero(~read))
 
     def send(self, partitions: Sequence[int], each: int = 1) -> None:
-        time_ms = time.time_ns() // 1_000_000 - ROAD_MS
+        time_ms = self._store.clock.now_ms() - ROAD_MS
         places = [partition for partition in partitions for _ in range(each)]
         marks = tuple(mark(self._next(), 0, partition, time_ms, "between") for partition in places)
         self._store.tell("marks", marks=marks)
@@ -114,7 +113,7 @@ class TopicLog:
 
     def _spread(self, records: int) -> list[Mark]:
         """Views of the campaigns in turn, in the partitions in turn, of this moment: nobody could tell them apart."""
-        time_ms, tape = time.time_ns() // 1_000_000 - ROAD_MS, self._spec.tape
+        time_ms, tape = self._store.clock.now_ms() - ROAD_MS, self._spec.tape
         return [
             mark(self._next(), number % tape.campaigns, number % tape.partitions, time_ms, "aborted")
             for number in range(records)

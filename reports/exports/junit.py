@@ -35,6 +35,8 @@ def _properties(result: Result) -> Iterator[tuple[str, str]]:
     yield "run", result.path.name
     if certificate:
         yield "certificate", "valid" if certificate.valid else f"void: {'; '.join(certificate.reasons)}"
+    if result.clock:
+        yield "clock", result.clock
     yield from ((f"total.{name}", str(value)) for name, value in verdict.totals.items())
     yield from ((f"version.{name}", value) for name, value in versions(result.environment))
     if result.measurement is None:

@@ -24,5 +24,6 @@ def as_object(command: str, result: Result) -> dict[str, Any]:
         "certificate": msgspec.to_builtins(result.certificate),
         "measurement": msgspec.to_builtins(result.measurement),
         "withheld": result.withheld,
+        "clock": result.clock,
         "recovery": msgspec.to_builtins(result.recovery),
     }

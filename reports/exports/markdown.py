@@ -28,6 +28,8 @@ def _lines(result: Result) -> Iterator[str]:
     yield f"{asked}, disorder `{spec.disorder_name}`, fault `{spec.fault.text}`, slack {verdict.slack:,}."
     yield from _when(result)
     yield from (f"The engine: {note}." for note in result.notes)
+    if result.clock:
+        yield f"The clocks: {result.clock}."
     yield ""
     rows = [(check.name, check.outcome.value, check.sentence) for check in verdict.checks]
     yield from markdown(("check", "outcome", "what was seen"), rows)

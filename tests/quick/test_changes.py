@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness import changes
 from harness.changes import Changes
+from harness.clock import Clock
 from harness.model import HarnessError
 from harness.wait import wait_until
 
@@ -29,7 +30,7 @@ class Results:
 def test_only_a_change_is_one_and_a_failed_look_is_none(monkeypatch):
     monkeypatch.setattr(changes, "LOOK_EVERY_S", 0.001)
     results = Results()
-    watch = Changes(results.look, results.release)
+    watch = Changes(results.look, results.release, Clock())
     watch.start()
     results.looked_again()
     assert watch.changed_ms() is None

@@ -130,9 +130,9 @@ def test_a_run_with_checksums_gives_no_speed():
     verdict = Verdict(Outcome.PASS, "right", 0, (), {})
     certificate = Certificate(True, (), 1, 1, 1, 1, {}, 100.0)
 
-    assert withheld(spec, verdict, certificate).startswith("in checksum mode ids are summed")
-    assert withheld(spec, verdict, None).startswith("in checksum mode ids are summed")
-    assert withheld(replace(spec, tape=replace(spec.tape, checksum=False)), verdict, certificate) == ""
+    assert withheld(spec, verdict, certificate, "").startswith("in checksum mode ids are summed")
+    assert withheld(spec, verdict, None, "").startswith("in checksum mode ids are summed")
+    assert withheld(replace(spec, tape=replace(spec.tape, checksum=False)), verdict, certificate, "") == ""
 
 
 def test_differences_are_told_as_small_numbers():

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from harness.accounting import ENGINE, Processes
+from harness.clock import Clock
 from harness.engines import fake
 from harness.observe import Row, UnreadableError
 from harness.results import command
@@ -180,7 +181,7 @@ def printer(tmp_path, *argv):
     manifest = replace(fake.MANIFEST, home=str(tmp_path), read=tuple(map(str, argv)))
     nothing: Any = None
     return command.Command(
-        Place(nothing, nothing, "", ("name",), (), 10_000, 0, manifest, tmp_path / "orders", tmp_path / "log")
+        Place(nothing, nothing, "", ("name",), (), 10_000, 0, manifest, tmp_path / "orders", tmp_path / "log", Clock())
     )
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from harness.checks.case import Observed
 from harness.checksums import PREFIX, Checksum
+from harness.clock import Clock
 from harness.ledger import Cell
 from harness.model import EngineManifest, KafkaAddress, SinkClaim
 from harness.observe import HASH, NO_RESULT, ORPHAN, STRING, VANISHED, Row, interpret, strangers
@@ -35,7 +36,7 @@ TOO_LARGE = (str(1 << 63), str(-(1 << 63) - 1), "9" * 19, "-" + "9" * 19, "1" + 
 
 def place(**described) -> Place:
     manifest = replace(MANIFEST, **described)
-    return Place(None, KafkaAddress(""), "counts", NAMES, (), WINDOW_MS, 0, manifest, Path(), Path())
+    return Place(None, KafkaAddress(""), "counts", NAMES, (), WINDOW_MS, 0, manifest, Path(), Path(), Clock())
 
 
 def observed(rows):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from generators.disorder import PRESETS
 from generators.profiles import steady
 from generators.tape import Tape, population_of
 from harness import recount
+from harness.clock import Clock
 from harness.load import Load, send_marks
 from harness.model import INDEX_BITS, MARK_SERVER, FaultSpec, HarnessError, KafkaAddress, Mark, RunSpec, TapeSpec
 from harness.services.kafka import end_offsets
@@ -52,13 +52,13 @@ def run(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def sent(load: Load) -> int:
+def sent(load: Load, clock: Clock) -> int:
     """Drive a load to its end; the epoch."""
     try:
         load.start()
         load.wait_ready()
-        epoch_ms = (time.time_ns() // 1_000_000 // 10_000 + 1) * 10_000 - 10_000
-        load.go(epoch_ms)
+        epoch_ms = clock.now_ms() // 10_000 * 10_000
+        load.go(epoch_ms, clock)
         wait_until(
             lambda: load.status().finished,
             deadline_s=60,
@@ -74,7 +74,7 @@ def sent(load: Load) -> int:
 def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, topic, run, tmp_path):
     spec = replace(SPEC, client=client)
     load = Load(spec, kafka_address, topic, run, tmp_path)
-    epoch_ms = sent(load)
+    epoch_ms = sent(load, Clock())
     mark = Mark(MARK_SERVER << INDEX_BITS | 7, 3, 2, epoch_ms + 5, "closing")
     send_marks(kafka_address, topic, [mark], POPULATION)
     certificate = load.certify()
@@ -92,9 +92,19 @@ def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, 
     assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
 
 
+def test_the_fleet_keeps_its_schedule_by_the_clock_of_the_run_and_not_by_the_machines(
+    kafka_address, topic, run, tmp_path
+):
+    an_hour_ahead = Clock(Clock().zero_ns + 3_600 * 10**9)
+    load = Load(SPEC, kafka_address, topic, run, tmp_path)
+    sent(load, an_hour_ahead)
+
+    assert load.certify().valid
+
+
 def test_the_web_page_of_locust_ends_with_the_tape_too(kafka_address, topic, run, tmp_path):
     load = Load(replace(SPEC, web=True), kafka_address, topic, run, tmp_path)
-    sent(load)
+    sent(load, Clock())
 
     assert load.web_url.startswith("http://127.0.0.1:")
     assert load.certify().valid
@@ -106,7 +116,7 @@ def test_a_load_that_is_stopped_in_the_middle_leaves_true_books(kafka_address, t
     try:
         load.start()
         load.wait_ready()
-        load.go(time.time_ns() // 1_000_000)
+        load.go(Clock().now_ms(), Clock())
         wait_until(lambda: load.status().sent > 1000, deadline_s=30, what="some events to be sent")
     finally:
         load.stop()

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from harness import observe
+from harness.clock import Clock
 from harness.model import Disorder, EngineManifest, Segment, SinkClaim, TapeSpec
 from harness.observe import Row, UnreadableError, interpret
 from harness.results.base import Place, by_campaign
@@ -39,8 +40,8 @@ def read(client, kafka_address, tmp_path):
 
     def rows(topic: str = "", **described):
         manifest = replace(MANIFEST, home=str(tmp_path), **described)
-        log = tmp_path / "log"
-        place = Place(client, kafka_address, topic, NAMES, ADS, WINDOW_MS, 0, manifest, tmp_path / "engine.json", log)
+        orders, log = tmp_path / "engine.json", tmp_path / "log"
+        place = Place(client, kafka_address, topic, NAMES, ADS, WINDOW_MS, 0, manifest, orders, log, Clock())
         source = open_results(place)
         found = source.rows()
         assert source.snapshot() == source.snapshot()
@@ -262,7 +263,9 @@ def test_what_was_no_count_for_a_while_is_seen_in_every_schema(
 ):
     manifest = replace(MANIFEST, home=str(tmp_path), **described)
     orders, log = tmp_path / "engine.json", tmp_path / "log"
-    observer = observer_of(Place(client, kafka_address, "", NAMES, ADS, WINDOW_MS, 0, manifest, orders, log), TAPE)
+    observer = observer_of(
+        Place(client, kafka_address, "", NAMES, ADS, WINDOW_MS, 0, manifest, orders, log, Clock()), TAPE
+    )
     assert isinstance(observer, PlainObserver)
     observer.start()
 
@@ -296,7 +299,9 @@ def test_what_was_no_count_for_a_while_is_seen_in_every_schema(
 
 def test_a_window_of_yahoos_whose_hash_is_not_there_yet_is_no_glitch(client, kafka_address, tmp_path):
     manifest = replace(MANIFEST, home=str(tmp_path), results="redis:yahoo")
-    place = Place(client, kafka_address, "", NAMES, ADS, WINDOW_MS, 0, manifest, tmp_path / "engine.json", tmp_path)
+    place = Place(
+        client, kafka_address, "", NAMES, ADS, WINDOW_MS, 0, manifest, tmp_path / "engine.json", tmp_path, Clock()
+    )
     observer = observer_of(place, TAPE)
     assert isinstance(observer, PlainObserver)
     client.hset(NAMES[0], "0", "not there yet")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.clock import Clock
 from harness.glitches import LEAST_STAY_US
 from harness.model import Disorder, Segment, TapeSpec
 from harness.sampler import RedisObserver
@@ -34,7 +35,7 @@ def client(redis_address):
 
 
 def test_changes_are_seen_in_their_order_whatever_stands_beside_them(client):
-    observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0)
+    observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0, clock=Clock())
     client.hset("first", "0", "1")
     client.set("third", "no hash at all")
     observer.start()
@@ -59,7 +60,7 @@ def test_an_answer_of_many_parts_is_one_look(client):
     names = [f"campaign-{number}" for number in range(400)]
     for name in names:
         client.hset(name, mapping={str(window * 10_000): window + 1 for window in range(60)})
-    observer = RedisObserver(client, names, tape, WINDOW_MS, 0)
+    observer = RedisObserver(client, names, tape, WINDOW_MS, 0, clock=Clock())
     observer.start()
     some_looks(observer)
     sampled = observer.stop()
@@ -73,7 +74,7 @@ def test_of_many_windows_most_are_glanced_at_and_none_is_missed_in_the_end(clien
     now_ms = time.time_ns() // 1_000_000 // WINDOW_MS * WINDOW_MS
     old_ms = now_ms - 59 * WINDOW_MS
     client.hset("first", mapping={str(now_ms - back * WINDOW_MS): 1 for back in range(60)})
-    observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0)
+    observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0, clock=Clock())
     observer.start()
     some_looks(observer, 5)
     client.hset("first", str(now_ms), "2")
@@ -92,7 +93,7 @@ def test_redis_may_be_gone_for_a_moment(tmp_path):
     client = connect(server.start())
     try:
         client.hset("first", "0", "1")
-        observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0)
+        observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0, clock=Clock())
         observer.start()
         some_looks(observer)
         client.client_kill_filter(_type="normal", skipme=True)
@@ -113,7 +114,7 @@ def test_redis_may_come_back_as_another_process_without_its_data(tmp_path):
     client = connect(server.start())
     try:
         client.hset("first", "0", "7")
-        observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0)
+        observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0, clock=Clock())
         observer.start()
         some_looks(observer)
         server.child.kill_group()
@@ -133,7 +134,7 @@ def test_redis_may_come_back_as_another_process_without_its_data(tmp_path):
 def test_without_redis_there_is_nothing_to_see_and_a_reason(tmp_path):
     server = EmbeddedRedis(tmp_path)
     client = connect(server.start())
-    observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0)
+    observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0, clock=Clock())
     server.stop()
     observer.start()
     sampled = observer.stop()
@@ -145,7 +146,7 @@ def test_without_redis_there_is_nothing_to_see_and_a_reason(tmp_path):
 
 def test_what_a_reader_could_not_have_read_is_told_though_it_was_repaired(client):
     """A text for a count, a list for a hash, a hash that is no text, and one of a campaign that does not exist."""
-    observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0, bookkeeping=("mine:*",))
+    observer = RedisObserver(client, NAMES, TAPE, WINDOW_MS, 0, clock=Clock(), bookkeeping=("mine:*",))
     client.hset("first", "0", "1")
     observer.start()
     some_looks(observer)

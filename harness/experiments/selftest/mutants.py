@@ -60,6 +60,8 @@ def mutants() -> Iterator[Mutant]:
     yield _mutant("every event is sent from the start", early, "_sent_by", _sent_always)
     yield _mutant("a minute late is not stale", stale, "ALLOWED_MS", 60_000)
     yield _mutant("two seconds late is stale", stale, "ALLOWED_MS", 2_000)
+    yield _mutant("a clock that was set back excuses everything", stale, "_behind_ms", lambda _: 1 << 40)
+    yield _mutant("a clock that was set back excuses nothing", stale, "_behind_ms", lambda _: 0)
     yield _mutant("a window need not be closed", stale, "_closed_ms", lambda *_: 0)
     yield _mutant("the log is not in the books", unaccounted, "_expected_is_what_the_log_holds", lambda _: [])
 

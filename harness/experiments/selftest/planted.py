@@ -145,6 +145,12 @@ def meanwhile() -> Iterator[Planted]:
     yield "done by one moment beyond 64 bits, nearly", replace(HONEST, told=_dated(lambda ms: ms, (1 << 63) - 1))
     yield "done at no time", replace(HONEST, told=_dated(lambda _: 0))
     yield "shown late to eyes that were shut", _held_back(35.0, longest_gap_ms=30_000.0)
+    yield "told late, and shown a little later", _clock_set(0)
+    yield "the clock was set back by a minute", _clock_set(-60_000)
+    yield "the clock was set back by a minute, and nobody noticed", replace(_clock_set(-60_000), behind_ms=0)
+    yield "the clock was set ahead by a minute", _clock_set(60_000)
+    yield "done, and shown much later, and the clock was set back by 3 s", _held_back(35.0, behind_ms=3_000)
+    yield "one lost, and the clock was set back by 3 s", seen({FIRST: -1}, behind_ms=3_000)
 
 
 def stopped() -> Iterator[Planted]:
@@ -344,6 +350,12 @@ def _dated(moment: Callable[[int], int], *first: int) -> tuple[Progress, ...]:
     """The engine's progress with other moments: the first ones as given, the others computed."""
     given = [*first, *(moment(line.at_ms) for line in HONEST.told[len(first) :])]
     return tuple(replace(line, at_ms=at_ms) for line, at_ms in zip(HONEST.told, given, strict=True))
+
+
+def _clock_set(by_ms: int) -> Case:
+    """An engine that tells its progress ten seconds late and shows a cell soon afterwards; before it tells, the clock
+    of the machine steps, by which it tells."""
+    return _held_back(35.0, told=_dated(lambda ms: ms + 10_000 + by_ms), behind_ms=max(0, -by_ms))
 
 
 def _held_back(until_s: float, longest_gap_ms: float = 50.0, **more: Any) -> Case:

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness import plan
 from harness.engines import fake
+from harness.engines.fake import FakeClock
 from harness.model import EngineManifest, Verdict
 from harness.run import run
 from harness.store import Store
@@ -34,9 +35,11 @@ class Unseen:
     def update(self, facts: Mapping[str, str | float | int]) -> None: ...
 
 
-def fake_run(folder: Path, manifest: EngineManifest = fake.MANIFEST, **changes: Any) -> tuple[Verdict, Store]:
+def fake_run(
+    folder: Path, manifest: EngineManifest = fake.MANIFEST, clock: FakeClock | None = None, **changes: Any
+) -> tuple[Verdict, Store]:
     """One run of the fake engine: SMALL but for some keys of a scenario."""
     spec, manifest = plan.resolve("selftest", {**SMALL, **changes}, {}, lambda _: manifest)
     store = Store.create(folder, "fake")
-    world = FakeWorld(spec, store, manifest)
+    world = FakeWorld(spec, store, manifest, clock)
     return run(spec, manifest, environment={}, world=world, store=store, screen=Unseen()), store

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.engines import fake
+from harness.engines.fake import FakeClock
 from harness.experiments.selftest.report import words_of
 from harness.experiments.selftest.runs import fake_run
 
 PARTS = ("sinks", "engines")  # of expected.toml
 SINKS = ("absolute", "fenced", "increment", "marker-first", "marker-last")
 POINTS = ("c1", "c2", "c3", "c4")
+STEPS_AFTER_MS = 9000
 
 
 def outcomes(folder: Path) -> Iterator[tuple[str, str]]:
@@ -54,8 +56,17 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "writes what it has only when it is told to stop", bug("flush-at-stop")
     yield "drops what it may, and is allowed to", {"disorder": "late"}
     yield "drops what it may, and is not allowed to", {"disorder": "late", "late_dropped_max": 0}
+    yield from clocked()
     yield from waited_for()
     yield "killed when it is too late to be", {"fault": "kill@c3:batch=100000"}
+
+
+def clocked() -> Iterator[tuple[str, dict[str, Any]]]:
+    """The machine's clock steps in the middle of the load."""
+    for by_ms, words in ((-3000, "back by 3 s"), (3000, "ahead by 3 s"), (-3_600_000, "back by an hour")):
+        steps = ((STEPS_AFTER_MS, by_ms),)
+        yield f"the clock is set {words}", {"clock": FakeClock(steps=steps)}
+        yield f"the clock is set {words}, and one in 100 is lost", {"clock": FakeClock(steps=steps), **bug("drop:100")}
 
 
 def waited_for() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,0 +1,66 @@
+"""The clock of a run: what the machine's clock said once, carried on by the clock that never steps.
+
+The machine's clock is set while a run goes on: by NTP on a fresh virtual machine, by hand, after a sleep. What is
+stamped by it then lies seconds before what it followed. So harness, observer and fleet stamp by one base, which is
+taken once and handed on as a number: the monotonic clock is the same in all processes of a machine. An engine stamps by
+the machine's clock; how far that is ahead of the run's clock, a `Reading` says.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+TRIES = 3
+
+Nanoseconds = Callable[[], int]
+
+
+def _boot_ns() -> int:
+    """As the monotonic clock, and it goes on while the machine sleeps. Where the system has none, nothing sleeps."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One look at all clocks."""
+
+    at_ms: int  # by the run's clock
+    ahead_ms: int  # of it the machine's clock is; below 0: it is behind
+    slept_ms: int  # so long the machine has slept since it was started
+
+
+class Clock:
+    """Time since 1970 that never steps. `zero_ns`: what the machine's clock said when the monotonic clock began."""
+
+    def __init__(
+        self,
+        zero_ns: int | None = None,
+        *,
+        wall_ns: Nanoseconds = time.time_ns,
+        monotonic_ns: Nanoseconds = time.monotonic_ns,
+        boot_ns: Nanoseconds = _boot_ns,
+    ) -> None:
+        self._wall_ns, self._monotonic_ns, self._boot_ns = wall_ns, monotonic_ns, boot_ns
+        self.zero_ns = self._beyond_monotonic_ns(wall_ns) if zero_ns is None else zero_ns
+
+    def now_us(self) -> int:
+        return (self.zero_ns + self._monotonic_ns()) // 1000
+
+    def now_ms(self) -> int:
+        return self.now_us() // 1000
+
+    def read(self) -> Reading:
+        ahead_ns = self._beyond_monotonic_ns(self._wall_ns) - self.zero_ns
+        slept_ns = self._beyond_monotonic_ns(self._boot_ns)
+        return Reading(self.now_ms(), round(ahead_ns / 1e6), round(slept_ns / 1e6))
+
+    def _beyond_monotonic_ns(self, other: Nanoseconds) -> int:
+        """Of some tries the one in which least time passed between the two clocks: a process may lose its CPU there."""
+        return min(self._apart_ns(other) for _ in range(TRIES))[1]
+
+    def _apart_ns(self, other: Nanoseconds) -> tuple[int, int]:
+        before_ns, other_ns, after_ns = self._monotonic_ns(), other(), self._monotonic_ns()
+        return after_ns - before_ns, other_ns - (before_ns + after_ns) // 2
