@@ -143,7 +143,9 @@ def run_command(
     name, keys = plan.read_scenario(scenario)
     spec, engine_manifest = plan.resolve(name, keys, flags, one_run.find_manifest)
     one_run.refuse_the_impossible(spec, engine_manifest)
-    if (rounds := plan.rounds_of(name, keys, flags)) > 1:
+    rounds = plan.rounds_of(name, keys, flags)
+    one_run.refuse_without_room(spec, engine_manifest, out, rounds)
+    if rounds > 1:
         _answer_of_rounds(spec, drive_repeat.drive(spec, engine_manifest, rounds, out), as_json)
     else:
         _answer("run", one_run.drive(spec, engine_manifest, out), as_json)

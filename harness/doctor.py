@@ -21,6 +21,7 @@ from enum import Enum
 from pathlib import Path
 
 from harness import grants, jvm
+from harness.ending import cache_folder
 from harness.model import HarnessError
 
 PYTHON_LOWEST, PYTHON_HIGHEST = (3, 11), (3, 13)
@@ -77,7 +78,7 @@ def examine(runs: Path, find_redis: Callable[[], Path]) -> list[Finding]:
         memory(),
         ports(),
         folder("runs folder", runs),
-        folder("cache folder", jvm.cache_root()),
+        folder("cache folder", cache_folder()),
     ]
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from harness import room
 from harness.model import Exit, HarnessError, Stopped, UsageError
 from harness.texts import shown
 
@@ -57,7 +58,7 @@ class UnexpectedError(HarnessError):
 
 _under_way: list[UnderWay] = []
 _left: tuple[BaseException, tuple[UnderWay, ...]] | None = None  # what an error ended, from the outermost to the inner
-_broken_thread: list[UnexpectedError] = []
+_broken_thread: list[HarnessError] = []
 
 
 @contextmanager
@@ -90,9 +91,12 @@ def ended(arguments: Sequence[str], program: Callable[[], int], nothing_lost: st
         return _end(arguments, error, str(known(error)), Exit.BROKEN)
 
 
-def known(error: Exception) -> HarnessError:
+def known(error: BaseException, places: Sequence[UnderWay] | None = None) -> HarnessError:
     """The same as an error that ends in a sentence. What nobody has foreseen leaves its traceback in a file."""
-    return error if isinstance(error, HarnessError) else UnexpectedError(error, keep_traceback(error, _places(error)))
+    places = _places(error) if places is None else places
+    if full := room.in_terms_of_room(error, _written_to(places)):
+        return full
+    return error if isinstance(error, HarnessError) else UnexpectedError(error, keep_traceback(error, places))
 
 
 def summary(error: BaseException) -> str:
@@ -104,6 +108,8 @@ def summary(error: BaseException) -> str:
 def _why(error: BaseException) -> str:
     if isinstance(error, Stopped):
         return f"by {error.name}"
+    if full := room.in_terms_of_room(error, _written_to(_under_way)):
+        return str(full)
     return str(error) if isinstance(error, UsageError | HarnessError) else summary(error)
 
 
@@ -121,6 +127,12 @@ def state_folder() -> Path:
     return folder
 
 
+def cache_folder() -> Path:
+    """The folder for everything that can be fetched or made again."""
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (configured if configured.is_absolute() else Path.home() / ".cache") / "streamgauge"
+
+
 def keep_traceback(error: BaseException, places: Sequence[UnderWay] = ()) -> Path | None:
     """The file that holds it: with the run that was going on, else in the state folder, else among temporary files."""
     name = f"traceback-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}.txt"
@@ -135,7 +147,20 @@ def keep_traceback(error: BaseException, places: Sequence[UnderWay] = ()) -> Pat
 
 
 def _temporary_folder() -> Path:
-    return Path(tempfile.gettempdir())
+    """RuntimeError where none can be written to: that is how a disk may be full."""
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError as error:
+        raise RuntimeError(str(error)) from error
+
+
+def _written_to(places: Sequence[UnderWay]) -> list[Path]:
+    """Where a full disk would be: what goes on, and the folders that every command uses."""
+    found = [place.path for place in reversed(places)]
+    for find_folder in (_temporary_folder, state_folder, cache_folder, Path.cwd):
+        with suppress(OSError, RuntimeError):
+            found.append(find_folder())
+    return found
 
 
 @contextmanager
@@ -163,7 +188,7 @@ def stop(number: int, _frame: FrameType | None) -> NoReturn:
 def _on_broken_thread(broken: threading.ExceptHookArgs) -> None:
     """Half of the work goes on no more, so that nothing may be concluded from what the other half still does."""
     error = broken.exc_value or broken.exc_type()
-    _broken_thread.append(UnexpectedError(error, keep_traceback(error, _under_way)))
+    _broken_thread.append(known(error, _under_way))
     _thread.interrupt_main(signal.SIGTERM)
 
 

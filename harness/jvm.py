@@ -29,6 +29,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from harness.ending import cache_folder
 from harness.model import Exit, HarnessError
 
 MINIMUM_JAVA = 17
@@ -166,7 +167,7 @@ def is_version(which: str) -> bool:
 
 def pins_folder(which: str) -> Path:
     """Where the pins stand of a version that a user named. They were made on its first use, and stay."""
-    return cache_root() / "pins" / which
+    return cache_folder() / "pins" / which
 
 
 def jar_folder(which: str) -> Path:
@@ -176,13 +177,7 @@ def jar_folder(which: str) -> Path:
     for name in ("ivy.xml", "jars.sha256"):
         if (source / name).is_file():
             digest.update((source / name).read_bytes())
-    return cache_root() / "jars" / f"{which}-{digest.hexdigest()[:16]}"
-
-
-def cache_root() -> Path:
-    """The folder for everything that can be fetched or made again."""
-    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (configured if configured.is_absolute() else Path.home() / ".cache") / "streamgauge"
+    return cache_folder() / "jars" / f"{which}-{digest.hexdigest()[:16]}"
 
 
 def read_sums(path: Path) -> dict[str, str]:
@@ -295,7 +290,7 @@ def _resolve(which: str, place: Path, say: Say) -> Path:
 def explain_failure(which: str, code: int, said: str, log: Path) -> str:
     """One sentence for the person who waits, from what Ivy wrote."""
     if "No space left on device" in said or "Disk quota exceeded" in said:
-        cause, remedy = f"the disk of {cache_root()} is full", "free about 200 MB there, or set XDG_CACHE_HOME"
+        cause, remedy = f"the disk of {cache_folder()} is full", "free about 200 MB there, or set XDG_CACHE_HOME"
     elif re.search(
         r"Host \S+ not found|UnknownHost|ConnectException|timed out|unreachable|Connection refused|SSLHandshake", said
     ):
@@ -312,7 +307,7 @@ def explain_failure(which: str, code: int, said: str, log: Path) -> str:
 
 
 def _ivy_log(which: str) -> Path:
-    return cache_root() / "jars" / f"{which}.log"
+    return cache_folder() / "jars" / f"{which}.log"
 
 
 def _some(clauses: Sequence[str], most: int = 5) -> str:

@@ -24,6 +24,7 @@ from generators.fleet import CONFIG_VARIABLE, DONE, GO, READY, SENDS_FILE, STATU
 from generators.producers import ConfluentProducer, send_all
 from generators.sends import SENDS
 from generators.tape import Tape
+from harness import room
 from harness.certificate import certify
 from harness.clock import Clock
 from harness.engines.config import write_privately
@@ -97,7 +98,8 @@ class Load:
         self.stop()
         books = self._folder / SENDS_FILE
         table = pq.read_table(books) if books.exists() else pa.schema(list(SENDS.items())).empty_table()
-        pq.write_table(table, self._run / SENDS_FILE, compression="zstd")
+        with room.writing(self._run / SENDS_FILE, table.nbytes):
+            pq.write_table(table, self._run / SENDS_FILE, compression="zstd")
         return certify(table, Tape(self._spec.tape).total, self._spec.lag_budget_ms)
 
     @property

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from io import RawIOBase
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +19,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness import room
 from harness.clock import Clock
 from harness.model import READABLE_SCHEMAS, SCHEMA_VERSION, HarnessError, UsageError
 from harness.services.owners import is_alive, owner_mark
@@ -108,10 +111,21 @@ class Store:
     def has(self, name: str) -> bool:
         return (self.path / name).is_file()
 
-    def write_bytes(self, name: str, content: bytes) -> None:
+    @contextmanager
+    def _whole(self, name: str, size: int) -> Iterator[Path]:
+        """A file to write that takes its name when it is whole; nothing is left of one that is not."""
         part = self.path / f".{name}.part"
-        part.write_bytes(content)
-        part.replace(self.path / name)
+        try:
+            with room.writing(self.path / name, size):
+                yield part
+                part.replace(self.path / name)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        with self._whole(name, len(content)) as part:
+            part.write_bytes(content)
 
     def write_json(self, name: str, value: object) -> None:
         self.write_bytes(name, msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
@@ -131,9 +145,9 @@ class Store:
             raise MissingEvidence(f"{self.path / name} is torn or not what it should be: {error}") from None
 
     def write_table(self, name: str, columns: Mapping[str, Any]) -> None:
-        part = self.path / f".{name}.part"
-        pq.write_table(pa.table(dict(columns)), part, compression="zstd")
-        part.replace(self.path / name)
+        table = pa.table(dict(columns))
+        with self._whole(name, table.nbytes) as part:
+            pq.write_table(table, part, compression="zstd")
 
     def read_table(self, name: str) -> pa.Table:
         """A table, with the columns that its readers rely on."""
@@ -159,8 +173,8 @@ class Store:
     def tell(self, kind: str, **facts: object) -> None:
         """Add one line to the history."""
         line = msgspec.json.encode({"at_ms": self.clock.now_ms(), "kind": kind, **facts})
-        with (self.path / HISTORY).open("ab") as file:
-            file.write(line + b"\n")
+        with room.writing(self.path / HISTORY, len(line)), (self.path / HISTORY).open("ab", buffering=0) as file:
+            _append(file, line + b"\n")
 
     def history(self, *kinds: str) -> Iterator[dict[str, Any]]:
         """The lines of some kinds, in the order in which they were written. A torn last line is passed over: the run
@@ -189,6 +203,17 @@ class Store:
                 f"{self.path / HISTORY} has no entry {kind!r}: the run was broken off before it got there"
             )
         return values[-1]
+
+
+def _append(file: RawIOBase, line: bytes) -> None:
+    """All of it or nothing: the next line would else go on where a full disk tore this one."""
+    begin, written = file.tell(), 0
+    try:
+        while written < len(line):
+            written += file.write(line[written:]) or 0
+    except OSError:
+        file.truncate(begin)
+        raise
 
 
 def new_folder(base: Path, name: str) -> Path:

@@ -19,6 +19,7 @@ LAYERS = [
         "harness.wait",
         "harness.texts",
         "harness.whole",
+        "harness.room",
         "harness.ending",
         "harness.descriptors",
     },

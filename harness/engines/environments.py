@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TextIO
 
 from harness import jvm
+from harness.ending import cache_folder
 from harness.engines import versions
 from harness.engines.manifest import JOBS, load, lock_file
 from harness.engines.versions import UV
@@ -90,7 +91,7 @@ def _is_unknown(manifest: EngineManifest) -> bool:
 def folder_of(packages: str) -> Path:
     digest = hashlib.sha256(lock_file(packages).read_bytes())
     digest.update(sys.version.encode())  # the interpreter under it is that of this program
-    return jvm.cache_root() / "engines" / f"{packages}-{digest.hexdigest()[:16]}"
+    return cache_folder() / "engines" / f"{packages}-{digest.hexdigest()[:16]}"
 
 
 def jars_inside(manifest: EngineManifest, python: Path) -> tuple[Path, ...]:
@@ -107,13 +108,13 @@ def _refuse_what_is_lacking(manifest: EngineManifest) -> None:
         _javac(manifest.id)
     if PACKAGES not in missing(manifest):  # jars take little room, and say so themselves
         return
-    place = jvm.cache_root()
+    place = cache_folder()
     while not place.exists():
         place = place.parent
     free = shutil.disk_usage(place).free
     if free < ROOM_NEEDED:
         raise HarnessError(
-            f"Installing the engine {manifest.id} needs {ROOM_NEEDED / 1e9:.0f} GB for a while in {jvm.cache_root()}, "
+            f"Installing the engine {manifest.id} needs {ROOM_NEEDED / 1e9:.0f} GB for a while in {cache_folder()}, "
             f"and {free / 1e9:.1f} GB are free. Free some space, or set XDG_CACHE_HOME to a folder on another disk."
         )
 
@@ -167,7 +168,7 @@ def _classes(manifest: EngineManifest, classpath: Sequence[Path], say: Say) -> P
     for source in sources:
         digest.update(_read(source, manifest))
     digest.update("\n".join(path.name for path in classpath).encode())
-    jar = jvm.cache_root() / "classes" / f"{manifest.id}-{digest.hexdigest()[:16]}.jar"
+    jar = cache_folder() / "classes" / f"{manifest.id}-{digest.hexdigest()[:16]}.jar"
     if jar.is_file():
         return jar
     with jvm.only_one(jar, say):

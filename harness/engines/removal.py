@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from harness import jvm
+from harness.ending import cache_folder
 from harness.engines.environments import stamp_of
 from harness.engines.manifest import SHIPPED, load
 from harness.model import EngineManifest, HarnessError, UsageError
@@ -73,9 +74,9 @@ def _mark(made: Path) -> TextIO:
 
 def _made_for(manifest: EngineManifest) -> list[Path]:
     """What is this engine's in the cache: folders whose names go on with a digest."""
-    made = [jvm.cache_root() / "engines" / manifest.packages] if manifest.packages else []
+    made = [cache_folder() / "engines" / manifest.packages] if manifest.packages else []
     if manifest.ivy and manifest.ivy not in jvm.DEFAULT_SETS:
-        made.append(jvm.cache_root() / "jars" / manifest.ivy)
+        made.append(cache_folder() / "jars" / manifest.ivy)
     return made
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TextIO
 
 from harness import jvm
+from harness.ending import cache_folder
 from harness.engines.manifest import HERE, lock_file
 from harness.model import HarnessError, UsageError
 from harness.prepare import BOOTSTRAP, index_settings, run_step
@@ -45,7 +46,7 @@ def installer_cache(engine: str) -> Path:
     A version's list is the same for all checkouts of a user, so that the Python alone makes another environment of it.
     """
     digest = hashlib.sha256(sys.version.encode()).hexdigest()[:16]
-    return jvm.cache_root() / "engines" / f".{engine}-{digest}-cache"
+    return cache_folder() / "engines" / f".{engine}-{digest}-cache"
 
 
 def pin(engine: str, say: Say) -> None:

@@ -30,6 +30,9 @@ def begin(spec: RunSpec, settings: search.Settings, out: Path) -> Folder:
     """The objective of the run becomes that of the search: a rate that misses it has failed, the run itself has not."""
     plan.refuse_one_database_for(settings.most_trials, spec.redis, reset=spec.reset)
     settings = replace(settings, objective_p99_ms=spec.objective_p99_ms or settings.objective_p99_ms)
+    # The ramp sends the most, and how far it gets is decided while it goes.
+    ramp = search.Step(search.Stage.RAMP, settings.start_per_s)
+    one_run.refuse_without_room(search.spec_of(spec, ramp, settings), one_run.find_manifest(spec.engine), out)
     place = Folder.create(out.absolute(), f"search-{spec.engine}")
     _keep(place, replace(spec, objective_p99_ms=None), settings, [])
     return place

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from harness import room
 from harness.ending import UnderWay, under_way
 from harness.model import HIDDEN, READABLE_SCHEMAS, SCHEMA_VERSION, Outcome, UsageError
 from harness.services.owners import owner_mark
@@ -84,8 +85,10 @@ class Folder:
         """All that is known, whole: a kill leaves the old file or the new one."""
         part = self.path / f".{FILE}.part"
         value = {"schema": SCHEMA_VERSION, "kind": kind, **content}
-        part.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
-        part.replace(self.path / FILE)
+        encoded = msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+        with room.writing(self.path / FILE, len(encoded)):
+            part.write_bytes(encoded)
+            part.replace(self.path / FILE)
 
     @property
     def history(self) -> Store:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import console, environment, measure, recovery, wait
+from generators.tape import Tape
+from harness import console, environment, measure, recovery, room, wait
 from harness.ending import UnderWay, short_path, under_way
 from harness.engines import environments, fake, manifest, removal
 from harness.engines.environments import Surroundings
@@ -41,11 +43,25 @@ def refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> Non
     claim_external(spec)
 
 
+def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Path, runs: int = 1) -> None:
+    """Of so many runs like this one, each of which drops its log before the next begins."""
+    wanted = room.needs(
+        engine_manifest,
+        Tape(spec.tape).total,
+        brokers=0 if spec.kafka or spec.engine == fake.MANIFEST.id else registry.brokers(spec.fault),
+        runs=runs,
+        out=out,
+        temporary=Path(tempfile.gettempdir()),
+    )
+    room.refuse(wanted, room.disk_of)
+
+
 def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Path | None = None) -> load.Result:
     """A fresh run in a directory of its own below `out`. An existing Redis is claimed for each run anew.
 
     `twin`: the run without a fault to which its recovery is held.
     """
+    refuse_without_room(spec, engine_manifest, out)
     claim_external(spec)
     with removal.in_use(engine_manifest):
         surroundings = environments.prepare(engine_manifest, console.say)

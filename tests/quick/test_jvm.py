@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import jvm
+from harness.ending import cache_folder
 from harness.model import HarnessError
 from harness.wait import wait_until
 
@@ -264,7 +265,7 @@ def test_the_cache_is_where_the_user_wants_it(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     for ignored in ("", "relative/folder"):
         monkeypatch.setenv("XDG_CACHE_HOME", ignored)
-        assert jvm.cache_root() == tmp_path / ".cache/streamgauge"
+        assert cache_folder() == tmp_path / ".cache/streamgauge"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness import cli, jvm, plan
+from harness.ending import cache_folder
 from harness.engines import environments, fake, removal
 from harness.engines.manifest import load
 from harness.experiments import one_run
@@ -26,7 +27,7 @@ NEW, OLD = "0123456789abcdef", "fedcba9876543210"
 def engines(tmp_path, monkeypatch) -> Path:
     """Where the environments are, with one that is ready and its lock."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    place = jvm.cache_root() / "engines"
+    place = cache_folder() / "engines"
     ready(place / f"own-{NEW}")
     return place
 

@@ -1,0 +1,284 @@
+"""Full disks: foretold before a run, and named when one fills up, whoever was writing."""
+
+from __future__ import annotations
+
+import errno
+import json
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from harness import cli, environment, plan, room
+from harness.ending import ended
+from harness.engines import fake
+from harness.experiments import drive_search, one_run, search
+from harness.experiments.folder import Folder
+from harness.model import Exit, HarnessError
+from harness.room import MB, Disk, NoRoomError
+from harness.services import owners
+from harness.services.small_disk import SmallDisk, impossible
+from harness.store import HISTORY, Store
+from harness.wait import wait_until
+from tests.quick import pages
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+FAST = ["run", "--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
+
+
+def needs(out="runs", temporary="tmp", **changes):
+    asked = {"manifest": fake.MANIFEST, "events": 600_000, "brokers": 1, "runs": 1, **changes}
+    return room.needs(out=Path(out), temporary=Path(temporary), **asked)
+
+
+def one_disk(free):
+    return lambda _: Disk(1, free)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A real one of 60 MB."""
+    if why := impossible():
+        pytest.skip(f"NO REAL FULL DISK IS TRIED: none can be mounted here ({why})")
+    made = SmallDisk(tmp_path / "disk", 60)
+    made.mount()
+    yield made
+    made.unmount()
+
+
+# ---------------------------------------------------------------- Before the start
+
+
+def test_the_parts_on_one_disk_need_their_room_together():
+    wanted = needs()
+    total = sum(need.size for need in wanted) + room.AS_GOOD_AS_FULL
+
+    room.refuse(wanted, one_disk(total))
+    with pytest.raises(NoRoomError, match=r"may need \d+ MB .*, and \d+ MB are free there\. .*--out.*TMPDIR"):
+        room.refuse(wanted, one_disk(total - 1))
+
+
+def test_each_of_two_disks_is_asked_for_its_own_parts():
+    free = {"runs": Disk(1, 1000 * MB), "tmp": Disk(2, 1 * MB)}
+
+    with pytest.raises(NoRoomError, match=r"below tmp .*set TMPDIR") as refused:
+        room.refuse(needs(), lambda place: free[place.name])
+
+    assert "--out" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        ({"events": 1_200_000}, 600_000 * (room.LOG_PER_EVENT + room.KEPT_PER_EVENT)),
+        ({"brokers": 3}, 2 * (600_000 * room.LOG_PER_EVENT + room.LOG_PER_BROKER)),
+        ({"brokers": 0}, -(600_000 * room.LOG_PER_EVENT + room.LOG_PER_BROKER)),
+        ({"manifest": replace(fake.MANIFEST, ivy="spark")}, room.JVMS_OWN - room.ENGINES_OWN),
+        ({"runs": 3}, 2 * (room.KEPT_PER_RUN + 600_000 * room.KEPT_PER_EVENT)),
+    ],
+    ids=["twice the events", "three brokers", "no broker", "on a JVM", "three runs"],
+)
+def test_what_is_needed_grows_with_events_brokers_and_what_is_kept(changes, more):
+    before, after = (sum(need.size for need in each) for each in (needs(), needs(**changes)))
+
+    assert after - before == more
+
+
+def test_a_run_without_room_is_refused_before_anything_is_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "disk_of", one_disk(60 * MB))
+    spec, manifest = plan.resolve("ad-impressions", {}, {}, lambda _: replace(fake.MANIFEST, id="other"))
+
+    with pytest.raises(NoRoomError, match="no room for this run"):
+        one_run.drive(spec, manifest, tmp_path / "runs")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rounds_that_fit_one_by_one_but_not_together_are_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(room, "disk_of", one_disk(60 * MB))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(owners, "sweep", list)
+
+    assert call(*FAST, "--repeat", "5") == Exit.BROKEN
+
+    assert "no room for this run" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_search_reserves_the_most_that_its_ramp_can_send(tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "disk_of", one_disk(2000 * MB))
+    monkeypatch.setattr(environment, "describe", dict)
+    spec = replace(pages.search_spec(), engine="spark")
+
+    with pytest.raises(NoRoomError, match=r"may need \d\.\d GB"):
+        drive_search.begin(spec, search.QUICK, tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_is_not_made_yet_lies_on_the_disk_of_the_folder_above(tmp_path):
+    assert room.disk_of(tmp_path / "a" / "b").id == tmp_path.stat().st_dev
+
+
+def test_a_disk_without_files_left_is_full_whatever_is_free(tmp_path, monkeypatch):
+    seen = type("Seen", (), {"f_bavail": 10**6, "f_frsize": 4096, "f_favail": 0, "f_files": 1000})
+    monkeypatch.setattr("os.statvfs", lambda _: seen)
+
+    assert room.disk_of(tmp_path).free == 0
+
+
+# ---------------------------------------------------------------- When one is full
+
+
+def call(*arguments: str) -> int:
+    return ended(arguments, lambda: cli.called(arguments))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(owners, "sweep", list)
+    monkeypatch.setattr(environment, "describe", dict)
+    monkeypatch.setattr(one_run, "write_page", lambda *_: None)
+    return tmp_path
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(*FULL.args)
+
+
+FILES = [
+    "owner.json",
+    "spec.json",
+    "plan.json",
+    "expected.parquet",
+    "sends.parquet",
+    "log.parquet",
+    "observed.parquet",
+    "batches.json",
+    "digests.json",
+    "verdict.json",
+    "junit.xml",
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_whichever_file_of_a_run_meets_a_full_disk_is_named(name, here, monkeypatch, capsys):
+    write_bytes, write_table = Path.write_bytes, pq.write_table
+    monkeypatch.setattr(Path, "write_bytes", lambda p, c: full() if p.name == f".{name}.part" else write_bytes(p, c))
+    monkeypatch.setattr(
+        pq, "write_table", lambda t, p, **more: full() if name in Path(p).name else write_table(t, p, **more)
+    )
+
+    assert call(*FAST, "--json") == Exit.BROKEN
+
+    said = capsys.readouterr()
+    assert f"{name} could not be written with 0." in said.err
+    assert "are free there. Free some room" in said.err
+    assert "unexpected" not in said.err
+    assert json.loads(said.out)["exit"] == Exit.BROKEN
+    (run,) = (here / "runs").iterdir()
+    assert not list(run.rglob("*.part"))
+
+
+def test_the_page_of_a_run_that_meets_a_full_disk_costs_no_verdict(here, monkeypatch, capsys):
+    monkeypatch.setattr(one_run, "write_page", full)
+
+    assert call(*FAST) == Exit.BROKEN
+
+    assert "A disk is full: No space left on device; " in capsys.readouterr().err
+    (run,) = (here / "runs").iterdir()
+    assert json.loads((run / "verdict.json").read_bytes())["outcome"] == "PASS"
+
+
+def test_an_experiment_that_meets_a_full_disk_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "write_bytes", full)
+
+    with pytest.raises(NoRoomError, match=r"experiment\.json could not be written"):
+        Folder(tmp_path).save("search")
+
+
+def test_a_full_disk_hides_behind_what_came_of_it():
+    try:
+        try:
+            full()
+        except OSError:
+            raise ValueError("half a file") from None
+    except ValueError as error:
+        found = room.in_terms_of_room(error, [Path()])
+
+    assert found is not None
+    assert str(found).startswith("A disk is full: No space left on device; ")
+
+
+@pytest.mark.parametrize("words", room.FULL_WORDS)
+def test_what_another_program_says_of_a_full_disk_is_understood(words):
+    found = room.in_terms_of_room(HarnessError(f"Kafka ended: java.io.IOException: {words}."), [Path()])
+
+    assert found is not None
+    assert f"Kafka ended: java.io.IOException: {words}; " in str(found)
+
+
+def test_of_all_places_those_that_are_full_are_named(monkeypatch):
+    free = {"full": 3 * MB, "empty": 9000 * MB}
+    monkeypatch.setattr(room, "disk_of", lambda place: Disk(1, free[place.name]))
+
+    found = room.in_terms_of_room(FULL, [Path("full"), Path("empty")])
+
+    assert "3.0 MB are free below full." in str(found)
+    assert "empty" not in str(found)
+
+
+def test_other_errors_are_none_of_a_disk():
+    assert room.in_terms_of_room(OSError(errno.EIO, "Input/output error"), [Path()]) is None
+    assert room.in_terms_of_room(HarnessError("Kafka ended."), [Path()]) is None
+
+
+def test_a_thread_that_meets_a_full_disk_ends_the_command_in_such_a_sentence(here, capsys):
+    def program() -> int:
+        threading.Thread(target=full).start()
+        wait_until(lambda: None, deadline_s=30, what="the broken thread to end the program")
+        return Exit.PASS
+
+    assert ended(["run"], program) == Exit.BROKEN
+
+    assert "A disk is full: No space left on device; " in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- A real one
+
+
+def test_a_table_that_a_real_full_disk_refuses_leaves_nothing(disk):
+    place = Store.create(disk.folder, "run")
+    disk.fill()
+
+    with pytest.raises(NoRoomError, match=r"log\.parquet could not be written with 8\.0 MB: No space left"):
+        place.write_table("log.parquet", {"a": list(range(1_000_000))})
+
+    assert not list(place.path.rglob("*.part"))
+
+
+def test_a_line_of_history_that_was_torn_takes_no_other_with_it(disk):
+    """The next line would be glued to its first half, and why a run ended would be lost."""
+    place = Store.create(disk.folder, "run")
+    place.tell("begin")
+    disk.fill()
+    with pytest.raises(NoRoomError, match=r"history\.jsonl could not be written"):
+        place.tell("fleet", words="x" * 20_000)
+    disk.free()
+    place.tell("ended early", why="a full disk")
+
+    told = [json.loads(line)["kind"] for line in (place.path / HISTORY).read_bytes().splitlines()]
+    assert told[-2:] == ["begin", "ended early"]
+
+
+def test_a_run_on_a_real_disk_of_60_mb_is_refused(disk, tmp_path, monkeypatch):
+    spec, manifest = plan.resolve("ad-impressions", {}, {}, lambda _: replace(fake.MANIFEST, id="other"))
+
+    with pytest.raises(NoRoomError, match=r"and 6[0-3] MB are free there"):
+        one_run.drive(spec, manifest, disk.folder / "runs")
+
+    assert list(disk.folder.iterdir()) == []
