@@ -6,12 +6,14 @@ import sys
 from typing import NoReturn
 
 from harness import descriptors
-from harness.ending import ended
+from harness.ending import deafen, ended
 
 
 def main() -> NoReturn:
     descriptors.secure()
-    sys.exit(ended(sys.argv[1:], _command_line))
+    code = ended(sys.argv[1:], _command_line)
+    deafen()
+    sys.exit(code)
 
 
 def _command_line() -> int:

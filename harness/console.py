@@ -5,6 +5,7 @@ Everything goes to stderr but a command's own answer, so that `--json` and pipes
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import textwrap
@@ -12,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -37,11 +38,16 @@ class Progress(Protocol):
 @contextmanager
 def progress() -> Iterator[Progress]:
     """The one that fits where stderr goes."""
-    screen: Progress = LiveProgress() if sys.stderr.isatty() else PlainProgress()
+    screen: Progress = LiveProgress() if _is_able(sys.stderr) else PlainProgress()
     try:
         yield screen
     finally:
         screen.close()
+
+
+def _is_able(stream: TextIO) -> bool:
+    """A terminal that can do more than print lines. Of one without a name nothing is known."""
+    return stream.isatty() and os.environ.get("TERM", "").lower() not in ("", "dumb", "unknown")
 
 
 class _State:
@@ -88,6 +94,7 @@ class LiveProgress:
         self._state = _State()
         self._live = Live(console=Console(stderr=True), refresh_per_second=8, transient=True, get_renderable=self._draw)
         self._live.start()
+        self._live.console.show_cursor()  # a hidden one stays so after Ctrl-Z, and when the harness is killed
 
     def phase(self, name: str, detail: str = "") -> None:
         self._state.name, self._state.detail = name, detail
@@ -136,7 +143,7 @@ class PlainProgress:
 
 def show_result(lines: Sequence[str], outcome: Outcome) -> None:
     """The last screen; the first line carries the verdict's colour on a terminal."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, color_system="auto" if _is_able(sys.stdout) else None)
     for number, line in enumerate(lines):
         console.print(Text(line, style=COLOURS[outcome] if number == 0 else ""))
 

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from harness import room
 from harness.model import Exit, HarnessError, Stopped, UsageError
@@ -32,6 +32,8 @@ COMPLETING = f"_{PROGRAM.upper()}_COMPLETE"  # set by a shell that asks how a li
 JSON = "--json"
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NOTHING_LEFT = "All that was started is stopped too."
+NOT_IN_ORDER = "not all was ended in order"
+ONCE_MORE = "Ctrl-C once more ends all at once"
 ENDED_EARLY, INTERRUPTED, BROKE = "ended early", "interrupted", "harness broke"
 LONGEST = 300  # letters of a foreign error's own words; its file has all of them
 
@@ -59,6 +61,7 @@ class UnexpectedError(HarnessError):
 _under_way: list[UnderWay] = []
 _left: tuple[BaseException, tuple[UnderWay, ...]] | None = None  # what an error ended, from the outermost to the inner
 _broken_thread: list[HarnessError] = []
+_stopped: list[Stopped] = []  # what was heard since the program began
 
 
 @contextmanager
@@ -80,15 +83,22 @@ def under_way(what: UnderWay, tell: Callable[..., None]) -> Iterator[None]:
 
 def ended(arguments: Sequence[str], program: Callable[[], int], nothing_lost: str = NOTHING_LEFT) -> int:
     """The exit code of a program, whatever happens in it. `nothing_lost` is said when somebody stops it."""
-    try:
-        with _listening():
+    with _listening():
+        try:
             return program()
-    except Stopped as by:
-        return _end(arguments, by, f"Stopped by {by.name}. {nothing_lost}", by.exit_code)
-    except UsageError as error:
-        return _end(arguments, error, str(error), Exit.USAGE)
-    except Exception as error:  # noqa: BLE001 - this is the one place for whatever it is
-        return _end(arguments, error, str(known(error)), Exit.BROKEN)
+        except Stopped as by:
+            how = f": {NOT_IN_ORDER}" if by.again else ""
+            return _end(arguments, by, f"Stopped by {by.name}{how}. {nothing_lost}", by.exit_code)
+        except UsageError as error:
+            return _end(arguments, error, str(error), Exit.USAGE)
+        except Exception as error:  # noqa: BLE001 - this is the one place for whatever it is
+            return _end(arguments, error, str(known(error)), Exit.BROKEN)
+
+
+def deafen() -> None:
+    """When all is said: nothing is left that could be stopped, and no traceback shall follow."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def known(error: BaseException, places: Sequence[UnderWay] | None = None) -> HarnessError:
@@ -170,6 +180,7 @@ def _listening() -> Iterator[None]:
     previous = {number: signal.signal(number, stop) for number in heard}
     hooks = threading.excepthook, sys.unraisablehook
     threading.excepthook, sys.unraisablehook = _on_broken_thread, _on_unraisable
+    _stopped.clear()
     try:
         yield
     finally:
@@ -178,11 +189,14 @@ def _listening() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def stop(number: int, _frame: FrameType | None) -> NoReturn:
-    """The handler of a signal that ends the program."""
+def stop(number: int, _frame: FrameType | None) -> None:
+    """The handler of a signal that ends the program: the first in order, the second at once. Further ones change
+    nothing, nor does a second SIGHUP: when a terminal is closed, the shell sends one and the kernel another."""
     if _broken_thread:
         raise _broken_thread.pop()
-    raise Stopped(number)
+    if not _stopped or (len(_stopped) == 1 and number != signal.SIGHUP):
+        _stopped.append(Stopped(number, again=bool(_stopped)))
+        raise _stopped[-1]
 
 
 def _on_broken_thread(broken: threading.ExceptHookArgs) -> None:

@@ -40,10 +40,12 @@ class HarnessError(Exception):
 class Stopped(SystemExit):
     """Somebody ended the program from outside; its exit code is the usual one for that signal."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, again: bool = False) -> None:
         super().__init__(128 + number)
         self.exit_code = 128 + number
+        self.again = again  # in the middle of the end that an earlier signal had begun
         self.name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        self.name += ", a second signal" if again else ""
 
 
 class Exit:

@@ -8,6 +8,7 @@ milliseconds.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -19,6 +20,7 @@ from generators.marks import mark
 from generators.tape import Tape, population_of
 from harness import clock_watch, diagnosis, digests, out_of_memory, starvation
 from harness.diagnosis import Diagnosis, Wanted
+from harness.ending import ONCE_MORE
 from harness.faults.moment import Moment
 from harness.judge import judge
 from harness.lateness import watermarks_ms
@@ -30,6 +32,7 @@ from harness.model import (
     Mark,
     Progress,
     RunSpec,
+    Stopped,
     UsageError,
     Verdict,
 )
@@ -125,7 +128,7 @@ class _Run:
                     report = self.drive()  # 4, 5, 6
                 self.read(report)  # 7
         finally:
-            self.screen.phase("stop")
+            self.screen.phase("stop", ONCE_MORE if isinstance(sys.exception(), Stopped) else "")
             self.world.close()
             self.reveal()
         return self.conclude()  # 8, 9

@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 
 from harness import ending
-from harness.model import HarnessError
+from harness.model import HarnessError, Stopped
 from harness.services import logs, program
 from harness.services.owners import OWNER_VARIABLE, enter_child, environment_of, is_running, owner_mark, release_all
 from harness.wait import DeadlinePassed, wait_until
@@ -205,7 +205,11 @@ def guard() -> Iterator[None]:
     try:
         yield
     finally:
-        stop_all()
+        try:
+            stop_all()
+        except Stopped:  # in the middle of it
+            stop_all()
+            raise
         for number, handler in previous.items():
             signal.signal(number, handler)
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import console
+from harness.model import Outcome
 
 WORDS = st.lists(st.text("abcdefghij-/.", min_size=1, max_size=30), max_size=12).map(" ".join)
 ROWS = st.lists(st.lists(WORDS, min_size=3, max_size=3), min_size=1, max_size=5)
@@ -52,3 +53,20 @@ def test_in_a_pipe_each_row_is_one_line(terminal):
 
     assert len(told.splitlines()) == 2
     assert ("x " * 90).strip() in told
+
+
+@pytest.mark.parametrize("name", [None, "", "dumb", "xterm"])
+def test_only_a_terminal_that_is_known_gets_colours_and_lines_that_move(name, monkeypatch, capsys):
+    """`env -i` leaves no TERM."""
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", name) if name is not None else monkeypatch.delenv("TERM", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    is_known = name == "xterm"
+
+    console.show_result(["PASS"], Outcome.PASS)
+    with console.progress() as screen:
+        assert isinstance(screen, console.LiveProgress) is is_known
+
+    said = capsys.readouterr()
+    assert ("\x1b[" in said.out, "\x1b[" in said.err) == (is_known, is_known)
