@@ -133,7 +133,17 @@ def state_folder() -> Path:
     """Where streamgauge keeps what must be found again by the next command."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     folder = Path(base) / "streamgauge"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        why = "" if os.access(folder, os.W_OK) else "it is there and may not be written"
+    except OSError as error:
+        why = error.strerror or str(error)
+    if why:
+        raise HarnessError(
+            f"The folder {folder} can't be written: {why}. There it is kept which processes and folders belong to "
+            "whom. Set XDG_STATE_HOME, and XDG_CACHE_HOME as well where the home folder is read-only, to folders that "
+            "can be written."
+        )
     return folder
 
 
@@ -148,7 +158,7 @@ def keep_traceback(error: BaseException, places: Sequence[UnderWay] = ()) -> Pat
     name = f"traceback-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}.txt"
     text = "".join(traceback.format_exception(error))
     for find_folder in (*(place.logs.absolute for place in reversed(places)), state_folder, _temporary_folder):
-        with suppress(OSError, RuntimeError):  # RuntimeError: nobody's home
+        with suppress(OSError, RuntimeError, HarnessError):  # RuntimeError: nobody's home
             file = find_folder() / name
             with file.open("a", encoding="utf-8", errors="backslashreplace") as stream:
                 stream.write(text)

@@ -47,6 +47,9 @@ assert isinstance(GROUP, typer.core.TyperGroup)
 COMMANDS = leaves(GROUP)
 
 
+owners_sweep = owners.sweep
+
+
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -383,3 +386,21 @@ def test_a_signal_ends_a_run_in_order(number, code, name, tmp_path):
     assert f"Stopped by {name}. All that was started is stopped too." in said
     assert f"runs/{run.name} is what there is of it: `streamgauge recheck runs/{run.name}`" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("how", ["a file is in its way", "it is there, on a read-only disk"])
+def test_a_state_folder_that_cannot_be_written_is_one_sentence(how, tmp_path, monkeypatch, capsys):
+    """As with a home folder that is read-only."""
+    monkeypatch.setattr(owners, "sweep", owners_sweep)
+    if how == "a file is in its way":
+        (tmp_path / "state").touch()
+    else:
+        monkeypatch.setattr("os.access", lambda _path, _mode: False)
+
+    code = call("run", "calm", "--engine", "fake", "--json")
+
+    told, said = end_of(capsys)
+    assert code == told["exit"] == Exit.BROKEN
+    assert "state/streamgauge can't be written: " in told["error"]
+    assert "Set XDG_STATE_HOME" in said
+    owners.release_all()  # at the exit, and there is nothing that could be released
