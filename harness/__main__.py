@@ -18,8 +18,9 @@ def main() -> NoReturn:
 
 def _command_line() -> int:
     """Imported here: what is broken in the environment ends like anything else that is unexpected."""
-    from harness import cli
+    from harness import cli, grants
 
+    grants.raise_open_files()
     code = cli.called(sys.argv[1:])
     sys.stdout.flush()
     return code

@@ -8,6 +8,7 @@ raises nothing. `before_installation` needs no package, so the launcher can ask 
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import re
 import shutil
@@ -20,13 +21,12 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from harness import grants, jvm
-from harness.ending import cache_folder
+from harness import grants, jvm, needs
+from harness.ending import cache_folder, state_place
 from harness.model import HarnessError
 
 PYTHON_LOWEST, PYTHON_HIGHEST = (3, 11), (3, 13)
 ENOUGH_CORES = 2
-ENOUGH_MEMORY = 4_000_000_000  # a broker, a Spark driver with its JVM, the load and the harness
 ENOUGH_DISK = 2_000_000_000  # the log of a run, its checkpoint and what is kept of it
 PORTS_OF_A_RUN = 8
 
@@ -76,9 +76,13 @@ def examine(runs: Path, find_redis: Callable[[], Path]) -> list[Finding]:
         redis_server(find_redis),
         cores(),
         memory(),
+        open_files(),
+        threads(),
         ports(),
+        temporary(),
         folder("runs folder", runs),
         folder("cache folder", cache_folder()),
+        state(),
     ]
 
 
@@ -193,28 +197,41 @@ def cores() -> Finding:
 def memory() -> Finding:
     usable, machines = grants.memory_bytes(), grants.machine_bytes()
     seen = f"{usable / 1e9:.1f} GB{'' if usable == machines else f', the limit here, of {machines / 1e9:.1f} GB'}"
-    if usable >= ENOUGH_MEMORY:
+    if usable >= (enough := needs.DEFAULT_RUN.memory_bytes):
         return Finding("memory", State.OK, seen)
-    how = (
-        f"Broker, Spark and load together want {ENOUGH_MEMORY / 1e9:.0f} GB; use a larger machine or external services."
-    )
+    how = f"The default run needs {enough / 1e9:.1f} GB at least; use a larger machine or external services."
     return Finding("memory", State.WRONG, seen, how)
 
 
-def ports() -> Finding:
-    """Whether the loopback interface gives as many free ports as a run takes."""
-    taken: list[socket.socket] = []
+def open_files() -> Finding:
+    """Of one process; the soft limit is raised to it."""
+    limit, enough = grants.open_files(), needs.DEFAULT_RUN.open_files
+    seen = "no limit" if limit is None else f"{limit:,} for each process"
+    if limit is None or limit >= enough:
+        return Finding("open files", State.OK, seen)
+    how = f"The default run needs {enough:,}: raise the hard limit (ulimit -Hn, or --ulimit nofile= of a container)."
+    return Finding("open files", State.WRONG, seen, how)
+
+
+def threads() -> Finding:
+    left, enough = grants.threads_left(), needs.DEFAULT_RUN.threads
+    seen = "no limit" if left is None else f"{left:,} more"
+    if left is None or left >= enough:
+        return Finding("processes and threads", State.OK, seen)
+    how = f"The default run needs {enough:,}: raise the limit (ulimit -u, or --pids-limit of a container)."
+    return Finding("processes and threads", State.WRONG, seen, how)
+
+
+def temporary() -> Finding:
+    """The folder of temporary files. Machine code of Java libraries is unpacked into it, and has to run there."""
     try:
-        for _ in range(PORTS_OF_A_RUN):
-            taken.append(socket.create_server(("127.0.0.1", 0)))
-        numbers = [one.getsockname()[1] for one in taken]
-        return Finding("ports", State.OK, f"{len(numbers)} free ones on 127.0.0.1, such as {numbers[0]}")
-    except OSError as error:
-        how = "Bring the loopback interface up, and look at its firewall rules and at net.ipv4.ip_local_port_range."
-        return Finding("ports", State.WRONG, f"127.0.0.1 gives none: {error}", how)
-    finally:
-        for one in taken:
-            one.close()
+        place = needs.temporary_folder()
+    except HarnessError as error:
+        return Finding("temporary folder", State.WRONG, "there is none", str(error))
+    if needs.lets_programs_run(place):
+        return disk("temporary folder", place)
+    how = "Set TMPDIR to a folder on another disk."
+    return Finding("temporary folder", State.WRONG, f"{place} is mounted noexec", how)
 
 
 def disk(what: str, place: Path) -> Finding:
@@ -235,6 +252,16 @@ def folder(what: str, place: Path) -> Finding:
         how = "Make it writable, or choose another place (--out for runs, XDG_CACHE_HOME for the cache)."
         return Finding(what, State.WRONG, f"{existing} cannot be written: {error.strerror}", how)
     return disk(what, place)
+
+
+def state() -> Finding:
+    """Where it is kept which processes and folders belong to whom. Nothing is made there by asking."""
+    place = state_place()
+    existing = _nearest_existing(place)
+    if os.access(existing, os.W_OK):
+        return Finding("state folder", State.OK, str(place))
+    how = "Make it writable, or set XDG_STATE_HOME to a folder that is."
+    return Finding("state folder", State.WRONG, f"{existing} cannot be written", how)
 
 
 def _nearest_existing(place: Path) -> Path:

@@ -129,10 +129,15 @@ def short_path(path: Path) -> str:
     return relative if len(relative) < len(str(path)) else str(path)
 
 
-def state_folder() -> Path:
+def state_place() -> Path:
     """Where streamgauge keeps what must be found again by the next command."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    folder = Path(base) / "streamgauge"
+    return Path(base) / "streamgauge"
+
+
+def state_folder() -> Path:
+    """The same, made if it is not there."""
+    folder = state_place()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         why = "" if os.access(folder, os.W_OK) else "it is there and may not be written"

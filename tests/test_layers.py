@@ -60,6 +60,7 @@ LAYERS = [
         "harness.diagnosis",
         "harness.jvm",
         "harness.grants",
+        "harness.needs",
         "harness.doctor",
         "harness.environment",
         "harness.prepare",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from generators.tape import Tape
-from harness import console, environment, measure, recovery, room, wait
+from harness import console, environment, measure, needs, recovery, room, wait
 from harness.ending import UnderWay, short_path, under_way
 from harness.engines import environments, fake, manifest, removal
 from harness.engines.environments import Surroundings
@@ -61,6 +61,7 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
 
     `twin`: the run without a fault to which its recovery is held.
     """
+    needs.refuse_too_little(needs.of_run(spec, engine_manifest, registry.brokers(spec.fault)))
     refuse_without_room(spec, engine_manifest, out)
     claim_external(spec)
     with removal.in_use(engine_manifest):

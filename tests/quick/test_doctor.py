@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import doctor, grants, jvm
+from harness import doctor, grants, jvm, needs
 from harness.doctor import Finding, State
 from harness.model import HarnessError
+from harness.needs import Need
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -113,9 +114,14 @@ def test_artifacts_are_missing_damaged_or_there(tmp_path, monkeypatch):
 
 
 def test_little_of_anything_is_said(monkeypatch, tmp_path):
-    for limit in ("ENOUGH_CORES", "ENOUGH_MEMORY", "ENOUGH_DISK"):
+    for limit in ("ENOUGH_CORES", "ENOUGH_DISK"):
         monkeypatch.setattr(doctor, limit, 10**18)
-    for finding in (doctor.cores(), doctor.memory(), doctor.disk("disk", tmp_path / "not" / "there" / "yet")):
+    monkeypatch.setattr(needs, "DEFAULT_RUN", Need(10**18, 10**18, 10**18))
+    monkeypatch.setattr(grants, "open_files", lambda: 256)
+    monkeypatch.setattr(grants, "threads_left", lambda: 40)
+    of_disk = doctor.disk("disk", tmp_path / "not" / "there" / "yet")
+    machine = (doctor.cores(), doctor.memory(), doctor.open_files(), doctor.threads(), of_disk)
+    for finding in machine:
         assert finding.state is State.WRONG
         assert finding.how
 
@@ -128,6 +134,32 @@ def test_a_containers_share_counts_not_the_machines(monkeypatch):
     assert doctor.cores().seen == "1.5 usable, by quota, of 8"
     assert doctor.memory().seen == "3.0 GB, the limit here, of 16.0 GB"
     assert doctor.machine().endswith(" 1.5 cores, 3 GB")
+
+
+def test_limits_are_shown_and_none_is_enough(monkeypatch):
+    monkeypatch.setattr(grants, "open_files", lambda: 20_000)
+    monkeypatch.setattr(grants, "threads_left", lambda: 3_000)
+    assert doctor.open_files() == Finding("open files", State.OK, "20,000 for each process")
+    assert doctor.threads() == Finding("processes and threads", State.OK, "3,000 more")
+    for name in ("open_files", "threads_left"):
+        monkeypatch.setattr(grants, name, lambda: None)
+    assert doctor.open_files().seen == doctor.threads().seen == "no limit"
+    assert doctor.open_files().state is doctor.threads().state is State.OK
+
+
+def test_a_temporary_folder_without_programs_and_none_at_all(monkeypatch):
+    assert doctor.temporary().state is State.OK
+    monkeypatch.setattr(needs, "lets_programs_run", lambda _place: False)
+    assert "mounted noexec" in doctor.temporary().seen
+    monkeypatch.setattr(needs, "temporary_folder", no_redis)
+    assert doctor.temporary().state is State.WRONG
+
+
+def test_a_state_folder_that_cannot_be_written(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert doctor.state() == Finding("state folder", State.OK, str(tmp_path / "state" / "streamgauge"))
+    monkeypatch.setattr("os.access", lambda _path, _mode: False)
+    assert doctor.state().seen == f"{tmp_path} cannot be written"
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):

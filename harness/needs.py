@@ -1,0 +1,118 @@
+"""What a run needs of its machine at least, and what of that is not granted: said before anything is started.
+
+The figures are measured (docs/run.md, "What a machine must have"). Of an engine that we do not know nothing is asked.
+Standard library only: `doctor` tells them before a package is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import grants
+from harness.model import EngineManifest, HarnessError, RunSpec
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Need:
+    """At least so much, or the run ends badly."""
+
+    memory_bytes: int = 0
+    open_files: int = 0  # of one process
+    threads: int = 0  # of all processes
+    native: bool = False  # a Java program unpacks machine code among the temporary files, and runs it there
+
+    def __add__(self, other: Need) -> Need:
+        return Need(
+            self.memory_bytes + other.memory_bytes,
+            max(self.open_files, other.open_files),
+            self.threads + other.threads,
+            self.native or other.native,
+        )
+
+
+@dataclass(frozen=True)
+class Granted:
+    """None: without a limit."""
+
+    memory_bytes: int
+    open_files: int | None
+    threads: int | None
+    temporary: Path
+    native: bool
+
+
+HARNESS = Need(memory_bytes=400 * MIB, open_files=256, threads=40)  # with Redis and the fleet
+KAFKA = Need(memory_bytes=400 * MIB, open_files=256, threads=110)
+SPARK = Need(memory_bytes=600 * MIB, open_files=512, threads=150, native=True)
+JVM = Need(native=True)  # an engine of which no more is known
+DEFAULT_RUN = HARNESS + KAFKA + SPARK
+
+
+def of_run(spec: RunSpec, manifest: EngineManifest, brokers: int) -> Need:
+    """`brokers`: how many the plan of its fault wants."""
+    if not manifest.command:
+        return Need()  # the fake engine: no process at all
+    need = HARNESS
+    for _ in range(0 if spec.kafka else brokers):
+        need += KAFKA
+    return need + (SPARK if manifest.on_spark else JVM if manifest.ivy else Need())
+
+
+def lacking(need: Need, granted: Granted) -> list[str]:
+    """What is not enough, a sentence each with the number that is needed and with what to do."""
+    said = []
+    if granted.open_files is not None and granted.open_files < need.open_files:
+        said.append(
+            f"A process may have {granted.open_files:,} files open here, and {need.open_files:,} are needed: raise the "
+            f"hard limit (ulimit -Hn {need.open_files}; of a container: --ulimit nofile={need.open_files})."
+        )
+    if granted.threads is not None and granted.threads < need.threads:
+        said.append(
+            f"There may be {granted.threads:,} more processes and threads here, and {need.threads:,} are needed: raise "
+            "the limit (ulimit -u; of a container: --pids-limit)."
+        )
+    if granted.memory_bytes < need.memory_bytes:
+        said.append(
+            f"{granted.memory_bytes / MIB:,.0f} MiB of memory are granted here, and {need.memory_bytes / MIB:,.0f} MiB "
+            "are needed: use a larger container, or services of your own (--kafka, --redis)."
+        )
+    if need.native and not granted.native:
+        said.append(
+            f"No program may be run from the temporary folder {granted.temporary} (it is mounted noexec), and Java "
+            "libraries of this engine unpack machine code there and run it: set TMPDIR to a folder on another disk."
+        )
+    return said
+
+
+def temporary_folder() -> Path:
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError as error:  # it names all places that were tried
+        why = error.strerror
+        raise HarnessError(f"There is no temporary folder: {why}. Set TMPDIR to one that can be written.") from error
+
+
+def lets_programs_run(place: Path) -> bool:
+    return not os.statvfs(place).f_flag & getattr(os, "ST_NOEXEC", 0)
+
+
+def granted() -> Granted:
+    temporary = temporary_folder()
+    return Granted(
+        memory_bytes=grants.memory_bytes(),
+        open_files=grants.open_files(),
+        threads=grants.threads_left(),
+        temporary=temporary,
+        native=lets_programs_run(temporary),
+    )
+
+
+def refuse_too_little(need: Need) -> None:
+    """One sentence for each thing that is lacking, before anything is started."""
+    if said := lacking(need, granted()):
+        raise HarnessError(" ".join(said))
