@@ -69,7 +69,8 @@ def _way_up(own: str, root: str, mounted: Path) -> Iterator[Path]:
         yield place
 
 
-def _levels(controller: str, system: Path) -> list[Path]:
+def levels(controller: str, system: Path = SYSTEM) -> list[Path]:
+    """The same of this process."""
     groups, mounts = (_text(system / f"proc/self/{name}") for name in ("cgroup", "mountinfo"))
     return [system / place.relative_to("/") for place in folders(controller, groups, mounts)]
 
@@ -93,7 +94,7 @@ def quota_cores(system: Path = SYSTEM) -> float | None:
     """How many cores' worth of time its group gets; None without a quota."""
     quotas = [
         quota
-        for level in _levels("cpu", system)
+        for level in levels("cpu", system)
         for quota in (
             quota_of(_text(level / "cpu.max")),
             quota_of(f"{_text(level / 'cpu.cfs_quota_us')} {_text(level / 'cpu.cfs_period_us')}"),
@@ -126,7 +127,7 @@ def memory_limit_bytes(system: Path = SYSTEM) -> int | None:
     """The limit of its group; None without one."""
     limits = [
         limit
-        for level in _levels("memory", system)
+        for level in levels("memory", system)
         for name in ("memory.max", "memory.limit_in_bytes")
         if (limit := _number(_text(level / name))) is not None and limit < NO_LIMIT_BYTES
     ]
@@ -148,7 +149,7 @@ def killed_for_memory(system: Path = SYSTEM) -> int | None:
     The nearest group that counts has our children in it. The count of the whole machine is of strangers too, and is
     asked only where no group counts.
     """
-    for level in _levels("memory", system):
+    for level in levels("memory", system):
         for name in ("memory.events", "memory.oom_control"):
             if (count := counter(_text(level / name), "oom_kill")) is not None:
                 return count
@@ -168,7 +169,7 @@ def threads_left(system: Path = SYSTEM) -> int | None:
     """How many more processes and threads there may be; None without a limit."""
     left = [
         limit - (_number(_text(level / "pids.current")) or 0)
-        for level in _levels("pids", system)
+        for level in levels("pids", system)
         if (limit := _number(_text(level / "pids.max"))) is not None
     ]
     # The kernel counts the processes of its superuser too, and does not stop them.

@@ -1,12 +1,13 @@
 """Engines that behave badly, each in one way. Those that count at all count as the reference does.
 
-python bad.py silent|exits|chatty|stubborn|parent|peeks CONFIG.json
+python bad.py silent|exits|chatty|stubborn|parent|peeks|hungry|heap CONFIG.json
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -73,6 +74,25 @@ def peeks(config: str) -> None:
     reference.main(config)
 
 
+def hungry(_config: str) -> None:
+    """Has a child that takes all memory there is, and ends when that is gone, as a Spark driver of Python does."""
+    child = subprocess.Popen([sys.executable, __file__, "eat", ""])
+    print("JAVA_GATEWAY_EXITED after", child.wait(), flush=True)
+    sys.exit(1)
+
+
+def heap(_config: str) -> None:
+    """Takes all the memory that it allows itself, and ends by itself."""
+    resource.setrlimit(resource.RLIMIT_AS, (GIGABYTE // 4, GIGABYTE // 4))
+    eat("")
+
+
+def eat(_config: str) -> None:
+    eaten = []
+    while True:
+        eaten.append(b"x" * (1 << 22))
+
+
 def _words(config: str) -> Iterator[str]:
     yield config
     yield from (value for value in json.loads(Path(config).read_bytes()).values() if isinstance(value, str))
@@ -86,7 +106,17 @@ def _folders(word: str) -> list[Path]:
     return [each for each in (path, *path.parents) if "streamgauge-" in each.name or "-calm-" in each.name]
 
 
-KINDS = {"silent": silent, "exits": exits, "chatty": chatty, "stubborn": stubborn, "parent": parent, "peeks": peeks}
+KINDS = {
+    "silent": silent,
+    "exits": exits,
+    "chatty": chatty,
+    "stubborn": stubborn,
+    "parent": parent,
+    "peeks": peeks,
+    "hungry": hungry,
+    "heap": heap,
+    "eat": eat,
+}
 
 if __name__ == "__main__":
     KINDS[sys.argv[1]](sys.argv[2])

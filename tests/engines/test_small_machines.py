@@ -1,0 +1,125 @@
+"""Machines that are not like ours: little memory, a small /tmp, one without programs, a home that can't be written.
+
+Each run gets through, or is refused in a sentence before it starts anything. The machines are made of control groups
+and mounts, which takes root; without it these tests are skipped, each with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import grants
+from harness.model import Exit
+from tests.engines.test_runs import check, told
+
+BAD = Path(__file__).parent / "bad"
+SMALL = ("calm", "--rate", "500", "--duration", "5s", "--campaigns", "20", "--fault", "none")
+LITTLE_BYTES = 1536 << 20  # enough for all but one that takes what there is
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def little_memory() -> Iterator[Path]:
+    """A control group with little memory, for those who write themselves into this file."""
+    levels = [level for level in grants.levels("memory") if level.is_dir()]
+    group = levels[0] / f"streamgauge-test-{uuid.uuid4().hex[:8]}" if levels else Path("/no/group")
+    try:
+        group.mkdir()
+        limit = next(group / name for name in ("memory.max", "memory.limit_in_bytes") if (group / name).exists())
+        limit.write_text(str(LITTLE_BYTES))
+    except (OSError, StopIteration) as error:
+        pytest.skip(f"a control group with a limit of memory can't be made here: {error!r}")
+    yield group / "cgroup.procs"
+    group.rmdir()
+
+
+def in_little_memory(folder: Path, kind: str, members: Path) -> dict[str, Any]:
+    line = [sys.executable, "-m", "harness", "run", *SMALL, "--engine", str(BAD / kind), "--out", str(folder), "--json"]
+    enter = ["sh", "-c", f'echo $$ > {members} && exec "$@"', "sh"]
+    return told(subprocess.Popen([*enter, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+
+
+def test_what_the_kernel_kills_for_memory_is_no_crash(tmp_path, little_memory):
+    """The child of the engine is killed, and the engine itself ends with 1: only the kernel's count tells why."""
+    answer = in_little_memory(tmp_path, "hungry", little_memory)
+
+    assert (answer["exit"], answer["words"]) == (Exit.UNKNOWN, ["no-memory"]), answer["sentence"]
+    sentence = check(answer, "engine")["sentence"]
+    assert "had no memory left: the kernel killed 1 process to get some back, and 1.61 GB are granted" in sentence
+    assert "exit code 1" in sentence
+
+
+def test_one_that_uses_up_its_own_heap_has_crashed(tmp_path, little_memory):
+    answer = in_little_memory(tmp_path, "heap", little_memory)
+
+    assert (answer["exit"], answer["words"]) == (Exit.FAIL, ["crashed"]), answer["sentence"]
+    assert "MemoryError" in str(check(answer, "engine")["witnesses"])
+
+
+def elsewhere(mounts: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """A command with mounts of its own. What is below /tmp may be hidden by them."""
+    if os.geteuid() or not shutil.which("unshare") or subprocess.run(["unshare", "-m", "true"], check=False).returncode:
+        pytest.skip("mounts of one's own can't be made here: that takes root, Linux and the program unshare")
+    line = [sys.executable, "-E", "-m", "harness", *map(str, arguments)]
+    return subprocess.run(
+        ["unshare", "-m", "sh", "-ec", f'{mounts}\nexec "$@"', "sh", *line],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+@pytest.fixture
+def runs(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A folder that no mount hides."""
+    folder = request.config.rootpath / f".runs-{uuid.uuid4().hex[:8]}"
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_small_tmp_without_programs_and_a_small_shm_are_enough_for_the_reference(runs):
+    mounts = "mount -t tmpfs -o noexec,size=16m none /tmp\nmount -t tmpfs -o size=64m none /dev/shm"
+    done = elsewhere(mounts, "run", *SMALL, "--engine", "reference", "--out", runs)
+
+    assert done.returncode == Exit.PASS, done.stderr
+
+
+def test_a_tmp_that_can_not_be_written_is_passed_over(runs):
+    done = elsewhere("mount -t tmpfs -o ro none /tmp", "run", *SMALL, "--engine", "reference", "--out", runs)
+
+    assert done.returncode == Exit.PASS, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("mounts", "told"),
+    [
+        ("mount -t tmpfs -o noexec none /tmp", "(it is mounted noexec), and Java libraries of this engine"),
+        ("mount -t tmpfs -o size=1m none /tmp", "1 MiB are free for temporary files in /tmp, and "),
+        ("mount -t tmpfs -o ro none /mnt; export HOME=/mnt", "Set XDG_STATE_HOME"),
+    ],
+)
+def test_what_spark_can_not_work_with_is_a_sentence_before_the_start(runs, mounts, told):
+    done = elsewhere(mounts, "run", "calm", "--out", runs)
+
+    assert done.returncode == Exit.BROKEN
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not runs.exists()
+
+
+def test_a_home_that_can_not_be_written_is_enough_with_a_state_folder_elsewhere(runs, tmp_path):
+    mounts = f"mount -t tmpfs -o ro none /mnt; export HOME=/mnt XDG_STATE_HOME={tmp_path}"
+    done = elsewhere(mounts, "run", *SMALL, "--engine", "fake", "--out", runs)
+
+    assert done.returncode == Exit.PASS, done.stderr
