@@ -234,6 +234,22 @@ def temporary() -> Finding:
     return Finding("temporary folder", State.WRONG, f"{place} is mounted noexec", how)
 
 
+def ports() -> Finding:
+    """Whether the loopback interface gives as many free ports as a run takes."""
+    taken: list[socket.socket] = []
+    try:
+        for _ in range(PORTS_OF_A_RUN):
+            taken.append(socket.create_server(("127.0.0.1", 0)))
+        numbers = [one.getsockname()[1] for one in taken]
+        return Finding("ports", State.OK, f"{len(numbers)} free ones on 127.0.0.1, such as {numbers[0]}")
+    except OSError as error:
+        how = "Bring the loopback interface up, and look at its firewall rules and at net.ipv4.ip_local_port_range."
+        return Finding("ports", State.WRONG, f"127.0.0.1 gives none: {error}", how)
+    finally:
+        for one in taken:
+            one.close()
+
+
 def disk(what: str, place: Path) -> Finding:
     free = shutil.disk_usage(_nearest_existing(place)).free
     seen = f"{free / 1e9:.1f} GB free for {place}"

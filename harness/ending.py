@@ -182,7 +182,7 @@ def _temporary_folder() -> Path:
 def _written_to(places: Sequence[UnderWay]) -> list[Path]:
     """Where a full disk would be: what goes on, and the folders that every command uses."""
     found = [place.path for place in reversed(places)]
-    for find_folder in (_temporary_folder, state_folder, cache_folder, Path.cwd):
+    for find_folder in (_temporary_folder, state_place, cache_folder, Path.cwd):
         with suppress(OSError, RuntimeError):
             found.append(find_folder())
     return found

@@ -86,7 +86,9 @@ def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], tota
         copies = f"; {totals['copies']:,} copies in the tape count twice, by the rules" if totals["copies"] else ""
         return f"{totals['counted']:,} events counted right in {totals['cells']:,} cells{late}{copies}"
     worst = [r for r in results if r.outcome is outcome]
-    return f"{worst[0].word or worst[0].name}: {worst[0].sentence}"
+    # An engine that its machine kept from going on is the reason why all else came to nothing.
+    told = next((r for r in worst if r.name == "engine" and outcome is Outcome.UNKNOWN), worst[0])
+    return f"{told.word or told.name}: {told.sentence}"
 
 
 def case_of(store: Store) -> Case:

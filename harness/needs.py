@@ -46,9 +46,9 @@ class Granted:
     native: bool
 
 
-HARNESS = Need(memory_bytes=400 * MIB, open_files=256, threads=40)  # with Redis and the fleet
-KAFKA = Need(memory_bytes=400 * MIB, open_files=256, threads=110)
-SPARK = Need(memory_bytes=600 * MIB, open_files=512, threads=150, native=True)
+HARNESS = Need(memory_bytes=352 * MIB, open_files=256, threads=40)  # with Redis and the fleet
+KAFKA = Need(memory_bytes=416 * MIB, open_files=256, threads=110)
+SPARK = Need(memory_bytes=512 * MIB, open_files=512, threads=150, native=True)
 JVM = Need(native=True)  # an engine of which no more is known
 DEFAULT_RUN = HARNESS + KAFKA + SPARK
 

@@ -301,13 +301,17 @@ class _Run:
     # 8 and 9. Judge from the files alone; the caller reports from the same files.
     def conclude(self) -> Verdict:
         self.screen.phase("judge")
-        notes = (*self.world.engine.notes(), *filter(None, [self._killed_for_memory()]))
-        self._tell("closed", notes=notes)
+        self._tell("closed", notes=self._notes())
         digests.write(self.store)
         verdict = judge(self.store)
         self.store.write_json("verdict.json", verdict)
         self._tell("verdict", outcome=verdict.outcome.value)
         return verdict
+
+    def _notes(self) -> tuple[str, ...]:
+        """What was odd and survived. Where it was not, the memory is in the engine's report already."""
+        killed = "" if list(self.store.history("gone")) else self._killed_for_memory()
+        return (*self.world.engine.notes(), *filter(None, [killed]))
 
     # Helpers of the steps.
 

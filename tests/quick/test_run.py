@@ -327,6 +327,13 @@ def test_an_engine_that_the_kernel_kills_again_and_again_is_started_again_and_no
     assert len(list(store.history("restart"))) == len(RESTART_PAUSES_S)
 
 
+def test_a_fault_that_did_not_land_for_want_of_memory_is_not_the_headline(tmp_path):
+    verdict, _, _ = fake_run(tmp_path, fault="kill@batch>=9", conf={"misbehave": "eat-memory"})
+
+    assert verdict.words == ("not landed", "no-memory")
+    assert verdict.sentence.startswith("no-memory: the machine had no memory left")
+
+
 class Swept(FakeWorld):
     """The kernel kills something of the run when a third of the load is sent."""
 
