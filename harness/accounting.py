@@ -1,4 +1,5 @@
-"""Once a second: what every part of a run has used up to now, in CPU seconds and memory, whole process trees.
+"""Once a second: what every part of a run has used up to now, in CPU seconds and memory, whole process trees. And in
+the end: what was taken from the machine meanwhile.
 
 One pass over the processes serves all parts. A process belongs to the part in whose session it lives (each child of
 the harness has a session of its own), or whose member started it, or whose mark it carries; who was found to be a
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from harness import hotspot
+from harness import grants, hotspot, starvation
 from harness.services.children import CHILD_VARIABLE
 from harness.services.owners import environment_of, start_of
 from harness.store import Store
@@ -40,6 +41,7 @@ class Accounting:
         self._gc_s: dict[Identity, float] = {}
         self._resources: list[tuple[int, str, float, float, int]] = []
         self._state: list[tuple[int, int | None, float | None]] = []
+        self._meters = starvation.meters()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="accounting", daemon=True)
 
@@ -53,6 +55,8 @@ class Accounting:
         self._ending.set()
         self._thread.join()
         self._look()
+        taken = starvation.taken(self._meters, starvation.meters())
+        self._store.tell("taken", taken=taken, words=taken.in_words(grants.cores()))
         for name, columns, rows in (
             ("resources.parquet", RESOURCES, self._resources),
             ("state.parquet", STATE, self._state),

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.clock import Reading
+from harness.model import HarnessError
 from harness.store import Store
 
 STEP_MS = 50
@@ -35,16 +36,21 @@ class Oddity:
     by_ms: int  # how far, or how long
     ahead_ms: int  # from then on the machine's clock is so far ahead of the run's
 
-    def in_words(self, epoch_ms: int | None) -> str:
+    @property
+    def deed(self) -> str:
+        """In words."""
         seconds = f"{abs(self.by_ms) / 1000:,.1f} s"
         deeds = {
             "step": f"the machine's clock was set {'ahead' if self.by_ms > 0 else 'back'} by {seconds}",
             "sleep": f"the machine slept for {seconds}",
             "away": f"the harness did not run for {seconds}",
         }
+        return deeds[self.what]
+
+    def in_words(self, epoch_ms: int | None) -> str:
         if epoch_ms is None or self.at_ms < epoch_ms:
-            return f"{deeds[self.what]} before the load"
-        return f"{deeds[self.what]}, noticed {(self.at_ms - epoch_ms) / 1000:,.1f} s into the load"
+            return f"{self.deed} before the load"
+        return f"{self.deed}, noticed {(self.at_ms - epoch_ms) / 1000:,.1f} s into the load"
 
 
 class Noticing:
@@ -92,6 +98,16 @@ class ClockWatch:
             last = self._stopped.wait(LOOK_EVERY_S)
             for oddity in noticing.look(self._clock.read()):
                 tell(self._store, oddity)
+
+
+def refuse_stepped(since: Reading, now: Reading, what: str) -> None:
+    """For figures by the times of files, which are of the machine's clock."""
+    for oddity in Noticing(since).look(now):
+        if oddity.what != "away":
+            raise HarnessError(
+                f"{what} was timed by the machine's clock, and meanwhile {oddity.deed}: the figures of this run are "
+                "worth nothing. Run it again."
+            )
 
 
 def tell(store: Store, oddity: Oddity) -> None:

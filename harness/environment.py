@@ -9,7 +9,7 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, doctor, jvm
+from harness import __version__, doctor, grants, jvm
 
 PACKAGES = ("pyspark", "confluent-kafka", "kafka-python", "redis", "locust", "numpy", "pyarrow")
 
@@ -20,9 +20,14 @@ def describe() -> dict[str, Any]:
         "python": platform.python_version(),
         "java": jvm.java_version(jvm.find_java()),
         "machine": doctor.machine(),
+        "granted": {"cores": grants.allowed_cores(), "quota": _quota(grants.quota_cores())},
         "kernel": platform.release(),
         "packages": {name: version_of(name) for name in PACKAGES},
     }
+
+
+def _quota(cores: float | None) -> str:
+    return "none" if cores is None else f"{cores:g} cores"
 
 
 def of_engine(python: Path) -> dict[str, Any]:

@@ -19,6 +19,7 @@ SYSTEM = Path("/")
 NO_LIMIT_BYTES = 1 << 60
 # More than any of our programs opens; macOS gives no more than the second, whatever its hard limit says.
 MANY_OPEN_FILES = (65_536, 10_240)
+STEAL_WORD = 8  # of the first line of /proc/stat
 _OCTAL = re.compile(r"\\(\d{3})")
 
 
@@ -114,6 +115,22 @@ def cores(system: Path = SYSTEM) -> float:
     """What the scheduler gives to this process."""
     quota = quota_cores(system)
     return allowed_cores() if quota is None else min(allowed_cores(), quota)
+
+
+def throttling(system: Path = SYSTEM) -> tuple[tuple[int, int], ...]:
+    """Of each group on the way up that has a quota: its periods so far, and in how many of them the quota ran out."""
+    texts = [_text(level / "cpu.stat") for level in levels("cpu", system)]
+    counts = [(counter(text, "nr_periods"), counter(text, "nr_throttled")) for text in texts]
+    return tuple((periods, throttled) for periods, throttled in counts if periods is not None and throttled is not None)
+
+
+def steal(system: Path = SYSTEM) -> tuple[int, int] | None:
+    """The ticks of all cores so far, and those of them that the host gave to others; None where nobody counts them."""
+    words = _text(system / "proc/stat").partition("\n")[0].split()
+    if len(words) <= STEAL_WORD or words[0] != "cpu":
+        return None
+    ticks = [int(word) for word in words[1 : STEAL_WORD + 1]]  # behind them are guests, who are in `user` too
+    return sum(ticks), ticks[-1]
 
 
 # ---------------------------------------------------------------- Memory

@@ -140,6 +140,11 @@ def _last_change_ms(store: Store, ended_ms: int, spec: RunSpec) -> int:
     )
 
 
+def taken_of(store: Store) -> str:
+    """What was taken from the machine while the load and the drain went on; "" where it does not matter."""
+    return next((str(entry["words"]) for entry in store.history("taken")), "")
+
+
 def certificate_of(store: Store) -> Certificate | None:
     entries = list(store.history("certificate"))
     return msgspec.convert(entries[-1]["certificate"], Certificate) if entries else None

@@ -1,4 +1,4 @@
-"""Was an engine slow by itself, or did the machine not let it run?
+"""Was an engine slow by itself, or did the machine not let it run? And what was taken from the machine meanwhile?
 
 The operating system books for each thread how long it ran, and how long it was ready to run and had to wait
 (`/proc/<pid>/task/*/schedstat`). An idle engine wants no CPU. A starved one wants some and waits for it most of the
@@ -13,12 +13,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import grants
+
 # What an idle JVM wants is below this share of one core.
 WANTED_CORES = 0.3
 # Of the time for which it wanted a CPU it waited this share; below that it was slow rather than starved.
 WAITED_SHARE = 0.5
 # One that had this share of the machine was kept waiting by itself.
 OWN_SHARE = 0.5
+
+# A p99 is made of one event in a hundred: what is taken from the machine for a smaller share of the time spares it.
+MATTERS_SHARE = 0.01
 
 Threads = Mapping[tuple[int, int], tuple[int, int]]  # process and thread -> ns that it ran, and that it waited
 
@@ -31,7 +36,7 @@ class Wanted:
     ran_s: float
     waited_s: float
 
-    def starved(self, cores: int) -> bool:
+    def starved(self, cores: float) -> bool:
         wanted_s = self.ran_s + self.waited_s
         return (
             wanted_s >= WANTED_CORES * self.seconds > 0
@@ -69,7 +74,7 @@ class Books:
 class Machine:
     """How busy the machine is at this moment."""
 
-    cores: int
+    cores: float  # granted
     load: float  # the average over a minute
     pressure: float | None = None  # per cent of the last minute in which somebody waited for a CPU
 
@@ -78,7 +83,7 @@ def in_words(wanted: Wanted, machine: Machine) -> str:
     pressure = "" if machine.pressure is None else f", somebody waited for a CPU {machine.pressure:.0f} % of the time"
     return (
         f"it got {wanted.ran_s:.0f} CPU-s in {wanted.seconds:.0f} s, and its threads were ready and waiting for "
-        f"{wanted.waited_s:.0f} s; {machine.cores} cores at load {machine.load:.0f}{pressure}"
+        f"{wanted.waited_s:.0f} s; {machine.cores:g} cores at load {machine.load:.0f}{pressure}"
     )
 
 
@@ -95,7 +100,7 @@ def threads_of(pids: Iterable[int]) -> Threads:
 
 
 def machine() -> Machine:
-    return Machine(os.cpu_count() or 1, os.getloadavg()[0], _pressure())
+    return Machine(grants.cores(), os.getloadavg()[0], _pressure())
 
 
 def _pressure() -> float | None:
@@ -103,3 +108,46 @@ def _pressure() -> float | None:
     with suppress(OSError, ValueError, IndexError):
         return float(Path("/proc/pressure/cpu").read_text().split("avg60=")[1].split()[0])
     return None
+
+
+@dataclass(frozen=True)
+class Meters:
+    """What the kernel has counted up to one look; see harness/grants.py."""
+
+    throttling: tuple[tuple[int, int], ...]
+    steal: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What was taken of the granted cores over some time. None: nobody counts it, as where there is no quota."""
+
+    throttled_share: float | None  # of the periods: the quota ran out
+    stolen_share: float | None  # of the machine's CPU time: the host gave it to others
+
+    def in_words(self, cores: float) -> str:
+        """Empty where it does not matter."""
+        said = []
+        if (self.throttled_share or 0.0) >= MATTERS_SHARE:
+            said.append(f"the quota of {cores:g} cores ran out in {self.throttled_share:.0%} of its periods")
+        if (self.stolen_share or 0.0) >= MATTERS_SHARE:
+            said.append(f"the host gave {self.stolen_share:.0%} of the machine's CPU time to others (steal)")
+        return "; ".join(said)
+
+
+def meters() -> Meters:
+    return Meters(grants.throttling(), grants.steal())
+
+
+def taken(before: Meters, after: Meters) -> Taken:
+    """Between two looks; of several quotas on the way up, by the one that bound most."""
+    groups = zip(before.throttling, after.throttling, strict=False)
+    shares = [share for old, new in groups if (share := _share(old, new)) is not None]
+    stolen = _share(before.steal, after.steal) if before.steal and after.steal else None
+    return Taken(max(shares, default=None), stolen)
+
+
+def _share(before: tuple[int, int], after: tuple[int, int]) -> float | None:
+    """Of what the first numbers grew by; of nothing there is no share."""
+    whole = after[0] - before[0]
+    return (after[1] - before[1]) / whole if whole > 0 else None

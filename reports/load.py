@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import clock_watch
-from harness.measure import RECOVERY, certificate_of, withheld
+from harness.measure import RECOVERY, certificate_of, taken_of, withheld
 from harness.measurement import Measurement, Recovery
 from harness.model import Certificate, RunSpec, Verdict
 from harness.store import Store
@@ -31,6 +31,7 @@ class Result:
     began_ms: int | None = None  # by the clock of its world; None: not known
     took_s: float = 0.0
     clock: str = ""  # what was odd about the clocks
+    taken: str = ""  # from the machine
 
     @property
     def began(self) -> datetime | None:
@@ -63,5 +64,6 @@ def load(path: Path) -> Result:
         notes=tuple(note for entry in store.history("closed") for note in entry["notes"]),
         began_ms=began_ms,
         clock=clock_watch.in_words(store),
+        taken=taken_of(store),
         took_s=0.0 if began_ms is None else (ended_ms - began_ms) / 1000,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from harness.measure import taken_of
 from harness.measurement import Measurement
 from harness.model import Certificate, FaultReport, Outcome
 from harness.objective import headline_p99_ms
@@ -46,8 +47,8 @@ def _verdict(evidence: Evidence) -> tuple[Outcome, str, tuple[str, ...]]:
     except MissingEvidence as error:
         return Outcome.UNKNOWN, f"This run is not judged: {error}", ()
     slack = "to the single event" if verdict.slack == 0 else f"{verdict.slack:,} events could be missing unnoticed"
-    facts = (f"Slack {verdict.slack:,}: {slack}.", *_load(evidence.certificate), *_clock(evidence.clock))
-    return verdict.outcome, f"{verdict.sentence}.", facts
+    facts = [f"Slack {verdict.slack:,}: {slack}.", *_load(evidence.certificate), *_machine(evidence)]
+    return verdict.outcome, f"{verdict.sentence}.", tuple(facts)
 
 
 def _load(certificate: Certificate | None) -> Iterator[str]:
@@ -62,9 +63,12 @@ def _load(certificate: Certificate | None) -> Iterator[str]:
         yield f"The load certificate is void: {'; '.join(certificate.reasons)}."
 
 
-def _clock(odd: str) -> Iterator[str]:
-    if odd:
-        yield f"The clocks: {odd}. The counts are judged all the same."
+def _machine(evidence: Evidence) -> Iterator[str]:
+    """What may have made the engine slow, or seem so, and is not the engine's."""
+    if evidence.clock:
+        yield f"The clocks: {evidence.clock}. The counts are judged all the same."
+    if taken := taken_of(evidence.store):
+        yield f"The machine: {taken}."
 
 
 def _title(evidence: Evidence) -> tuple[str, str]:

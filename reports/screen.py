@@ -46,6 +46,8 @@ def _all(result: Result) -> Iterator[str]:
     yield from _speed(result)
     if result.clock and result.clock != result.withheld:
         yield from _wrapped("  clock    ", result.clock)
+    if result.taken:
+        yield from _wrapped("  machine  ", result.taken)
     yield from _wrapped("  checks   ", _signs(verdict.checks))
     yield f"  slack    {verdict.slack:,} (events that could be missing unnoticed)"
 

@@ -12,7 +12,6 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,8 @@ from pathlib import Path
 
 import psutil
 
-from harness import jvm
+from harness import clock_watch, jvm
+from harness.clock import Clock
 from harness.engines.config import EngineConfig
 from harness.engines.manifest import job_path
 from harness.engines.process import without_other_engines
@@ -290,13 +290,15 @@ class _Variants:
         self._count += 1
         folder = self._folder / f"variant-{self._count}"
         folder.mkdir()
-        begin = Mark(time.time(), 0.0, 0)
+        clock = Clock()
+        begin, first_look = Mark(clock.now_us() / 1e6, 0.0, 0), clock.read()
         child = self._start(folder, self._config(folder, options))
         try:
             first = self._await(child, folder, self._tape.total // 2)
             last = self._await(child, folder, self._tape.total)
         finally:
             child.stop(STOP_DEADLINE_S)
+        clock_watch.refuse_stepped(first_look, clock.read(), f"{way.stage}: {way.name}")
         measured = measure(way, begin, first, last, way == READ_ONLY or self._is_right())
         self._say(
             f"{way.stage}: {way.name}: {measured.steady_per_s:,.0f}/s, "

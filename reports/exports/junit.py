@@ -37,6 +37,8 @@ def _properties(result: Result) -> Iterator[tuple[str, str]]:
         yield "certificate", "valid" if certificate.valid else f"void: {'; '.join(certificate.reasons)}"
     if result.clock:
         yield "clock", result.clock
+    if result.taken:
+        yield "taken", result.taken
     yield from ((f"total.{name}", str(value)) for name, value in verdict.totals.items())
     yield from ((f"version.{name}", value) for name, value in versions(result.environment))
     if result.measurement is None:

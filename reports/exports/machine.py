@@ -25,5 +25,6 @@ def as_object(command: str, result: Result) -> dict[str, Any]:
         "measurement": msgspec.to_builtins(result.measurement),
         "withheld": result.withheld,
         "clock": result.clock,
+        "taken": result.taken,
         "recovery": msgspec.to_builtins(result.recovery),
     }

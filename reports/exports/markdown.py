@@ -30,6 +30,8 @@ def _lines(result: Result) -> Iterator[str]:
     yield from (f"The engine: {note}." for note in result.notes)
     if result.clock:
         yield f"The clocks: {result.clock}."
+    if result.taken:
+        yield f"The machine: {result.taken}."
     yield ""
     rows = [(check.name, check.outcome.value, check.sentence) for check in verdict.checks]
     yield from markdown(("check", "outcome", "what was seen"), rows)

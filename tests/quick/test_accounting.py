@@ -81,6 +81,8 @@ def test_what_a_short_lived_grandchild_used_is_in_the_run(family, tmp_path):
     accounting.stop()
 
     resources, state = store.read_table("resources.parquet"), store.read_table("state.parquet")
+    (told,) = store.history("taken")
+    assert set(told["taken"]) == {"throttled_share", "stolen_share"}
     (engine, harness) = costs(resources, 1_000_000)
 
     assert (engine.part, harness.part) == ("engine", HARNESS)

@@ -18,7 +18,7 @@ from harness.experiments.folder import BEGUN, FINISHED
 from harness.experiments.selftest.runs import SMALL, Unseen, fake_run
 from harness.judge import judge
 from harness.measurement import Lack
-from harness.model import Outcome
+from harness.model import HarnessError, Outcome
 from harness.run import run
 from harness.store import Store
 from harness.wait import wait_until
@@ -106,6 +106,16 @@ def test_a_harness_that_did_not_run_was_away():
     assert noticed(Reading(LOOK_MS + AWAY_MS, 0, 0)) == [("away", AWAY_MS, 0)]
 
 
+def test_figures_by_the_times_of_files_are_refused_when_the_clock_stepped():
+    first = Reading(0, 0, 0)
+    clock_watch.refuse_stepped(first, Reading(60_000, STEP_MS - 1, 0), "parse: fast")  # long, and no step
+
+    with pytest.raises(HarnessError, match=r"parse: fast was .* clock was set back by 3[.]0 s"):
+        clock_watch.refuse_stepped(first, Reading(60_000, -3000, 0), "parse: fast")
+    with pytest.raises(HarnessError, match=r"the machine slept for 60[.]0 s"):
+        clock_watch.refuse_stepped(first, Reading(60_000, 60_000, 60_000), "parse: fast")
+
+
 def test_what_the_watch_notices_is_in_the_history_at_once(tmp_path):
     hands = Hands()
     store = replace(Store.create(tmp_path, "run"), clock=hands.clock())
@@ -184,6 +194,24 @@ def test_the_screen_of_a_wrong_run_says_it_too(tmp_path):
     assert "  clock    the machine's clock was set back by 3.0 s" in "\n".join(screen.lines(load(store.path)))
 
 
+def test_what_was_taken_from_the_machine_stands_beside_the_speed(tmp_path):
+    verdict, store = fake_run(tmp_path)
+    words = "the quota of 1.5 cores ran out in 30% of its periods"
+    store.tell("taken", words=words)
+    store.write_json("verdict.json", verdict)
+    assert measure.save(store, verdict) is not None
+    result = load(store.path)
+    properties = ElementTree.fromstring(junit.as_xml(result)).iter("property")
+    run_page.write(store)
+
+    assert verdict.outcome is Outcome.PASS
+    assert f"  machine  {words}" in screen.lines(result)
+    assert f"The machine: {words}." in markdown.as_text(result)
+    assert machine.as_object("run", result)["taken"] == words
+    assert {each.get("name"): each.get("value") for each in properties}["taken"] == words
+    assert f"The machine: {words}." in (store.path / "report.html").read_text()
+
+
 def test_a_run_of_an_older_version_is_judged_as_before(tmp_path):
     """It has no lines about clocks."""
     verdict, store = fake_run(tmp_path)
@@ -192,7 +220,8 @@ def test_a_run_of_an_older_version_is_judged_as_before(tmp_path):
 
     assert list(store.history("clock")) == []
     assert clock_watch.ahead_ms(store) == (0, 0)
-    assert load(store.path).clock == ""
+    result = load(store.path)
+    assert (result.clock, result.taken) == ("", "")
 
 
 def test_no_time_of_a_recovery_is_told_when_the_clock_stepped(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness import environment
+from harness import environment, grants
 
 
 def test_an_engine_with_an_environment_of_its_own_is_told_apart(tmp_path):
@@ -18,3 +18,10 @@ def test_an_engine_with_an_environment_of_its_own_is_told_apart(tmp_path):
     assert environment.of_engine(tmp_path / "bin" / "python") == {
         "packages of the engine": {"py4j": "0.10.9.9", "pyspark": "4.0.1"}
     }
+
+
+def test_what_is_granted_is_kept(monkeypatch):
+    monkeypatch.setattr(grants, "quota_cores", lambda *_: 1.5)
+    monkeypatch.setattr(grants, "allowed_cores", lambda: 4)
+
+    assert environment.describe()["granted"] == {"cores": 4, "quota": "1.5 cores"}

@@ -186,3 +186,33 @@ def test_a_system_that_gives_less_than_its_hard_limit_says(monkeypatch):
     monkeypatch.setattr(resource, "setrlimit", refuse_much)
     grants.raise_open_files()
     assert told == [(10_240, infinity)]
+
+
+def test_every_quota_on_the_way_up_has_its_own_count(tmp_path):
+    place = system(
+        tmp_path,
+        "0::/jobs/build",
+        V2_MOUNT,
+        {
+            "jobs/build/cpu.stat": "usage_usec 9\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0",
+            "jobs/cpu.stat": "usage_usec 9\nnr_periods 400\nnr_throttled 100\nthrottled_usec 5000000",
+            "cpu.stat": "usage_usec 9",  # the root has none
+        },
+    )
+
+    assert grants.throttling(place) == ((0, 0), (400, 100))
+
+
+def test_throttling_is_counted_in_version_1_too(tmp_path):
+    stat = "nr_periods 63\nnr_throttled 62\nthrottled_time 4328624821"
+    place = system(tmp_path, "2:cpu,cpuacct:/a\n0::/", V1_MOUNTS, {"cpu,cpuacct/a/cpu.stat": stat})
+
+    assert grants.throttling(place) == ((63, 62),)
+
+
+def test_what_the_host_took_is_the_eighth_number_and_guests_do_not_count_twice(tmp_path):
+    stat = "cpu  100 5 20 300 10 0 5 60 40 0\ncpu0 50 5 10 150 5 0 5 30 20 0"
+    place = system(tmp_path, "0::/", V2_MOUNT, {"/proc/stat": stat})
+
+    assert grants.steal(place) == (500, 60)
+    assert grants.steal(system(tmp_path, "0::/", V2_MOUNT, {"/proc/stat": "cpu  1 2 3 4"})) is None

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from harness.starvation import Books, Machine, Wanted, in_words, machine, threads_of
+from harness import grants
+from harness.starvation import Books, Machine, Meters, Taken, Wanted, in_words, machine, taken, threads_of
 
 S = 1_000_000_000
 
@@ -61,3 +62,32 @@ def test_every_thread_of_a_process_is_in_the_books():
     assert {pid for pid, _ in own} == {os.getpid()}
     assert (os.getpid(), os.getpid()) in own
     assert machine().cores >= 1
+
+
+def test_the_cores_of_a_machine_are_those_that_are_granted(monkeypatch):
+    """An engine that had all of its quota was not starved, however many cores the host has."""
+    monkeypatch.setattr(grants, "cores", lambda: 1.5)
+
+    assert machine().cores == 1.5
+    assert not Wanted(100, 80, 200).starved(machine().cores)
+    assert Wanted(100, 80, 200).starved(64)
+
+
+def test_what_was_taken_is_what_grew_and_the_narrowest_quota_counts():
+    before = Meters(((1000, 900), (50, 0)), (10_000, 500))
+    after = Meters(((1100, 910), (150, 40)), (12_000, 700))
+
+    assert taken(before, after) == Taken(0.4, 0.1)
+
+
+def test_where_nobody_counts_nothing_is_known():
+    assert taken(Meters((), None), Meters((), None)) == Taken(None, None)
+    assert taken(Meters(((5, 5),), (1, 1)), Meters(((5, 5),), (1, 1))) == Taken(None, None)
+
+
+def test_what_was_taken_is_said_from_one_per_cent_on():
+    assert Taken(None, None).in_words(2) == ""
+    assert Taken(0.009, 0.009).in_words(2) == ""
+    assert Taken(0.3, None).in_words(1.5) == "the quota of 1.5 cores ran out in 30% of its periods"
+    assert Taken(None, 0.08).in_words(2) == "the host gave 8% of the machine's CPU time to others (steal)"
+    assert Taken(0.3, 0.08).in_words(2).count(";") == 1
