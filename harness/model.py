@@ -442,7 +442,8 @@ class EngineReport:
     """How the engine itself fared."""
 
     # "drained" | "unsettled" (at its end, but what is missing may only be unseen) | "stuck" | "crashed" | "overrun" |
-    # "starved" (the machine did not let it run) | "no-memory" (the kernel killed a process to get memory back)
+    # "starved" (the machine did not let it run) | "no-memory" (the kernel killed a process to get memory back) |
+    # "no-room" (a disk is as good as full)
     state: str
     detail: str
     restarts: int = 0

@@ -66,8 +66,8 @@ def needs(
 
 
 def still_to_write(events: int) -> int:
-    """What has to stay free while a load goes on: its log is read into a table afterwards."""
-    return AS_GOOD_AS_FULL + KEPT_PER_EVENT * events
+    """What a run needs when its load has ended: the log is read into a table while the broker still has it."""
+    return KEPT_PER_EVENT * events
 
 
 def refuse(wanted: Sequence[Need], disk_of: Callable[[Path], Disk]) -> None:
@@ -103,10 +103,15 @@ def free_below(places: Sequence[Path]) -> dict[str, int]:
     return found
 
 
-def full_ones(free: Mapping[str, int]) -> str:
-    """Those disks that are as good as full, in words; "" when none is."""
-    full = [f"{size_in_words(size)} are free below {place}" for place, size in free.items() if size < AS_GOOD_AS_FULL]
-    return " and ".join(full)
+def full_ones(free: Mapping[str, int], reserved: Mapping[str, int] | None = None) -> str:
+    """Those disks that are as good as full, beside what is reserved there, in words; "" when none is."""
+    wanted = {place: AS_GOOD_AS_FULL + (reserved or {}).get(place, 0) for place in free}
+    short = [
+        f"{size_in_words(size)} are free below {place}, and {size_in_words(wanted[place])} are needed"
+        for place, size in free.items()
+        if size < wanted[place]
+    ]
+    return " and ".join(short)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from typing import Any, Protocol
 
@@ -18,9 +18,9 @@ import numpy as np
 
 from generators.marks import mark
 from generators.tape import Tape, population_of
-from harness import clock_watch, diagnosis, digests, out_of_memory, starvation
+from harness import clock_watch, diagnosis, digests, out_of_memory, room, starvation
 from harness.diagnosis import Diagnosis, Wanted
-from harness.ending import ONCE_MORE
+from harness.ending import ONCE_MORE, summary
 from harness.faults.moment import Moment
 from harness.judge import judge
 from harness.lateness import watermarks_ms
@@ -38,6 +38,7 @@ from harness.model import (
 )
 from harness.observe import Row, UnreadableError, interpret
 from harness.progress_clock import another_clock, progress_lines
+from harness.room import NoRoomError
 from harness.stillness import Step, Stillness
 from harness.store import Store
 from harness.stored import AFTER_STOP, OBSERVED
@@ -47,6 +48,7 @@ from workloads.ad_impressions import oracle
 
 TICK_S = 0.05
 COLLECT_EVERY_S = 0.5
+ROOM_EVERY_MS = 250
 # A look at all results costs more than all else that the harness does while it waits for the end.
 LOOK_EVERY_S = 0.25
 # How far ahead of now the epoch lies at least: the fleet has to read it before its first slice is due.
@@ -66,6 +68,7 @@ MOST_ERRORS = 20
 LONGEST_LINE = 300
 
 
+ROOM_ADVICE = "free some there (`streamgauge rm` removes runs), or name another folder with --out or TMPDIR"
 MEMORY_ADVICE = "take a machine or a container with more memory: docs/run.md tells how much a run needs"
 
 
@@ -111,6 +114,8 @@ class _Run:
         self.ended_ms: int | None = None
         self.errors: set[str] = set()
         self.memory_before = world.memory()
+        self.sent = self.room_seen_ms = 0
+        self.full = ""  # which disk was seen to be as good as full
         self.books = starvation.Books()
         self.booked_ms = 0
         self.stillness: Stillness | None = None  # of an engine without progress, from the load on
@@ -122,15 +127,18 @@ class _Run:
         self.fold()  # 2
         self.seal()  # 3
         try:
-            with self._memory_named():
+            with self._machine_named():
                 self.open()
                 with self._healing():
                     report = self.drive()  # 4, 5, 6
                 self.read(report)  # 7
-        finally:
-            self.screen.phase("stop", ONCE_MORE if isinstance(sys.exception(), Stopped) else "")
-            self.world.close()
-            self.reveal()
+        except BaseException:
+            self.close()
+            with suppress(NoRoomError):  # it must not hide why the run ended
+                self.reveal()
+            raise
+        self.close()
+        self.reveal()
         return self.conclude()  # 8, 9
 
     # 1. Resolve: what is asked, and of which machine, is on disk before anything starts.
@@ -166,6 +174,10 @@ class _Run:
         }
         self.store.write_table("expected.parquet", columns)
 
+    def close(self) -> None:
+        self.screen.phase("stop", ONCE_MORE if isinstance(sys.exception(), Stopped) else "")
+        self.world.close()
+
     # What the engine needs. There is nothing to heal before it is open.
     def open(self) -> None:
         self.screen.phase("services", "Kafka and Redis")
@@ -179,11 +191,11 @@ class _Run:
                 self.load()
                 return self.drain()
         except EngineGone as gone:
-            report = self._unless_killed(gone.report)
-        except HarnessError as error:  # the kernel may have killed the fleet as well
-            if not self._killed_for_memory():
+            report = self._unless_machine(gone.report)
+        except (HarnessError, OSError) as error:  # whatever the kernel killed, and whoever met a full disk
+            if not self._no_room() and (isinstance(error, OSError) or not self._killed_for_memory()):
                 raise
-            report = self._unless_killed(self._ended("crashed", str(error)))
+            report = self._unless_machine(self._ended("crashed", str(error)))
         self._tell("gone", state=report.state, detail=report.detail)
         self._abandon()
         return report
@@ -293,9 +305,11 @@ class _Run:
             if self.world.engine.alive():
                 self.world.engine.stop()
             try:
-                self._write_rows(AFTER_STOP, self.world.results())
+                rows = self.world.results()
             except Exception as broken:  # noqa: BLE001  (whatever it did to the results, the first reading is judged)
                 error = f"{type(broken).__name__}: {broken}"
+            else:
+                self._write_rows(AFTER_STOP, rows)
         self._tell("stopped", asked=asked, error=error)
 
     # 8 and 9. Judge from the files alone; the caller reports from the same files.
@@ -535,8 +549,12 @@ class _Run:
         advice = "take a quieter machine, --patience 3 or a lower --rate"
         return self._ended("starved", f"the machine did not let the engine run: {cpu} ({detail}); {advice}")
 
-    def _unless_killed(self, report: EngineReport) -> EngineReport:
-        """Whatever does not go on may be what the kernel killed for want of memory, or have waited for that."""
+    def _unless_machine(self, report: EngineReport) -> EngineReport:
+        """Whatever does not go on may have had no room to write, or be what the kernel killed for want of memory, or
+        have waited for that."""
+        if full := self._no_room():
+            detail = f"there is no room left on a disk: {full} ({report.detail}); {ROOM_ADVICE}"
+            return replace(report, state="no-room", detail=detail, advice=())
         if not (killed := self._killed_for_memory()):
             return report
         return replace(report, state="no-memory", detail=f"{killed} ({report.detail}); {MEMORY_ADVICE}", advice=())
@@ -544,12 +562,35 @@ class _Run:
     def _killed_for_memory(self) -> str:
         return out_of_memory.in_words(self.memory_before, self.world.memory())
 
+    def _no_room(self) -> str:
+        """Once seen it stays: what is deleted afterwards makes nothing whole."""
+        reserved = {str(self.store.path): room.still_to_write(self.sent)}
+        self.full = self.full or room.full_ones(self.world.free(), reserved)
+        return self.full
+
+    def _watch_room(self) -> None:
+        """A load is ended while there is room to keep what came of it so far."""
+        now_ms = self.world.now_ms()
+        if now_ms - self.room_seen_ms < ROOM_EVERY_MS:
+            return
+        self.room_seen_ms = now_ms
+        if self._no_room():
+            raise EngineGone(self._ended("no-room", f"{self.sent:,} of {self.tape.total:,} events were sent"))
+
     @contextmanager
-    def _memory_named(self) -> Iterator[None]:
-        """What broke for want of memory says so, where it is too much for a verdict."""
+    def _machine_named(self) -> Iterator[None]:
+        """What broke for want of room or memory says so, where it is too much for a verdict."""
         try:
             yield
-        except HarnessError as error:
+        except (NoRoomError, UsageError):
+            raise
+        except Exception as error:
+            if full := self._no_room():
+                said = str(error).rstrip(".") if isinstance(error, HarnessError) else summary(error)
+                words = f"There is no room left on a disk: {full}. {said}. To go on, {ROOM_ADVICE}."
+                raise NoRoomError(words) from error
+            if not isinstance(error, HarnessError):
+                raise
             if not (killed := self._killed_for_memory()):
                 raise
             raise HarnessError(f"{killed[0].upper()}{killed[1:]}. {error} To go on, {MEMORY_ADVICE}.") from error
@@ -590,6 +631,7 @@ class _Run:
 
     def _tick(self) -> None:
         """One beat: evidence, fault, life of the engine, screen, and a little time."""
+        self._watch_room()
         self._collect()
         self._book()
         self.world.fault.poll(self._moment())
@@ -670,6 +712,7 @@ class _Run:
 
     def _facts(self) -> dict[str, str | float | int]:
         load, done = self.world.load_status(), self._done() if self.manifest.progress else -1
+        self.sent = load.sent
         reports = self.world.fault.reports()
         return {
             "now_ms": self.world.now_ms(),

@@ -1,5 +1,6 @@
 """Did the engine get through? One that never drains is `stuck`, one that stays down is `crashed`: both FAIL. One that
-the machine did not let run is `starved`, and where the kernel killed a process for want of memory it is `no-memory`:
+the machine did not let run is `starved`, and where the kernel killed a process for want of memory it is `no-memory`,
+and where a disk had no room left it is `no-room`:
 UNKNOWN, for nothing says what it would have done."""
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from harness.model import CheckResult, EngineReport, Outcome, Witness
 
 LAST_LINES = 5
 MANIFEST = "manifest.toml"
-MACHINES = ("starved", "no-memory")  # the machine's doing, and not the engine's
+MACHINES = ("starved", "no-memory", "no-room")  # the machine's doing, and not the engine's
 
 
 def check(case: Case) -> CheckResult:

@@ -80,6 +80,7 @@ def _drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> lis
         console.say(f"{step.stage} at {step.rate_per_s:,.0f}/s; about {left_s / 60:.0f} minutes left")
         began_s = time.monotonic()
         result = one_run.drive(search.spec_of(spec, step, settings), engine_manifest, place.runs)
+        _refuse_a_full_disk(result)
         judged = _ramp if step.stage is search.Stage.RAMP else _trial
         trial = judged(step, result, settings, time.monotonic() - began_s)
         console.say(f"  {trial.held}: {trial.reason}")
@@ -99,6 +100,12 @@ def write_page(place: Folder) -> Page:
 
 def _keep(place: Folder, spec: RunSpec, settings: search.Settings, done: list[search.Trial]) -> None:
     place.save("search", spec=spec.public(), settings=settings, environment=environment.describe(), trials=done)
+
+
+def _refuse_a_full_disk(result: Result) -> None:
+    """What it ended says nothing of a rate."""
+    if "no-room" in result.verdict.words:
+        raise HarnessError(f"{result.verdict.sentence.rstrip('.')}. See {result.path}.")
 
 
 def _ramp(step: search.Step, result: Result, settings: search.Settings, seconds: float) -> search.Trial:

@@ -59,6 +59,9 @@ class World(Protocol):
     def machine(self) -> Machine:
         """How busy the machine is."""
 
+    def free(self) -> Mapping[str, int]:
+        """The free bytes below each folder to which a run, its services and its engine write."""
+
     def memory(self) -> Memory:
         """How much there may be, and how many processes the kernel has killed for it."""
 

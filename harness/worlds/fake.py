@@ -219,6 +219,9 @@ class FakeWorld:
         """A crowded one: whether that matters is for the engine's own books to say."""
         return Machine(cores=2, load=25.0)
 
+    def free(self) -> Mapping[str, int]:
+        return {}
+
     def memory(self) -> Memory:
         return Memory(1_000_000_000, self.engine.killed_for_memory)
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import redis
 
 from generators.tape import population_of
-from harness import grants, jvm, recount, starvation
+from harness import grants, jvm, recount, room, starvation
 from harness.accounting import Accounting
 from harness.changes import Changes
 from harness.clock_watch import ClockWatch
@@ -316,6 +316,10 @@ class RealWorld:
 
     def machine(self) -> Machine:
         return starvation.machine()
+
+    def free(self) -> Mapping[str, int]:
+        """Not the disk that is there to be filled by a fault: it lies below the engine's own folder."""
+        return room.free_below([self._store.path, self._engines_own])
 
     def memory(self) -> Memory:
         return Memory(grants.memory_bytes(), grants.killed_for_memory())

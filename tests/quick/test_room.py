@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +17,16 @@ from harness.ending import ended
 from harness.engines import fake
 from harness.experiments import drive_search, one_run, search
 from harness.experiments.folder import Folder
-from harness.model import Exit, HarnessError
+from harness.judge import judge
+from harness.model import Exit, HarnessError, Outcome
 from harness.room import MB, Disk, NoRoomError
 from harness.services import owners
 from harness.services.small_disk import SmallDisk, impossible
 from harness.store import HISTORY, Store
 from harness.wait import wait_until
+from harness.worlds.fake import FakeWorld
 from tests.quick import pages
+from tests.quick.test_run import fake_run
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 FAST = ["run", "--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
@@ -228,7 +232,7 @@ def test_of_all_places_those_that_are_full_are_named(monkeypatch):
 
     found = room.in_terms_of_room(FULL, [Path("full"), Path("empty")])
 
-    assert "3.0 MB are free below full." in str(found)
+    assert "3.0 MB are free below full, and 16 MB are needed." in str(found)
     assert "empty" not in str(found)
 
 
@@ -246,6 +250,127 @@ def test_a_thread_that_meets_a_full_disk_ends_the_command_in_such_a_sentence(her
     assert ended(["run"], program) == Exit.BROKEN
 
     assert "A disk is full: No space left on device; " in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- While a run goes on
+
+
+class Filling(FakeWorld):
+    """Somebody fills the disk when a third of the load is sent."""
+
+    left = 5 * MB
+
+    def filled(self):
+        return super().load_status().sent > 1000
+
+    def free(self):
+        return {str(self._store.path): self.left if self.filled() else 1000 * MB, "tmp": 1000 * MB}
+
+
+class BrokerGone(Filling):
+    """... and that is the end of the broker."""
+
+    def load_status(self):
+        if self.filled():
+            raise HarnessError("The ad servers broke off.")
+        return super().load_status()
+
+    def read_log(self):
+        raise HarnessError("Kafka at 127.0.0.1:9092 does not answer.")
+
+
+class Torn(Filling):
+    """... and the run's own files can't be written any more."""
+
+    def read_log(self):
+        full()
+
+
+class EngineGone(Filling):
+    """... and the engine ends of it, before anybody else looked."""
+
+    def free(self):
+        return {"tmp": 3 * MB} if self.engine.exit_code() is not None else {}
+
+
+def test_a_load_is_ended_when_a_disk_runs_full_and_what_came_so_far_is_judged(tmp_path):
+    verdict, store, _ = fake_run(tmp_path, Filling, fault="none")
+
+    assert (verdict.outcome, verdict.words) == (Outcome.UNKNOWN, ("no-room",))
+    told = f"no-room: there is no room left on a disk: 5.0 MB are free below {store.path}, and 16 MB are needed ("
+    assert verdict.sentence.startswith(told)
+    assert re.match(r"[\d,]+ of 3,030 events were sent\); free some there", verdict.sentence.removeprefix(told))
+    assert 1000 < store.read_table("log.parquet").num_rows < 3000
+    assert judge(Store.open(store.path)) == verdict
+
+
+def test_what_the_run_itself_will_write_is_kept_free_for_it(tmp_path, monkeypatch):
+    """Nothing is full when it is ended: the log that is read afterwards has to go somewhere."""
+    monkeypatch.setattr(Filling, "left", 30 * MB)
+    fits, _, _ = fake_run(tmp_path / "a", Filling, fault="none")
+    monkeypatch.setattr(room, "KEPT_PER_EVENT", 20_000)
+    ended, _, _ = fake_run(tmp_path / "b", Filling, fault="none")
+
+    assert fits.outcome is Outcome.PASS
+    assert (ended.outcome, ended.words) == (Outcome.UNKNOWN, ("no-room",))
+
+
+def test_an_engine_that_a_full_disk_ends_has_not_crashed(tmp_path):
+    conf = {"misbehave": "die"}
+    full_disk, _, _ = fake_run(tmp_path / "a", EngineGone, fault="none", conf=conf)
+    enough, _, _ = fake_run(tmp_path / "b", fault="none", conf=conf)
+
+    assert (enough.outcome, enough.words) == (Outcome.FAIL, ("crashed",))
+    assert (full_disk.outcome, full_disk.words) == (Outcome.UNKNOWN, ("no-room",)), full_disk.sentence
+
+
+def test_a_wrong_count_is_wrong_on_a_full_disk_too(tmp_path):
+    verdict, _, _ = fake_run(tmp_path, Filling, fault="none", conf={"misbehave": "double:100"})
+
+    assert (verdict.outcome, set(verdict.words)) == (Outcome.FAIL, {"duplicated", "no-room"})
+
+
+@pytest.mark.parametrize("world", [BrokerGone, Torn])
+def test_a_run_that_can_keep_no_log_says_why_and_recheck_is_honest(tmp_path, world):
+    with pytest.raises(NoRoomError, match=r"no room left on a disk: 5\.0 MB are free below .* and 16 MB are needed"):
+        fake_run(tmp_path, world, fault="none")
+
+    (path,) = tmp_path.iterdir()
+    again = judge(Store.open(path))
+    assert again.outcome is Outcome.UNKNOWN
+    assert "log.parquet is missing" in again.sentence
+    assert (path / "expected.parquet").exists()
+
+
+def test_what_is_expected_does_not_hide_why_a_run_ended(tmp_path, monkeypatch):
+    class Broken(FakeWorld):
+        def read_log(self):
+            monkeypatch.setattr(pq, "write_table", full)
+            raise HarnessError("Kafka does not answer.")
+
+    with pytest.raises(HarnessError, match=r"^Kafka does not answer\.$"):
+        fake_run(tmp_path, Broken, fault="none")
+
+
+def test_results_that_could_not_be_kept_are_no_fault_of_the_engine(tmp_path, monkeypatch):
+    write_table = pq.write_table
+    monkeypatch.setattr(
+        pq, "write_table", lambda t, p, **more: full() if "after-stop" in Path(p).name else write_table(t, p, **more)
+    )
+
+    with pytest.raises(NoRoomError, match=r"observed-after-stop\.parquet could not be written"):
+        fake_run(tmp_path, fault="none")
+
+
+def test_a_rate_is_not_held_against_an_engine_whose_disk_was_full(here, monkeypatch):
+    monkeypatch.setattr(one_run, "FakeWorld", Filling)
+    spec = replace(pages.search_spec(), engine="fake")
+    place = drive_search.begin(spec, replace(search.QUICK, start_per_s=200.0, duration_ms=12_000), here)
+
+    with pytest.raises(HarnessError, match=r"no room left on a disk"):
+        drive_search.drive(place, spec, fake.MANIFEST)
+
+    assert drive_search.trials_so_far(place) == []
 
 
 # ---------------------------------------------------------------- A real one

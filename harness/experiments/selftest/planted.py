@@ -79,6 +79,7 @@ def counts() -> Iterator[Planted]:
     starved, unsettled = EngineReport("starved", "no CPU"), EngineReport("unsettled", "back too late")
     yield "starved", case(engine=starved)
     yield "starved, and one doubled", seen({FIRST: 1}, engine=starved)
+    yield "no room left", case(engine=EngineReport("no-room", "full"))
     yield "no memory left", case(engine=EngineReport("no-memory", "killed"))
     yield "unsettled", case(engine=unsettled)
     yield "unsettled, and one unseen", seen({FIRST: -1}, engine=unsettled)
