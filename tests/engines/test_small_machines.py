@@ -7,11 +7,13 @@ and mounts, which takes root; without it these tests are skipped, each with the 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,30 +30,35 @@ LITTLE_BYTES = 1536 << 20  # enough for all but one that takes what there is
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.fixture
-def little_memory() -> Iterator[Path]:
-    """A control group with little memory, for those who write themselves into this file."""
-    levels = [level for level in grants.levels("memory") if level.is_dir()]
+@contextmanager
+def control_group(controller: str, limit: int, *names: str) -> Iterator[Path]:
+    """With a limit in the first of these files that there is; whoever writes itself into the given file is limited."""
+    levels = [level for level in grants.levels(controller) if level.is_dir()]
     group = levels[0] / f"streamgauge-test-{uuid.uuid4().hex[:8]}" if levels else Path("/no/group")
     try:
         group.mkdir()
-        limit = next(group / name for name in ("memory.max", "memory.limit_in_bytes") if (group / name).exists())
-        limit.write_text(str(LITTLE_BYTES))
+        next(group / name for name in names if (group / name).exists()).write_text(str(limit))
     except (OSError, StopIteration) as error:
-        pytest.skip(f"a control group with a limit of memory can't be made here: {error!r}")
+        pytest.skip(f"a control group with a limit of {controller} can't be made here: {error!r}")
     yield group / "cgroup.procs"
     group.rmdir()
 
 
-def in_little_memory(folder: Path, kind: str, members: Path) -> dict[str, Any]:
-    line = [sys.executable, "-m", "harness", "run", *SMALL, "--engine", str(BAD / kind), "--out", str(folder), "--json"]
+def run_within(members: Path, folder: Path, engine: object) -> dict[str, Any]:
+    line = [sys.executable, "-m", "harness", "run", *SMALL, "--engine", str(engine), "--out", str(folder), "--json"]
     enter = ["sh", "-c", f'echo $$ > {members} && exec "$@"', "sh"]
     return told(subprocess.Popen([*enter, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
 
 
+@pytest.fixture
+def little_memory() -> Iterator[Path]:
+    with control_group("memory", LITTLE_BYTES, "memory.max", "memory.limit_in_bytes") as members:
+        yield members
+
+
 def test_what_the_kernel_kills_for_memory_is_no_crash(tmp_path, little_memory):
     """The child of the engine is killed, and the engine itself ends with 1: only the kernel's count tells why."""
-    answer = in_little_memory(tmp_path, "hungry", little_memory)
+    answer = run_within(little_memory, tmp_path, BAD / "hungry")
 
     assert (answer["exit"], answer["words"]) == (Exit.UNKNOWN, ["no-memory"]), answer["sentence"]
     sentence = check(answer, "engine")["sentence"]
@@ -60,10 +67,31 @@ def test_what_the_kernel_kills_for_memory_is_no_crash(tmp_path, little_memory):
 
 
 def test_one_that_uses_up_its_own_heap_has_crashed(tmp_path, little_memory):
-    answer = in_little_memory(tmp_path, "heap", little_memory)
+    answer = run_within(little_memory, tmp_path, BAD / "heap")
 
     assert (answer["exit"], answer["words"]) == (Exit.FAIL, ["crashed"]), answer["sentence"]
     assert "MemoryError" in str(check(answer, "engine")["witnesses"])
+
+
+@pytest.mark.parametrize(
+    ("controller", "limit", "names", "told"),
+    [
+        ("pids", 100, ("pids.max",), r"There may be \d+ more processes and threads here, and 150 are needed"),
+        (
+            "memory",
+            512 << 20,
+            ("memory.max", "memory.limit_in_bytes"),
+            "512 MiB of memory are granted here, and 768 MiB",
+        ),
+    ],
+)
+def test_a_container_that_is_too_small_is_told_so_before_the_start(tmp_path, controller, limit, names, told):
+    with control_group(controller, limit, *names) as members:
+        answer = run_within(members, tmp_path / "runs", "reference")
+
+    assert answer["exit"] == Exit.BROKEN
+    assert re.search(told, answer["error"])
+    assert not (tmp_path / "runs").exists()
 
 
 def elsewhere(mounts: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -89,7 +117,7 @@ def runs(request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 def test_a_small_tmp_without_programs_and_a_small_shm_are_enough_for_the_reference(runs):
-    mounts = "mount -t tmpfs -o noexec,size=16m none /tmp\nmount -t tmpfs -o size=64m none /dev/shm"
+    mounts = "mount -t tmpfs -o noexec,size=32m none /tmp\nmount -t tmpfs -o size=64m none /dev/shm"
     done = elsewhere(mounts, "run", *SMALL, "--engine", "reference", "--out", runs)
 
     assert done.returncode == Exit.PASS, done.stderr
@@ -105,7 +133,7 @@ def test_a_tmp_that_can_not_be_written_is_passed_over(runs):
     ("mounts", "told"),
     [
         ("mount -t tmpfs -o noexec none /tmp", "(it is mounted noexec), and Java libraries of this engine"),
-        ("mount -t tmpfs -o size=1m none /tmp", "1 MiB are free for temporary files in /tmp, and "),
+        ("mount -t tmpfs -o size=1m none /tmp", "There is no room for this run: it may need 216 MB below /tmp"),
         ("mount -t tmpfs -o ro none /mnt; export HOME=/mnt", "Set XDG_STATE_HOME"),
     ],
 )

@@ -140,13 +140,20 @@ def test_all_threads_of_this_user_count(tmp_path):
     assert grants.threads_of_user(system(tmp_path, "", "", files)) == 42
 
 
-def test_the_limit_of_a_user_counts_unless_it_is_the_superuser(tmp_path, monkeypatch):
-    place = system(tmp_path, "", "", {"/proc/1/status": "Uid:\t1000\t0\t0\t0\nThreads:\t90"})
+@pytest.mark.parametrize(
+    ("uid", "uid_map", "left"),
+    [
+        (1000, "0 0 4294967295", 10),
+        (0, "0 0 4294967295", None),  # the superuser
+        (0, "0 1000 1\n1 100000 65536", 10),  # of a container that a user has started
+        (0, "0 0 1", None),
+    ],
+)
+def test_the_limit_of_a_user_counts_unless_it_is_the_superuser(tmp_path, monkeypatch, uid, uid_map, left):
+    files = {"/proc/1/status": f"Uid:\t{uid}\t0\t0\t0\nThreads:\t90", "/proc/self/uid_map": uid_map}
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (100, 100))
-    monkeypatch.setattr("os.getuid", lambda: 1000)
-    assert grants.threads_left(place) == 10
-    monkeypatch.setattr("os.getuid", lambda: 0)
-    assert grants.threads_left(place) is None
+    monkeypatch.setattr("os.getuid", lambda: uid)
+    assert grants.threads_left(system(tmp_path, "", "", files)) == left
 
 
 RAISE = """
