@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +50,7 @@ def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Pat
         brokers=0 if spec.kafka or spec.engine == fake.MANIFEST.id else registry.brokers(spec.fault),
         runs=runs,
         out=out,
-        temporary=Path(tempfile.gettempdir()),
+        temporary=needs.temporary_folder(),
     )
     room.refuse(wanted, room.disk_of)
 
