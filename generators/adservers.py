@@ -112,6 +112,8 @@ def end(environment: Environment, **_: Any) -> None:
 
 
 def _quit(environment: Environment) -> None:
+    """Before the tape's end: whoever stops the fleet waits for its books, and not for a broker that is gone."""
+    FLEET.hurry()
     if environment.runner is not None:
         environment.runner.quit()
 

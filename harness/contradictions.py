@@ -18,7 +18,7 @@ from harness.lateness import stored_log
 from harness.model import MAX_SERVERS, Certificate, EngineManifest, EngineReport, RunSpec
 from harness.sampler import sampled_campaigns
 from harness.store import MissingEvidence, Store
-from harness.stored import Plan, manifest_of, spec_of, verdict_of
+from harness.stored import LOG, OBSERVED, Plan, manifest_of, spec_of, unread_files, verdict_of
 from harness.timeline import unless_missing
 
 # Looks go on all the time: those of real runs on a crowded machine covered 99 % of it.
@@ -50,10 +50,16 @@ def found(store: Store) -> tuple[str, ...]:
     """In words."""
     spec, manifest = spec_of(store), manifest_of(store)
     engine: EngineReport = store.told_last("engine", "report", EngineReport)
-    reasons = [*_of_sends(store), *_of_looks(store, manifest), *_of_verdict(store)]
+    reasons = [*_of_sends(store), *_of_looks(store, manifest, engine), *_of_verdict(store)]
     if engine.state in REACHED:
         reasons += [*_of_progress(store, manifest), *_of_batches(store, manifest), *_of_samples(store, spec)]
-    return tuple(reasons)
+    return (*reasons, *_of_unread(store))
+
+
+def _of_unread(store: Store) -> Iterator[str]:
+    for name in unread_files(store):
+        if store.has(name):
+            yield f"the history says that {name} could not be written, and it is there"
 
 
 def _of_sends(store: Store) -> Iterator[str]:
@@ -78,7 +84,7 @@ def _of_progress(store: Store, manifest: EngineManifest) -> Iterator[str]:
         if manifest.shipped and not lines:
             yield "progress.jsonl holds no line, and the engine writes one for each batch"
         return
-    if any(store.history("anew")):  # offsets began from 0 again
+    if any(store.history("anew")) or LOG in unread_files(store):  # offsets began from 0 again; nobody knows them
         return
     reached = {p: max(line.offsets.get(p, 0) for line in lines) for p in {p for line in lines for p in line.offsets}}
     for partition, end in _ends(stored_log(store)).items():
@@ -100,14 +106,15 @@ def _of_batches(store: Store, manifest: EngineManifest) -> Iterator[str]:
         yield f"batches.json is missing, which is kept for every engine with evidence = {manifest.evidence!r}"
 
 
-def _of_looks(store: Store, manifest: EngineManifest) -> Iterator[str]:
+def _of_looks(store: Store, manifest: EngineManifest, engine: EngineReport) -> Iterator[str]:
     observed = any(store.history("observer"))
     if observed and manifest.blind:
         yield "somebody looked at the results, which nobody can by the manifest in plan.json"
     if observed != store.has("samples.parquet"):
         there, gone = ("the history", "samples.parquet") if observed else ("samples.parquet", "the history")
         yield f"{there} says that somebody looked at the results, and {gone} does not"
-    yield from _of_closed_eyes(store)
+    if engine.state not in ("unserved", "no-memory", "no-room"):  # else nobody could look
+        yield from _of_closed_eyes(store)
 
 
 def _of_closed_eyes(store: Store) -> Iterator[str]:
@@ -130,6 +137,8 @@ def _of_samples(store: Store, spec: RunSpec) -> Iterator[str]:
     samples = unless_missing(lambda: store.read_table("samples.parquet"))
     if samples is None or samples.num_rows:
         return
+    if OBSERVED in unread_files(store):
+        return
     looked = sampled_campaigns(spec.tape)
     expected = store.read_table("expected.parquet")
     if np.isin(expected.column("campaign").to_numpy(), looked).any() and store.read_table("observed.parquet").num_rows:
@@ -141,6 +150,8 @@ def _of_verdict(store: Store) -> Iterator[str]:
     if not store.has("verdict.json"):
         return
     verdict = unless_missing(lambda: verdict_of(store))
+    if OBSERVED in unread_files(store):
+        return
     if verdict and verdict.totals.get("counted", 0) and not store.read_table("observed.parquet").num_rows:
         yield f"observed.parquet holds nothing, and an earlier verdict had counted {verdict.totals['counted']:,} events"
 

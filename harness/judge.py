@@ -7,6 +7,7 @@ results (did the engine?). This module puts the Case together; harness/checks de
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from generators.tape import Tape, population_of
 from harness import checks, clock_watch, contradictions, digests, lateness, processed, recount
 from harness.checks import edited
-from harness.checks.case import AfterStop, Case, Doubt, Edits, Glitch, Observed, Watched
+from harness.checks.case import AfterStop, Case, Doubt, Edits, Glitch, LogAudit, Named, Observed, Watched
 from harness.glitches import STRANGER, UNREADABLE
 from harness.lateness import Countable, LogEvents
 from harness.ledger import LATEST_WINDOW_MS, Cell, Expectation, Ledger
@@ -33,7 +34,17 @@ from harness.model import (
 )
 from harness.observe import interpret
 from harness.store import MissingEvidence, Store, from_files
-from harness.stored import AFTER_STOP, OBSERVED, claim_of, epoch_ms_of, plan_of, spec_of, stored_rows
+from harness.stored import (
+    AFTER_STOP,
+    LOG,
+    OBSERVED,
+    claim_of,
+    epoch_ms_of,
+    plan_of,
+    spec_of,
+    stored_rows,
+    unread_files,
+)
 from workloads.ad_impressions.schema import Population
 
 # Events sent this much after their intended time are late by our fault: "inside the watermark" leaves two seconds.
@@ -93,7 +104,16 @@ def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], tota
 
 def case_of(store: Store) -> Case:
     """The verdict rests on it, and the page draws it."""
-    return store.once("case", lambda: _assemble(store))
+    return store.once("case", lambda: as_far_as_read(_assemble(store)))
+
+
+def as_far_as_read(case: Case) -> Case:
+    """Without the log everything that was planned may have been in it, and nothing has to be counted."""
+    if not case.log_unread:
+        return case
+    audit = LogAudit(case.audit.planned, 0, Named(), Named(), Named(), Named())
+    expectation = Expectation(Ledger(), case.tape_ledger)
+    return replace(case, audit=audit, doubt=Doubt(), log_ledger=case.tape_ledger, expectation=expectation)
 
 
 def _assemble(store: Store) -> Case:
@@ -102,9 +122,9 @@ def _assemble(store: Store) -> Case:
     contradictions.refuse_other_plan(store, spec, plan)
     epoch_ms = epoch_ms_of(store)
     marks = tuple(mark for told in store.told("marks", "marks", list[Mark]) for mark in told)
-    log = lateness.stored_log(store)
     tape = Tape(spec.tape)
-    population = population_of(spec.tape)
+    population, unread = population_of(spec.tape), unread_files(store)
+    log = recount.no_records(population) if LOG in unread else lateness.stored_log(store)
     batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
     sends = store.read_table("sends.parquet")
     audit = recount.compare(tape, epoch_ms, log, marks)
@@ -113,7 +133,10 @@ def _assemble(store: Store) -> Case:
         doubt = recount.doubt(
             tape, epoch_ms, log, marks, window_ms=spec.window_ms, booked=lambda ids: _booked(sends, ids)
         )
-    counted = lateness.stored_countable(store, batch_log, spec, doubt.newest_ms)
+    if LOG in unread:
+        counted = lateness.countable(log, batch_log, spec)
+    else:
+        counted = lateness.stored_countable(store, batch_log, spec, doubt.newest_ms)
     events, dropped, permitted = counted.events, counted.dropped, counted.permitted
     tape_ledger = _expected(store).shifted(epoch_ms) + _ledger_of_marks(marks, spec.window_ms)
     certificate: Certificate = store.told_last("certificate", "certificate", Certificate)
@@ -132,7 +155,11 @@ def _assemble(store: Store) -> Case:
         permitted=permitted,
         sent_late=_sent_late(sends, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
         expectation=_expectation(counted, spec, counted.exact or claim.late == "keep"),
-        observed=_observed(store, OBSERVED, population, claim.bookkeeping),
+        observed=(
+            Observed(Ledger(), ()) if OBSERVED in unread else _observed(store, OBSERVED, population, claim.bookkeeping)
+        ),
+        results_unread=unread.get(OBSERVED, ""),
+        log_unread=unread.get(LOG, ""),
         after_stop=_after_stop(store, population, claim.bookkeeping),
         drops_late=claim.late == "drop",
         batch_log=batch_log,

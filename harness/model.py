@@ -443,7 +443,7 @@ class EngineReport:
 
     # "drained" | "unsettled" (at its end, but what is missing may only be unseen) | "stuck" | "crashed" | "overrun" |
     # "starved" (the machine did not let it run) | "no-memory" (the kernel killed a process to get memory back) |
-    # "no-room" (a disk is as good as full)
+    # "no-room" (a disk is as good as full) | "unserved" (Kafka or Redis was gone, and no planned fault did it)
     state: str
     detail: str
     restarts: int = 0

@@ -35,6 +35,7 @@ ELSEWHERE = "hash elsewhere"  # a result in our own schema, where the manifest l
 ORPHAN = "orphan"  # the count of a window of Yahoo's schema to which no campaign refers
 # What reads a key of each type; of the other types it is enough that they are there.
 _READERS = {HASH: "HGETALL", STRING: "GET"}
+WRONG_TYPE = "WRONGTYPE"  # how Redis' own answer begins
 
 
 class UnreadableError(HarnessError):
@@ -83,11 +84,20 @@ def _look(client: redis.Redis, skipped: Collection[bytes]) -> tuple[list[Row], l
 
 
 def _asked(client: redis.Redis, commands: Iterable[tuple[str, bytes]]) -> list[Any]:
-    """The answers as octets; an error of one command is its answer."""
+    """The answers as octets; that a key is of another type is an answer too."""
     with client.pipeline(transaction=False) as pipe:
         for command in commands:
             pipe.execute_command(*command, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
-        return list(pipe.execute(raise_on_error=False))
+        return _given(pipe.execute(raise_on_error=False))
+
+
+def _given(answers: Iterable[Any]) -> list[Any]:
+    """Any other error is the server's refusal to answer, and says nothing of what it holds."""
+    found = list(answers)
+    for answer in found:
+        if isinstance(answer, Exception) and not str(answer).startswith(WRONG_TYPE):
+            raise answer
+    return found
 
 
 def _rows(key: str, kind: str, content: Any) -> list[Row]:
@@ -101,7 +111,7 @@ def counts_only(client: redis.Redis, campaign_names: Sequence[str]) -> dict[str,
     with client.pipeline(transaction=False) as pipe:
         for name in campaign_names:
             pipe.hgetall(name)
-        replies = zip(campaign_names, pipe.execute(raise_on_error=False), strict=True)
+        replies = zip(campaign_names, _given(pipe.execute(raise_on_error=False)), strict=True)
         # A key that is no hash answers with an error, which is looked at like any other reply.
         return {name: str(reply) if isinstance(reply, Exception) else reply for name, reply in replies if reply}
 

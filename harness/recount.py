@@ -72,6 +72,11 @@ def columns_of(
     )
 
 
+def no_records(population: Population) -> pa.Table:
+    """An empty log."""
+    return pa.table(_joined([], population))
+
+
 def read(address: KafkaAddress, topic: str, ends: Mapping[int, int], population: Population) -> Columns:
     """The whole topic up to the ends, as the columns of log.parquet, ordered by partition and offset."""
     consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})

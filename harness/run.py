@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -41,11 +41,12 @@ from harness.progress_clock import another_clock, progress_lines
 from harness.room import NoRoomError
 from harness.stillness import Step, Stillness
 from harness.store import Store
-from harness.stored import AFTER_STOP, OBSERVED
+from harness.stored import AFTER_STOP, LOG, OBSERVED
 from harness.texts import shown
-from harness.worlds.base import World
+from harness.worlds.base import ServiceGone, World
 from workloads.ad_impressions import oracle
 
+T = TypeVar("T")
 TICK_S = 0.05
 COLLECT_EVERY_S = 0.5
 ROOM_EVERY_MS = 250
@@ -66,8 +67,7 @@ RESTART_PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)
 ERROR = re.compile(r"(^| )(ERROR|FATAL|CRITICAL)[ :]|^Traceback |^[\w.]*(Error|Exception)(:|$)")
 MOST_ERRORS = 20
 LONGEST_LINE = 300
-
-
+UNSERVED_ADVICE = "no planned fault was at work on it: look whether the job or somebody else did this, and run it again"
 ROOM_ADVICE = "free some there (`streamgauge rm` removes runs), or name another folder with --out or TMPDIR"
 MEMORY_ADVICE = "take a machine or a container with more memory: docs/run.md tells how much a run needs"
 
@@ -191,7 +191,9 @@ class _Run:
                 self.load()
                 return self.drain()
         except EngineGone as gone:
-            report = self._unless_machine(gone.report)
+            report = self._excused(gone.report)
+        except ServiceGone as gone:
+            report = self._unless_machine(self._ended("unserved", f"{gone}; {UNSERVED_ADVICE}"))
         except (HarnessError, OSError) as error:  # whatever the kernel killed, and whoever met a full disk
             if not self._no_room() and (isinstance(error, OSError) or not self._killed_for_memory()):
                 raise
@@ -290,12 +292,11 @@ class _Run:
             self.store.tell("observer", **asdict(sampled.looks))
         self._collect(force=True)
         self._tell("engine", report=report, notes=self.world.engine.notes())
-        rows = self._last_rows(report)
-        self._write_rows(OBSERVED, rows or ())
-        self.store.write_table("log.parquet", self.world.read_log())
+        has_results = self._kept(OBSERVED, lambda: self._keep_results(report))
+        self._kept(LOG, self._keep_log)
         if (log := self.world.engine.batch_log()) is not None:
             self.store.write_json("batches.json", log)
-        self.read_again(asked=rows is not None and report.state != "crashed")
+        self.read_again(asked=has_results and report.state != "crashed")
 
     # What it does when it is told to stop belongs to its answer, and so does what it does when it ends by itself.
     def read_again(self, *, asked: bool) -> None:
@@ -372,17 +373,26 @@ class _Run:
         self._tell("marks", marks=marks)
         self.world.send_marks(marks)
 
+    def _unless_away(self, ask: Callable[[], T], away: T) -> T:
+        """A planned fault that is at work may keep a service from everybody; then this is the answer."""
+        if not self.world.reachable():
+            return away
+        try:
+            return ask()
+        except ServiceGone:
+            if self.world.fault.settled():
+                raise
+            return away
+
     def _snapshot(self) -> object:
         """What can't be seen does not stand still: such a look equals no other."""
-        return self.world.snapshot() if self.world.reachable() else object()
+        return self._unless_away(self.world.snapshot, object())
 
     def _count_of(self, cell: Cell) -> int:
         """A table that the engine has not made yet can't be read, and holds nothing."""
-        if not self.world.reachable():
-            return 0
         index = {name: number for number, name in enumerate(self.population.campaign_ids)}
         try:
-            rows = self.world.results()
+            rows = self._unless_away(self.world.results, list[Row]())
         except UnreadableError as error:
             self.unreadable = f"; {error}"
             return 0
@@ -417,14 +427,28 @@ class _Run:
         )
         return diagnosis.explain(self.world.results(), wanted)
 
-    def _last_rows(self, report: EngineReport) -> Sequence[Row] | None:
-        """Of an engine that never came so far as to leave any, there need not be results to read: None."""
+    def _kept(self, name: str, keep: Callable[[], bool]) -> bool:
+        """What can't be read is told, and no file takes its place: an empty one would say that nothing was there."""
         try:
-            return self.world.results()
+            return keep()
+        except (ServiceGone, UnreadableError) as error:
+            self._tell("unread", file=name, why=str(error))
+            return False
+
+    def _keep_results(self, report: EngineReport) -> bool:
+        """Of an engine that never came so far as to leave any, there need not be results to read."""
+        rows: Sequence[Row] | None = None
+        try:
+            rows = self.world.results()
         except UnreadableError:
-            if report.state == "drained":
+            if report.state in ("drained", "unserved"):
                 raise
-            return None
+        self._write_rows(OBSERVED, rows or ())
+        return rows is not None
+
+    def _keep_log(self) -> bool:
+        self.store.write_table(LOG, self.world.read_log())
+        return True
 
     def _progress(self) -> Progress | None:
         return self.world.engine.progress()
@@ -434,8 +458,15 @@ class _Run:
         return sum(progress.offsets.values()) if progress else 0
 
     def _ends(self) -> Mapping[int, int]:
-        self._until(self.world.reachable, self._drain_s, lambda: "a fault keeps Kafka or Redis away")
-        return self.world.end_offsets()
+        ends: Mapping[int, int] = {}
+
+        def are_known() -> bool:
+            nonlocal ends
+            ends = self._unless_away(self.world.end_offsets, {})
+            return bool(ends)
+
+        self._until(are_known, self._drain_s, lambda: "a fault keeps Kafka or Redis away")
+        return ends
 
     def _close(self) -> Cell:
         """Send the events that close every window; they lie in one cell."""
@@ -483,7 +514,7 @@ class _Run:
             stillness.unseen(now_ms)
             return False
         try:
-            self.seen = self.world.snapshot()
+            self.seen = self._snapshot()
         except UnreadableError as error:
             self.unreadable, self.seen = f"; {error}", None
             stillness.unread(now_ms)
@@ -548,6 +579,15 @@ class _Run:
             return self._ended(state, f"{detail}; {cpu}" if wanted.seconds >= 1 and wanted.ran_s else detail)
         advice = "take a quieter machine, --patience 3 or a lower --rate"
         return self._ended("starved", f"the machine did not let the engine run: {cpu} ({detail}); {advice}")
+
+    def _excused(self, report: EngineReport) -> EngineReport:
+        """Without its machine, Kafka or Redis an engine stops or ends, whoever took them away: it can't be blamed."""
+        if (by_machine := self._unless_machine(report)) is not report:
+            return by_machine
+        seen = self.world.gone() if self.world.fault.settled() else ""
+        if not seen:
+            return report
+        return replace(report, state="unserved", detail=f"{seen} ({report.detail}); {UNSERVED_ADVICE}", advice=())
 
     def _unless_machine(self, report: EngineReport) -> EngineReport:
         """Whatever does not go on may have had no room to write, or be what the kernel killed for want of memory, or
@@ -634,13 +674,23 @@ class _Run:
         self._watch_room()
         self._collect()
         self._book()
-        self.world.fault.poll(self._moment())
+        self._poll_fault()
         if not self.world.engine.alive() and not self.world.fault.busy():
             self._supervise()
         self._note_start()
         self._note_change()
         self.screen.update(self._facts())
         self.world.pause(TICK_S)
+
+    def _poll_fault(self) -> None:
+        """What it would strike may have gone before its moment came."""
+        had_begun = not self.world.fault.settled()
+        try:
+            self.world.fault.poll(self._moment())
+        except Exception as error:
+            if had_begun or not (seen := self.world.gone()):
+                raise
+            raise ServiceGone(seen) from error
 
     def _supervise(self) -> None:
         """The engine ended by itself. While a fault is about it is started again, as whatever keeps services alive

@@ -8,7 +8,7 @@ from harness.model import EngineManifest, RunSpec, SinkClaim, Verdict
 from harness.observe import Row
 from harness.store import MissingEvidence, Store
 
-OBSERVED, AFTER_STOP = "observed.parquet", "observed-after-stop.parquet"
+OBSERVED, AFTER_STOP, LOG = "observed.parquet", "observed-after-stop.parquet", "log.parquet"
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -63,6 +63,11 @@ def claim_of(store: Store) -> SinkClaim:
         f"{store.path / 'spec.json'} names the sink {spec.sink!r}, which the manifest in plan.json does not have "
         f"(it has: {known})"
     )
+
+
+def unread_files(store: Store) -> dict[str, str]:
+    """What a run could not read in its end, and so did not write, each with the reason."""
+    return dict(zip(store.told("unread", "file", str), store.told("unread", "why", str), strict=True))
 
 
 def stored_rows(store: Store, name: str = OBSERVED) -> list[Row]:

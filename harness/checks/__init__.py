@@ -24,6 +24,7 @@ from harness.checks import (
     stale,
     stopped,
     unaccounted,
+    unread,
     vacuity,
 )
 from harness.checks.case import Case
@@ -59,7 +60,9 @@ def run_all(case: Case) -> tuple[CheckResult, ...]:
 
 def _guarded(name: str, check: Callable[[Case], CheckResult], case: Case) -> CheckResult:
     try:
-        return meanwhile.with_faults(case, check(case))
+        if (unasked := unread.missing(case, name)) is not None:
+            return unasked
+        return meanwhile.with_faults(case, unread.unless_found(case, check(case)))
     except Exception as error:  # noqa: BLE001 - whatever it is, the run must not pass because of it
         sentence = f"the check itself broke: {type(error).__name__}: {error}"
         return CheckResult(name, Outcome.UNKNOWN, sentence, word="broken check", blame="evidence")

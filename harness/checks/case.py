@@ -187,7 +187,18 @@ class Case:
     doubt: Doubt = Doubt()  # by record
     edits: Edits = Edits()
     contradictions: tuple[str, ...] = ()  # between the files of the run, in words
+    results_unread: str = ""  # why they could not be read in the end; "": they were ...
+    log_unread: str = ""  # ... and why the Kafka log could not
     notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
+
+    @property
+    def not_read(self) -> str:
+        """What could not be read in the end, and why. One service may keep both."""
+        whys = {"the results": self.results_unread, "the Kafka log": self.log_unread}
+        found = {what: why for what, why in whys.items() if why}
+        if len(set(found.values())) == 1:
+            return f"{' and '.join(found)} could not be read: {next(iter(found.values()))}"
+        return "; ".join(f"{what} could not be read: {why}" for what, why in found.items())
 
     @property
     def cut_short(self) -> bool:
@@ -211,7 +222,8 @@ class Case:
 
     @property
     def differences(self) -> list[Difference]:
-        return self.allowed.differences(self.observed.counts)
+        """Results that nobody could read differ from nothing."""
+        return [] if self.results_unread else self.allowed.differences(self.observed.counts)
 
     @property
     def left_out(self) -> list[Difference]:
@@ -226,6 +238,8 @@ class Case:
 
     @property
     def _below_may(self) -> list[Difference]:
+        if self.results_unread or self.log_unread:
+            return []
         seen, must, extra = self.observed.counts, self.allowed.must, self.doubt_in_all.extra
         sure = ((cell, may - extra.count(cell)) for cell, may in self.expectation.may.items())
         held = ((cell, may, max(seen.count(cell), must.count(cell))) for cell, may in sure)

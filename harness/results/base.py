@@ -14,14 +14,13 @@ from typing import Any, Protocol
 
 from harness.clock import Clock
 from harness.model import EngineManifest, KafkaAddress
-from harness.observe import ELSEWHERE, HASH, NO_RESULT, ORPHAN, VANISHED, Row
+from harness.observe import ELSEWHERE, HASH, NO_RESULT, ORPHAN, VANISHED, WRONG_TYPE, Row
 from harness.sampler import Sampled
 from harness.whole import whole
 
 UPDATED = "updated:"
 # Kinds of rows that are no type of a key: one that vanished while it was read says nothing of its type either.
 TRANSLATED = (HASH, VANISHED, NO_RESULT, ELSEWHERE, ORPHAN)
-WRONG_TYPE = "WRONGTYPE"  # how Redis' own answer begins
 
 
 @dataclass(frozen=True)

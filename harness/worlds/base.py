@@ -8,15 +8,19 @@ from typing import Any, Protocol
 from harness.engines.base import Engine
 from harness.faults.base import Fault
 from harness.faults.moment import Field
-from harness.model import Certificate, LoadStatus, Mark
+from harness.model import Certificate, HarnessError, LoadStatus, Mark
 from harness.observe import Row
 from harness.out_of_memory import Memory
 from harness.sampler import Sampled
 from harness.starvation import Machine, Threads
 
 
+class ServiceGone(HarnessError):  # noqa: N818  (it is what happened)
+    """Kafka or Redis does not do what it is asked. The text says which, what was seen, and where its log lies."""
+
+
 class World(Protocol):
-    """All that a run touches."""
+    """All that a run touches. Whatever asks Kafka or Redis raises ServiceGone when they don't answer."""
 
     @property
     def engine(self) -> Engine: ...
@@ -68,6 +72,9 @@ class World(Protocol):
     def end_offsets(self) -> Mapping[int, int]: ...
     def reachable(self) -> bool:
         """Whether results and log can be looked at: a fault in its middle may keep them from everybody."""
+
+    def gone(self) -> str:
+        """Which service does not serve us, in the words of ServiceGone; "" while both do."""
 
     def snapshot(self) -> object:
         """The results as something that can be compared."""

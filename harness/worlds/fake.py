@@ -231,6 +231,9 @@ class FakeWorld:
     def reachable(self) -> bool:
         return True
 
+    def gone(self) -> str:
+        return ""
+
     def snapshot(self) -> object:
         names = self._population.campaign_ids
         return {name: dict(self._redis.hashes[name]) for name in names if name in self._redis.hashes}

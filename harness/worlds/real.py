@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import redis
@@ -35,6 +35,7 @@ from harness.model import (
     RedisAddress,
     RunSpec,
     UsageError,
+    redacted,
 )
 from harness.observe import Row
 from harness.out_of_memory import Memory
@@ -42,6 +43,8 @@ from harness.results import registry as sources
 from harness.results.base import Observer, Place, Results
 from harness.sampler import Sampled
 from harness.services import kafka, owners, security, small_disk
+from harness.services.children import Child
+from harness.services.embedded import Embedded
 from harness.services.kafka import EmbeddedKafka
 from harness.services.kafka_cluster import EmbeddedCluster
 from harness.services.link import Link
@@ -49,9 +52,12 @@ from harness.services.redis import EmbeddedRedis, claim, connect, external, keys
 from harness.services.small_disk import SmallDisk
 from harness.starvation import Machine, Threads
 from harness.store import Store
+from harness.worlds.base import ServiceGone
+from harness.worlds.serving import Serving
 from harness.worlds.topic import TopicLog
 from workloads.ad_impressions.schema import Population
 
+T = TypeVar("T")
 PAGE = 5000
 HURRIED_S = 0.5
 
@@ -80,6 +86,8 @@ class RealWorld:
         self._accounting: Accounting | None = None
         self._clock_watch = ClockWatch(store)
         self.fault = registry.create(spec, manifest)
+        self._kafka_serves = Serving("Kafka", lambda: self._address.bootstrap, lambda: _child_of(self._embedded_kafka))
+        self._redis_serves = Serving("Redis", self._place_of_redis, lambda: _child_of(self._embedded_redis))
 
     @property
     def engine(self) -> ProcessEngine:
@@ -231,18 +239,31 @@ class RealWorld:
         return self._kafka
 
     def await_fleet(self) -> str:
-        self._running_load.wait_ready()
+        with self._without_services():
+            self._running_load.wait_ready()
         self._store.tell("fleet", servers=self._spec.tape.senders, nice=self._running_load.nice)
         return self._running_load.web_url
 
     def send_marks(self, marks: Sequence[Mark]) -> None:
-        send_marks(self._address, self._topic, marks, self._population)
+        self._kafka_serves.once(lambda: send_marks(self._address, self._topic, marks, self._population))
 
     def start_load(self, epoch_ms: int) -> None:
         self._running_load.go(epoch_ms, self._store.clock)
 
     def load_status(self) -> LoadStatus:
-        return self._running_load.status()
+        with self._without_services():
+            return self._running_load.status()
+
+    @contextmanager
+    def _without_services(self) -> Iterator[None]:
+        """Ad servers that break off may do so because Kafka is gone."""
+        try:
+            yield
+        except HarnessError as error:
+            seen = self.gone() if self.fault.settled() else ""
+            if not seen:
+                raise
+            raise ServiceGone(f"{seen}; {error}") from error
 
     def certify(self) -> Certificate:
         return self._running_load.certify()
@@ -325,10 +346,32 @@ class RealWorld:
         return Memory(grants.memory_bytes(), grants.killed_for_memory())
 
     def end_offsets(self) -> Mapping[int, int]:
-        return kafka.end_offsets(self._address, self._topic)
+        return self._look(self._kafka_serves, lambda: kafka.end_offsets(self._address, self._topic))
+
+    def gone(self) -> str:
+        seen = []
+        results = () if self._manifest.blind else (self.snapshot,)
+        for look in (lambda: self._look(self._redis_serves, self._redis.ping), self.end_offsets, *results):
+            try:
+                look()
+            except ServiceGone as gone:
+                seen.append(str(gone))
+        return "; ".join(dict.fromkeys(seen))
+
+    def _look(self, service: Serving, ask: Callable[[], T]) -> T:
+        return service.look(ask, again=self.fault.settled())
+
+    def _look_at_results(self, ask: Callable[[], T]) -> T:
+        """What a command prints comes from no service of ours."""
+        if self._manifest.blind:
+            return ask()
+        return self._look(self._kafka_serves if self._results_topic else self._redis_serves, ask)
+
+    def _place_of_redis(self) -> str:
+        return redacted(self._spec.redis) if self._embedded_redis is None else self._embedded_redis.address.url
 
     def snapshot(self) -> object:
-        return self._read.snapshot()
+        return self._look_at_results(self._read.snapshot)
 
     def reachable(self) -> bool:
         if self.fault.settled():
@@ -343,13 +386,16 @@ class RealWorld:
         return False
 
     def results(self) -> list[Row]:
-        return self._read.rows()
+        return self._look_at_results(self._read.rows)
 
     def other_databases(self) -> Mapping[int, int]:
-        return keys_elsewhere(self._redis)
+        return self._look(self._redis_serves, lambda: keys_elsewhere(self._redis))
 
     def read_log(self) -> Mapping[str, Any]:
-        columns = recount.read(self._address, self._topic, self.end_offsets(), self._population)
+        ends = self.end_offsets()
+        columns = self._look(
+            self._kafka_serves, lambda: recount.read(self._address, self._topic, ends, self._population)
+        )
         return self._log.whole(columns) if self._log else columns
 
     def close(self) -> None:
@@ -377,6 +423,10 @@ class RealWorld:
             self._disk.unmount()
         owners.release_folder(self._engines_own)
         owners.release_folder(self._private)
+
+
+def _child_of(service: Embedded[Any] | None) -> Child | None:
+    return service.child if service else None
 
 
 def _private_folder(prefix: str) -> Path:

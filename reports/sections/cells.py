@@ -8,6 +8,7 @@ import numpy as np
 
 from harness.checks.case import Case
 from harness.ledger import Cell, Difference
+from harness.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.figures import cells
 from reports.figures.style import picture
@@ -16,6 +17,8 @@ from reports.page import Section
 
 def section(evidence: Evidence) -> Section:
     case = evidence.case
+    if case.not_read:
+        raise MissingEvidence(case.not_read)
     grid = grid_of(case)
     counted = {kind: sum(mark.kind == kind for mark in grid.marks) for kind in cells.KINDS}
     told = ", ".join(f"{count:,} {kind}" for kind, count in counted.items() if count) or "all of them right"

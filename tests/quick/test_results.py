@@ -17,8 +17,8 @@ from harness.checksums import PREFIX, Checksum
 from harness.clock import Clock
 from harness.ledger import Cell
 from harness.model import EngineManifest, KafkaAddress, SinkClaim
-from harness.observe import HASH, NO_RESULT, ORPHAN, STRING, VANISHED, Row, interpret, strangers
-from harness.results.base import WRONG_TYPE, Place, by_campaign, window_start
+from harness.observe import HASH, NO_RESULT, ORPHAN, STRING, VANISHED, WRONG_TYPE, Row, interpret, strangers
+from harness.results.base import Place, by_campaign, window_start
 from harness.results.command import row_of
 from harness.results.template import Template
 from harness.results.topic import cell_of

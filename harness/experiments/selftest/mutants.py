@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from harness import checks, checksums, lateness
-from harness.checks import early, masked, non_monotonic, phantom, readable, stale, stopped, unaccounted
+from harness.checks import (
+    early,
+    masked,
+    non_monotonic,
+    phantom,
+    readable,
+    stale,
+    stopped,
+    unaccounted,
+    unread,
+)
 from harness.checks.case import Case
 from harness.checksums import Checksum
 from harness.ledger import Difference, Expectation, Ledger
@@ -63,6 +73,8 @@ def mutants() -> Iterator[Mutant]:
     yield _mutant("a clock that was set back excuses everything", stale, "_behind_ms", lambda _: 1 << 40)
     yield _mutant("a clock that was set back excuses nothing", stale, "_behind_ms", lambda _: 0)
     yield _mutant("a window need not be closed", stale, "_closed_ms", lambda *_: 0)
+    yield _mutant("a log that could not be read is empty", unread, "missing", lambda *_: None)
+    yield _mutant("what could not be read was read", Case, "not_read", "")
     yield _mutant("the log is not in the books", unaccounted, "_expected_is_what_the_log_holds", lambda _: [])
 
 

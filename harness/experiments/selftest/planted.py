@@ -17,6 +17,7 @@ from harness import lateness
 from harness.checks.case import AfterStop, Ambiguity, Case, Edits, Glitch, Named, Observed, Stray, Watched
 from harness.checksums import ID_RANGE, PRIME, Checksum
 from harness.experiments.selftest.by_hand import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events, sums, watched
+from harness.judge import as_far_as_read
 from harness.lateness import LogEvents
 from harness.ledger import Cell, Expectation, Ledger
 from harness.model import Batch, BatchLog, EngineReport, FaultReport, FaultSpec, Progress, When
@@ -81,6 +82,10 @@ def counts() -> Iterator[Planted]:
     yield "starved, and one doubled", seen({FIRST: 1}, engine=starved)
     yield "no room left", case(engine=EngineReport("no-room", "full"))
     yield "no memory left", case(engine=EngineReport("no-memory", "killed"))
+    unserved = EngineReport("unserved", "Redis is gone")
+    yield "unserved", case(engine=unserved)
+    yield "unserved, and one unseen", seen({FIRST: -1}, engine=unserved)
+    yield "unserved, and one doubled", seen({FIRST: 1}, engine=unserved)
     yield "unsettled", case(engine=unsettled)
     yield "unsettled, and one unseen", seen({FIRST: -1}, engine=unsettled)
     yield "unsettled, and one doubled", seen({FIRST: 1}, engine=unsettled)
@@ -103,6 +108,11 @@ def evidence() -> Iterator[Planted]:
         yield f"a record {kind}", case(audit=replace(HONEST.audit, **_one(kind)))
     yield "files were edited", replace(HONEST, edits=Edits(9, ("log.parquet was edited",)))
     yield "files contradict each other", replace(HONEST, contradictions=("progress.jsonl holds no line",))
+    yield "the results could not be read", _results_unread()
+    yield "no number for a while, and the results could not be read", _results_unread(_glitched(at_s=12.0).watched)
+    yield "the log could not be read", _log_unread()
+    yield "the log could not be read, and one is missing", _log_unread({FIRST: -1})
+    yield "the log could not be read, and one is beyond the plan", _log_unread({FIRST: 1})
     yield "oracles disagree", case(tape_ledger=HONEST.log_ledger + Ledger({FIRST: 1}))
     yield "one lost, and the judge mislaid it", _mislaid(1)
     yield "one doubled, and the judge expects it", _mislaid(-1)
@@ -249,6 +259,25 @@ def _called_late() -> Case:
         drops_late=True,
         batch_log=BatchLog((Batch(0, {0: 150, 1: 150}, EPOCH_MS + 10_000),), drops_late=True, complete=True),
         exact=True,
+    )
+
+
+def _results_unread(watched: Watched | None = HONEST.watched) -> Case:
+    """Redis was gone in the end."""
+    return case(observed=Observed(Ledger(), ()), watched=watched, results_unread="Redis is gone")
+
+
+def _log_unread(change: dict[Cell, int] | None = None) -> Case:
+    """Kafka was gone in the end; what the results hold is known."""
+    return as_far_as_read(
+        case(
+            events(0),
+            tape_ledger=HONEST.tape_ledger,
+            observed=Observed(HONEST.log_ledger + Ledger(change or {}), ()),
+            watched=HONEST.watched,
+            told=HONEST.told,
+            log_unread="Kafka is gone",
+        )
     )
 
 

@@ -1,0 +1,95 @@
+"""Asking Kafka and Redis: when once more, when not, and what is said of one that is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import redis
+
+from harness.model import HarnessError
+from harness.observe import UnreadableError
+from harness.worlds import serving
+from harness.worlds.base import ServiceGone
+from harness.worlds.serving import Serving
+
+CLOSED = redis.ConnectionError("Connection closed by server.")
+RUNS = SimpleNamespace(alive=lambda: True, log=Path("a/logs/redis.log"))
+
+
+def ended(code):
+    return SimpleNamespace(alive=lambda: False, returncode=lambda: code, log=Path("a/logs/redis.log"))
+
+
+def of(child):
+    return Serving("Redis", lambda: "redis://here", lambda: child)
+
+
+class Asked:
+    """Refuses so many times, then answers."""
+
+    def __init__(self, refusals, error=CLOSED):
+        self.refusals, self.error, self.times = refusals, error, 0
+
+    def __call__(self):
+        self.times += 1
+        if self.times <= self.refusals:
+            raise self.error
+        return "counts"
+
+
+@pytest.mark.parametrize("child", [RUNS, None])
+def test_a_look_is_taken_again_when_somebody_closed_the_connection(child):
+    ask = Asked(1)
+
+    assert of(child).look(ask, again=True) == "counts"
+    assert ask.times == 2
+
+
+def test_a_request_that_changes_something_is_not_made_again():
+    ask = Asked(1)
+
+    with pytest.raises(ServiceGone, match="Connection closed by server"):
+        of(RUNS).once(ask)
+    assert ask.times == 1
+
+
+def test_what_a_fault_keeps_away_is_not_waited_for():
+    ask = Asked(1)
+
+    with pytest.raises(ServiceGone):
+        of(RUNS).look(ask, again=False)
+    assert ask.times == 1
+
+
+@pytest.mark.parametrize(("code", "how"), [(0, "with exit code 0"), (-9, "by signal 9")])
+def test_a_process_that_has_ended_is_not_waited_for_and_its_log_is_named(code, how):
+    ask = Asked(9)
+
+    with pytest.raises(ServiceGone) as gone:
+        of(ended(code)).look(ask, again=True)
+    assert ask.times == 1
+    assert str(gone.value) == (
+        f"Redis at redis://here is gone: its process has ended {how} (its log is logs/redis.log)"
+    )
+
+
+def test_one_that_runs_and_refuses_is_quoted(monkeypatch):
+    monkeypatch.setattr(serving, "ASK_AGAIN_S", 0.0)
+    ask = Asked(99, redis.AuthenticationError("NOAUTH Authentication required."))
+
+    with pytest.raises(ServiceGone) as gone:
+        of(RUNS).look(ask, again=True)
+    assert str(gone.value) == (
+        "Redis at redis://here runs and does not serve us: AuthenticationError: NOAUTH Authentication required "
+        "(its log is logs/redis.log)"
+    )
+    with pytest.raises(ServiceGone, match=r"Redis at redis://here does not serve us any more: Kafka .* refused$"):
+        of(None).once(Asked(1, HarnessError("Kafka at there refused.")))
+
+
+@pytest.mark.parametrize("error", [UnreadableError("no table yet"), KeyError("a bug")])
+def test_what_is_no_refusal_of_a_service_stays_what_it_is(error):
+    with pytest.raises(type(error)):
+        of(RUNS).look(Asked(1, error), again=True)
