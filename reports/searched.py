@@ -85,7 +85,7 @@ class Searched:
     def excuse(self, trial: Trial) -> str:
         """Why it is not held against its rate that it failed; "" where it is."""
         if trial in self._spoiled:
-            return "the machine was slow"
+            return trial.clock or "the machine was slow"
         return "too short to tell" if self._too_short(trial) else ""
 
     @cached_property

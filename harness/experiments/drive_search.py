@@ -114,6 +114,11 @@ def _ramp(step: search.Step, result: Result, settings: search.Settings, seconds:
     gone, epoch = (next(store.history(kind), None) for kind in ("gone", "epoch"))
     if gone is not None and gone["state"] != "overrun":
         raise HarnessError(f"The ramp ended otherwise than it should: {result.verdict.sentence}. See {result.path}.")
+    if result.clock:
+        raise HarnessError(
+            f"The ramp has to say about how much the engine keeps up with, and can't: {result.clock}. See "
+            f"{result.path}; `streamgauge search --resume` makes another one."
+        )
     given_up_s = (gone["at_ms"] - epoch["epoch_ms"]) / 1000 if gone and epoch else None
     estimate_per_s = search.estimate_per_s(Lines(store).processed, given_up_s, settings)
     if estimate_per_s is None:
@@ -129,8 +134,9 @@ def _ramp(step: search.Step, result: Result, settings: search.Settings, seconds:
 def _trial(step: search.Step, result: Result, settings: search.Settings, seconds: float) -> search.Trial:
     certificate = result.certificate or NO_CERTIFICATE
     measured = result.measurement
-    held, reason = search.judge_trial(result.verdict.outcome, certificate, measured, settings.objective_p99_ms)
-    if result.verdict.outcome is not Outcome.PASS and held is search.Held.NO:
+    outcome = result.verdict.outcome
+    held, reason = search.judge_trial(outcome, certificate, measured, settings.objective_p99_ms, result.clock)
+    if outcome is not Outcome.PASS and held is search.Held.NO:
         reason = result.verdict.sentence
     steady = measured.steady if measured else None
     latency = (measured.latency_by("probes") or measured.latency_by("rank-matched")) if measured else None
@@ -148,6 +154,7 @@ def _trial(step: search.Step, result: Result, settings: search.Settings, seconds
         slopes=steady.slopes if steady else {},
         bounds=steady.bounds if steady else {},
         seconds=seconds,
+        clock=result.clock,
     )
 
 

@@ -116,6 +116,7 @@ class Trial:
     slopes: Mapping[str, float] = field(default_factory=dict)  # of backlog, latency, state, as in `Steady`
     bounds: Mapping[str, float] = field(default_factory=dict)  # their upper 95 % bounds
     seconds: float = 0.0
+    clock: str = ""  # what was odd about the clocks
 
 
 @dataclass(frozen=True)
@@ -151,12 +152,19 @@ class Answer:
 
 
 def judge_trial(
-    outcome: Outcome, certificate: Certificate, measurement: Measurement | None, objective_p99_ms: float
+    outcome: Outcome,
+    certificate: Certificate,
+    measurement: Measurement | None,
+    objective_p99_ms: float,
+    clock: str = "",
 ) -> tuple[Held, str]:
-    """Held: certificate valid, counts right, steady, p99 within the objective. The first that is not is the reason."""
+    """Held: certificate valid, counts right, steady, p99 within the objective. The first that is not is the reason.
+    Where something was odd about the clocks, right counts say nothing of the rate."""
     on_time = certificate.lag_ms.get("p99.9", 0.0) <= certificate.budget_ms
     if not certificate.valid and (outcome is Outcome.PASS or not on_time):
         return Held.LIMITED, "; ".join(certificate.reasons)
+    if clock and outcome is Outcome.PASS:
+        return Held.LIMITED, clock
     p99_ms = headline_p99_ms(measurement)
     if reason := _why_not(outcome, measurement, p99_ms, objective_p99_ms):
         return Held.NO, reason
@@ -230,11 +238,14 @@ def _tried(trials: Sequence[Trial]) -> list[Trial]:
 
 def disturbed(trials: Sequence[Trial]) -> list[Trial]:
     """Trials that failed, or left it open, while the machine was slow: sending each event took much more CPU than at
-    another time. Such a rate is tried again, but not for ever: the machine may be like that now."""
+    another time. And trials of which nothing is known because a clock was odd. Such a rate is tried again, but not for
+    ever: the machine may be like that now."""
     found: list[Trial] = []
     for trial in trials:
         before = sum(each.rate_per_s == trial.rate_per_s for each in found)
-        if trial.held in (Held.NO, Held.OPEN) and before < SPOILED_AT_MOST and _was_slow(trial, trials):
+        slow = trial.held in (Held.NO, Held.OPEN) and _was_slow(trial, trials)
+        odd = trial.held is Held.LIMITED and bool(trial.clock)
+        if before < SPOILED_AT_MOST and (slow or odd):
             found.append(trial)
     return found
 

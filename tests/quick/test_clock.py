@@ -9,6 +9,9 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
+from generators import fleet
+from generators.fleet import Fleet, LoadConfig
+from generators.tape import population_of
 from harness import clock_watch, measure, plan, recovery
 from harness.clock import Clock, Reading
 from harness.clock_watch import AWAY_MS, LOOK_EVERY_S, STEP_MS, ClockWatch, Noticing, Oddity
@@ -17,9 +20,11 @@ from harness.engines.fake import FakeClock
 from harness.experiments.folder import BEGUN, FINISHED
 from harness.experiments.selftest.runs import SMALL, Unseen, fake_run
 from harness.judge import judge
+from harness.load import Load
 from harness.measurement import Lack
-from harness.model import HarnessError, Outcome
+from harness.model import HarnessError, KafkaAddress, Outcome
 from harness.run import run
+from harness.sampler import PlainObserver
 from harness.store import Store
 from harness.wait import wait_until
 from harness.worlds.fake import FakeWorld
@@ -79,6 +84,38 @@ def test_a_process_that_loses_its_cpu_between_two_clocks_sees_no_step():
     clock = Clock(wall_ns=lambda: 5 * 10**9, monotonic_ns=lambda: next(moments_ns))
 
     assert clock.zero_ns == 4 * 10**9
+
+
+class Unsent:
+    """A producer that is never asked."""
+
+
+def test_the_fleet_goes_by_the_clock_that_it_is_given(tmp_path, monkeypatch):
+    monkeypatch.setattr(fleet, "make_producer", lambda *_: Unsent())
+    spec, _ = plan.resolve("test", SMALL, {}, lambda _: fake.MANIFEST)
+    servers = Fleet(LoadConfig(spec.tape, "confluent", "nowhere", "topic", {}, str(tmp_path)))
+    an_hour_ahead = Clock(Clock().zero_ns + HOUR_MS * 10**6)
+    load = Load(spec, KafkaAddress("nowhere"), "topic", tmp_path, tmp_path)
+    (tmp_path / "load").mkdir()
+    servers.folder = tmp_path / "load"
+
+    assert not servers.started()
+    load.go(an_hour_ahead.now_ms(), an_hour_ahead)
+
+    assert servers.started()
+    assert 0 <= servers.now_us() < HOUR_MS * 1000 / 2
+
+
+def test_the_observer_goes_by_the_clock_that_it_is_given():
+    spec, _ = plan.resolve("test", SMALL, {}, lambda _: fake.MANIFEST)
+    hands = Hands()
+    names = population_of(spec.tape).campaign_ids
+    looked = [[b"1750000000000", b"1"], *([] for _ in names[1:])]
+    observer = PlainObserver(lambda _: (looked, set()), lambda: None, names, spec.tape, hands.clock())
+    observer.start()
+    sampled = observer.stop()
+
+    assert set(sampled.columns["at_us"].tolist()) == {1_750_000_000_000_000}
 
 
 def noticed(*readings: Reading) -> list[tuple[str, int, int]]:

@@ -37,6 +37,8 @@ from harness.processed import Curve
 
 VALID = Certificate(True, (), 1, 1, 1, 1, {}, 100.0)
 
+ODD_CLOCK = "the machine's clock was set back by 3.0 s, noticed 9.0 s into the load"
+
 
 def engine(
     limit_per_s: float, generator_per_s: float = float("inf"), estimate_error: float = 1.0
@@ -223,6 +225,20 @@ def test_what_a_slow_machine_left_open_does_not_count():
 
     assert disturbed([*slow, quick]) == slow
     assert answer([*slow, quick]).held_per_s == 100.0
+
+
+def test_a_trial_in_which_the_clock_stepped_says_nothing_and_is_made_again():
+    held, odd = growing(100.0, -0.01, 0.0), Trial(Stage.CONFIRM, 100.0, Held.LIMITED, ODD_CLOCK, "", clock=ODD_CLOCK)
+    ramp = Trial(Stage.RAMP, 200.0, Held.ESTIMATE, "", "")
+
+    assert answer([ramp, held, odd]) == answer([ramp, held])
+    assert next_step([ramp, held, odd], QUICK) == next_step([ramp, held], QUICK)
+    assert disturbed([odd, odd, odd]) == [odd, odd], "not for ever"
+
+
+def test_a_wrong_count_fails_a_rate_whatever_the_clock_did():
+    assert judge_trial(Outcome.PASS, VALID, None, 10_000, ODD_CLOCK) == (Held.LIMITED, ODD_CLOCK)
+    assert judge_trial(Outcome.FAIL, VALID, None, 10_000, ODD_CLOCK)[0] is Held.NO
 
 
 def noisy(limit_per_s, seed):
