@@ -26,6 +26,7 @@ from harness.services.owners import is_alive, owner_mark
 
 T = TypeVar("T")
 HISTORY = "history.jsonl"
+OWNER = "owner.json"  # what makes a folder a run
 MADE = "made"
 YEAR_10000_MS = 253_402_300_800_000
 READABLE = " and ".join(map(str, READABLE_SCHEMAS))
@@ -66,13 +67,13 @@ class Store:
     def create(cls, base: Path, name: str) -> Store:
         store = cls(new_folder(base, name))
         store.logs.mkdir()
-        store.write_json("owner.json", Owner(SCHEMA_VERSION, owner_mark()))
+        store.write_json(OWNER, Owner(SCHEMA_VERSION, owner_mark()))
         return store
 
     @classmethod
     def open(cls, path: Path) -> Store:
         """An existing run, refused when it is none or comes from a newer program."""
-        if not (path / "owner.json").is_file():
+        if not (path / OWNER).is_file():
             raise UsageError(
                 f"{path} is not a run of streamgauge: it has no owner.json. `streamgauge ls` lists the runs here."
             )
@@ -94,7 +95,7 @@ class Store:
 
     @property
     def owner(self) -> Owner:
-        owner: Owner = self.read_as("owner.json", Owner)
+        owner: Owner = self.read_as(OWNER, Owner)
         return owner
 
     def schema(self) -> int | None:
@@ -251,7 +252,7 @@ def oldest_first(folders: Iterable[Path]) -> list[Path]:
 
 def runs(base: Path) -> list[Store]:
     """All runs below a folder, oldest first."""
-    return [Store(path) for path in oldest_first(path.parent for path in base.glob("*/owner.json"))]
+    return [Store(path) for path in oldest_first(path.parent for path in base.glob(f"*/{OWNER}"))]
 
 
 def _now_ms() -> int:

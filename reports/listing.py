@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness import store
+from harness.accounting import folder_bytes
 from harness.ending import BROKE, ENDED_EARLY
 from harness.experiments.folder import BEGUN, FILE, FINISHED, Folder
 from harness.model import UsageError
@@ -27,22 +28,32 @@ class Listed:
     kind: str  # run, or the command that makes such an experiment
     state: str
     sentence: str
+    size: int = 0  # bytes
 
-    def as_object(self) -> dict[str, str]:
+    def as_object(self) -> dict[str, str | int]:
         key = "run" if self.kind == "run" else "experiment"
-        return {key: self.path.name, "kind": self.kind, "state": self.state, "sentence": self.sentence}
+        told = {key: self.path.name, "kind": self.kind, "state": self.state, "sentence": self.sentence}
+        return {**told, "bytes": self.size}
 
 
 def runs(base: Path) -> list[Listed]:
     """All runs right below a folder, oldest first; of an experiment its own."""
     inside = base / "runs" if (base / FILE).is_file() else base
-    return [_run(place) for place in store.runs(inside)]
+    return [_sized(_run(place)) for place in store.runs(inside)]
 
 
 def experiments(*bases: Path) -> list[Listed]:
     """All experiments right below these folders, oldest first."""
     found = [path.parent for base in bases for path in base.glob(f"*/{FILE}")]
-    return [_experiment(path) for path in store.oldest_first(found)]
+    return [_sized(_experiment(path)) for path in store.oldest_first(found)]
+
+
+def is_going_on(experiment: Path) -> bool:
+    return _experiment(experiment).state == RUNNING
+
+
+def _sized(listed: Listed) -> Listed:
+    return replace(listed, size=folder_bytes(listed.path) or 0)
 
 
 def _run(place: Store) -> Listed:
