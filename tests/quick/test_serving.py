@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import redis
 
+from harness import observe
 from harness.model import HarnessError
 from harness.observe import UnreadableError
 from harness.worlds import serving
@@ -93,3 +94,40 @@ def test_one_that_runs_and_refuses_is_quoted(monkeypatch):
 def test_what_is_no_refusal_of_a_service_stays_what_it_is(error):
     with pytest.raises(type(error)):
         of(RUNS).look(Asked(1, error), again=True)
+
+
+class Answering:
+    """A client of Redis whose pipelines answer each command alike."""
+
+    def __init__(self, answer):
+        self.answer, self.commands = answer, 0
+
+    def pipeline(self, transaction):
+        assert not transaction
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.commands = 0
+
+    def hgetall(self, _name):
+        self.commands += 1
+
+    def execute(self, raise_on_error):
+        assert not raise_on_error
+        return [self.answer] * self.commands
+
+
+def test_a_refusal_of_one_command_is_no_look_at_the_results():
+    refused = redis.exceptions.NoPermissionError("this user has no permissions to run the 'hgetall' command")
+
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        observe.counts_only(Answering(refused), ["a", "b"])  # type: ignore[arg-type]
+
+
+def test_a_key_of_another_type_is_an_answer():
+    wrong = redis.ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value")
+
+    assert observe.counts_only(Answering(wrong), ["a"]) == {"a": str(wrong)}  # type: ignore[arg-type]
