@@ -61,9 +61,9 @@ def all_well(findings: Sequence[Finding]) -> bool:
     return all(finding.state is State.OK for finding in findings)
 
 
-def before_installation() -> list[Finding]:
-    """What can be known before any package is installed."""
-    return [python(), java(), cores(), memory(), disk("disk", _ROOT)]
+def before_installation(place: Path) -> list[Finding]:
+    """What can be known before any package is installed, which will be done there."""
+    return [python(), java(), cores(), memory(), disk("disk", place)]
 
 
 def examine(runs: Path, find_redis: Callable[[], Path]) -> list[Finding]:
@@ -107,7 +107,7 @@ def packages(requirements: str | None = None) -> Finding:
         if (installed := _installed_version(name)) != version
     ]
     if wrong:
-        how = f"Delete {_ROOT / '.venv'} and start again: the next command makes it anew."
+        how = f"Delete {sys.prefix} and start again: the next command makes it anew."
         return Finding("packages", State.WRONG, "; ".join(wrong), how)
     return Finding("packages", State.OK, f"{len(asked)} packages as pinned")
 

@@ -129,9 +129,19 @@ def short_path(path: Path) -> str:
     return relative if len(relative) < len(str(path)) else str(path)
 
 
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise HarnessError(
+            "There is no home folder: HOME is not set, and the system knows none of this user. Set HOME, or both "
+            "XDG_STATE_HOME and XDG_CACHE_HOME, to folders that can be written."
+        ) from None
+
+
 def state_place() -> Path:
     """Where streamgauge keeps what must be found again by the next command."""
-    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    base = os.environ.get("XDG_STATE_HOME") or str(_home() / ".local" / "state")
     return Path(base) / "streamgauge"
 
 
@@ -155,7 +165,7 @@ def state_folder() -> Path:
 def cache_folder() -> Path:
     """The folder for everything that can be fetched or made again."""
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (configured if configured.is_absolute() else Path.home() / ".cache") / "streamgauge"
+    return (configured if configured.is_absolute() else _home() / ".cache") / "streamgauge"
 
 
 def keep_traceback(error: BaseException, places: Sequence[UnderWay] = ()) -> Path | None:
@@ -163,7 +173,7 @@ def keep_traceback(error: BaseException, places: Sequence[UnderWay] = ()) -> Pat
     name = f"traceback-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}.txt"
     text = "".join(traceback.format_exception(error))
     for find_folder in (*(place.logs.absolute for place in reversed(places)), state_folder, _temporary_folder):
-        with suppress(OSError, RuntimeError, HarnessError):  # RuntimeError: nobody's home
+        with suppress(OSError, RuntimeError, HarnessError):
             file = find_folder() / name
             with file.open("a", encoding="utf-8", errors="backslashreplace") as stream:
                 stream.write(text)
@@ -183,7 +193,7 @@ def _written_to(places: Sequence[UnderWay]) -> list[Path]:
     """Where a full disk would be: what goes on, and the folders that every command uses."""
     found = [place.path for place in reversed(places)]
     for find_folder in (_temporary_folder, state_place, cache_folder, Path.cwd):
-        with suppress(OSError, RuntimeError):
+        with suppress(OSError, RuntimeError, HarnessError):
             found.append(find_folder())
     return found
 

@@ -1,5 +1,7 @@
 """Makes .venv on first use and hands over to the command line inside it.
 
+Of a checkout that is not ours to write it lies in the user's cache.
+
 The launcher, `streamgauge`, comes here with any Python of the right version and nothing installed, hence standard
 library only. A stamp inside .venv holds the digests of what was installed. As long as they fit the lock files, a use
 costs a few milliseconds and no network. The stamp goes before anything is changed and comes back last, so that an
@@ -21,21 +23,16 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn, TextIO
 
 from harness import __version__, jvm
-from harness.ending import COMPLETING, command_of, ended, own_words
-from harness.model import Exit, HarnessError
+from harness.ending import COMPLETING, cache_folder, command_of, ended, own_words
+from harness.model import Exit, HarnessError, UsageError
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
-VENV_PYTHON = VENV / "bin" / "python"
-UV = VENV / "bin" / "uv"
-STAMP = VENV / "streamgauge.json"
-LOG = ROOT / ".venv.log"
-LOCK = VENV.resolve().with_name(".venv.lock")  # where .venv really lies: checkouts may share one through links
+STAMP_NAME = "streamgauge.json"
 
 BOOTSTRAP, RUN, TEST = (ROOT / "requirements" / f"{name}.lock" for name in ("bootstrap", "run", "test"))
 ROOM_NEEDED = 2_700_000_000  # at its height, while Spark is unpacked; less than 1 GB stays
@@ -57,6 +54,64 @@ INSTALLED_LATER = "The first command that does something makes a .venv; after it
 Stamp = dict[str, str]
 
 
+# ---------------------------------------------------------------- What is there, what is wanted, and where it lies
+
+
+def wanted(stamp: Stamp, command: str) -> Stamp:
+    """What the stamp must say before this command can run. The tests' packages stay once they are there."""
+    sources = [jvm.source_folder(which) for which in jvm.DEFAULT_SETS]
+    want = {
+        "packages": digest([BOOTSTRAP, RUN], salt=str(ROOT)),  # a virtual environment cannot be moved
+        "jars": digest([source / name for source in sources for name in ("ivy.xml", "jars.sha256")]),
+    }
+    if command == "test" or "test" in stamp:
+        want["test"] = digest([TEST])
+    return want
+
+
+def digest(paths: Sequence[Path], salt: str = "") -> str:
+    total = hashlib.sha256(salt.encode())
+    for path in paths:
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def stamp_in(venv: Path) -> Stamp:
+    """What a finished preparation left; nothing if there is none, or if the Python under it has gone since."""
+    try:
+        stamp = json.loads((venv / STAMP_NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    whole = isinstance(stamp, dict) and all(os.access(venv / "bin" / name, os.X_OK) for name in ("python", "uv"))
+    return stamp if whole else {}
+
+
+def place_of_venv(root: Path) -> Path:
+    """In the checkout. Where that is not ours to write, as one in /opt for all users, in our own cache, unless
+    somebody has made all that is needed already."""
+    own = root / ".venv"
+    with suppress(OSError, HarnessError):  # no whole copy; nobody's home: it will be said that nothing can be written
+        is_ours = os.access(own if own.exists() else root, os.W_OK)
+        if not is_ours and not wanted({}, "").items() <= stamp_in(own).items():
+            return cache_folder() / f"venv-{hashlib.sha256(str(root).encode()).hexdigest()[:16]}"
+    return own
+
+
+VENV = place_of_venv(ROOT)
+VENV_PYTHON = VENV / "bin" / "python"
+UV = VENV / "bin" / "uv"
+STAMP = VENV / STAMP_NAME
+LOG = VENV.with_name(f"{VENV.name}.log")
+LOCK = VENV.resolve().with_name(f"{VENV.name}.lock")  # where it really lies: checkouts may share one through links
+
+
+def read_stamp() -> Stamp:
+    return stamp_in(VENV)
+
+
+# ---------------------------------------------------------------- The course of it
+
+
 def main(arguments: list[str]) -> int:
     return ended(arguments, lambda: _prepared(arguments), NOTHING_LOST)
 
@@ -71,7 +126,8 @@ def _prepared(arguments: list[str]) -> int:
         hand_over(arguments)
     except OSError as error:
         raise HarnessError(
-            f"Preparing failed: {error}. Make sure that {ROOT} can be written and has {ROOM_NEEDED / 1e9:.1f} GB free."
+            f"Preparing failed: {error}. Make sure that {VENV.parent} can be written and has "
+            f"{ROOM_NEEDED / 1e9:.1f} GB free."
         ) from error
 
 
@@ -113,17 +169,7 @@ def _plain(markdown: str) -> str:
     return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", markdown).replace("`", "")
 
 
-# ---------------------------------------------------------------- What is there, what is wanted
-
-
-def read_stamp() -> Stamp:
-    """What a finished preparation left; nothing if there is none, or if the Python under it has gone since."""
-    try:
-        stamp = json.loads(STAMP.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    whole = isinstance(stamp, dict) and os.access(VENV_PYTHON, os.X_OK) and os.access(UV, os.X_OK)
-    return stamp if whole else {}
+# ---------------------------------------------------------------- Is it ready
 
 
 def write_stamp(stamp: Stamp) -> None:
@@ -133,25 +179,6 @@ def write_stamp(stamp: Stamp) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     part.replace(STAMP)
-
-
-def wanted(stamp: Stamp, command: str) -> Stamp:
-    """What the stamp must say before this command can run. The tests' packages stay once they are there."""
-    sources = [jvm.source_folder(which) for which in jvm.DEFAULT_SETS]
-    want = {
-        "packages": digest([BOOTSTRAP, RUN], salt=str(ROOT)),  # a virtual environment cannot be moved
-        "jars": digest([source / name for source in sources for name in ("ivy.xml", "jars.sha256")]),
-    }
-    if command == "test" or "test" in stamp:
-        want["test"] = digest([TEST])
-    return want
-
-
-def digest(paths: Sequence[Path], salt: str = "") -> str:
-    total = hashlib.sha256(salt.encode())
-    for path in paths:
-        total.update(hashlib.sha256(path.read_bytes()).digest())
-    return total.hexdigest()
 
 
 def is_ready(stamp: Stamp, arguments: Sequence[str]) -> bool:
@@ -172,6 +199,8 @@ def needs_java(arguments: Sequence[str]) -> bool:
 def prepare(arguments: Sequence[str]) -> None:
     """Brings .venv and the jars to what is wanted."""
     command, java_matters = command_of(arguments), needs_java(arguments)
+    if command == "test" and not os.access(ROOT, os.W_OK):
+        raise UsageError(f"The tests write into {ROOT}, which is not yours to write. Take a copy that is yours.")
     if command == "doctor":
         tell_first_findings()
     no_java = why_no_java()
@@ -194,7 +223,7 @@ def tell_first_findings() -> None:
     """What can be found out before anything is installed; the command itself will say the rest."""
     from harness import doctor
 
-    for finding in doctor.before_installation():
+    for finding in doctor.before_installation(VENV.parent):
         tell(doctor.as_line(finding))
 
 
@@ -211,15 +240,16 @@ def why_no_java() -> str:
 def only_one() -> Iterator[TextIO]:
     """The lock is the kernel's, so it never outlives its holders: this process and the installer that it starts."""
     try:
+        LOCK.parent.mkdir(parents=True, exist_ok=True)
         lock = LOCK.open("a", encoding="utf-8")
     except OSError as error:
         raise HarnessError(
-            f"The first use makes a folder .venv in {ROOT}, but nothing can be written there: {error.strerror}. "
-            "Use a copy of the project that is yours."
+            f"The first use makes a folder {VENV.name} in {VENV.parent}, but nothing can be written there: "
+            f"{error.strerror}. Use a copy of the project that is yours, or set XDG_CACHE_HOME to a folder that is."
         ) from error
     with lock:
         if not _try_to_lock(lock):
-            with Progress("another streamgauge is preparing .venv; waiting for it") as progress:
+            with Progress(f"another streamgauge is preparing {VENV.name}; waiting for it") as progress:
                 while not _try_to_lock(lock):
                     progress.tick()
                     time.sleep(0.2)
@@ -246,16 +276,18 @@ def install(anew: bool, want: Stamp, lock: TextIO) -> None:
 
 def make_environment(lock: TextIO) -> None:
     """An environment that holds the installer, the build tools, and the way to the checkout."""
-    free = shutil.disk_usage(ROOT).free
+    if VENV.parent != ROOT:
+        tell(f"{ROOT} is not yours to write, so its packages go to {VENV}.")
+    free = shutil.disk_usage(VENV.parent).free
     if free < ROOM_NEEDED:
         raise HarnessError(
-            f"The first installation needs {ROOM_NEEDED / 1e9:.1f} GB for a while on the disk of {ROOT}, and "
+            f"The first installation needs {ROOM_NEEDED / 1e9:.1f} GB for a while on the disk of {VENV.parent}, and "
             f"{free / 1e9:.1f} GB are free. Free some space and start the same command again."
         )
     # The real interpreter, so that an environment or a link which leads to it today may lead elsewhere tomorrow.
     base = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     version = ".".join(str(part) for part in sys.version_info[:3])
-    run_step(f"making .venv with Python {version}", [base, "-I", "-m", "venv", "--clear", str(VENV)], lock)
+    run_step(f"making {VENV.name} with Python {version}", [base, "-I", "-m", "venv", "--clear", str(VENV)], lock)
     pip = [str(VENV_PYTHON), "-I", "-m", "pip", "install", "--no-cache-dir", "--retries", "3"]
     run_step("fetching the installer", [*pip, "--require-hashes", "--only-binary", ":all:", "-r", str(BOOTSTRAP)], lock)
     # Every Python of .venv finds the checkout, whatever folder it is started in and whatever PYTHONPATH says.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -278,22 +279,50 @@ def test_the_same_recovery_is_told_when_it_did_not(tmp_path):
 
 
 class Stopped(FakeWorld):
-    """The harness is stopped for ten minutes while it waits for the opening events; fleet and engine go on."""
+    """The harness is stopped for longer than any deadline, as by Ctrl-Z. Fleet and engine go on."""
 
+    when: Callable[[FakeWorld], bool]
+    so_far = 0  # beats at which it was that moment already
     was_stopped = False
 
     def pause(self, seconds: float) -> None:
         super().pause(seconds)
-        if not self.was_stopped and self.engine.starts:
+        self.so_far += self.when(self)
+        if not self.was_stopped and self.so_far == LATER:
             self.was_stopped = True
-            super().pause(600)
+            super().pause(max(fake.MANIFEST.ready_s, fake.MANIFEST.drain_s) + 10)
 
 
-def test_a_deadline_that_passed_while_the_harness_was_stopped_is_none(tmp_path):
-    spec, manifest = plan.resolve("test", SMALL, {}, lambda _: fake.MANIFEST)
+LATER = 10  # beats: in the middle of what the harness waits for then
+
+
+def is_started(world: FakeWorld) -> bool:
+    return world.engine.starts > 0
+
+
+def is_loaded(world: FakeWorld) -> bool:
+    return world.load_status().finished
+
+
+def is_done(world: FakeWorld) -> bool:
+    """By its own word, and the results are about to have stood still for long enough."""
+    progress = world.engine.progress()
+    return is_loaded(world) and progress is not None and progress.offsets == world.end_offsets()
+
+
+@pytest.mark.parametrize(
+    ("when", "tells"),
+    [(is_started, True), (is_loaded, True), (is_done, True), (is_loaded, False)],
+    ids=["started", "loaded", "done", "loaded, no progress"],
+)
+def test_a_deadline_that_passed_while_the_harness_was_stopped_is_none(when, tells, tmp_path):
+    spec, manifest = plan.resolve("test", SMALL, {}, lambda _: replace(fake.MANIFEST, progress=tells))
     store = Store.create(tmp_path, "fake")
-    verdict = run(spec, manifest, environment={}, world=Stopped(spec, store, manifest), store=store, screen=Unseen())
+    world = Stopped(spec, store, manifest)
+    world.when = when
+    verdict = run(spec, manifest, environment={}, world=world, store=store, screen=Unseen())
 
+    assert world.was_stopped
     assert verdict.outcome is Outcome.PASS, verdict.sentence
 
 

@@ -37,8 +37,9 @@ def test_everything_is_looked_at_and_nothing_raises(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_before_installation_no_package_is_asked():
-    assert [finding.what for finding in doctor.before_installation()] == ["Python", "Java", "cores", "memory", "disk"]
+def test_before_installation_no_package_is_asked(tmp_path):
+    findings = doctor.before_installation(tmp_path / "not there yet")
+    assert [finding.what for finding in findings] == ["Python", "Java", "cores", "memory", "disk"]
 
 
 def test_as_a_line():

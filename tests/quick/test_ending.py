@@ -42,6 +42,7 @@ def leaves(group: typer.core.TyperGroup, before: tuple[str, ...] = ()) -> list[l
     return found
 
 
+REAL_SWEEP = owners.sweep
 GROUP = typer.main.get_command(cli.app)
 assert isinstance(GROUP, typer.core.TyperGroup)
 COMMANDS = leaves(GROUP)
@@ -212,6 +213,23 @@ def test_hooks_and_handlers_are_put_back():
     assert ended([], lambda: Exit.PASS) == Exit.PASS
 
     assert before == (threading.excepthook, sys.unraisablehook, *map(signal.getsignal, ending.STOPPING))
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch, capsys):
+    """As in a container, where nobody's number has a name."""
+
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(owners, "sweep", REAL_SWEEP)
+    monkeypatch.setattr(Path, "home", nowhere)
+    monkeypatch.delenv("XDG_STATE_HOME")
+
+    assert call("ls", "--json") == Exit.BROKEN
+
+    told, _ = end_of(capsys)
+    assert told["error"].startswith("There is no home folder: HOME is not set")
+    assert "XDG_STATE_HOME and XDG_CACHE_HOME" in told["error"]
 
 
 # ---------------------------------------------------------------- With a run or an experiment under way

@@ -6,13 +6,16 @@ import ast
 import importlib.machinery
 import importlib.util
 import json
+import os
 import re
 import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -222,6 +225,115 @@ def test_two_checkouts_that_share_one_environment_share_its_lock(tmp_path):
         asked = [sys.executable, "-I", "-c", ASKS_FOR_LOCK, str(tmp_path / name)]
         locks.add(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
     assert locks == {str(tmp_path / "shared/.venv.lock")}
+
+
+# ---------------------------------------------------------------- A checkout that is not ours to write
+
+NOBODY = 65534
+ASKS_FOR_PLACE = "import sys; sys.path.insert(0, sys.argv[1]); from harness import prepare; print(prepare.VENV)"
+
+
+class ForAll:
+    """A checkout as an administrator installs it, and somebody else who uses it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.checkout = folder / "home", folder / "checkout"
+        for name in ("harness", "requirements", "workloads"):
+            shutil.copytree(ROOT / name, self.checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "streamgauge", self.checkout)
+        self.home.mkdir()
+        self.python, self.others = _python_for_all(), ["setpriv", f"--reuid={NOBODY}", "--clear-groups"]
+        if os.geteuid():
+            self.others = []
+        else:
+            os.chown(self.home, NOBODY, NOBODY)
+        self.write(may=False)
+
+    def write(self, *, may: bool) -> None:
+        for path in (self.checkout, self.checkout / ".venv"):
+            if path.exists():
+                path.chmod(0o755 if may else 0o555)
+
+    def ask(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+        command = [*self.others, self.python, "-I", *words]
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), **env}
+        return subprocess.run(command, env=environment, cwd=self.home, capture_output=True, text=True, check=False)
+
+    def place(self, **env: str) -> Path:
+        done = self.ask("-c", ASKS_FOR_PLACE, str(self.checkout), **env)
+        assert done.returncode == 0, done.stderr
+        return Path(done.stdout.strip())
+
+
+def _python_for_all() -> str:
+    """Root's own Python may lie where nobody else looks."""
+    found = [path for path in ("/usr/bin/python3", "/usr/local/bin/python3") if Path(path).exists()]
+    for path in [] if os.geteuid() == 0 else [sys.executable]:
+        found.insert(0, path)
+    for path in found:
+        asked = [path, "-I", "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+        if subprocess.run(asked, check=False).returncode == 0:
+            return path
+    pytest.skip("no Python of 3.11 or newer that another user could run: NOT TRIED as another user")
+
+
+@pytest.fixture
+def for_all() -> Iterator[ForAll]:
+    """Not below pytest's own folder, which is closed to others."""
+    if os.geteuid() == 0 and not shutil.which("setpriv"):
+        pytest.skip("no setpriv here: NOT TRIED as another user")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        shared = ForAll(Path(folder))
+        yield shared
+        shared.write(may=True)
+
+
+def test_an_environment_that_cannot_lie_in_the_checkout_lies_in_the_cache(for_all):
+    place = for_all.place()
+
+    assert place.parent == for_all.home / ".cache/streamgauge"
+    assert place.name.startswith("venv-")
+    assert for_all.place(XDG_CACHE_HOME=str(for_all.home / "else")) == for_all.home / "else/streamgauge" / place.name
+
+
+def test_a_checkout_that_is_ours_holds_its_environment():
+    """As root everything is ours."""
+    assert prepare.place_of_venv(ROOT) == ROOT / ".venv"
+
+
+def test_what_was_made_for_all_users_is_used_by_all_until_it_is_outdated(for_all, monkeypatch):
+    monkeypatch.setattr(prepare, "ROOT", for_all.checkout)
+    stamp = prepare.wanted({}, "")
+    for_all.write(may=True)
+    for name in ("python", "uv"):
+        program(for_all.checkout / ".venv/bin" / name, "#!/bin/sh\n").chmod(0o755)
+    (for_all.checkout / ".venv/streamgauge.json").write_text(json.dumps(stamp))
+    for_all.write(may=False)
+    assert for_all.place() == for_all.checkout / ".venv"
+
+    for_all.write(may=True)
+    (for_all.checkout / ".venv/streamgauge.json").write_text(json.dumps(stamp | {"packages": "older locks"}))
+    for_all.write(may=False)
+    assert for_all.place().parent == for_all.home / ".cache/streamgauge"
+
+
+def test_the_tests_of_a_checkout_that_is_not_ours_say_why_they_do_not_run(for_all):
+    done = for_all.ask(str(for_all.checkout / "streamgauge"), "test", "quick")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"streamgauge: The tests write into {for_all.checkout}, which is not yours to write. "
+        "Take a copy that is yours.\n"
+    )
+
+
+def test_where_neither_checkout_nor_cache_can_be_written_one_sentence_says_both(for_all):
+    done = for_all.ask(str(for_all.checkout / "streamgauge"), "ls", XDG_CACHE_HOME="/proc")
+
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "in /proc/streamgauge, but nothing can be written there" in done.stderr
+    assert "Use a copy of the project that is yours, or set XDG_CACHE_HOME" in done.stderr
 
 
 @pytest.mark.parametrize(
