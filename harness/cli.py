@@ -23,7 +23,7 @@ from typer._completion_shared import get_completion_script
 from typer.exceptions import TyperException
 
 from generators import preview
-from harness import __version__, completion, console, digests, doctor, environment, jvm, panels, plan
+from harness import __version__, archives, completion, console, digests, doctor, environment, jvm, panels, plan
 from harness.audit import walk
 from harness.audit.left import Offered
 from harness.ending import COMPLETING, PROGRAM, json_last
@@ -41,6 +41,7 @@ from harness.experiments import (
     one_run,
     replay,
     search,
+    training,
     tuning,
 )
 from harness.experiments.folder import Folder
@@ -80,7 +81,18 @@ EXPERIMENT_PAGES = {
 
 # Keys that several commands take: which events there are, and what they meet.
 EVENTS = ("seed", "campaigns", "partitions", "window", "watermark", "disorder")
-SYSTEM = ("client", "kafka", "kafka_config", "redis", "reset", "master", "checkpoint", "conf", "objective_p99_ms")
+SYSTEM = (
+    "client",
+    "kafka",
+    "kafka_config",
+    "redis",
+    "reset",
+    "master",
+    "checkpoint",
+    "conf",
+    "objective_p99_ms",
+    "archive",
+)
 
 app = typer.Typer(
     cls=Commands,
@@ -151,7 +163,10 @@ def run_command(
     if rounds > 1:
         _answer_of_rounds(spec, drive_repeat.drive(spec, engine_manifest, rounds, out), as_json)
     else:
-        _answer("run", one_run.drive(spec, engine_manifest, out), as_json)
+        result = one_run.drive(spec, engine_manifest, out)
+        _show("run", result, as_json)
+        training.after(spec, engine_manifest)
+        raise typer.Exit(result.verdict.outcome.exit_code)
 
 
 def _answer_of_rounds(spec: RunSpec, done: drive_repeat.Done, as_json: bool) -> NoReturn:
@@ -168,11 +183,15 @@ def _answer_of_rounds(spec: RunSpec, done: drive_repeat.Done, as_json: bool) -> 
     raise typer.Exit(answer.outcome.exit_code)
 
 
-def _answer(command: str, result: Result, as_json: bool) -> NoReturn:
+def _show(command: str, result: Result, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(machine.as_object(command, result)))
+        print(json.dumps(machine.as_object(command, result)), flush=True)
     else:
         console.show_result(screen.lines(result), result.verdict.outcome)
+
+
+def _answer(command: str, result: Result, as_json: bool) -> NoReturn:
+    _show(command, result, as_json)
     raise typer.Exit(result.verdict.outcome.exit_code)
 
 
@@ -600,8 +619,11 @@ def engines_command(context: typer.Context, as_json: Json = False) -> None:
 @engines_app.command("add")
 def engines_add(engine: Engine, as_json: Json = False) -> None:
     """Install what an engine needs, without running it."""
+    found = one_run.find_manifest(engine)
     with children.guard():
-        environments.prepare(one_run.find_manifest(engine), console.say)
+        environments.prepare(found, console.say)
+    if found.archive:
+        training.of_engine(found)
     print(json.dumps({"command": "engines add", "engine": engine}) if as_json else f"{engine} is ready")
 
 
@@ -609,8 +631,9 @@ def engines_add(engine: Engine, as_json: Json = False) -> None:
 def engines_rm(engine: Engine, as_json: Json = False) -> None:
     """Remove what was installed for an engine, also what others share with it; the next use installs it again."""
     found = one_run.find_manifest(engine)
-    gone = removal.remove(found, console.say)
-    others = removal.sharing(found) if gone else []
+    installed = removal.remove(found, console.say)
+    others = removal.sharing(found) if installed else []
+    gone = installed + archives.remove(found.id)
     if as_json:
         told = {"engine": engine, "removed": [str(path) for path in gone], "used_too_by": list(others)}
         print(json.dumps({"command": "engines rm", **told}))

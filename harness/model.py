@@ -225,7 +225,8 @@ class EngineManifest:
     ivy: str = ""  # id of the JVM artifacts that it needs, "" for none
     packages: str = ""  # id of the Python packages that it needs in an environment of its own, "" for ours
     java: tuple[str, ...] = ()  # Java sources that are compiled for it, beside its job or its manifest
-    jars_inside: str = ""  # folder of its Python packages with jars to compile them against
+    jars_inside: str = ""  # folder of its Python packages with jars that belong to its class path
+    archive: bool = False  # its JVM takes the java_options of its orders, and ends in order
     extends: str = ""  # id of the shipped engine whose job it runs, "" for its own
     options: Mapping[str, str] = field(default_factory=dict)  # what its job is told; --conf wins
     orders: str = "json"  # "json" | "yahoo": the form of the file that {config} names
@@ -299,6 +300,7 @@ class RunSpec:
     web: bool = False
     give_up_ms: float | None = None  # a load whose oldest event waits for so long is given up; None: never
     patience: float = 1.0  # all deadlines of the run are so many times as long
+    archive: bool = False  # JVMs of ours start from class-data archives where there are some
     workload: str = "ad_impressions"
 
     def public(self) -> dict[str, Any]:

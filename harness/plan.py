@@ -107,7 +107,7 @@ def resolve(
         fault=fault,
         objective_p99_ms=values.get("objective_p99_ms"),
         **{key: values[key] for key in ("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf")},
-        **{key: values[key] for key in ("kafka", "kafka_config", "redis", "reset", "web", "patience")},
+        **{key: values[key] for key in ("kafka", "kafka_config", "redis", "reset", "archive", "web", "patience")},
     )
     _sound(spec, claim, explicit_limit="late_dropped_max" in given)
     if spec.tape.checksum and not manifest.checksum:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from harness.measure import taken_of
-from harness.measurement import Measurement
+from harness.measurement import Measurement, Recovery
 from harness.model import Certificate, FaultReport, Outcome
 from harness.objective import headline_p99_ms
 from harness.store import MissingEvidence, Store
 from reports.evidence import Evidence
 from reports.exports import curves
 from reports.figures.style import duration
+from reports.outage import Outage, outage_of
 from reports.page import Number, Page
 from reports.saved import save
 from reports.sections import sections
@@ -33,7 +34,7 @@ def page_of(evidence: Evidence) -> Page:
     numbers: tuple[Number, ...] = ()
     if not withheld:
         try:
-            numbers = tuple(_numbers(evidence.measurement))
+            numbers = tuple(_numbers(evidence))
         except MissingEvidence as error:
             withheld = str(error)
     numbers = (*_survived(evidence), *numbers)
@@ -97,26 +98,33 @@ def _survived(evidence: Evidence) -> Iterator[Number]:
 
 def _landed(evidence: Evidence, landed: Sequence[FaultReport]) -> Iterator[str]:
     """Each with when it struck and when output came again."""
-    try:
-        recovered = {each.fault: each for each in evidence.recovery}
-    except MissingEvidence:
-        recovered = {}
+    recovered = {each.fault: each for each in _recoveries(evidence)}
     for fault in landed:
         back = recovered[fault.spec.text].quantities.get("first_output_s") if fault.spec.text in recovered else None
         again = f", output again {back.value:.1f} s later" if back and back.value is not None else ""
         yield f"{fault.spec.text} struck {(fault.at_ms - evidence.epoch_ms) / 1000:.1f} s into the load{again}"
 
 
-def _numbers(measurement: Measurement) -> Iterator[Number]:
-    yield _latency(measurement)
+def _recoveries(evidence: Evidence) -> tuple[Recovery, ...]:
+    try:
+        return evidence.recovery
+    except MissingEvidence:
+        return ()
+
+
+def _numbers(evidence: Evidence) -> Iterator[Number]:
+    measurement = evidence.measurement
+    yield _latency(measurement, outage_of(_recoveries(evidence), measurement.load_s))
     yield _cost(measurement)
     yield _rate(measurement)
 
 
-def _latency(measurement: Measurement) -> Number:
+def _latency(measurement: Measurement, outage: Outage) -> Number:
     p99_ms = headline_p99_ms(measurement)
     if p99_ms is None:
         return Number("latency p99", "", note="the results were not looked at, or too few events were seen")
+    if outage.covers(0.99):
+        return Number("latency", "", note=f"withheld: {outage.words}; the figures of latency below are the fault's")
     way = next(each for each in measurement.latency if each.corrected.p99 == p99_ms)
     p50 = "" if way.corrected.p50 is None else f"p50 {duration(way.corrected.p50)}, "
     least = "at least " if way.tail_is_lower_bound else ""

@@ -15,7 +15,9 @@ from harness.checks.engine import MANIFEST
 from harness.cost import ENGINE, engine_s_per_million
 from harness.measurement import Latency, Measurement
 from harness.model import CheckResult, Outcome, Witness
+from reports import outage
 from reports.load import Result
+from reports.outage import Outage
 
 WIDTH = 79
 LINES = 23
@@ -69,8 +71,10 @@ def _speed(result: Result) -> Iterator[str]:
         yield from _wrapped("  speed    ", f"withheld: {result.withheld}")
         return
     yield from _wrapped("  speed    ", ", ".join(_rates(m)))
+    if back := outage.in_words(result.recovery):
+        yield from _wrapped("  recovery ", back)
     if way := headline(m):
-        yield from _wrapped("  latency  ", latency_words(way))
+        yield from _wrapped("  latency  ", latency_words(way, outage.outage_of(result.recovery, m.load_s)))
     elif not m.latency:
         yield "  latency  not known: nobody looked at the results while the run went on"
     if (engine := engine_s_per_million(m.cost)) is not None:
@@ -87,14 +91,16 @@ def headline(m: Measurement) -> Latency | None:
     return m.latency_by("probes") or m.latency_by("rank-matched")
 
 
-def latency_words(latency: Latency) -> str:
+def latency_words(latency: Latency, found: Outage) -> str:
     """Which way, of how many, and how long."""
-    figures = latency.corrected
-    shown = [f"{name} {_ms(value)}" for name, value in (("p50", figures.p50), ("p99", figures.p99))]
+    shown = outage.quantiles(latency, {"p50": 0.5, "p99": 0.99}, found)
+    if found.covers(0.5):
+        return f"{shown}; `--fault none` measures the engine's own"
     way = "by probes" if latency.way == "probes" else latency.way
     bound = ", a lower bound" if latency.tail_is_lower_bound else ""
+    figures = latency.corrected
     unseen = f", {figures.censored:,} never seen" if figures.censored else ""
-    return f"{', '.join(shown)}{bound}, {way} ({figures.count:,}){unseen}"
+    return f"{shown}{bound}, {way} ({figures.count:,}){unseen}"
 
 
 def _rates(m: Measurement) -> Iterator[str]:
@@ -104,10 +110,6 @@ def _rates(m: Measurement) -> Iterator[str]:
     if m.catch_up_per_s is not None:
         yield f"caught up at {m.catch_up_per_s:,.0f}/s"
     yield f"drained {m.drain_s:.1f} s after the last event"
-
-
-def _ms(value: float | None) -> str:
-    return "never" if value is None else f"{value:,.0f} ms"
 
 
 def _witnesses(result: Result, room: int) -> Iterator[str]:

@@ -59,6 +59,7 @@ LAYERS = [
         "harness.observe",
         "harness.diagnosis",
         "harness.jvm",
+        "harness.archives",
         "harness.grants",
         "harness.needs",
         "harness.doctor",

@@ -40,6 +40,7 @@ class EngineConfig:
     partitions: int = 1  # of the topic
     folder: str = ""  # of its own, and private: for its results, or whatever else it writes
     results_topic: str = ""  # where the counts go, of an engine that writes them to Kafka
+    java_options: tuple[str, ...] = ()  # for its JVM, such as the archive that it starts from
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -65,6 +66,7 @@ class EngineConfig:
             "partitions": self.partitions,
             "folder": self.folder,
             "results_topic": self.results_topic,
+            "java_options": " ".join(self.java_options),
         }
 
     def write(self, folder: Path) -> Path:

@@ -48,7 +48,7 @@ SHIPPED = {name: HERE / name / "manifest.toml" for name in IDS}
 
 FAKE = "fake"  # the engine that has no process, and so no manifest here
 
-PLACEHOLDERS = ("classpath", "config", "home", "java", "job", "python")
+PLACEHOLDERS = ("classpath", "config", "home", "java", "java_options", "job", "python")
 LATE = ("drop", "keep")
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once", "none")
 CRASH_POINTS = ("c1", "c2", "c3", "c4")
@@ -349,6 +349,7 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "ready_s": (_seconds, False),
     "drain_s": (_seconds, False),
     "checksum": (_flag, False),
+    "archive": (_flag, False),
     "env": (_table_of_texts, False),
     "extends": (_one_of(*SHIPPED), False),
     "options": (_table_of_texts, False),

@@ -35,6 +35,7 @@ from harness.wait import DeadlinePassed, wait_until
 ROOT = Path(__file__).resolve().parents[2]
 STOP_DEADLINE_S = 30.0
 KILL_DEADLINE_S = 30.0
+JAVA_OPTIONS_FILE = "java.options"  # as `java @FILE` reads it
 LOGS = "logs"  # of a run, as its report names it
 # pyspark and pyflink trust these before they look for the Spark or the Flink that they came with.
 OTHER_ENGINES = frozenset(
@@ -292,6 +293,7 @@ def orders(manifest: EngineManifest, config: EngineConfig, folder: Path) -> Path
     """The file that tells an engine what to do, in the words that it understands."""
     if manifest.orders == "yahoo":
         return write_privately(folder / yahoo_conf.FILE, yahoo_conf.render(config))
+    write_privately(folder / JAVA_OPTIONS_FILE, "\n".join(config.java_options))
     return config.write(folder)
 
 
@@ -306,6 +308,7 @@ def argv_of(
         "job": job_path(manifest.job),
         "java": surroundings.java or "java",
         "classpath": os.pathsep.join(map(str, surroundings.jars)),
+        "java_options": f"@{config.with_name(JAVA_OPTIONS_FILE)}",
     }
     program, *arguments = (word.format(**words) for word in command)
     beside_manifest = Path(manifest.home) / program

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from generators.tape import Tape
 from harness import console, environment, measure, needs, recovery, room, wait
 from harness.ending import UnderWay, short_path, under_way
-from harness.engines import environments, fake, manifest, removal
+from harness.engines import environments, fake, manifest, removal, warm
 from harness.engines.environments import Surroundings
+from harness.engines.warm import Starts
 from harness.faults import registry
 from harness.model import EngineManifest, RunSpec, UsageError, Verdict
 from harness.objective import with_objective
@@ -78,21 +79,19 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
 def _nine_steps(
     spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, place: Store, screen: Screen
 ) -> Verdict:
+    starts = warm.starts(warm.archives_of(spec, engine_manifest, surroundings))
+    seen = environment.describe() | environment.of_engine(surroundings.python) | warm.in_words(starts)
     with children.guard(), wait.patience(spec.patience):
-        return run_nine_steps(
-            spec,
-            engine_manifest,
-            environment=environment.describe() | environment.of_engine(surroundings.python),
-            world=_world(spec, engine_manifest, surroundings, place),
-            store=place,
-            screen=screen,
-        )
+        world = _world(spec, engine_manifest, surroundings, place, starts)
+        return run_nine_steps(spec, engine_manifest, environment=seen, world=world, store=place, screen=screen)
 
 
-def _world(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, place: Store) -> World:
+def _world(
+    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, place: Store, starts: Starts
+) -> World:
     if spec.engine == fake.MANIFEST.id:
         return FakeWorld(spec, place)
-    return RealWorld(spec, engine_manifest, surroundings, place)
+    return RealWorld(spec, engine_manifest, surroundings, place, starts)
 
 
 def report(place: Store, verdict: Verdict, screen: Screen) -> load.Result:

@@ -58,11 +58,21 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
 
     name, ports, stop_deadline_s = "Kafka", 2, 10.0
 
-    def __init__(self, folder: Path, jars: Path, java: str | Path, heap: str = "1g", engine_at: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        jars: Path,
+        java: str | Path,
+        *,
+        heap: str = "1g",
+        engine_at: str = "",
+        jvm_options: Sequence[str] = (),
+    ) -> None:
         """`engine_at`: where an engine has to be told that the broker is, if it is to come through a proxy."""
         super().__init__(folder / "kafka.log")
         self._data = folder / "kafka-data"
-        self._classpath, self._java, self._heap = str(jars / "*"), str(java), heap
+        self._classpath, self._java, self._heap = ":".join(map(str, in_order(jars))), str(java), heap
+        self._jvm_options = tuple(jvm_options)
         self._engine_at, self.behind_proxy = engine_at, ""  # the latter: where the proxy has to lead
         self._cluster = ""
         if engine_at:
@@ -180,13 +190,18 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
     def _spawn_broker(self, settings: Path) -> Child:
         # The native parts of the compression codecs are unpacked into the temporary folder: let them go with the data.
         options = [f"-Xmx{self._heap}", f"-Djava.io.tmpdir={self._data / 'tmp'}"]
-        options += ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-XX:+ExitOnOutOfMemoryError"]
+        options += ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-XX:+ExitOnOutOfMemoryError", *self._jvm_options]
         broker = self._spawn_java("kafka", [*options, "kafka.Kafka", str(settings)])
         broker.go_first()  # a load that waits for its broker isn't open
         return broker
 
     def _spawn_java(self, name: str, arguments: list[str]) -> Child:
         return spawn([self._java, *ENGLISH, "-cp", self._classpath, *arguments], name=name, log=self.log)
+
+
+def in_order(jars: Path) -> list[Path]:
+    """The class path of the broker: an archive of classes is good for this order alone."""
+    return sorted(jars.glob("*.jar"))
 
 
 def write_settings(path: Path, properties: Mapping[str, str]) -> None:

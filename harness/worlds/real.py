@@ -22,6 +22,7 @@ from harness.engines import yahoo_conf
 from harness.engines.config import EngineConfig
 from harness.engines.environments import Surroundings
 from harness.engines.process import ProcessEngine
+from harness.engines.warm import COLD, Starts
 from harness.faults import registry
 from harness.faults.moment import Field
 from harness.load import Load, send_marks
@@ -65,8 +66,11 @@ HURRIED_S = 0.5
 class RealWorld:
     """See `harness.worlds.base.World`."""
 
-    def __init__(self, spec: RunSpec, manifest: EngineManifest, surroundings: Surroundings, store: Store) -> None:
+    def __init__(
+        self, spec: RunSpec, manifest: EngineManifest, surroundings: Surroundings, store: Store, starts: Starts = COLD
+    ) -> None:
         self._spec, self._manifest, self._surroundings, self._store = spec, manifest, surroundings, store
+        self._starts = starts
         self._population = population_of(spec.tape)
         self._topic = f"streamgauge-{store.path.name}"
         self._private = _private_folder("streamgauge-")
@@ -165,7 +169,9 @@ class RealWorld:
             self._embedded_kafka = EmbeddedCluster(self._store.logs, jars, java)
         else:
             at = link.address if link else ""
-            self._embedded_kafka = EmbeddedKafka(self._store.logs, jars, java, engine_at=at)
+            self._embedded_kafka = EmbeddedKafka(
+                self._store.logs, jars, java, engine_at=at, jvm_options=self._starts.broker.options
+            )
         address = self._embedded_kafka.start()
         if link:
             link.lead_to(self._embedded_kafka.behind_proxy)
@@ -209,6 +215,7 @@ class RealWorld:
             partitions=spec.tape.partitions,
             results_topic=self._results_topic,
             jars=tuple(map(str, self._surroundings.jars)),
+            java_options=self._starts.engine.options,
         )
         java_home = str(Path(jvm.java()).resolve().parent.parent)
         return ProcessEngine(

@@ -8,6 +8,7 @@ from harness.model import CheckResult, Outcome, Witness
 from reports.exports import suite
 from reports.exports.markdown import figures, versions
 from reports.load import Result
+from reports.outage import outage_of
 
 
 def as_xml(result: Result) -> bytes:
@@ -44,7 +45,8 @@ def _properties(result: Result) -> Iterator[tuple[str, str]]:
     if result.measurement is None:
         yield "measurement", f"withheld: {result.withheld}"
     else:
-        yield from ((f"measurement.{name}", value) for name, value in figures(result.measurement))
+        found = outage_of(result.recovery, result.measurement.load_s)
+        yield from ((f"measurement.{name}", value) for name, value in figures(result.measurement, found))
 
 
 def _case(check: CheckResult, classname: str) -> suite.Case:

@@ -9,6 +9,7 @@ from typing import Any
 from harness.measurement import Cost, Latency, Measurement
 from harness.model import CheckResult, Outcome, Witness
 from reports.load import Result
+from reports.outage import Outage, outage_of, quantiles
 from reports.tables import cell, markdown
 
 NAMED = ("streamgauge", "python", "java", "machine")
@@ -87,20 +88,19 @@ def _speed(result: Result) -> Iterator[str]:
     steady = f" The run is {m.steady.sentence}." if m.steady else ""
     yield f"{m.events:,} records, drained {m.drain_s:.1f} s after the last event.{steady}"
     yield ""
-    yield from markdown(("figure", "value"), list(figures(m)))
+    yield from markdown(("figure", "value"), list(figures(m, outage_of(result.recovery, m.load_s))))
 
 
-def figures(m: Measurement) -> Iterator[tuple[str, str]]:
+def figures(m: Measurement, outage: Outage) -> Iterator[tuple[str, str]]:
     """What can be told in one cell each."""
     rates = (("offered", m.offered_per_s), ("processed", m.processed_per_s), ("caught up at", m.catch_up_per_s))
     yield from ((name, f"{rate:,.0f} events/s") for name, rate in rates if rate is not None)
-    yield from ((f"latency, {each.way}", _quantiles(each)) for each in m.latency)
+    yield from ((f"latency, {each.way}", _quantiles(each, outage)) for each in m.latency)
     yield from ((f"cost, {each.part}", _cost(each)) for each in m.cost)
 
 
-def _quantiles(latency: Latency) -> str:
-    named = (("p50", latency.corrected.p50), ("p99", latency.corrected.p99), ("max", latency.corrected.max))
-    shown = ", ".join(f"{name} {'never' if value is None else f'{value:,.0f} ms'}" for name, value in named)
+def _quantiles(latency: Latency, outage: Outage) -> str:
+    shown = quantiles(latency, {"p50": 0.5, "p99": 0.99, "max": 1.0}, outage)
     return shown + (" (the tail is a lower bound)" if latency.tail_is_lower_bound else "")
 
 

@@ -19,7 +19,7 @@ from reports.page import Section
 FLAGS = (
     *("engine", "sink", "rate", "duration", "seed", "campaigns", "partitions", "window", "watermark", "disorder"),
     *("fault", "client", "kafka", "kafka_config", "redis", "reset", "master", "checkpoint", "conf", "web"),
-    *("objective_p99_ms", "checksum"),
+    *("objective_p99_ms", "checksum", "archive"),
 )
 ALWAYS = ("engine", "seed")  # said even where they have their default: nobody should have to know it
 

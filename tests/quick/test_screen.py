@@ -9,7 +9,7 @@ import pytest
 
 from harness import plan
 from harness.engines import fake
-from harness.measurement import Cost, Latency, Measurement, Quantiles, Steady
+from harness.measurement import Cost, Lack, Latency, Measurement, Quantiles, Quantity, Recovery, Steady
 from harness.model import Certificate, CheckResult, Outcome, Verdict, Witness
 from reports import screen
 from reports.exports import markdown
@@ -68,11 +68,11 @@ MEASURED = Measurement(
 )
 
 
-def result(measurement):
+def result(measurement, recovery=()):
     spec, _ = plan.resolve("ad-impressions", {"engine": "fake"}, {}, lambda _: fake.MANIFEST)
     certificate = Certificate(True, (), 1, 12_345_678, 12_345_678, 12_345_678, {"p99.9": 12.3}, 100)
     verdict = Verdict(Outcome.PASS, "counted right " * 40, 0, CHECKED, {})
-    return Result(Path("runs/somewhere"), spec, verdict, certificate, measurement, (), {})
+    return Result(Path("runs/somewhere"), spec, verdict, certificate, measurement, recovery, {})
 
 
 def line(lines, head):
@@ -212,6 +212,40 @@ def test_without_a_measurement_no_figure_of_speed_is_shown(render):
     assert "withheld: the load certificate is void" in shown
     assert "offered" not in shown
     assert "CPU-s" not in shown
+
+
+def killed(struck_s, output_s, caught_up):
+    return Recovery(
+        "kill@batch=3", struck_s, struck_s + 0.1, 600.0, {"first_output_s": Quantity(output_s), **caught_up}
+    )
+
+
+def test_no_latency_is_printed_whose_median_is_the_fault():
+    lines = screen.lines(result(replace(MEASURED, load_s=30), (killed(3.0, 14.2, {"catch_up_s": Quantity(17.5)}),)))
+
+    assert line(lines, "recovery") == "  recovery first output 14.2 s, caught up 17.5 s after kill@batch=3 struck"
+    assert line(lines, "latency").startswith("  latency  withheld: for 18 s of the load's 30 s")
+    assert not any("p50" in each for each in lines)
+
+
+def test_a_short_outage_withholds_the_tail_alone():
+    lines = screen.lines(result(MEASURED, (killed(30.0, 14.2, {"catch_up_s": Quantity(17.5)}),)))
+
+    assert line(lines, "latency").startswith("  latency  p50 1,234 ms, p99 withheld: for 18 s of the load's 600 s")
+
+
+def test_who_had_not_caught_up_when_the_load_ended_was_behind_until_then():
+    unknown = Quantity(None, "the load ended", lack=Lack.UNKNOWN)
+    lines = screen.lines(result(replace(MEASURED, load_s=30), (killed(3.0, 14.2, {"catch_up_s": unknown}),)))
+
+    assert "caught up not known" in line(lines, "recovery")
+    assert line(lines, "latency").startswith("  latency  withheld: for 27 s of the load's 30 s")
+
+
+def test_a_fault_that_interrupted_nothing_changes_no_word():
+    fast = killed(30.0, 0.2, {"catch_up_s": Quantity(0.3)})
+
+    assert screen.lines(result(MEASURED, (fast,))) == screen.lines(result(MEASURED))
 
 
 def test_where_nobody_looked_the_latency_is_said_not_to_be_known():

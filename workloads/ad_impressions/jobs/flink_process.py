@@ -111,7 +111,7 @@ def prepare_java(config: Config, options: str) -> None:
         "FLINK_CONF_DIR": str(conf),
         "FLINK_LOG_DIR": str(scratch),
         "FLINK_PID_DIR": str(scratch),
-        "JVM_ARGS": f"-Djava.io.tmpdir={scratch} {options}",
+        "JVM_ARGS": f"-Djava.io.tmpdir={scratch} {options} {config['java_options']}",
     }
 
 

@@ -79,7 +79,7 @@ def main(config_path: str) -> None:
         took_ms = round((time.monotonic() - began_s) * 1000)
         progress.write(batch=batch, rows=sum(ends.values()), offsets=ends, took_ms=took_ms)
         done, batch = ends, batch + 1
-    session.stop()
+    spark.end(session, config)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,131 @@
+"""Class-data archives: with one, a JVM begins with its classes read, checked and linked, which is half of its start.
+
+An archive belongs to one JDK, one class path and one set of flags; its name is a digest of all three, so that another
+of them is another file. It is written by a JVM of a short run of its own when that ends in order (`making`), and is
+there for others from one rename on (`seal`). Whoever uses one compares its sum first: what is torn or was changed is
+left out with a reason, and the JVM starts as it would without. A JVM that doesn't like an archive says so in its own
+log and goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import jvm
+from harness.model import HarnessError
+
+SUFFIX = ".jsa"
+IN_USE, NONE_YET, WITHOUT = "in use", "none yet", "without"
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The archive of one kind of JVM: `name` says of which, `path` where it lies once it is made."""
+
+    name: str
+    path: Path
+
+    @property
+    def part(self) -> Path:
+        """Where a JVM writes it: half of one must never have its name."""
+        return self.path.with_suffix(".part")
+
+    @property
+    def sum(self) -> Path:
+        return self.path.with_suffix(".sha256")
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a JVM is started: with these options more, and what is to be said of its archive."""
+
+    options: tuple[str, ...]
+    state: str
+
+
+COLD = Start((), WITHOUT)
+
+
+def archive_of(name: str, java: Path, classpath: Sequence[Path], flags: Sequence[str] = ()) -> Archive:
+    """`classpath`: the jars in the order in which the JVM looks into them."""
+    digest = hashlib.sha256(_release(java))
+    for jar in classpath:
+        seen = jar.stat()  # the JVM refuses an archive when a jar has another size or time than it had
+        digest.update(f"{jar}\0{seen.st_size}\0{seen.st_mtime_ns}\n".encode())
+    digest.update("\0".join(flags).encode())
+    return Archive(name, folder() / f"{name}-{digest.hexdigest()[:16]}{SUFFIX}")
+
+
+def folder() -> Path:
+    return jvm.cache_root() / "archives"
+
+
+def _release(java: Path) -> bytes:
+    """What tells one JDK from another; some come without the file that says it."""
+    home = java.resolve().parent.parent
+    try:
+        return (home / "release").read_bytes() + str(home).encode()
+    except OSError:
+        seen = java.resolve().stat()
+        return f"{home}\0{seen.st_size}\0{seen.st_mtime_ns}".encode()
+
+
+def start(archive: Archive) -> Start:
+    """With the archive if there is a whole one."""
+    if any(letter.isspace() for letter in str(archive.path)):
+        return Start((), f"left out: {archive.path} has a blank in it, which options of a JVM can't hold")
+    try:
+        wanted = archive.sum.read_text(encoding="utf-8").strip()
+        with archive.path.open("rb") as stream:
+            seen = hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        return Start((), NONE_YET)
+    except (OSError, ValueError) as error:
+        return Start((), f"left out: {archive.path} can't be read ({error})")
+    if seen != wanted:
+        return Start((), f"left out: {archive.path} is not what was written there; delete it, and it is made anew")
+    return Start((f"-XX:SharedArchiveFile={archive.path}", "-Xshare:auto"), IN_USE)
+
+
+def making(archive: Archive) -> Start:
+    """A JVM that is started so writes the archive when it ends in order, which takes it some seconds."""
+    try:
+        archive.part.parent.mkdir(parents=True, exist_ok=True)
+        archive.part.unlink(missing_ok=True)
+    except OSError as error:
+        raise HarnessError(
+            f"{folder()} can't be written ({error.strerror}), so that no archive of classes is made there: the next "
+            "start takes as long as this one. Make it writable, or set XDG_CACHE_HOME to a folder that is."
+        ) from error
+    return Start((f"-XX:ArchiveClassesAtExit={archive.part}",), "being made")
+
+
+def remove(name: str) -> list[Path]:
+    """Those of one kind of JVM, of all JDKs and checkouts. A JVM that has one open keeps it."""
+    gone = sorted(folder().glob(f"{name}-{'[0-9a-f]' * 16}.*"))
+    for file in gone:
+        file.unlink(missing_ok=True)
+    return [file for file in gone if file.suffix == SUFFIX]
+
+
+def seal(archive: Archive) -> str:
+    """Make what was just written known to others; what is wrong with it if it is not whole.
+
+    A JVM writes the head of the file last, so that a JVM which was killed meanwhile leaves zeros there.
+    """
+    try:
+        with archive.part.open("rb") as stream:
+            if not any(stream.read(4)):
+                return f"the JVM of {archive.name} did not end writing its archive"
+            stream.seek(0)
+            written = hashlib.file_digest(stream, "sha256").hexdigest()
+        archive.sum.write_text(f"{written}\n", encoding="utf-8")
+        archive.part.rename(archive.path)
+    except FileNotFoundError:
+        return f"the JVM of {archive.name} wrote no archive"
+    except OSError as error:
+        return f"the archive of {archive.name} can't be kept in {archive.path.parent}: {error.strerror}"
+    return ""

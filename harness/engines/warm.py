@@ -1,0 +1,70 @@
+"""Which JVMs of a run start from an archive of classes: the broker and that of the engine, if it is one of ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness import archives, jvm
+from harness.archives import Archive, Start
+from harness.engines.environments import Surroundings, jars_inside
+from harness.engines.manifest import FAKE
+from harness.model import EngineManifest, RunSpec
+from harness.services.kafka import in_order
+
+BROKER = "broker"
+
+
+@dataclass(frozen=True)
+class Archives:
+    """Those of a run; None where there is no JVM of ours."""
+
+    broker: Archive | None
+    engine: Archive | None
+
+    @property
+    def all(self) -> tuple[Archive, ...]:
+        return tuple(filter(None, (self.broker, self.engine)))
+
+
+@dataclass(frozen=True)
+class Starts:
+    """How the JVMs of a run are started."""
+
+    broker: Start
+    engine: Start
+
+
+def in_words(starts: Starts) -> dict[str, dict[str, str]]:
+    """For the fairness card."""
+    return {"archive of classes": {"broker": starts.broker.state, "engine": starts.engine.state}}
+
+
+COLD = Starts(archives.COLD, archives.COLD)
+
+
+def archives_of(spec: RunSpec, manifest: EngineManifest, surroundings: Surroundings) -> Archives:
+    if not spec.archive or spec.engine == FAKE:
+        return Archives(None, None)
+    java = jvm.java()
+    broker = None if spec.kafka else archives.archive_of(BROKER, java, in_order(jvm.jars("services")))
+    if not manifest.archive:
+        return Archives(broker, None)
+    # Of the classes that it loads the job decides, and engines with the same jars differ little.
+    jars = (*surroundings.jars, *jars_inside(manifest, surroundings.python))
+    flags = tuple(f"{name}={value}" for name, value in sorted(spec.conf.items()) if "JavaOptions" in name)
+    return Archives(broker, archives.archive_of(manifest.id, java, jars, flags))
+
+
+def starts(found: Archives) -> Starts:
+    """From what there is."""
+    return Starts(*(archives.start(each) if each else archives.COLD for each in (found.broker, found.engine)))
+
+
+def makings(found: Archives) -> Starts:
+    """Those that there are not yet are written."""
+    return Starts(*(_making(each) if each else archives.COLD for each in (found.broker, found.engine)))
+
+
+def _making(archive: Archive) -> Start:
+    there = archives.start(archive)
+    return there if there.state == archives.IN_USE else archives.making(archive)

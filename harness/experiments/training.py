@@ -1,0 +1,84 @@
+"""A short run that measures nothing: its JVMs write the archives from which those of later runs start.
+
+It comes after a verdict or with `engines add`, at low priority, and never beside a run that measures. It is left out
+where nothing is missing, and what goes wrong in it costs the next run its faster start and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness import archives, console, jvm, plan, wait
+from harness.archives import Archive
+from harness.ending import summary
+from harness.engines import environments, warm
+from harness.engines.environments import Surroundings
+from harness.experiments import one_run
+from harness.model import EngineManifest, Outcome, RunSpec, Stopped
+from harness.run import run as run_nine_steps
+from harness.services import children
+from harness.store import Store
+from harness.worlds.real import RealWorld
+
+SCENARIO = "calm"
+SHORT: Mapping[str, object] = {"rate": "2000", "duration": "3s", "probes": 0}
+PATIENCE = "3"  # at low priority, on a busy machine
+LOW_PRIORITY = 10
+
+
+def after(spec: RunSpec, engine_manifest: EngineManifest) -> None:
+    """What a run lacked is made for the next one, with the same settings of the engine."""
+    if spec.archive and engine_manifest.archive:
+        conf = [f"{key}={value}" for key, value in spec.conf.items()]
+        _train({"engine": spec.engine, "sink": spec.sink, "conf": conf})
+
+
+def of_engine(engine_manifest: EngineManifest) -> None:
+    """What its first run would lack."""
+    _train({"engine": engine_manifest.id})
+
+
+def _train(flags: Mapping[str, object]) -> None:
+    """The verdict stands, and the engine is installed, whatever happens here."""
+    try:
+        _, keys = plan.read_scenario(SCENARIO)
+        asked = {"patience": PATIENCE, **flags}
+        spec, engine_manifest = plan.resolve(SCENARIO, {**keys, **SHORT}, asked, one_run.find_manifest)
+        surroundings = environments.prepare(engine_manifest, console.say)
+        if lacking := _lacking(spec, engine_manifest, surroundings):
+            console.say("Making archives of Java's classes, so that the next start is faster. Ctrl-C leaves that out.")
+            for sentence in _make(spec, engine_manifest, surroundings, lacking):
+                console.say(f"The next start is no faster: {sentence}.")
+    except Stopped as by:
+        console.say(f"Left out by {by.name}: the next run makes the archives.")
+    except Exception as error:  # noqa: BLE001 - as said above
+        console.say(f"The next start is no faster: {summary(error)}.")
+
+
+def _lacking(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings) -> Sequence[Archive]:
+    found = warm.archives_of(spec, engine_manifest, surroundings)
+    return [each for each in found.all if archives.start(each).state != archives.IN_USE]
+
+
+def _make(
+    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, lacking: Sequence[Archive]
+) -> list[str]:
+    """What is wrong with each that could not be made."""
+    os.nice(LOW_PRIORITY)
+    with (
+        jvm.only_one(archives.folder() / "training", console.say),
+        tempfile.TemporaryDirectory(prefix="streamgauge-training-") as place,
+        children.guard(),
+        wait.patience(spec.patience),
+        console.progress() as screen,
+    ):
+        store = Store.create(Path(place), SCENARIO)
+        starts = warm.makings(warm.archives_of(spec, engine_manifest, surroundings))
+        world = RealWorld(spec, engine_manifest, surroundings, store, starts)
+        verdict = run_nine_steps(spec, engine_manifest, environment={}, world=world, store=store, screen=screen)
+        if verdict.outcome is not Outcome.PASS:
+            return [f"the short run that was to make the archives ended {verdict.outcome.value}"]
+        return [wrong for each in lacking if (wrong := archives.seal(each))]

@@ -1,0 +1,116 @@
+"""An archive of classes is used when it is whole and of this JVM; else it is left out, said, and never fatal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness import archives
+from harness.archives import Archive
+from harness.model import HarnessError
+
+HEAD = b"\xa8\xba\x0b\xf0"
+
+
+@pytest.fixture
+def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    home = tmp_path / "jdk"
+    (home / "bin").mkdir(parents=True)
+    (home / "release").write_text('JAVA_VERSION="17.0.1"')
+    (home / "bin" / "java").touch()
+    return home / "bin" / "java"
+
+
+@pytest.fixture
+def jar(tmp_path: Path) -> Path:
+    jar = tmp_path / "a.jar"
+    jar.write_bytes(b"classes")
+    return jar
+
+
+def made(archive: Archive, content: bytes = HEAD + b"classes") -> Archive:
+    archives.making(archive)
+    archive.part.write_bytes(content)
+    assert archives.seal(archive) == ""
+    return archive
+
+
+def test_none_yet(java: Path, jar: Path) -> None:
+    assert archives.start(archives.archive_of("broker", java, [jar])) == archives.Start((), archives.NONE_YET)
+
+
+def test_what_was_made_is_used(java: Path, jar: Path) -> None:
+    archive = made(archives.archive_of("broker", java, [jar]))
+    assert archives.start(archive).options == (f"-XX:SharedArchiveFile={archive.path}", "-Xshare:auto")
+
+
+def another_jdk(java: Path, jar: Path) -> Archive:
+    (java.parent.parent / "release").write_text('JAVA_VERSION="21.0.1"')
+    return archives.archive_of("broker", java, [jar])
+
+
+def another_jar(java: Path, jar: Path) -> Archive:
+    jar.write_bytes(b"other classes")
+    return archives.archive_of("broker", java, [jar])
+
+
+def another_class_path(java: Path, jar: Path) -> Archive:
+    other = jar.with_name("b.jar")
+    other.touch()
+    return archives.archive_of("broker", java, [jar, other])
+
+
+def other_flags(java: Path, jar: Path) -> Archive:
+    return archives.archive_of("broker", java, [jar], ["-XX:+UseZGC"])
+
+
+@pytest.mark.parametrize("of_another", [another_jdk, another_jar, another_class_path, other_flags])
+def test_that_of_another_jvm_is_not_found(java: Path, jar: Path, of_another: Callable[[Path, Path], Archive]) -> None:
+    made(archives.archive_of("broker", java, [jar]))
+    assert archives.start(of_another(java, jar)).state == archives.NONE_YET
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-3], lambda data: data[:-1] + b"x", lambda _: b""], ids=["torn", "changed", "empty"]
+)
+def test_a_torn_or_changed_one_is_left_out_with_a_reason(
+    java: Path, jar: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    archive = made(archives.archive_of("broker", java, [jar]))
+    archive.path.write_bytes(damage(archive.path.read_bytes()))
+    start = archives.start(archive)
+    assert start.options == ()
+    assert start.state.startswith("left out")
+    assert str(archive.path) in start.state
+
+
+def test_one_whose_jvm_was_killed_on_the_way_is_not_kept(java: Path, jar: Path) -> None:
+    archive = archives.archive_of("broker", java, [jar])
+    archives.making(archive)
+    archive.part.write_bytes(b"\0\0\0\0classes")
+    assert archives.seal(archive) == "the JVM of broker did not end writing its archive"
+    assert archives.start(archive).state == archives.NONE_YET
+
+
+def test_one_that_was_never_written(java: Path, jar: Path) -> None:
+    archive = archives.archive_of("broker", java, [jar])
+    archives.making(archive)
+    assert archives.seal(archive) == "the JVM of broker wrote no archive"
+
+
+def test_a_cache_that_cannot_be_written(java: Path, jar: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file where a folder should be")
+    with pytest.raises(HarnessError, match=r"archives can't be written .* set XDG_CACHE_HOME"):
+        archives.making(archives.archive_of("broker", java, [jar]))
+
+
+def test_a_path_that_options_cannot_hold(
+    java: Path, jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
+    start = archives.start(archives.archive_of("broker", java, [jar]))
+    assert start.options == ()
+    assert "blank" in start.state
