@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import jvm
+from harness.ending import cache_folder
 from harness.model import HarnessError
 
 SUFFIX = ".jsa"
@@ -60,7 +60,7 @@ def archive_of(name: str, java: Path, classpath: Sequence[Path], flags: Sequence
 
 
 def folder() -> Path:
-    return jvm.cache_root() / "archives"
+    return cache_folder() / "archives"
 
 
 def _release(java: Path) -> bytes:
