@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.model import HarnessError
+from harness.model import HarnessError, Stopped
 from harness.services import logs, owners
 from harness.services.children import CHILD_VARIABLE, FIRST, Child, guard, spawn
 from harness.services.owners import OWNER_VARIABLE, is_alive, is_dead, lease_folder, owner_mark, release_folder, sweep
@@ -358,3 +358,21 @@ def test_a_leased_folder_is_private_and_goes_with_its_entry(tmp_path):
 def test_a_torn_entry_of_the_ledger_does_not_stop_a_sweep(tmp_path):
     (owners._ledger() / "torn.json").write_text('{"owner": "1')
     sweep()
+
+
+def test_who_stops_the_program_while_its_children_are_ended_does_not_save_them(tmp_path, monkeypatch):
+    """A Ctrl-C in the middle of the guard's own end."""
+    end, begun = Child.kill_group, []
+
+    def disturbed(child: Child) -> None:
+        begun.append(child)
+        if len(begun) == 1:
+            raise Stopped(signal.SIGINT)
+        end(child)
+
+    monkeypatch.setattr(Child, "kill_group", disturbed)
+    with pytest.raises(Stopped), guard():
+        child = spawn(["sleep", "600"], name="sleeper", log=tmp_path / "log")
+
+    assert len(begun) == 2
+    assert not child.alive()
