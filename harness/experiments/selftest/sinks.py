@@ -86,6 +86,7 @@ def waited_for() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "never comes back after a kill", {**killed, **bug("slow-start:1000")}
     yield "goes on at the end of the log after a kill", {**killed, **bug("forget")}
     yield "gets no CPU", bug("starve")
+    yield "is killed for want of memory", bug("eat-memory")
     yield "gets no CPU, and tells no progress", {**silent, **bug("starve")}
     yield "counts equal records once", bug("dedupe-values")
     yield "counts records with equal keys once", bug("dedupe-keys")
