@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from harness.engines import fake
@@ -159,6 +161,21 @@ def test_an_engine_that_ends_or_stops_without_its_services_is_not_blamed(tmp_pat
 
     assert verdict.outcome is Outcome.UNKNOWN, verdict.sentence
     assert named(verdict, "engine").word == "unserved"
+
+
+@pytest.mark.parametrize("service", [REDIS, KAFKA], ids=["redis", "kafka"])
+@pytest.mark.parametrize("when", ["opening", "load", "drain"])
+def test_a_service_that_the_kernel_killed_is_told_as_a_want_of_memory(tmp_path, service, when):
+    def memory(world):
+        return replace(FakeWorld.memory(world), killed=int(world._has_come()))
+
+    killed = type("Killed", (Gone,), {"service": service, "when": when, "memory": memory})
+    verdict, _, _ = fake_run(tmp_path, killed, fault="none")
+
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert verdict.words[-1] == "no-memory"
+    assert verdict.sentence.startswith("no-memory: the machine had no memory left: the kernel killed 1 process")
+    assert service in verdict.sentence
 
 
 class BackAgain(Gone):
