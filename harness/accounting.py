@@ -23,6 +23,7 @@ from harness.services.children import CHILD_VARIABLE
 from harness.services.owners import environment_of, start_of
 from harness.store import Store
 from harness.usage import Books, Cpu, Identity, Seen
+from harness.wait import ends_within
 
 PERIOD_S = 1.0
 ENGINE, WORKERS, HARNESS = "engine", "python workers", "harness"
@@ -65,7 +66,7 @@ class Accounting:
 
     def _run(self) -> None:
         due_s = time.monotonic() + PERIOD_S
-        while not self._ending.wait(max(0.0, due_s - time.monotonic())):
+        while not ends_within(due_s - time.monotonic(), self._ending):
             self._look()
             due_s += PERIOD_S
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from harness.clock import Clock
 from harness.model import HarnessError
+from harness.wait import ends_within
 
 LOOK_EVERY_S = 1.0
 LOOK_SHARE = 0.05  # of all time may go into looks
@@ -40,7 +41,7 @@ class Changes:
 
     def _work(self) -> None:
         seen, pause_s = _NOTHING, 0.0
-        while not self._stopped.wait(pause_s):
+        while not ends_within(pause_s, self._stopped):
             began_s, before = time.monotonic(), seen
             try:
                 seen = self._look()

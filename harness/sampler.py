@@ -34,6 +34,7 @@ from harness.glitches import ANOTHER_TYPE, Glitches
 from harness.model import HarnessError, TapeSpec
 from harness.observe import strangers
 from harness.texts import readable
+from harness.wait import ends_within
 from harness.whole import whole
 
 LOOK_EVERY_S = 0.05
@@ -296,7 +297,7 @@ class _Watch(ABC):
                 break
             now_s = time.monotonic()
             due_s = max(due_s + self._pace.period_s(now_s - began_s), now_s)
-            self._stopped.wait(due_s - now_s)
+            ends_within(due_s - now_s, self._stopped)
         self._disconnect()
 
 

@@ -5,6 +5,7 @@ A wait that gives up says what it waited for, for how long, and what it saw last
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import TypeVar
 from harness.model import HarnessError
 
 T = TypeVar("T")
+NAP_S = 0.05
 
 _patience = 1.0
 
@@ -57,3 +59,20 @@ def wait_until(
             seen = f" Seen last: {state()}" if state else ""
             raise DeadlinePassed(f"Waited {deadline_s:g} s for {what}, in vain.{seen}")
         sleep_s(min(every_s, left))
+
+
+def ends_within(
+    seconds: float,
+    ending: threading.Event,
+    now_s: Callable[[], float] = time.monotonic,
+    sleep_s: Callable[[float], None] = time.sleep,
+) -> bool:
+    """Whether the end comes within so long; for the loop of a thread. The wait of an Event goes by the machine's clock
+    where Python was built for an old C library: set back by an hour, that clock would stop the thread for an hour."""
+    due_s = now_s() + seconds
+    while not ending.is_set():
+        left_s = due_s - now_s()
+        if left_s <= 0:
+            return False
+        sleep_s(min(NAP_S, left_s))
+    return True

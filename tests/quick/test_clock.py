@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -165,6 +166,22 @@ def test_what_the_watch_notices_is_in_the_history_at_once(tmp_path):
 
     assert store.told("clock", "oddity", Oddity) == [Oddity("step", 1_750_000_000_000, -3000, -3000)]
     assert clock_watch.ahead_ms(store) == (-3000, 0)
+
+
+def test_two_threads_that_tell_at_once_tear_no_line(tmp_path):
+    store, long = Store.create(tmp_path, "run"), "x" * 100_000
+
+    def tell(kind: str) -> None:
+        for _ in range(50):
+            store.tell(kind, text=long)
+
+    tellers = [threading.Thread(target=tell, args=(kind,)) for kind in ("one", "other")]
+    for each in tellers:
+        each.start()
+    for each in tellers:
+        each.join()
+
+    assert len([*store.history("one", "other")]) == 100
 
 
 def test_a_watch_that_was_never_started_can_be_stopped(tmp_path):

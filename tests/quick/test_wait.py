@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import threading
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model import HarnessError
-from harness.wait import DeadlinePassed, patience, wait_until
+from harness.wait import NAP_S, DeadlinePassed, ends_within, patience, wait_until
+
+EVENT = re.compile(r"(\w+) = threading\.Event\(\)")
 
 
 class Clock:
@@ -79,3 +85,30 @@ def test_patience_stretches_a_deadline_and_goes_with_its_run():
         wait_until(lambda: None, deadline_s=5, what="it", now_s=clock.now_s, sleep_s=clock.sleep_s)
     with pytest.raises(DeadlinePassed, match=r"Waited 5 s for it"):
         wait_until(lambda: None, deadline_s=5, what="it", now_s=clock.now_s, sleep_s=clock.sleep_s)
+
+
+def test_a_loop_goes_on_when_its_time_is_over_and_ends_when_it_is_told():
+    clock, ending = Clock(), threading.Event()
+
+    assert not ends_within(2.5, ending, clock.now_s, clock.sleep_s)
+    assert clock.now == pytest.approx(2.5)
+    assert not ends_within(-1, ending, clock.now_s, clock.sleep_s)
+
+    def told_meanwhile(seconds: float) -> None:
+        clock.sleep_s(seconds)
+        ending.set()
+
+    assert ends_within(3600, ending, clock.now_s, told_meanwhile)
+    assert clock.now == pytest.approx(2.5 + NAP_S)
+
+
+def test_no_thread_waits_by_the_clock_of_the_machine():
+    """The wait of an Event does where Python was built for an old C library."""
+    root = Path(__file__).resolve().parents[2]
+    paths = [path for folder in ("harness", "generators", "reports") for path in sorted((root / folder).rglob("*.py"))]
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    events = [(path, name) for path, text in texts.items() for name in EVENT.findall(text)]
+    waiting = [f"{path.relative_to(root)}: {name}" for path, name in events if f"{name}.wait(" in texts[path]]
+
+    assert len(events) > 3
+    assert waiting == []
