@@ -74,7 +74,7 @@ def under_way(what: UnderWay, tell: Callable[..., None]) -> Iterator[None]:
     except BaseException as error:
         if _left is None or _left[0] is not error:
             _left = (error, tuple(_under_way))
-        with suppress(OSError):
+        with suppress(OSError, room.NoRoomError):  # which would hide the first error
             tell(ENDED_EARLY, how=INTERRUPTED if isinstance(error, Stopped) else BROKE, why=_why(error))
         raise
     finally:

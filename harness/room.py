@@ -22,7 +22,7 @@ FULL_WORDS = tuple(os.strerror(number) for number in FULL)
 # With less than this a disk is as good as full: what was to be written is often larger, and gone when somebody looks.
 AS_GOOD_AS_FULL = 16 * MB
 
-LOG_PER_EVENT = 270  # of the broker, a record of 250 bytes with its share of batches and indexes
+LOG_PER_EVENT = 300  # of the broker: a record of 250 bytes, its share of batches and indexes, topics of the engine
 LOG_PER_BROKER = 20 * MB  # what is there before the first event, and what an engine writes there for itself
 KEPT_PER_EVENT = 18  # of the run's files: the log as a table, what was sent, latencies
 KEPT_PER_RUN = 12 * MB  # logs, figures, the page
@@ -123,6 +123,11 @@ def writing(path: Path, size: int) -> Iterator[None]:
         if error.errno not in FULL:
             raise
         raise full_at(path, size, error) from error
+
+
+def write(path: Path, content: bytes) -> None:
+    with writing(path, len(content)):
+        path.write_bytes(content)
 
 
 def full_at(path: Path, size: int, error: OSError) -> NoRoomError:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from harness import room
 from harness.experiments.chaos import Card, Cell, Seen
 from harness.recovery import WORDS
 from reports.tables import markdown as table_lines
@@ -35,9 +36,9 @@ CLASSES = (
 
 
 def save(card: Card, folder: Path) -> None:
-    (folder / "card.md").write_text("\n".join(markdown(card)) + "\n", encoding="utf-8")
+    room.write(folder / "card.md", ("\n".join(markdown(card)) + "\n").encode())
     value = msgspec.json.format(msgspec.json.encode(as_object(card, folder)), indent=1)
-    (folder / "card.json").write_bytes(value + b"\n")
+    room.write(folder / "card.json", value + b"\n")
 
 
 def tables(card: Card) -> Iterator[tuple[str, list[list[str]]]]:

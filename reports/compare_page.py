@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness import room
 from harness.experiments import compare
 from harness.experiments.compare import Leg, Settings
 from harness.experiments.folder import Folder
@@ -38,7 +39,7 @@ def write(folder: Folder) -> Page:
     found = read(folder)
     page = page_of(found)
     machine = tuple(fairness.flat(found.environment))
-    (folder.path / "table.md").write_text(compared.markdown(found.found, command(found), machine), encoding="utf-8")
+    room.write(folder.path / "table.md", compared.markdown(found.found, command(found), machine).encode())
     experiment.save(answer_of(found), folder.path)
     save(page, {}, folder.path)
     return page

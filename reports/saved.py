@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from harness import room
 from reports import files
 from reports.page import Page, render
 
@@ -21,16 +22,16 @@ def save(page: Page, curves: Mapping[str, str], folder: Path) -> None:
     for old in (*figures.glob("*.png"), *figures.glob("*.csv")):
         old.unlink()
     for picture in page.pictures:
-        (figures / f"{picture.name}.png").write_bytes(picture.png)
+        room.write(figures / f"{picture.name}.png", picture.png)
     for name, text in curves.items():
-        (figures / f"{name}.csv").write_text(text, encoding="utf-8")
+        room.write(figures / f"{name}.csv", text.encode())
     whole = replace(page, sections=(*page.sections, files.section(folder)))
     write(files.without_dead_links(render(whole), folder), folder)
 
 
 def write(html: str, folder: Path) -> None:
     part = folder / f".{FILE}.part"
-    part.write_text(html, encoding="utf-8")
+    room.write(part, html.encode())
     part.replace(folder / FILE)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from harness import room
 from harness.model import Outcome
 from harness.store import Store
 from reports.exports import suite
@@ -39,8 +40,8 @@ class Answer:
 
 
 def save(answer: Answer, folder: Path) -> None:
-    (folder / "junit.xml").write_bytes(as_xml(answer, folder))
-    (folder / "summary.md").write_text("\n".join(as_text(answer)) + "\n", encoding="utf-8")
+    room.write(folder / "junit.xml", as_xml(answer, folder))
+    room.write(folder / "summary.md", ("\n".join(as_text(answer)) + "\n").encode())
 
 
 def as_xml(answer: Answer, folder: Path) -> bytes:

@@ -15,6 +15,7 @@ import pytest
 from harness import cli, environment, plan, room
 from harness.ending import ended
 from harness.engines import fake
+from harness.engines.manifest import load
 from harness.experiments import drive_search, one_run, search
 from harness.experiments.folder import Folder
 from harness.judge import judge
@@ -25,6 +26,7 @@ from harness.services.small_disk import SmallDisk, impossible
 from harness.store import HISTORY, Store
 from harness.wait import wait_until
 from harness.worlds.fake import FakeWorld
+from reports import saved
 from tests.quick import pages
 from tests.quick.test_run import fake_run
 
@@ -88,6 +90,44 @@ def test_what_is_needed_grows_with_events_brokers_and_what_is_kept(changes, more
     before, after = (sum(need.size for need in each) for each in (needs(), needs(**changes)))
 
     assert after - before == more
+
+
+# Seen on real disks while runs went on, and when they had ended, in MB.
+SEEN = [
+    # engine, events, below the run at the most, kept in the end
+    ("reference", 309_000, 87.0, 5.6),
+    ("spark", 206_000, 58.3, 4.2),
+    ("reference", 601_800, 162.7, 8.8),
+    ("spark", 601_800, 172.8, 6.9),
+    ("spark-rtm", 601_800, 170.6, 9.3),
+    ("flink", 601_800, 166.2, 9.1),
+    ("kafka-streams", 601_800, 179.3, 9.2),
+    ("spark-rtm", 2_251_350, 569.2, 29.6),
+]
+SEEN_OF_ENGINES_OWN = {"reference": 0.5, "spark": 77.0}
+
+
+@pytest.mark.parametrize(("engine", "events", "below_the_run", "kept"), SEEN)
+def test_what_is_foretold_holds_what_real_runs_took_and_not_twice_as_much(engine, events, below_the_run, kept):
+    log, stays, _ = needs(manifest=load(engine), events=events)
+
+    assert below_the_run * MB < log.size + stays.size < 2 * below_the_run * MB
+    assert kept * MB < stays.size
+
+
+@pytest.mark.parametrize("engine", SEEN_OF_ENGINES_OWN)
+def test_what_is_foretold_holds_what_real_engines_wrote(engine):
+    assert needs(manifest=load(engine))[-1].size > SEEN_OF_ENGINES_OWN[engine] * MB
+    assert room.JVMS_OWN > 162.9 * MB  # the most of any in a comparison of five engines
+
+
+def test_the_documents_tell_the_same_figures():
+    told = (Path(__file__).resolve().parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
+
+    assert f"{room.LOG_PER_EVENT} bytes of each" in told
+    assert f"{room.KEPT_PER_EVENT} bytes of each" in told
+    assert f"up to {room.JVMS_OWN // MB} MB for an" in told
+    assert f"less than {room.AS_GOOD_AS_FULL // MB} MB are left" in told
 
 
 def test_a_run_without_room_is_refused_before_anything_is_made(tmp_path, monkeypatch):
@@ -188,6 +228,35 @@ def test_whichever_file_of_a_run_meets_a_full_disk_is_named(name, here, monkeypa
     assert not list(run.rglob("*.part"))
 
 
+@pytest.mark.parametrize(
+    "write",
+    [lambda folder: saved.write("<p>", folder), lambda folder: Folder(folder).save("search")],
+    ids=["page", "experiment"],
+)
+def test_what_is_written_without_a_run_names_its_file_too(write, tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "write_bytes", full)
+
+    with pytest.raises(NoRoomError, match=r"(report\.html|experiment\.json).* could not be written"):
+        write(tmp_path)
+
+
+def test_a_full_disk_does_not_hide_why_a_run_ended(here, monkeypatch, capsys):
+    """That it ended early is told to its history, which can't be written either."""
+
+    def broken(*_: object, **__: object) -> None:
+        monkeypatch.setattr(Store, "tell", lambda *_, **__: full_at_history())
+        raise HarnessError("Kafka did not come up.")
+
+    def full_at_history() -> None:
+        raise NoRoomError("history.jsonl could not be written")
+
+    monkeypatch.setattr(one_run, "run_nine_steps", broken)
+
+    assert call(*FAST) == Exit.BROKEN
+
+    assert "Kafka did not come up." in capsys.readouterr().err
+
+
 def test_the_page_of_a_run_that_meets_a_full_disk_costs_no_verdict(here, monkeypatch, capsys):
     monkeypatch.setattr(one_run, "write_page", full)
 
@@ -196,13 +265,6 @@ def test_the_page_of_a_run_that_meets_a_full_disk_costs_no_verdict(here, monkeyp
     assert "A disk is full: No space left on device; " in capsys.readouterr().err
     (run,) = (here / "runs").iterdir()
     assert json.loads((run / "verdict.json").read_bytes())["outcome"] == "PASS"
-
-
-def test_an_experiment_that_meets_a_full_disk_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(Path, "write_bytes", full)
-
-    with pytest.raises(NoRoomError, match=r"experiment\.json could not be written"):
-        Folder(tmp_path).save("search")
 
 
 def test_a_full_disk_hides_behind_what_came_of_it():
