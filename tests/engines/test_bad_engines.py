@@ -116,6 +116,20 @@ def test_one_that_looks_for_what_is_expected_of_it_finds_nothing(tmp_path):
     assert (run / "progress.jsonl").read_text().count("offsets") > 1, "what it told is kept"
 
 
+TAKES = [("redis", "Redis"), pytest.param("topic", "Kafka", marks=pytest.mark.thorough)]
+
+
+@pytest.mark.parametrize(("take", "service"), TAKES)
+def test_one_that_takes_away_what_it_was_lent_gets_a_verdict_and_no_false_word(tmp_path, take, service):
+    answer, left = run_bad(tmp_path, "takes", "--conf", f"take={take}")
+
+    assert (answer["exit"], left) == (Exit.UNKNOWN, []), answer["sentence"]
+    assert "unserved" in answer["words"]
+    assert f"{service} at " in answer["sentence"]
+    assert "run it again" in answer["sentence"]
+    assert command("recheck", answer["run"]).returncode == Exit.UNKNOWN
+
+
 @pytest.fixture
 def shipped(tmp_path, monkeypatch):
     """An engine of ours with Python packages of its own, of which none is installed; its list is for the test to write.

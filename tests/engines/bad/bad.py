@@ -1,6 +1,6 @@
 """Engines that behave badly, each in one way. Those that count at all count as the reference does.
 
-python bad.py silent|exits|chatty|stubborn|parent|peeks|hungry|heap CONFIG.json
+python bad.py silent|exits|chatty|stubborn|parent|peeks|hungry|heap|takes CONFIG.json
 """
 
 from __future__ import annotations
@@ -13,12 +13,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+import psutil
+import redis
+from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from workloads.ad_impressions.jobs import reference
 
 GIGABYTE = 1 << 30
+ENOUGH = 500  # views
 CHUNK = b"x" * 1023 + b"\n"
 
 
@@ -93,6 +101,66 @@ def eat(_config: str) -> None:
         eaten.append(b"x" * (1 << 22))
 
 
+def takes(config: str) -> None:
+    """Counts, and when it has counted some hundred views takes away what it was lent."""
+    orders = json.loads(Path(config).read_bytes())
+    client = redis.Redis.from_url(orders["redis"], decode_responses=True)
+
+    def take() -> None:
+        campaigns = sorted(client.smembers("campaigns"))
+        while sum(int(count) for campaign in campaigns for count in client.hvals(campaign)) < ENOUGH:
+            time.sleep(0.05)
+        print(f"{orders['options']['take']} is taken away", flush=True)
+        TAKEN[orders["options"]["take"]](client, orders)
+
+    threading.Thread(target=take, daemon=True).start()
+    reference.main(config)
+
+
+def _delete_topic(_client: redis.Redis, orders: dict[str, Any]) -> None:
+    admin = AdminClient({"bootstrap.servers": orders["kafka"]["bootstrap"]})
+    admin.delete_topics([orders["topic"]])[orders["topic"]].result()
+
+
+def _delete_records(_client: redis.Redis, orders: dict[str, Any]) -> None:
+    places = [TopicPartition(orders["topic"], number, OFFSET_END) for number in range(orders["partitions"])]
+    admin = AdminClient({"bootstrap.servers": orders["kafka"]["bootstrap"]})
+    for each in admin.delete_records(places).values():
+        each.result()
+
+
+def _kill_broker(_client: redis.Redis, orders: dict[str, Any]) -> None:
+    """Whoever listens where Kafka is."""
+    port = int(orders["kafka"]["bootstrap"].rpartition(":")[2])
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if any(each.status == "LISTEN" and each.laddr.port == port for each in process.net_connections("tcp")):
+                process.kill()
+
+
+def _kill_clients(client: redis.Redis, _orders: dict[str, Any]) -> None:
+    """All others but those of its own; ours come back."""
+    own = {each["id"] for each in client.client_list() if each["name"] != "streamgauge"}
+    for each in client.client_list():
+        if each["id"] not in own:
+            client.client_kill_filter(_id=each["id"])
+
+
+TAKEN: dict[str, Callable[[redis.Redis, dict[str, Any]], object]] = {
+    "redis": lambda client, _: client.shutdown(nosave=True),
+    "password": lambda client, _: client.config_set("requirepass", "secret"),
+    "commands": lambda client, _: client.execute_command("ACL", "SETUSER", "default", "-hgetall"),
+    "memory": lambda client, _: client.config_set("maxmemory", 1),
+    "master": lambda client, _: client.replicaof("127.0.0.1", 1),
+    "patience": lambda client, _: client.eval("while true do end", 0),
+    "connections": _kill_clients,
+    "results": lambda client, _: client.flushall(),
+    "topic": _delete_topic,
+    "records": _delete_records,
+    "broker": _kill_broker,
+}
+
+
 def _words(config: str) -> Iterator[str]:
     yield config
     yield from (value for value in json.loads(Path(config).read_bytes()).values() if isinstance(value, str))
@@ -113,6 +181,7 @@ KINDS = {
     "stubborn": stubborn,
     "parent": parent,
     "peeks": peeks,
+    "takes": takes,
     "hungry": hungry,
     "heap": heap,
     "eat": eat,
