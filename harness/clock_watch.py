@@ -26,6 +26,7 @@ STEP_MS = 50
 AWAY_MS = 5000
 LOOK_EVERY_S = 0.25
 JOIN_S = 5.0
+MOST_SAID = 3
 KIND = "clock"  # of the line in the history
 
 
@@ -127,7 +128,9 @@ def in_words(store: Store) -> str:
     epochs_ms = store.told("epoch", "epoch_ms", int)
     epoch_ms = epochs_ms[-1] if epochs_ms else None
     ends_ms = store.told("engine", "at_ms", int)
-    return "; ".join(oddity.in_words(epoch_ms) for oddity in _that_matter(store, epoch_ms, ends_ms))
+    found = [oddity.in_words(epoch_ms) for oddity in _that_matter(store, epoch_ms, ends_ms)]
+    more = [f"and {len(found) - MOST_SAID:,} more of the kind"] if len(found) > MOST_SAID else []
+    return "; ".join([*found[:MOST_SAID], *more])
 
 
 def _that_matter(store: Store, epoch_ms: int | None, ends_ms: Sequence[int]) -> Iterator[Oddity]:

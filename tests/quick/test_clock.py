@@ -353,6 +353,15 @@ def test_that_the_harness_was_away_matters_only_while_it_looks_on(tmp_path):
     assert clock_watch.in_words(store) == "the harness did not run for 5.0 s, noticed 10.0 s into the load"
 
 
+def test_a_clock_that_steps_again_and_again_is_told_in_a_few_words(tmp_path):
+    store = Store.create(tmp_path, "run")
+    for number in range(1, 101):
+        clock_watch.tell(store, Oddity("step", number, 100, 100 * number))
+
+    assert clock_watch.in_words(store).endswith("0.1 s before the load; and 97 more of the kind")
+    assert clock_watch.ahead_ms(store) == (0, 10_000)
+
+
 def test_a_step_before_the_load_is_told_as_such(tmp_path):
     store = Store.create(tmp_path, "run")
     clock_watch.tell(store, Oddity("step", 1000, 120_000, 120_000))
