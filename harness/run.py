@@ -338,10 +338,8 @@ class _Run:
     def _accounting(self) -> Iterator[None]:
         """What the load and the drain cost, however they end."""
         self.world.start_accounting()
-        try:
+        with _lastly(self.world.stop_accounting):
             yield
-        finally:
-            self.world.stop_accounting()
 
     @contextmanager
     def _healing(self) -> Iterator[None]:
@@ -772,6 +770,18 @@ class _Run:
             "done": done,
             "fault": "; ".join(f"{r.spec.text}: {'landed' if r.landed else 'waiting'}" for r in reports),
         }
+
+
+@contextmanager
+def _lastly(last: Callable[[], None]) -> Iterator[None]:
+    """It is done however the rest ends. A full disk that it meets must not hide what ended the rest."""
+    try:
+        yield
+    except BaseException:
+        with suppress(NoRoomError):
+            last()
+        raise
+    last()
 
 
 def _covers(progress: Progress | None, ends: Mapping[int, int]) -> bool:

@@ -366,6 +366,21 @@ def test_a_load_is_ended_when_a_disk_runs_full_and_what_came_so_far_is_judged(tm
     assert judge(Store.open(store.path)) == verdict
 
 
+class Unaccounted(Filling):
+    """... and what the load has cost can't be written any more."""
+
+    def stop_accounting(self):
+        raise NoRoomError("resources.parquet could not be written")
+
+
+def test_what_can_not_be_written_at_the_end_does_not_hide_why_it_is_the_end(tmp_path):
+    verdict, _, _ = fake_run(tmp_path, Unaccounted, fault="none")
+
+    assert (verdict.outcome, verdict.words) == (Outcome.UNKNOWN, ("no-room",))
+    assert "events were sent" in verdict.sentence
+    assert "resources" not in verdict.sentence
+
+
 def test_what_the_run_itself_will_write_is_kept_free_for_it(tmp_path, monkeypatch):
     """Nothing is full when it is ended: the log that is read afterwards has to go somewhere."""
     monkeypatch.setattr(Filling, "left", 30 * MB)
