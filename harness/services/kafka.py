@@ -159,7 +159,7 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
 
     def _await_answer(self, broker: Child, address: KafkaAddress) -> None:
         wait_until(
-            lambda: _answers(broker, address, self._cluster),
+            lambda: _refuse_ended(self.child, broker) and _answers(address, self._cluster),
             deadline_s=READY_DEADLINE_S,
             what=f"the embedded Kafka at {address.bootstrap} to answer",
             state=broker.last_words,
@@ -218,11 +218,17 @@ def with_engine_listener(properties: Mapping[str, str], listens: str, advertised
     return {**properties, **{key: f"{properties[key]},{value}" for key, value in more.items()}}
 
 
-def _answers(broker: Child, address: KafkaAddress, cluster: str) -> bool:
+def _refuse_ended(*processes: Child) -> bool:
+    """True where all of them run. Without its controller no broker of a cluster ever answers."""
+    for process in processes:
+        if not process.alive():
+            kind = PortTaken if any("Address already in use" in line for line in process.tail(500)) else HarnessError
+            raise kind(f"The embedded Kafka ended while starting (exit {process.returncode()}). {process.last_words()}")
+    return True
+
+
+def _answers(address: KafkaAddress, cluster: str) -> bool:
     """Ready by protocol. The cluster's id tells that it is our broker which answers, not one of a sibling."""
-    if not broker.alive():
-        kind = PortTaken if any("Address already in use" in line for line in broker.tail(500)) else HarnessError
-        raise kind(f"The embedded Kafka ended while starting (exit {broker.returncode()}). {broker.last_words()}")
     with suppress(HarnessError), _admin(address, "metadata") as admin:
         description = admin.describe_cluster()
         return bool(description["cluster_id"] == cluster and description["brokers"])
