@@ -9,7 +9,7 @@ from harness.archives import Archive, Start
 from harness.engines.environments import Surroundings, jars_inside
 from harness.engines.manifest import FAKE
 from harness.model import EngineManifest, RunSpec
-from harness.services.kafka import in_order
+from harness.services.kafka import FRUGAL, in_order
 
 BROKER = "broker"
 
@@ -46,7 +46,7 @@ def archives_of(spec: RunSpec, manifest: EngineManifest, surroundings: Surroundi
     if not spec.archive or spec.engine == FAKE:
         return Archives(None, None)
     java = jvm.java()
-    broker = None if spec.kafka else archives.archive_of(BROKER, java, in_order(jvm.jars("services")))
+    broker = None if spec.kafka else archives.archive_of(BROKER, java, in_order(jvm.jars("services")), FRUGAL)
     if not manifest.archive:
         return Archives(broker, None)
     # Of the classes that it loads the job decides, and engines with the same jars differ little.

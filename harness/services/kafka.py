@@ -38,7 +38,9 @@ UNCLEAN = 1  # Kafka's number of that kind of election
 FORMAT_DEADLINE_S = 120.0  # long, for busy machines: a death is noticed at once
 READY_DEADLINE_S = 120.0
 SLOWEST_START_MS = 600_000
-QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # for what lives a second: start fast, never optimise
+# The broker shares the cores with the engine under test. The second compiler takes more CPU in a run than its code
+# saves, also at the highest rate, and a collector with threads of its own gains nothing.
+FRUGAL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 REQUEST_TIMEOUT_MS = 15_000
 CONNECT_TIMEOUT_S = 5.0
 LEADER_DEADLINE_S = 30.0
@@ -167,7 +169,7 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
 
     def _format(self, settings: Sequence[Path], cluster: str) -> None:
         """The storage of each node, all at once: each takes a Java program that runs for a second."""
-        tool = [*QUICK, "kafka.tools.StorageTool", "format", "-t", cluster, "-c"]
+        tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c"]
         children = [self._spawn_java("kafka-format", [*tool, str(path)]) for path in settings]
         try:
             for child in children:
@@ -196,7 +198,7 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         return broker
 
     def _spawn_java(self, name: str, arguments: list[str]) -> Child:
-        return spawn([self._java, *ENGLISH, "-cp", self._classpath, *arguments], name=name, log=self.log)
+        return spawn([self._java, *ENGLISH, *FRUGAL, "-cp", self._classpath, *arguments], name=name, log=self.log)
 
 
 def in_order(jars: Path) -> list[Path]:
