@@ -124,6 +124,15 @@ Resume = Annotated[
 ]
 
 
+ExperimentsOut = Annotated[
+    Path, typer.Option(metavar="FOLDER", help="Folder in which experiment directories are made.")
+]
+
+
+def _as_often_as_needed(metavar: str, what: str, names: completion.Completer) -> Any:
+    return typer.Option(metavar=metavar, help=f"{what}; as often as needed.", autocompletion=names)
+
+
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
@@ -359,9 +368,7 @@ def search_command(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Shorter trials, fewer rungs, a wider interval.")] = False,
     resume: Resume = None,
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder in which experiment directories are made.")
-    ] = EXPERIMENTS,
+    out: ExperimentsOut = EXPERIMENTS,
     as_json: Json = False,
     **flags: Any,
 ) -> None:
@@ -405,33 +412,15 @@ def chaos_command(
     ] = chaos.ORDER[0],
     fault: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PLAN",
-            help="A fault or plan instead of the tier's own; as often as needed.",
-            autocompletion=completion.OF_KEY["fault"],
-        ),
+        _as_often_as_needed("PLAN", "A fault or plan instead of the tier's own", completion.OF_KEY["fault"]),
     ] = None,
     engine: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ENGINE",
-            help="Only this engine of the tier; as often as needed.",
-            autocompletion=completion.engine,
-        ),
+        list[str] | None, _as_often_as_needed("ENGINE", "Only this engine of the tier", completion.engine)
     ] = None,
-    sink: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only this sink; as often as needed.",
-            autocompletion=completion.OF_KEY["sink"],
-        ),
-    ] = None,
+    sink: Annotated[list[str] | None, _as_often_as_needed("NAME", "Only this sink", completion.OF_KEY["sink"])] = None,
     listing: Annotated[bool, typer.Option("--list", help="List all faults, and the evidence of each.")] = False,
     resume: Resume = None,
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder in which experiment directories are made.")
-    ] = EXPERIMENTS,
+    out: ExperimentsOut = EXPERIMENTS,
     as_json: Json = False,
     **flags: Any,
 ) -> None:
@@ -479,9 +468,7 @@ def compare_command(
     quick: Annotated[bool, typer.Option("--quick", help="One round.")] = False,
     searched: Annotated[bool, typer.Option("--search", help="Also the highest sustainable rate of each.")] = False,
     resume: Resume = None,
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder in which experiment directories are made.")
-    ] = EXPERIMENTS,
+    out: ExperimentsOut = EXPERIMENTS,
     as_json: Json = False,
     **flags: Any,
 ) -> None:
