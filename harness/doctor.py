@@ -205,21 +205,20 @@ def memory() -> Finding:
 
 def open_files() -> Finding:
     """Of one process; the soft limit is raised to it."""
-    limit, enough = grants.open_files(), needs.DEFAULT_RUN.open_files
-    seen = "no limit" if limit is None else f"{limit:,} for each process"
-    if limit is None or limit >= enough:
-        return Finding("open files", State.OK, seen)
-    how = f"The default run needs {enough:,}: raise the hard limit (ulimit -Hn, or --ulimit nofile= of a container)."
-    return Finding("open files", State.WRONG, seen, how)
+    to_raise = "the hard limit (ulimit -Hn, or --ulimit nofile= of a container)"
+    return _limited("open files", grants.open_files(), "for each process", needs.DEFAULT_RUN.open_files, to_raise)
 
 
 def threads() -> Finding:
-    left, enough = grants.threads_left(), needs.DEFAULT_RUN.threads
-    seen = "no limit" if left is None else f"{left:,} more"
-    if left is None or left >= enough:
-        return Finding("processes and threads", State.OK, seen)
-    how = f"The default run needs {enough:,}: raise the limit (ulimit -u, or --pids-limit of a container)."
-    return Finding("processes and threads", State.WRONG, seen, how)
+    to_raise = "the limit (ulimit -u, or --pids-limit of a container)"
+    return _limited("processes and threads", grants.threads_left(), "more", needs.DEFAULT_RUN.threads, to_raise)
+
+
+def _limited(what: str, granted: int | None, of: str, enough: int, to_raise: str) -> Finding:
+    seen = "no limit" if granted is None else f"{granted:,} {of}"
+    if granted is None or granted >= enough:
+        return Finding(what, State.OK, seen)
+    return Finding(what, State.WRONG, seen, f"The default run needs {enough:,}: raise {to_raise}.")
 
 
 def temporary() -> Finding:
