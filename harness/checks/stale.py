@@ -119,18 +119,13 @@ def _told_ms(case: Case, codes: Ints) -> Ints:
 def _done_ms(case: Case) -> Ints:
     """For each event when the engine first said that it is done, at the latest; which it was not before it was sent."""
     lines = sorted(case.told, key=lambda line: line.at_ms)
-    at_ms = np.array([*(line.at_ms + _behind_ms(case) for line in lines), NEVER], dtype=np.int64)
+    at_ms = np.array([*(line.at_ms + case.behind_ms for line in lines), NEVER], dtype=np.int64)
     result = np.full(len(case.events), NEVER, dtype=np.int64)
     for partition in np.unique(case.events.partition):
         ends = np.maximum.accumulate([line.offsets.get(int(partition), 0) for line in lines])
         rows = case.events.partition == partition
         result[rows] = at_ms[np.searchsorted(ends, case.events.offset[rows], side="right")]
     return np.maximum(result, case.sent_us // 1000)
-
-
-def _behind_ms(case: Case) -> int:
-    """By so much the engine's word may be younger than it says."""
-    return case.behind_ms
 
 
 def _closed_ms(case: Case, done_ms: Ints, window_ms: int) -> int:
