@@ -14,7 +14,6 @@ from harness.model import Progress
 from harness.stats import Floats
 from harness.store import Store
 
-PROGRESS = "progress.jsonl"
 CLOCKS_MS = 1000  # clocks of two processes differ by so much at most
 # An engine that does not say how long a batch took is believed to have worked on it for so long at most.
 LONGEST_BATCH_S = 2.0
@@ -108,7 +107,7 @@ def catch_up_per_s(processed: Curve, offered: Curve) -> float | None:
 
 def told(store: Store) -> tuple[Progress, ...]:
     """What the engine told of its progress, without what it did not manage to write whole."""
-    return tuple(progress.stored(store.path / PROGRESS))
+    return tuple(progress.stored(store.path / progress.FILE))
 
 
 def progress_lines(store: Store) -> tuple[Progress, ...]:

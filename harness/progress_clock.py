@@ -1,4 +1,7 @@
-"""Is the time in an engine's progress in milliseconds since 1970? Asked of its first lines, before any load."""
+"""Is the time in an engine's progress in milliseconds since 1970? Asked of its first lines, before any load.
+
+Also of lines that the parser of progress refuses: a time that is no number, or too large for it, is what is looked for.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from harness.engines.progress import FILE, number
 from harness.texts import shown
-from harness.whole import whole
 
-FILE = "progress.jsonl"
 EXPECTED = "milliseconds since 1970 are expected"
 # The clock of another machine may be off by so much.
 ROOM_MS = 10 * 60_000
@@ -24,26 +26,20 @@ def progress_lines(folder: Path) -> list[bytes]:
 
 def another_clock(lines: list[bytes], begin_ms: int, end_ms: int) -> str:
     """The first line whose `at` lies outside of the run, in one sentence; "" where there is none."""
-    for number, line in enumerate(lines, 1):
+    for place, line in enumerate(lines, 1):
         try:
             told = json.loads(line)
         except (ValueError, RecursionError):
             continue  # no line of progress at all
         if not isinstance(told, dict) or "at" not in told:
             continue
-        if why := _odd(_number(told["at"]), begin_ms - ROOM_MS, end_ms + ROOM_MS):
-            return f"Line {number} of {FILE} has at = {_short(told['at'])}: {EXPECTED}; {why}."
+        if why := _odd(number(told["at"]), begin_ms - ROOM_MS, end_ms + ROOM_MS):
+            return f"Line {place} of {FILE} has at = {_short(told['at'])}: {EXPECTED}; {why}."
     return ""
 
 
-def _number(at: Any) -> Any:
-    """Some writers of JSON put numbers into quotes, and the parser of progress reads them."""
-    number = whole(at) if isinstance(at, str) else None
-    return at if number is None else number
-
-
-def _odd(at: Any, low_ms: int, high_ms: int) -> str:
-    if isinstance(at, bool) or not isinstance(at, int | float):
+def _odd(at: float | None, low_ms: int, high_ms: int) -> str:
+    if at is None:
         return "this is no number"
     if low_ms <= at <= high_ms:
         return ""

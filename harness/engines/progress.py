@@ -15,6 +15,7 @@ from harness.model import Progress
 from harness.texts import shown
 from harness.whole import whole
 
+FILE = "progress.jsonl"
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -45,14 +46,20 @@ def parse(line: bytes) -> Progress:
 
 
 def _whole(name: str, value: object) -> int:
-    """A number of 64 bits, without its fraction. Some writers of JSON put such numbers into quotes."""
-    if isinstance(value, str) and (number := whole(value)) is not None:
-        value = number
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    """A number of 64 bits, without its fraction."""
+    found = number(value)
+    if found is None:
         raise ValueError(f"{name} is {shown(str(value), 40)!r}, which is no number")
-    if not _INT64.start <= value < _INT64.stop:
-        raise ValueError(f"{name} is {shown(str(value), 24)}, which is no number of 64 bits")
-    return int(value)
+    if not _INT64.start <= found < _INT64.stop:
+        raise ValueError(f"{name} is {shown(str(found), 24)}, which is no number of 64 bits")
+    return int(found)
+
+
+def number(value: object) -> int | float | None:
+    """What a line means by a value: some writers of JSON put whole numbers into quotes. None: it is no number."""
+    if isinstance(value, str):
+        return whole(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def stored(path: Path) -> Iterator[Progress]:

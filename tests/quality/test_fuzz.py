@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from harness import measure, plan, processed
+from harness import measure, plan
 from harness.engines import fake, manifest, progress
 from harness.judge import judge
 from harness.model import EngineManifest, HarnessError, Outcome, UsageError
@@ -120,7 +120,7 @@ def test_progress_lines(wrong, tmp_path):
             with suppress(ValueError):
                 progress.parse(each)
         store = anew(wrong, tmp_path)
-        with (store.path / processed.PROGRESS).open("ab") as file:
+        with (store.path / progress.FILE).open("ab") as file:
             file.write(b"\n".join(lines) + b"\n")
         tampered.with_digests(store)
         never_passes(store)
