@@ -29,6 +29,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from harness import room
 from harness.ending import cache_folder
 from harness.model import Exit, HarnessError
 
@@ -39,7 +40,6 @@ MINIMUM_JAVA = 17
 ENGLISH = ("-Duser.language=en", "-Duser.country=US")
 DEFAULT_SETS = ("services", "spark")
 IVY_DEADLINE_S = 900
-NO_ROOM = 20_000_000
 HOW_TO_GET_JAVA = (
     f"Install a Java runtime of version {MINIMUM_JAVA} or newer (Debian, Ubuntu: openjdk-17-jre-headless; "
     "Fedora: java-21-openjdk-headless; macOS: openjdk@17 from Homebrew), or set JAVA_HOME to one that is there."
@@ -280,16 +280,13 @@ def _resolve(which: str, place: Path, say: Say) -> Path:
             ) from None
     # Ivy also ends with 0 after some failures, so what it brought counts, not what it says.
     if code != 0 or not fetched.is_dir():
-        said = log.read_text(errors="replace")
-        if shutil.disk_usage(place).free < NO_ROOM:  # Ivy does not always say so
-            said += "No space left on device"
-        raise HarnessError(explain_failure(which, code, said, log))
+        raise HarnessError(explain_failure(which, code, log.read_text(errors="replace"), log))
     return fetched
 
 
 def explain_failure(which: str, code: int, said: str, log: Path) -> str:
     """One sentence for the person who waits, from what Ivy wrote."""
-    if "No space left on device" in said or "Disk quota exceeded" in said:
+    if room.ended_of_full(said, log.parent):
         cause, remedy = f"the disk of {cache_folder()} is full", "free about 200 MB there, or set XDG_CACHE_HOME"
     elif re.search(
         r"Host \S+ not found|UnknownHost|ConnectException|timed out|unreachable|Connection refused|SSLHandshake", said

@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True)
-class Need:
+class Minimum:
     """At least so much, or the run ends badly."""
 
     memory_bytes: int = 0
@@ -26,8 +26,8 @@ class Need:
     threads: int = 0  # of all processes
     native: bool = False  # a Java program unpacks machine code among the temporary files, and runs it there
 
-    def __add__(self, other: Need) -> Need:
-        return Need(
+    def __add__(self, other: Minimum) -> Minimum:
+        return Minimum(
             self.memory_bytes + other.memory_bytes,
             max(self.open_files, other.open_files),
             self.threads + other.threads,
@@ -46,24 +46,24 @@ class Granted:
     native: bool
 
 
-HARNESS = Need(memory_bytes=352 * MIB, open_files=256, threads=40)  # with Redis and the fleet
-KAFKA = Need(memory_bytes=416 * MIB, open_files=256, threads=110)
-SPARK = Need(memory_bytes=512 * MIB, open_files=512, threads=150, native=True)
-JVM = Need(native=True)  # an engine of which no more is known
+HARNESS = Minimum(memory_bytes=352 * MIB, open_files=256, threads=40)  # with Redis and the fleet
+KAFKA = Minimum(memory_bytes=416 * MIB, open_files=256, threads=110)
+SPARK = Minimum(memory_bytes=512 * MIB, open_files=512, threads=150, native=True)
+JVM = Minimum(native=True)  # an engine of which no more is known
 DEFAULT_RUN = HARNESS + KAFKA + SPARK
 
 
-def of_run(spec: RunSpec, manifest: EngineManifest, brokers: int) -> Need:
+def of_run(spec: RunSpec, manifest: EngineManifest, brokers: int) -> Minimum:
     """`brokers`: how many the plan of its fault wants."""
     if not manifest.command:
-        return Need()  # the fake engine: no process at all
+        return Minimum()  # the fake engine: no process at all
     need = HARNESS
     for _ in range(0 if spec.kafka else brokers):
         need += KAFKA
-    return need + (SPARK if manifest.on_spark else JVM if manifest.ivy else Need())
+    return need + (SPARK if manifest.on_spark else JVM if manifest.ivy else Minimum())
 
 
-def lacking(need: Need, granted: Granted) -> list[str]:
+def lacking(need: Minimum, granted: Granted) -> list[str]:
     """What is not enough, a sentence each with the number that is needed and with what to do."""
     said = []
     if granted.open_files is not None and granted.open_files < need.open_files:
@@ -112,7 +112,7 @@ def granted() -> Granted:
     )
 
 
-def refuse_too_little(need: Need) -> None:
+def refuse_too_little(need: Minimum) -> None:
     """One sentence for each thing that is lacking, before anything is started."""
     if said := lacking(need, granted()):
         raise HarnessError(" ".join(said))

@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from harness import __version__, jvm
+from harness import __version__, jvm, room
 from harness.ending import COMPLETING, cache_folder, command_of, ended, own_words
 from harness.model import Exit, HarnessError, UsageError
 
@@ -36,7 +36,6 @@ STAMP_NAME = "streamgauge.json"
 
 BOOTSTRAP, RUN, TEST = (ROOT / "requirements" / f"{name}.lock" for name in ("bootstrap", "run", "test"))
 ROOM_NEEDED = 2_700_000_000  # at its height, while Spark is unpacked; less than 1 GB stays
-NO_ROOM = 50_000_000
 # pyspark comes as source. Its build tools are pinned in bootstrap.lock, which an isolated build would pass over; and
 # 400 MB of jars, which are packed already, are not worth being deflated on the way.
 BUILDING = ("--no-build-isolation", "--config-settings-package", "pyspark:--build-option=--compression=stored")
@@ -363,8 +362,6 @@ def run_step(
             raise
     if child.returncode != 0:
         said = to.read_bytes()[began:].decode(errors="replace")
-        if shutil.disk_usage(to.parent).free < NO_ROOM:  # not every installer lives to say so
-            said += "No space left on device"
         raise HarnessError(explain(what, child.returncode, said, to))
 
 
@@ -385,11 +382,6 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 _CAUSES = (
     (
-        r"No space left on device|os error 28|Errno 28|Disk quota exceeded",
-        "the disk is full",
-        f"free about {ROOM_NEEDED / 1e9:.1f} GB on the disk of {{place}}, and some where temporary files go",
-    ),
-    (
         r"(?i)hash(es)? mismatch|do not match the hashes",
         "a package that came is not the pinned one",
         "try once more; if it repeats, the index or a proxy gives out other files than the project was tested with",
@@ -408,15 +400,22 @@ def explain(what: str, code: int, said: str, log: Path | None = None) -> str:
     own_words = re.findall(r"^streamgauge: (.*)$", said, re.MULTILINE)
     if own_words:
         return str(own_words[-1])
+    log = log or LOG
+    cause, remedy = _cause(code, said, log.parent)
+    again = "and start the same command again"
+    return f"Preparing failed while {what}: {cause}. To go on, {remedy}, {again}. Log: {log}"
+
+
+def _cause(code: int, said: str, place: Path) -> tuple[str, str]:
+    """And what to do about it."""
+    if room.ended_of_full(said, place):
+        needed = f"{ROOM_NEEDED / 1e9:.1f} GB"
+        return "the disk is full", f"free about {needed} on the disk of {place}, and some where temporary files go"
     lines = [line.strip() for line in said.splitlines() if line.strip()] or ["none"]
-    cause, remedy = next(
+    return next(
         ((cause, remedy) for pattern, cause, remedy in _CAUSES if re.search(pattern, said)),
         (f"it ended with exit code {code}, last words: {lines[-1]}", "read the log"),
     )
-    log = log or LOG
-    remedy = remedy.replace("{place}", str(log.parent))
-    again = "and start the same command again"
-    return f"Preparing failed while {what}: {cause}. To go on, {remedy}, {again}. Log: {log}"
 
 
 # ---------------------------------------------------------------- Telling

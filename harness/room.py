@@ -31,7 +31,7 @@ ENGINES_OWN = 10 * MB  # the same of any other engine
 
 
 @dataclass(frozen=True)
-class Need:
+class WantedRoom:
     """What a part of a run takes, and what to do where it can't be had."""
 
     what: str
@@ -54,14 +54,14 @@ class NoRoomError(HarnessError):
 
 def needs(
     manifest: EngineManifest, events: int, *, brokers: int, runs: int, out: Path, temporary: Path
-) -> tuple[Need, ...]:
+) -> tuple[WantedRoom, ...]:
     """Of so many runs, one after the other, at the most. `brokers`: so many of ours keep the log, none where Kafka is
     somebody else's or nothing is real."""
     elsewhere = "name a folder on another disk with --out, or take a lower --rate or a shorter --duration"
-    kept = Need("what is kept", out, runs * (KEPT_PER_RUN + KEPT_PER_EVENT * events), elsewhere)
-    log = Need("Kafka's log", out, brokers * (LOG_PER_BROKER + LOG_PER_EVENT * events), elsewhere)
+    kept = WantedRoom("what is kept", out, runs * (KEPT_PER_RUN + KEPT_PER_EVENT * events), elsewhere)
+    log = WantedRoom("Kafka's log", out, brokers * (LOG_PER_BROKER + LOG_PER_EVENT * events), elsewhere)
     own = JVMS_OWN if manifest.ivy else ENGINES_OWN
-    state = Need("the engine's own files", temporary, own, "set TMPDIR to a folder on another disk")
+    state = WantedRoom("the engine's own files", temporary, own, "set TMPDIR to a folder on another disk")
     return tuple(need for need in (log, kept, state) if need.size)
 
 
@@ -70,9 +70,9 @@ def still_to_write(events: int) -> int:
     return KEPT_PER_EVENT * events
 
 
-def refuse(wanted: Sequence[Need], disk_of: Callable[[Path], Disk]) -> None:
+def refuse(wanted: Sequence[WantedRoom], disk_of: Callable[[Path], Disk]) -> None:
     """Parts that lie on one disk need their room together."""
-    shared: dict[int, list[Need]] = {}
+    shared: dict[int, list[WantedRoom]] = {}
     for need in wanted:
         shared.setdefault(disk_of(need.place).id, []).append(need)
     for parts in shared.values():
@@ -139,6 +139,16 @@ def full_at(path: Path, size: int, error: OSError) -> NoRoomError:
 WHAT_TO_DO = "Free some room on that disk (`streamgauge rm` removes runs), and start the same command again."
 
 
+def said_of_full(said: str) -> bool:
+    return any(words in said for words in FULL_WORDS)
+
+
+def ended_of_full(said: str, place: Path) -> bool:
+    """Whether a full disk ended a program that wrote there: by its words, or by what is free, for not every program
+    lives to say so."""
+    return said_of_full(said) or disk_of(place).free < AS_GOOD_AS_FULL
+
+
 def in_terms_of_room(error: BaseException, places: Sequence[Path]) -> NoRoomError | None:
     """An error behind which there is a full disk, by its number or by the words of another program. Which disk that is
     tells its file, and else those that are full among the places where we write."""
@@ -149,7 +159,7 @@ def in_terms_of_room(error: BaseException, places: Sequence[Path]) -> NoRoomErro
             if each.filename:
                 return full_at(Path(os.fsdecode(each.filename)), 0, each)
             return _full_somewhere(os.strerror(each.errno or 0), places)
-        if any(words in str(each) for words in FULL_WORDS):
+        if said_of_full(str(each)):
             return _full_somewhere(str(each).rstrip("."), places)
     return None
 

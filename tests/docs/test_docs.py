@@ -11,8 +11,7 @@ import pytest
 import typer.core
 import typer.main
 
-from generators.tape import Tape
-from harness import cli, plan, room
+from harness import cli, plan
 from harness.checks import CHECKS
 from harness.engines.config import EngineConfig
 from harness.engines.environments import ROOM_NEEDED
@@ -85,13 +84,6 @@ def test_those_that_sum_the_ids_of_events_are_named():
     (named,) = re.findall(r"`checksum = true` in its manifest \((.*?) do\)", RUN, re.DOTALL)
     able = {engine for engine in SHIPPED if load(engine).checksum}
     assert set(re.findall(r"`(.*?)`", named)) == {*able, "spark@VERSION", "fake"}
-
-
-def test_the_room_that_the_default_run_needs_is_named(tmp_path):
-    spec, manifest = plan.resolve(*plan.read_scenario("ad-impressions"), {}, one_run.find_manifest)
-    parts = room.needs(manifest, Tape(spec.tape).total, brokers=1, runs=1, out=tmp_path, temporary=tmp_path)
-    needed = sum(part.size for part in parts) + room.AS_GOOD_AS_FULL
-    assert f"| disk | {room.size_in_words(needed)} |" in RUN
 
 
 def test_the_room_that_an_installation_needs_is_named():

@@ -10,7 +10,7 @@ import pytest
 from harness import doctor, grants, jvm, needs
 from harness.doctor import Finding, State
 from harness.model import HarnessError
-from harness.needs import Need
+from harness.needs import Minimum
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -117,7 +117,7 @@ def test_artifacts_are_missing_damaged_or_there(tmp_path, monkeypatch):
 def test_little_of_anything_is_said(monkeypatch, tmp_path):
     for limit in ("ENOUGH_CORES", "ENOUGH_DISK"):
         monkeypatch.setattr(doctor, limit, 10**18)
-    monkeypatch.setattr(needs, "DEFAULT_RUN", Need(10**18, 10**18, 10**18))
+    monkeypatch.setattr(needs, "DEFAULT_RUN", Minimum(10**18, 10**18, 10**18))
     monkeypatch.setattr(grants, "open_files", lambda: 256)
     monkeypatch.setattr(grants, "threads_left", lambda: 40)
     of_disk = doctor.disk("disk", tmp_path / "not" / "there" / "yet")

@@ -14,13 +14,13 @@ import pytest
 from harness import needs, plan
 from harness.engines import manifest
 from harness.model import HarnessError
-from harness.needs import MIB, Granted, Need, lacking, of_run
+from harness.needs import MIB, Granted, Minimum, lacking, of_run
 
 PLENTY = Granted(1 << 40, None, None, Path("/tmp"), native=True)
-NEED = Need(memory_bytes=900 * MIB, open_files=400, threads=300, native=True)
+NEED = Minimum(memory_bytes=900 * MIB, open_files=400, threads=300, native=True)
 
 
-def needed_by(*, engine: str = "spark", brokers: int = 1, **keys: object) -> Need:
+def needed_by(*, engine: str = "spark", brokers: int = 1, **keys: object) -> Minimum:
     spec, its_manifest = plan.resolve("test", {"engine": engine, **keys}, {}, manifest.load)
     return of_run(spec, its_manifest, brokers)
 
@@ -28,7 +28,7 @@ def needed_by(*, engine: str = "spark", brokers: int = 1, **keys: object) -> Nee
 def test_a_machine_with_plenty_lacks_nothing():
     assert lacking(NEED, PLENTY) == []
     assert lacking(NEED, replace(PLENTY, open_files=400, threads=300, memory_bytes=900 * MIB)) == []
-    assert lacking(Need(), Granted(0, 0, 0, Path("/tmp"), native=False)) == []
+    assert lacking(Minimum(), Granted(0, 0, 0, Path("/tmp"), native=False)) == []
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_a_run_does_not_start_it_does_not_need():
     assert not needed_by(engine="reference").native
     assert needed_by(engine="kafka-streams").native
     spec, _ = plan.resolve("test", {"engine": "reference"}, {}, manifest.load)
-    assert of_run(spec, replace(manifest.load("reference"), command=()), 1) == Need()  # the fake engine
+    assert of_run(spec, replace(manifest.load("reference"), command=()), 1) == Minimum()  # the fake engine
 
 
 def test_no_temporary_folder_at_all_is_a_sentence(monkeypatch):

@@ -12,8 +12,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from harness import cli, environment, plan, room
-from harness.ending import ended
+from generators.tape import Tape
+from harness import cli, environment, jvm, plan, prepare, room
+from harness.ending import cache_folder, ended
 from harness.engines import fake
 from harness.engines.manifest import load
 from harness.experiments import drive_search, one_run, search
@@ -30,6 +31,7 @@ from reports import saved
 from tests.quick import pages
 from tests.quick.test_run import fake_run
 
+RUN_MD = Path(__file__).resolve().parents[2] / "docs" / "run.md"
 FULL = OSError(errno.ENOSPC, "No space left on device")
 FAST = ["run", "--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
 
@@ -122,12 +124,21 @@ def test_what_is_foretold_holds_what_real_engines_wrote(engine):
 
 
 def test_the_documents_tell_the_same_figures():
-    told = (Path(__file__).resolve().parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
+    told = RUN_MD.read_text(encoding="utf-8")
 
-    assert f"{room.LOG_PER_EVENT} bytes of each" in told
-    assert f"{room.KEPT_PER_EVENT} bytes of each" in told
-    assert f"up to {room.JVMS_OWN // MB} MB for an" in told
+    assert f"of each broker {room.LOG_PER_BROKER // MB} MB, and {room.LOG_PER_EVENT} bytes of each event" in told
+    assert f"of each run {room.KEPT_PER_RUN // MB} MB, and {room.KEPT_PER_EVENT} bytes of each event" in told
+    assert f"{room.JVMS_OWN // MB} MB for an engine on a JVM, {room.ENGINES_OWN // MB} MB for any other" in told
+    assert f"each disk of these | {room.AS_GOOD_AS_FULL // MB} MB |" in told
     assert f"less than {room.AS_GOOD_AS_FULL // MB} MB are left" in told
+
+
+def test_the_documents_tell_what_the_default_run_needs():
+    spec, manifest = plan.resolve(*plan.read_scenario(plan.DEFAULT_SCENARIO), {}, one_run.find_manifest)
+    parts = needs(manifest=manifest, events=Tape(spec.tape).total)
+
+    needed = room.size_in_words(sum(part.size for part in parts) + room.AS_GOOD_AS_FULL)
+    assert f"| disk | {needed} |" in RUN_MD.read_text(encoding="utf-8")
 
 
 def test_a_run_without_room_is_refused_before_anything_is_made(tmp_path, monkeypatch):
@@ -286,6 +297,17 @@ def test_what_another_program_says_of_a_full_disk_is_understood(words):
 
     assert found is not None
     assert f"Kafka ended: java.io.IOException: {words}; " in str(found)
+
+
+@pytest.mark.parametrize(("left", "full"), [(room.AS_GOOD_AS_FULL - 1, True), (room.AS_GOOD_AS_FULL, False)])
+def test_a_program_that_a_full_disk_ended_need_not_say_so(left, full, tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "disk_of", lambda _: Disk(1, left))
+    log = tmp_path / "log"
+
+    assert room.ended_of_full("Killed", tmp_path) == full
+    assert room.ended_of_full(f"cp: {room.FULL_WORDS[0]}", tmp_path)
+    assert ("the disk is full" in prepare.explain("installing", 1, "Killed", log)) == full
+    assert (f"the disk of {cache_folder()} is full" in jvm.explain_failure("toy", 1, "Killed", log)) == full
 
 
 def test_of_all_places_those_that_are_full_are_named(monkeypatch):
