@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +20,8 @@ from harness.model import Disorder, Segment, TapeSpec
 from reports.figures import cells, percentiles, style, throughput
 from reports.sections import latency, lateness
 from tests.quick import pages
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def curve(samples, censored=0):
@@ -135,3 +141,20 @@ def test_the_age_of_an_event_is_what_the_tape_had_planned():
 
     ages = lateness.ages(np.array([*ids, unknown]), np.array([*times, 0]), sends)
     assert ages.tolist() == planned
+
+
+@pytest.mark.parametrize("cache", ["where the user wants it", "nowhere"])
+def test_a_home_that_cannot_be_written_costs_no_line_and_leaves_nothing(cache, tmp_path):
+    for name in (".config", ".cache", ".matplotlib"):
+        (tmp_path / name).touch()  # files in the way of folders stop also those who may write all
+    passing, kept = tmp_path / "tmp", tmp_path / "cache"
+    passing.mkdir()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(passing)}
+    environment |= {"XDG_CACHE_HOME": str(kept)} if cache == "where the user wants it" else {}
+
+    drawing = [sys.executable, "-c", "from reports.figures import style; print(style.mpl.get_cachedir())"]
+    done = subprocess.run(drawing, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+
+    assert done.stderr == ""
+    assert Path(done.stdout.strip()).is_relative_to(kept if kept.exists() else passing)
+    assert not list(passing.iterdir())
