@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 
 from generators.encode import Encoder
 from generators.producers import Message, Producer, make_producer
+from generators.reel import Reel
 from generators.sends import SENDS
-from generators.tape import Tape, population_of
+from generators.tape import population_of
 from harness.clock import Clock
 from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
 
@@ -87,7 +88,7 @@ class Fleet:
 
     def __init__(self, config: LoadConfig) -> None:
         self.config = config
-        self.tape = Tape(config.tape)
+        self.reel = Reel(config.tape)
         self.folder = Path(config.folder)
         self.producer: Producer = make_producer(config.client, config.bootstrap, config.topic, config.settings)
         self._clock: Clock | None = None
@@ -138,8 +139,12 @@ class Fleet:
     # Slices.
 
     def slices(self, server: int) -> Iterator[Slice]:
-        """All slices of a server, written before they are due, and many at once where they are small."""
-        planned = self.tape.slices(server)
+        """All slices of an ad server, written before they are due, and many at once where they are small."""
+        for number in self.reel.servers_of(server):
+            yield from self._all_of(number)
+
+    def _all_of(self, server: int) -> Iterator[Slice]:
+        planned = self.reel.slices(server)
         while group := list(islice(planned, WRITTEN_AT_ONCE)):
             while group:
                 size = _as_many_as(group, EVENTS_AT_ONCE)
@@ -150,9 +155,9 @@ class Fleet:
         if self._encoder is None:
             raise RuntimeError("A slice can't be written before the epoch is known.")
         first, last = group[0][1], group[-1][2]  # slices that hold anything follow each other without a gap
-        messages = self._encoder.batch(self.tape.events(server, np.arange(first, last, dtype=np.int64)))
+        messages = self._encoder.batch(self.reel.events(server, np.arange(first, last, dtype=np.int64)))
         for number, lo, hi in group:
-            partition, due_us = self.tape.slice_partition(server, number), self.tape.slice_due_us(number)
+            partition, due_us = self.reel.slice_partition(server, number), self.reel.slice_due_us(server, number)
             yield Slice(server, number, lo, hi, partition, due_us, messages[lo - first : hi - first])
 
     def book(self, part: Slice, sent_us: int, finished_us: int, sent: int) -> None:
@@ -175,8 +180,7 @@ class Fleet:
         # Numbers that are taken one after the other while sending goes on; the books at the end are exact.
         acked = max(0, self.sent - self.producer.waiting() - self.producer.failures.count)
         now_us = self.now_us() if self._clock else 0
-        intended = int(self.tape.profile.first_due_at(np.array([now_us], dtype=np.int64))[0])
-        line = {"intended": intended, "sent": self.sent, "acked": acked}
+        line = {"intended": self.reel.due_before(now_us), "sent": self.sent, "acked": acked}
         with (self.folder / STATUS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
@@ -188,7 +192,7 @@ class Fleet:
         _rename_into(self.folder / SENDS_FILE, lambda part: pq.write_table(table, part))
         errors = self._errors + self.producer.failures.sentences()
         sent, acked = (int(np.sum(table.column(name).to_numpy())) for name in ("sent", "acked"))
-        done = {"intended": self.tape.total, "sent": sent, "acked": acked, "unresolved": unresolved, "errors": errors}
+        done = {"intended": self.reel.total, "sent": sent, "acked": acked, "unresolved": unresolved, "errors": errors}
         self._write_json(DONE, done)
         return not self._errors
 

@@ -202,11 +202,12 @@ class Tape:
         return seal.hexdigest()
 
     def _sealed_spec(self) -> dict[str, object]:
-        """A tape without probes, spells or checksums has the digest that it had before there were any."""
+        """A tape without probes, spells or checksums has the digest that it had before there were any. A warm-up is
+        another tape."""
         spec = self.spec
         used = {"probe": spec.probes, "spells": spec.spells, "checksum": spec.checksum}
-        unused = tuple(name for name, value in used.items() if not value)
-        return {key: value for key, value in asdict(spec).items() if not key.startswith(unused)}
+        unsealed = ("warm_up", *(name for name, value in used.items() if not value))
+        return {key: value for key, value in asdict(spec).items() if not key.startswith(unsealed)}
 
     def _probing(self, server: int) -> bool:
         return server == self.spec.servers

@@ -1,7 +1,8 @@
 """The load certificate: did the generator keep its schedule? Pure: a table of sends in, a Certificate out.
 
 Lag is how long after its due moment the client had all of a slice, weighted by the slice's events. A void
-certificate withholds figures of speed and nothing else: sending late does not make a count wrong.
+certificate withholds figures of speed and nothing else: sending late does not make a count wrong. What is due before
+the epoch is warm-up: it has to be sent, and its lag is no lag of the load.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from generators.sends import SENDS
@@ -21,11 +23,16 @@ _QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 
 def certify(sends: pa.Table, intended: int, budget_ms: float) -> Certificate:
-    """`intended` is what the whole tape holds: slices that were never sent are missing from `sends`."""
+    """`intended` is what was planned in all: slices that were never sent are missing from `sends`."""
     sent, acked = (int(np.sum(_column(sends, name))) for name in ("sent", "acked"))
-    lag_ms = _lag_ms(sends)
+    lag_ms = _lag_ms(of_load(sends))
     reasons = tuple(_reasons(intended, sent, acked, lag_ms["p99.9"], budget_ms))
     return Certificate(not reasons, reasons, sends.num_rows, intended, sent, acked, lag_ms, budget_ms)
+
+
+def of_load(sends: pa.Table) -> pa.Table:
+    """The books without those of a warm-up."""
+    return sends.filter(pc.greater(sends.column("intended_us"), 0))
 
 
 def _reasons(intended: int, sent: int, acked: int, lag_ms: float, budget_ms: float) -> Iterator[str]:

@@ -80,7 +80,7 @@ EXPERIMENT_PAGES = {
 }
 
 # Keys that several commands take: which events there are, and what they meet.
-EVENTS = ("seed", "campaigns", "partitions", "window", "watermark", "disorder")
+EVENTS = ("warm_up", "seed", "campaigns", "partitions", "window", "watermark", "disorder")
 SYSTEM = (
     "client",
     "kafka",

@@ -74,7 +74,7 @@ class _State:
 
     def counts(self) -> list[str]:
         """How far the load and the engine are; nothing outside of these phases."""
-        if self.name not in ("load", "drain") or not self.facts:
+        if self.name not in ("warm-up", "load", "drain") or not self.facts:
             return []
         sent, planned, done = (int(self.facts[key]) for key in ("sent", "planned", "done"))
         offered, processed = self._rates

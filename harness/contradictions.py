@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
+from generators.reel import Reel
 from generators.tape import Tape
 from harness import processed
 from harness.lateness import stored_log
 from harness.model import MAX_SERVERS, Certificate, EngineManifest, EngineReport, RunSpec
 from harness.sampler import sampled_campaigns
 from harness.store import MissingEvidence, Store
-from harness.stored import LOG, OBSERVED, Plan, manifest_of, spec_of, unread_files, verdict_of
+from harness.stored import LOG, OBSERVED, Plan, Sealed, manifest_of, spec_of, unread_files, verdict_of
 from harness.timeline import unless_missing
 
 # Looks go on all the time: those of real runs on a crowded machine covered 99 % of it.
@@ -41,9 +42,17 @@ def _other_plan(spec: RunSpec, plan: Plan) -> Iterator[str]:
     if not 0 < spec.tape.servers <= MAX_SERVERS:
         yield f"{spec.tape.servers:,} servers are none that a tape can have"
         return
-    tape = Tape(spec.tape)
-    if tape.total != plan.tape.total or tape.digest() != plan.tape.digest:
+    reel = Reel(spec.tape)
+    if not _is_sealed(reel.load, plan.tape):
         yield f"the tape of the spec is not the one that was sealed as {plan.tape.digest}"
+    if not _is_sealed(reel.warm_up, plan.warm_up):
+        yield "the warm-up of the spec is not the one that was sealed"
+
+
+def _is_sealed(tape: Tape | None, sealed: Sealed | None) -> bool:
+    if tape is None or sealed is None:
+        return tape is None and sealed is None
+    return tape.total == sealed.total and tape.digest() == sealed.digest
 
 
 def found(store: Store) -> tuple[str, ...]:

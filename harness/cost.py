@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def costs(resources: pa.Table, events: int) -> tuple[Cost, ...]:
-    """Of every part that was on this machine, from the first look (before the load) to the last (after the drain)."""
+    """Of every part that was on this machine, from the first look to the last."""
     present = set(resources.column("part").to_pylist())
     return tuple(_cost(resources, part, events) for part in PARTS if part in present)
 

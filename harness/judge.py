@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from generators.tape import Tape, population_of
+from generators.reel import Reel
+from generators.tape import population_of
 from harness import checks, clock_watch, contradictions, digests, lateness, processed, recount
 from harness.checks import edited
 from harness.checks.case import AfterStop, Case, Doubt, Edits, Glitch, LogAudit, Named, Observed, Watched
@@ -122,16 +123,16 @@ def _assemble(store: Store) -> Case:
     contradictions.refuse_other_plan(store, spec, plan)
     epoch_ms = epoch_ms_of(store)
     marks = tuple(mark for told in store.told("marks", "marks", list[Mark]) for mark in told)
-    tape = Tape(spec.tape)
+    reel = Reel(spec.tape)
     population, unread = population_of(spec.tape), unread_files(store)
     log = recount.no_records(population) if LOG in unread else lateness.stored_log(store)
     batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
     sends = store.read_table("sends.parquet")
-    audit = recount.compare(tape, epoch_ms, log, marks)
+    audit = recount.compare(reel, epoch_ms, log, marks)
     doubt = Doubt()
     if audit.wrong:
         doubt = recount.doubt(
-            tape, epoch_ms, log, marks, window_ms=spec.window_ms, booked=lambda ids: _booked(sends, ids)
+            reel, epoch_ms, log, marks, window_ms=spec.window_ms, booked=lambda ids: _booked(sends, ids)
         )
     if LOG in unread:
         counted = lateness.countable(log, batch_log, spec)

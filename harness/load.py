@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from generators.encode import Encoder
 from generators.fleet import CONFIG_VARIABLE, DONE, GO, READY, SENDS_FILE, STATUS, LoadConfig
 from generators.producers import ConfluentProducer, send_all
+from generators.reel import Reel
 from generators.sends import SENDS
-from generators.tape import Tape
 from harness import room
 from harness.certificate import certify
 from harness.clock import Clock
@@ -100,7 +100,7 @@ class Load:
         table = pq.read_table(books) if books.exists() else pa.schema(list(SENDS.items())).empty_table()
         with room.writing(self._run / SENDS_FILE, table.nbytes):
             pq.write_table(table, self._run / SENDS_FILE, compression="zstd")
-        return certify(table, Tape(self._spec.tape).total, self._spec.lag_budget_ms)
+        return certify(table, Reel(self._spec.tape).total, self._spec.lag_budget_ms)
 
     @property
     def pid(self) -> int | None:

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness import clock_watch, cost, processed, recovery, steady
 from harness import timeline as timelines
+from harness.certificate import of_load
 from harness.latency import LatencyResult, latencies
 from harness.measurement import Measurement, Observer, Recovery
 from harness.model import Certificate, Outcome, RunSpec, Verdict
 from harness.store import Store, from_files
-from harness.stored import spec_of
+from harness.stored import epoch_ms_of, spec_of
 from harness.timeline import Lines, unless_missing
 
 RECOVERY = "recovery.json"
@@ -88,22 +90,21 @@ def measure(store: Store, verdict: Verdict) -> Measured:
         return Measured(None, timelines.timeline(store, None), None)
     latency = unless_missing(lambda: latencies(store))
     table = timelines.timeline(store, latency.by_second if latency else None)
-    measurement = _measurement(store, certificate, latency, table)
+    measurement = _measurement(store, latency, table)
     return Measured(measurement, table, latency.raw if latency else None)
 
 
-def _measurement(
-    store: Store, certificate: Certificate, latency: LatencyResult | None, table: pa.Table
-) -> Measurement | None:
+def _measurement(store: Store, latency: LatencyResult | None, table: pa.Table) -> Measurement | None:
     ready, epoch, drained = (next(store.history(kind), None) for kind in ("ready", "epoch", "engine"))
     if not (ready and epoch and drained):
         return None
-    load_s = max(store.read_table("sends.parquet").column("finished_us").to_pylist()) / 1e6
+    sends = of_load(store.read_table("sends.parquet"))
+    load_s, events = pc.max(sends.column("finished_us")).as_py() / 1e6, pc.sum(sends.column("sent")).as_py()
     spec = spec_of(store)
-    lines, resources = Lines(store), unless_missing(lambda: store.read_table("resources.parquet"))
+    lines, resources = Lines(store), unless_missing(lambda: _since_epoch(store, "resources.parquet"))
     return Measurement(
-        events=certificate.sent,
-        offered_per_s=certificate.sent / load_s if load_s > 0 else 0.0,
+        events=events,
+        offered_per_s=events / load_s if load_s > 0 else 0.0,
         processed_per_s=_processed_per_s(lines, load_s),
         processed_as_seen=lines.processed_as_seen,
         catch_up_per_s=_catch_up_per_s(lines),
@@ -113,10 +114,10 @@ def _measurement(
         latency=latency.latency if latency else (),
         never_final_share=latency.never_final_share if latency else None,
         dipped_share=latency.dipped_share if latency else None,
-        cost=() if resources is None else cost.costs(resources, certificate.sent),
+        cost=() if resources is None else cost.costs(resources, events),
         checkpoint_bytes=_checkpoint_bytes(store),
         gc_s=_gc_s(store),
-        steady=steady.find(table, load_s, spec.window_ms / 1000),
+        steady=steady.find(table, load_s, spec.window_ms / 1000, warmed_up=bool(spec.tape.warm_up)),
         observer=_observer(store, resources),
     )
 
@@ -154,7 +155,8 @@ def _processed_per_s(lines: Lines, load_s: float) -> float | None:
     """Over the load: what was done only in the drain does not count."""
     if lines.processed is None or load_s <= 0:
         return None
-    return float(lines.processed.known(np.array([load_s]))[0]) / load_s
+    begin, end = lines.processed.known(np.array([0.0, load_s]))
+    return float(end - begin) / load_s
 
 
 def _catch_up_per_s(lines: Lines) -> float | None:
@@ -168,13 +170,20 @@ def _checkpoint_bytes(store: Store) -> int | None:
 
 
 def _gc_s(store: Store) -> float | None:
-    """Of the load and the drain: what was collected before the first look does not count."""
+    """Of the load and the drain."""
     known = _known_of_state(store, "gc_s")
     return known[-1] - known[0] if known else None
 
 
+def _since_epoch(store: Store, name: str) -> pa.Table:
+    """From the last look before the load on: what was used before it is no cost of it."""
+    table, epoch_ms = store.read_table(name), epoch_ms_of(store)
+    before = pc.max(table.filter(pc.less_equal(table.column("at_ms"), epoch_ms)).column("at_ms")).as_py()
+    return table if before is None else table.filter(pc.greater_equal(table.column("at_ms"), before))
+
+
 def _known_of_state(store: Store, name: str) -> list[float]:
-    table = unless_missing(lambda: store.read_table("state.parquet"))
+    table = unless_missing(lambda: _since_epoch(store, "state.parquet"))
     return [] if table is None else [value for value in table.column(name).to_pylist() if value is not None]
 
 

@@ -38,7 +38,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one part of the run used, over the whole load and drain, dead children included."""
+    """What one part of the run used, over the whole load and drain (no warm-up), dead children included."""
 
     part: str  # "engine" | "python workers" | "kafka" | "redis" | "generator" | "harness"
     cpu_user_s: float

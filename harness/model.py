@@ -145,6 +145,11 @@ class TapeSpec:
     probe_every_ms: int = 10_000  # ... in this length of time, from one further server
     spells: tuple[Spell, ...] = ()
     checksum: bool = False  # the low 48 bits of an event's user id are the event's id, so that a job can sum it
+    warm_up: tuple[Segment, ...] = ()  # what is offered before the epoch, as a tape of its own (generators/reel.py)
+
+    @property
+    def warm_up_ms(self) -> int:
+        return sum(segment.duration_ms for segment in self.warm_up)
 
     @property
     def all_campaigns(self) -> int:
@@ -169,7 +174,7 @@ class When:
     kind: str = "now"  # "now" | "point" | "batch" | "offset" | "time"
     point: str = ""  # "c1" | "c2" | "c3" | "c4"
     batch: int = 0  # at least so many; of a point: the first batch from this one on that has something to write
-    share: float = 0.0  # of all planned records
+    share: float = 0.0  # of all planned records of the load
     seconds: float = 0.0  # since the epoch of the run
     relative: bool = False
 

@@ -18,6 +18,7 @@ from harness.explain import is_file, nearest, wrong
 from harness.faults import registry as faults
 from harness.faults.reach import refuse_beyond
 from harness.model import (
+    MAX_SERVERS,
     Disorder,
     EngineManifest,
     RunSpec,
@@ -92,6 +93,7 @@ def resolve(
             probes=values["probes"],
             probe_every_ms=values["window"],
             checksum=values["checksum"],
+            warm_up=PROFILES["steady"](values["rate"], values["warm_up"]) if values["warm_up"] else (),
         ),
         fault,
     )
@@ -254,7 +256,8 @@ def _sound(spec: RunSpec, claim: SinkClaim, explicit_limit: bool) -> None:
             f"leaves {room} ms (2 s are for the road) and none may be dropped as late. "
             f"Raise --watermark to {reach + ROAD_MS}ms, turn the disorder down, or set late_dropped_max in a scenario."
         )
-    cells = spec.tape.all_campaigns * (sum(s.duration_ms for s in spec.tape.profile) + reach) // spec.window_ms
+    length_ms = spec.tape.warm_up_ms + sum(segment.duration_ms for segment in spec.tape.profile)
+    cells = spec.tape.all_campaigns * (length_ms + reach) // spec.window_ms
     if cells > MAX_CELLS:
         raise UsageError(
             f"campaigns = {spec.tape.campaigns:,} and probes = {spec.tape.probes:,} over windows of "
@@ -266,6 +269,9 @@ def _sound(spec: RunSpec, claim: SinkClaim, explicit_limit: bool) -> None:
             f"probes = {spec.tape.probes:,} in each window of {spec.window_ms} ms are {probes_per_s:,.0f} records a "
             f"second; up to {MAX_PROBES_PER_S:,} are no load of their own. Lower probes or lengthen the window."
         )
+    most_warmed_up = MAX_SERVERS // 2 - 1  # a warm-up numbers them and that of the probes anew
+    if spec.tape.warm_up and spec.tape.servers > most_warmed_up:
+        raise UsageError(wrong("servers", spec.tape.servers, f"at most {most_warmed_up:,} with a warm-up"))
     if spec.kafka_config and not spec.kafka:
         raise UsageError(
             wrong("kafka_config", spec.kafka_config, "the address of that Kafka beside it, as --kafka HOST:PORT,")

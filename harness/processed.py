@@ -25,11 +25,13 @@ SEEN_APART_S, OFTEN = 0.5, 3
 
 @dataclass(frozen=True)
 class Curve:
-    """A count that only grows, told at some moments (seconds since the epoch); `took_s` lie behind each step."""
+    """A count that only grows, told at some moments (seconds since the epoch); `took_s` lie behind each step. Nothing
+    of it was there before `begin_s`."""
 
     at_s: Floats
     total: Floats
     took_s: Floats
+    begin_s: float = 0.0
 
     def known(self, at_s: Floats) -> Floats:
         """What was surely done at each moment: the last that was told."""
@@ -39,7 +41,7 @@ class Curve:
         """The same with each step spread over the time that it took, which is what makes a rate readable."""
         before_s, before = np.append(-np.inf, self.at_s)[:-1], np.append(0.0, self.total)[:-1]
         begin_s = np.maximum(self.at_s - self.took_s, before_s)
-        begin_s = np.minimum(np.maximum(begin_s, 0.0), self.at_s)  # nothing of the load was there before the epoch
+        begin_s = np.minimum(np.maximum(begin_s, self.begin_s), self.at_s)
         moments, totals = np.column_stack((begin_s, self.at_s)).ravel(), np.column_stack((before, self.total)).ravel()
         return np.asarray(np.interp(at_s, moments, totals))
 
@@ -52,7 +54,7 @@ def sent(sends: pa.Table) -> Curve:
     return Curve(at_s, total, np.zeros(len(at_s)))
 
 
-def by_progress(lines: Sequence[Progress], epoch_ms: int, opening: int) -> Curve | None:
+def by_progress(lines: Sequence[Progress], epoch_ms: int, opening: int, begin_s: float = 0.0) -> Curve | None:
     """By the engine's own offsets, less the opening events; None for an engine that told none."""
     if not lines:
         return None
@@ -60,7 +62,7 @@ def by_progress(lines: Sequence[Progress], epoch_ms: int, opening: int) -> Curve
     done = np.array([float(sum(line.offsets.values())) - opening for line in lines], dtype=np.float64)
     took_s = np.array([_took_s(line) for line in lines], dtype=np.float64)
     order = np.argsort(at_s, kind="stable")
-    return Curve(at_s[order], np.maximum.accumulate(np.maximum(done[order], 0.0)), took_s[order])
+    return Curve(at_s[order], np.maximum.accumulate(np.maximum(done[order], 0.0)), took_s[order], begin_s)
 
 
 def _took_s(line: Progress) -> float:
@@ -92,16 +94,16 @@ def seen_before_told(told: Curve, seen: Curve) -> bool:
 
 
 def catch_up_per_s(processed: Curve, offered: Curve) -> float | None:
-    """The highest sustained rate over stretches in which at least half of what was done had been waiting at the start;
-    None when there was no such stretch, or none faster than the offer: then nothing shows how fast the engine is."""
+    """The highest sustained rate over stretches of the load in which at least half of what was done had been waiting at
+    the start; None when there was no such stretch, or none faster than the offer: then nothing shows how fast it is."""
     ends = np.searchsorted(processed.at_s, processed.at_s + SUSTAINED_S)
-    begins = np.flatnonzero(ends < len(processed.at_s))
+    begins = np.flatnonzero((ends < len(processed.at_s)) & (processed.at_s >= 0))
     ends = ends[begins]
     done = processed.total[ends] - processed.total[begins]
     waiting = offered.known(processed.at_s[begins]) - processed.total[begins]
     limited = (done > 0) & (waiting >= done / 2)
     rates = done[limited] / (processed.at_s[ends] - processed.at_s[begins])[limited]
-    offered_per_s = offered.total[-1] / offered.at_s[-1]
+    offered_per_s = (offered.total[-1] - offered.known(np.zeros(1))[0]) / offered.at_s[-1]
     return float(rates.max()) if len(rates) and rates.max() > offered_per_s else None
 
 

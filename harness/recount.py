@@ -17,7 +17,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from numpy.typing import NDArray
 
-from generators.tape import Tape
+from generators.reel import Reel
 from harness.checks.case import Doubt, LogAudit, Named
 from harness.ledger import Ledger
 from harness.model import INDEX_BITS, INDEX_MASK, HarnessError, KafkaAddress, Mark
@@ -161,13 +161,13 @@ def _joined(parts: Sequence[Part], population: Population) -> Columns:
     return columns
 
 
-def compare(tape: Tape, epoch_ms: int, log: pa.Table, marks: Sequence[Mark]) -> LogAudit:
+def compare(reel: Reel, epoch_ms: int, log: pa.Table, marks: Sequence[Mark]) -> LogAudit:
     """The tape (and our own marks) against the log: what is missing, too often, not ours, or not as it was sent."""
-    return _Audit(tape, epoch_ms, log, marks).result()
+    return _Audit(reel, epoch_ms, log, marks).result()
 
 
 def doubt(
-    tape: Tape,
+    reel: Reel,
     epoch_ms: int,
     log: pa.Table,
     marks: Sequence[Mark],
@@ -176,14 +176,14 @@ def doubt(
     booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
 ) -> Doubt:
     """The same, cell by cell. `booked` says of ids of the tape which were sent: only these can have been read."""
-    return _Audit(tape, epoch_ms, log, marks).doubt(window_ms, booked)
+    return _Audit(reel, epoch_ms, log, marks).doubt(window_ms, booked)
 
 
 class _Audit:
     """One comparison. Counts per event are one array over all of the tape, of two bytes each."""
 
-    def __init__(self, tape: Tape, epoch_ms: int, log: pa.Table, marks: Sequence[Mark]) -> None:
-        self._tape, self._epoch_ms = tape, epoch_ms
+    def __init__(self, reel: Reel, epoch_ms: int, log: pa.Table, marks: Sequence[Mark]) -> None:
+        self._reel, self._epoch_ms = reel, epoch_ms
         self._log: Columns = {name: np.asarray(log.column(name).to_numpy()) for name in log.column_names}
         self._marks = {mark.id: mark for mark in marks}
         self._ids = self._log["event_id"]
@@ -193,11 +193,11 @@ class _Audit:
 
     def _balance(self) -> NDArray[np.int16]:
         """Records seen less records planned, for each event of the tape in its own order."""
-        balance = np.zeros(self._tape.total, dtype=np.int16)
+        balance = np.zeros(self._reel.total, dtype=np.int16)
         for server in self._servers_seen():
             self._audit_server(server, balance)
-        for block in self._tape.blocks():
-            np.subtract.at(balance, self._tape.places(block.id.astype(np.int64)), 1)
+        for block in self._reel.blocks():
+            np.subtract.at(balance, self._reel.places(block.id.astype(np.int64)), 1)
         return balance
 
     def doubt(self, window_ms: int, booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> Doubt:
@@ -209,12 +209,12 @@ class _Audit:
             [self._marked([*missing_marks, *moved_marks])],
             [self._marked(doubled_marks), self._strange_rows()],
         )
-        for block in self._tape.blocks():
+        for block in self._reel.blocks():
             ids = block.id.astype(np.int64)
-            by = balance[self._tape.places(ids)].astype(np.int64)
+            by = balance[self._reel.places(ids)].astype(np.int64)
             gone = np.maximum(-by, 0) * booked(ids) + np.isin(ids, moved_ids)
             real = ~block.duplicate & (block.poison == 0)
-            campaign, time_ms = block.ad // self._tape.spec.ads_per_campaign, block.event_time_rel_ms + self._epoch_ms
+            campaign, time_ms = block.ad // self._reel.spec.ads_per_campaign, block.event_time_rel_ms + self._epoch_ms
             views = block.event_type == VIEW_TYPE
             missing.append(_times(campaign, time_ms, gone * real, views))
             extra.append(_times(campaign, time_ms, np.maximum(by, 0) * real, views))
@@ -238,9 +238,9 @@ class _Audit:
         balance = self._balance()
         lost, twice = np.flatnonzero(balance < 0), np.flatnonzero(balance > 0)
         missing = [*missing_marks, *map(self._planned_at, lost[:EXAMPLES])]
-        doubled = [*doubled_marks, *(self._found_at(self._tape.id_at(int(place))) for place in twice[:EXAMPLES])]
+        doubled = [*doubled_marks, *(self._found_at(self._reel.id_at(int(place))) for place in twice[:EXAMPLES])]
         return LogAudit(
-            planned=self._tape.total + len(self._marks),
+            planned=self._reel.total + len(self._marks),
             found=len(self._ids),
             missing=_named(len(missing_marks) - int(balance[lost].sum(dtype=np.int64)), missing),
             doubled=_named(len(doubled_marks) + int(balance[twice].sum(dtype=np.int64)), doubled),
@@ -251,13 +251,13 @@ class _Audit:
 
     def _servers_seen(self) -> list[int]:
         servers = np.unique(self._ids[self._ids >= 0] >> INDEX_BITS)
-        return [int(server) for server in servers if server < self._tape.spec.senders]
+        return [int(server) for server in servers if server < self._reel.servers]
 
     def _audit_server(self, server: int, balance: NDArray[np.int16]) -> None:
         """Draw the server's events anew by the indices that the log names, and look whether they are the same."""
         rows = np.flatnonzero(self._ids >> INDEX_BITS == server)
         index = self._ids[rows] & INDEX_MASK
-        rows, index = rows[index < (total := self._tape.server_total(server))], index[index < total]
+        rows, index = rows[index < (total := self._reel.server_total(server))], index[index < total]
         for start in range(0, len(rows), AUDIT_CHUNK):
             part = slice(start, start + AUDIT_CHUNK)
             self._audit_rows(server, rows[part], index[part], balance)
@@ -265,10 +265,10 @@ class _Audit:
     def _audit_rows(
         self, server: int, rows: NDArray[np.intp], index: NDArray[np.int64], balance: NDArray[np.int16]
     ) -> None:
-        planned = self._tape.events(server, index)
+        planned = self._reel.events(server, index)
         own = ~planned.duplicate  # a slot that sends a copy has no event of its own: nobody sent that id
         self._ours[rows] = own
-        np.add.at(balance, self._tape.places(self._ids[rows[own]]), 1)
+        np.add.at(balance, self._reel.places(self._ids[rows[own]]), 1)
         real = planned.poison == 0
         time_ms = planned.event_time_rel_ms + self._epoch_ms
         expected = {"event_time_ms": time_ms, **{name: getattr(planned, name) for name in _CONTENT}}
@@ -298,21 +298,21 @@ class _Audit:
         return f"{_text(number)} (the {mark.kind} event of partition {mark.partition})"
 
     def _is_mark(self, rows: NDArray[np.intp], mark: Mark) -> NDArray[np.bool_]:
-        ad = mark.campaign * self._tape.spec.ads_per_campaign
+        ad = mark.campaign * self._reel.spec.ads_per_campaign
         who = {"user": mark.user, "page": mark.page, "partition": mark.partition}
         expected = {"event_time_ms": mark.event_time_ms, "ad": ad, "event_type": VIEW_TYPE, **who}
         return np.asarray(np.logical_and.reduce([self._log[name][rows] == value for name, value in expected.items()]))
 
     def _planned_at(self, place: np.intp) -> str:
         """Where a record should have been; of one that was to be sent again, also where the other one is."""
-        number = self._tape.id_at(int(place))
+        number = self._reel.id_at(int(place))
         server, slot = number >> INDEX_BITS, number & INDEX_MASK
-        planned = self._tape.events(server, np.array([slot], dtype=np.int64))
+        planned = self._reel.events(server, np.array([slot], dtype=np.int64))
         due = f"partition {planned.partition[0]}, due at {int(planned.intended_us[0]) / 1e6:.3f} s"
         others = "".join(
             f"; there is one at {self._place(row)}" for row in np.flatnonzero(self._ids == number)[:EXAMPLES]
         )
-        return f"{_text(number)} (slot {slot} of server {server}: {due}{others})"
+        return f"{_text(number)} (slot {slot} of {self._reel.name_of(server)}: {due}{others})"
 
     def _found_at(self, number: int) -> str:
         """All places at which a record is."""

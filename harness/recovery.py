@@ -160,7 +160,7 @@ def _backlog(lines: Lines) -> Floats | None:
     if lines.processed is None:
         return None
     ends_s = np.arange(1, lines.seconds + 1, dtype=np.float64)
-    return np.asarray(np.maximum(0.0, np.cumsum(lines.offered()) - lines.processed.known(ends_s)))
+    return np.asarray(np.maximum(0.0, lines.before + np.cumsum(lines.offered()) - lines.processed.known(ends_s)))
 
 
 @dataclass(frozen=True)

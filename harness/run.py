@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from generators.marks import mark
+from generators.reel import Reel
 from generators.tape import Tape, population_of
 from harness import clock_watch, diagnosis, digests, out_of_memory, room, starvation
 from harness.diagnosis import Diagnosis, Wanted
@@ -105,7 +106,7 @@ class _Run:
 
     def __init__(self, spec: RunSpec, manifest: EngineManifest, world: World, store: Store, screen: Screen) -> None:
         self.spec, self.manifest, self.world, self.store, self.screen = spec, manifest, world, store, screen
-        self.tape = Tape(spec.tape)
+        self.reel = Reel(spec.tape)
         self.population = population_of(spec.tape)
         self.expected = Ledger()
         self.epoch_ms = 0
@@ -150,14 +151,15 @@ class _Run:
 
     # 2. Fold the tape to the ideal ledger before any engine exists.
     def fold(self) -> None:
-        self.screen.phase("seal", f"{self.tape.total:,} events from seed {self.spec.tape.seed}")
-        cells = oracle.fold(self.tape.blocks(), self.population, self.spec.window_ms)
+        self.screen.phase("seal", f"{self.reel.total:,} events from seed {self.spec.tape.seed}")
+        cells = oracle.fold(self.reel.blocks(), self.population, self.spec.window_ms)
         self.expected = Ledger((Cell(*cell), views) for cell, views in cells.items())
 
     # 3. Seal the tape and the plan: all randomness is spent here, and what is expected is settled.
     def seal(self) -> None:
         plan = {
-            "tape": {"digest": self.tape.digest(), "total": self.tape.total, "duration_ms": self.tape.duration_ms},
+            "tape": _sealed(self.reel.load),
+            "warm_up": _sealed(self.reel.warm_up) if self.reel.warm_up else None,
             "expected": {"digest": self.expected.digest()},
             "fault": self.spec.fault,
             "manifest": self.manifest,
@@ -228,20 +230,30 @@ class _Run:
         self.screen.phase("fleet", f"{self.spec.tape.senders} ad servers")
         page = self.world.await_fleet()
         window = self.spec.window_ms
-        self.epoch_ms = -(-(self.world.now_ms() + EPOCH_LEAD_MS) // window) * window
+        self.epoch_ms = -(-(self.world.now_ms() + EPOCH_LEAD_MS + self.reel.warm_up_ms) // window) * window
         self._tell("epoch", epoch_ms=self.epoch_ms)
         self.world.start_observing()
         self.world.start_load(self.epoch_ms)
         if not self.manifest.progress:
             self.stillness = self._stillness()
         watch = f", page {page}" if page else ""
-        self.screen.phase("load", f"{self.tape.total:,} events in {self.tape.duration_ms / 1000:.0f} s{watch}")
+        if self.reel.warm_up:
+            self._send_until_warm(watch)
+        load = self.reel.load
+        self.screen.phase("load", f"{load.total:,} events in {load.duration_ms / 1000:.0f} s{watch}")
         while not self.world.load_status().finished:
             self._tick()
             self._give_up()
         self._tell_cpu()
         self._tell("loaded", certificate=(certificate := self.world.certify()))
         self._tell("certificate", certificate=certificate)
+
+    def _send_until_warm(self, watch: str) -> None:
+        """What comes before the epoch is judged like all else, and nothing of it is measured."""
+        seconds = f"{self.reel.warm_up_ms / 1000:.0f} s before the load"
+        self.screen.phase("warm-up", f"{self.reel.warm_up_total:,} events in the {seconds}{watch}")
+        while self.world.now_ms() < self.epoch_ms:
+            self._tick()
 
     # 6. Heal (see _healing), close every window, and drain.
     def drain(self) -> EngineReport:
@@ -468,7 +480,7 @@ class _Run:
 
     def _close(self) -> Cell:
         """Send the events that close every window; they lie in one cell."""
-        newest = self.tape.event_time_bounds_rel_ms()[1] + self.epoch_ms
+        newest = self.reel.load.event_time_bounds_rel_ms()[1] + self.epoch_ms
         window = self.spec.window_ms
         closing_ms = (newest + max(watermarks_ms(self.spec))) // window * window + 2 * window
         self._send(self._marks("closing", closing_ms, self.spec.tape.partitions))
@@ -614,7 +626,7 @@ class _Run:
             return
         self.room_seen_ms = now_ms
         if self._no_room():
-            raise EngineGone(self._ended("no-room", f"{self.sent:,} of {self.tape.total:,} events were sent"))
+            raise EngineGone(self._ended("no-room", f"{self.sent:,} of {self.reel.total:,} events were sent"))
 
     @contextmanager
     def _machine_named(self) -> Iterator[None]:
@@ -643,7 +655,7 @@ class _Run:
         limit_ms = self.spec.give_up_ms
         if limit_ms is None or not self.manifest.progress:
             return
-        profile, done = self.tape.profile, self._done()
+        profile, done = self.reel.load.profile, max(0, self._done() - self.reel.warm_up_total)
         if done >= profile.total or (since_ms := self.world.now_ms() - self.epoch_ms) < limit_ms:
             return
         waits_ms = since_ms - int(profile.inverse(np.array([done]))[0]) / 1000
@@ -664,8 +676,9 @@ class _Run:
             self.epoch_ms,
             self.world.engine,
             self._progress(),
-            self.tape.total,
+            self.reel.total,
             self.world.field,
+            self.reel.warm_up_total,
         )
 
     def _tick(self) -> None:
@@ -682,7 +695,9 @@ class _Run:
         self.world.pause(TICK_S)
 
     def _poll_fault(self) -> None:
-        """What it would strike may have gone before its moment came."""
+        """What it would strike may have gone before its moment came. No fault begins to wait in a warm-up."""
+        if self.reel.warm_up and not 0 < self.epoch_ms <= self.world.now_ms():
+            return
         had_begun = not self.world.fault.settled()
         try:
             self.world.fault.poll(self._moment())
@@ -766,10 +781,14 @@ class _Run:
         return {
             "now_ms": self.world.now_ms(),
             "sent": load.sent,
-            "planned": self.tape.total,
+            "planned": self.reel.total,
             "done": done,
             "fault": "; ".join(f"{r.spec.text}: {'landed' if r.landed else 'waiting'}" for r in reports),
         }
+
+
+def _sealed(tape: Tape) -> dict[str, object]:
+    return {"digest": tape.digest(), "total": tape.total, "duration_ms": tape.duration_ms}
 
 
 @contextmanager

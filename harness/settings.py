@@ -171,6 +171,9 @@ KEYS: dict[str, Key] = {
         _above_zero("a number of events per second", 10_000_000, "EVENTS/S"), 10_000.0, "offered events per second"
     ),
     "duration": Key(Reader(_duration_ms, "TIME", TIMES), "30s", "how long events are offered"),
+    "warm_up": Key(
+        Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "0s", "how long events are offered before, unmeasured"
+    ),
     "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "how the rate goes over time"),
     "seed": Key(_whole(0, 2**63 - 1), 1, "decides all randomness"),
     "servers": Key(_whole(1, MAX_SERVERS), 10, "ad servers that send"),

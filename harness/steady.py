@@ -1,8 +1,9 @@
 """Did the run get steady, and from when on? Pure: a timeline in, a Steady out.
 
-The warm-up is found, not assumed: MSER, which cuts off the beginning that costs the mean of the rest more certainty
-than its length is worth. What is left is steady when three slopes are shown to be small: not "no growth was seen", but
-"growth above the limit is excluded at 95 %". So a run too short or too noisy to tell is not steady, and says so.
+A run that was warmed up before its load is judged on all of its load. Of any other the warm-up is found, not assumed:
+MSER, which cuts off the beginning that costs the mean of the rest more certainty than its length is worth. What is left
+is steady when three slopes are shown to be small: not "no growth was seen", but "growth above the limit is excluded at
+95 %". So a run too short or too noisy to tell is not steady, and says so.
 
 A machine that others use too is slower at times, and backlog and latency go up and down with it. How slow it is tells
 the load, which is the same work each time: CPU per event due. What goes with that is told apart from growth.
@@ -59,7 +60,7 @@ class _Series:
         return _Series(self.name, self.seconds[first:], self.values[first:], beside)
 
 
-def find(timeline: pa.Table, load_s: float, window_s: float) -> Steady:
+def find(timeline: pa.Table, load_s: float, window_s: float, *, warmed_up: bool = False) -> Steady:
     """Only whole seconds of the load count: before it nothing is offered, and after it everything falls."""
     seconds = _column(timeline, "second")
     within = (seconds >= 0) & (seconds < np.floor(load_s))
@@ -77,7 +78,7 @@ def find(timeline: pa.Table, load_s: float, window_s: float) -> Steady:
     seconds = seconds[within]
     # The size of a state is the same on a slow machine.
     whole = [_Series(name, seconds, values, None if name == "state" else slowness) for name, values in known.items()]
-    firsts = [warm_up(_without(each.values, each.beside)) for each in whole]
+    firsts = [0 if warmed_up else warm_up(_without(each.values, each.beside)) for each in whole]
     first = max(firsts)
     needed_s = max(SHORTEST_S, SHORTEST_WINDOWS * window_s)
     if len(seconds) - first < needed_s:

@@ -12,7 +12,7 @@ OBSERVED, AFTER_STOP, LOG = "observed.parquet", "observed-after-stop.parquet", "
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """The tape as plan.json names it."""
+    """A tape as plan.json names it."""
 
     digest: str
     total: int
@@ -31,6 +31,7 @@ class Plan(msgspec.Struct, frozen=True):
     tape: Sealed
     manifest: EngineManifest
     expected: Expected | None = None  # older versions sealed none
+    warm_up: Sealed | None = None  # there was none, mostly
 
 
 def spec_of(store: Store) -> RunSpec:

@@ -1,7 +1,8 @@
 """The seconds of a run, from its files: what was offered, sent and processed, and what that took. Pure.
 
-Second s is [s, s + 1) since the epoch. Rates are of that second, levels (backlog, lag, bytes) of its end. A column of
-which nothing could be known is full of nulls; a file that is missing costs its own columns only.
+Second s is [s, s + 1) since the epoch; what was before it is in all totals and not shown. Rates are of that second,
+levels (backlog, lag, bytes) of its end. A column of which nothing could be known is full of nulls; a file that is
+missing costs its own columns only.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from generators.tape import Tape
+from generators.reel import Reel
 from harness.measurement import TIMELINE
 from harness.model import Progress
 from harness.processed import Curve, by_progress, by_results, last_known, progress_lines, seen_before_told, sent
@@ -58,7 +59,9 @@ class Lines:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._spec = spec_of(store)
-        self._tape = Tape(self._spec.tape)
+        self._reel = Reel(self._spec.tape)
+        self._tape = self._reel.load
+        self.before = self._reel.warm_up_total  # records that were sent before the epoch, and are in all curves
         self._epoch_ms = int(next(store.history("epoch"))["epoch_ms"])
         ended = next(store.history("engine"), None)
         end_ms = ended["at_ms"] - self._epoch_ms if ended else self._tape.duration_ms
@@ -87,7 +90,8 @@ class Lines:
 
     @cached_property
     def _told_done(self) -> Curve | None:
-        return by_progress(self._progress, self._epoch_ms, self._spec.tape.partitions)
+        begin_s = -self._reel.warm_up_ms / 1000
+        return by_progress(self._progress, self._epoch_ms, self._spec.tape.partitions, begin_s)
 
     @cached_property
     def _seen(self) -> Curve | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from generators.tape import Tape
+from generators.reel import Reel
 from harness import console, environment, measure, needs, recovery, room, wait
 from harness.ending import UnderWay, short_path, under_way
 from harness.engines import environments, fake, manifest, removal, warm
@@ -47,7 +47,7 @@ def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Pat
     """Of so many runs like this one, each of which drops its log before the next begins."""
     wanted = room.needs(
         engine_manifest,
-        Tape(spec.tape).total,
+        Reel(spec.tape).total,
         brokers=0 if spec.kafka or spec.engine == fake.MANIFEST.id else registry.brokers(spec.fault),
         runs=runs,
         out=out,

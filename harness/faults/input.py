@@ -235,7 +235,7 @@ class _ByEnds(_Input):
 
     def begin(self, field: Field, now: Moment) -> None:
         self._before = _ends(field, now)
-        self._usual_per_s = self._before.total / max(1.0, (now.now_ms - now.epoch_ms) / 1000)
+        self._usual_per_s = (self._before.total - now.before) / max(1.0, (now.now_ms - now.epoch_ms) / 1000)
 
     def landed(self, now: Moment) -> str:
         assert now.field

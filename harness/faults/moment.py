@@ -59,7 +59,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Moment:
-    """What one look at the run shows. `epoch_ms` is 0 before the load began."""
+    """What one look at the run shows. `epoch_ms` is 0 before the load began, which is when a warm-up is over."""
 
     now_ms: int
     epoch_ms: int
@@ -67,6 +67,7 @@ class Moment:
     progress: Progress | None
     total: int  # planned records
     field: Field | None = None  # None: a world without services
+    before: int = 0  # so many of the planned records are of a warm-up, and come before the others
 
 
 def done(moment: Moment) -> int:

@@ -74,7 +74,7 @@ class Waiting:
         if when.kind == "batch":
             before = begin.progress.batch if begin and begin.progress else 0
             return now.progress.batch >= before + when.batch
-        return done(now) >= (done(begin) if begin else 0) + when.share * now.total
+        return done(now) >= (done(begin) if begin else now.before) + when.share * (now.total - now.before)
 
 
 def seconds(text: str, name: str) -> float:

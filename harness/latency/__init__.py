@@ -35,7 +35,9 @@ def latencies(store: Store) -> LatencyResult:
 def measured(evidence: Evidence) -> LatencyResult:
     """The same from values."""
     cells = evidence.cells
-    ways = Ways(evidence.events, cells, Visibility(evidence.samples, len(cells.events)), evidence.probes_from)
+    seen = Visibility(evidence.samples, len(cells.events))
+    epoch_us = evidence.epoch_ms * 1000
+    ways = Ways(evidence.events, cells, seen, probes_from=evidence.probes_from, epoch_us=epoch_us)
     raws = {PROBES: ways.probes(), RANK_MATCHED: ways.rank_matched()}
     raws |= {FINAL: ways.final_value(), FIRST: ways.first_seen()}
     raws |= {YAHOO: Raw(evidence.yahoo_ms, evidence.yahoo_ms.astype(np.float64), None)}

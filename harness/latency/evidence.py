@@ -13,7 +13,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from generators.tape import Tape, population_of
+from generators.reel import Reel
+from generators.tape import population_of
 from harness import lateness
 from harness.latency.sending import Sending
 from harness.latency.visibility import Ints, Mask, Samples
@@ -82,7 +83,7 @@ def collect(store: Store) -> Evidence:
     log = lateness.stored_countable(store, batch_log, spec)
     marks = set(_codes(log.only(_is_mark(log)), spec.window_ms).tolist())
     log = log.only(np.isin(log.events.campaign, sampled_campaigns(spec.tape)))
-    known, due_us, sent_us = Sending(Tape(spec.tape), epoch_ms, store.read_table("sends.parquet")).of(log.events)
+    known, due_us, sent_us = Sending(Reel(spec.tape), epoch_ms, store.read_table("sends.parquet")).of(log.events)
     counts = known & ~log.dropped
     log = log.only(counts)
     codes, cell = np.unique(_codes(log, spec.window_ms), return_inverse=True)
@@ -99,7 +100,7 @@ def collect(store: Store) -> Evidence:
         cells=cells,
         samples=_samples(store.read_table("samples.parquet"), codes),
         looked=_looked(store),
-        yahoo_ms=_yahoo_ms(rows, index, marks, spec.window_ms),
+        yahoo_ms=_yahoo_ms(rows, index, marks, spec.window_ms, epoch_ms if spec.tape.warm_up else 0),
     )
 
 
@@ -156,14 +157,16 @@ def _is_moment(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
-def _yahoo_ms(rows: Sequence[Row], index: Mapping[str, int], marks: set[int], window_ms: int) -> Ints:
-    """The original's own figure, as far as the engine keeps it."""
+def _yahoo_ms(
+    rows: Sequence[Row], index: Mapping[str, int], marks: set[int], window_ms: int, first_window_ms: int
+) -> Ints:
+    """The original's own figure, as far as the engine keeps it. Windows before the first one are of a warm-up."""
     found = []
     for row in rows:
         campaign = index.get(row.key.removeprefix(UPDATED)) if row.key.startswith(UPDATED) else None
         if campaign is None or not (_is_moment(row.field) and _is_moment(row.value)):
             continue
         window = int(row.field)
-        if cell_code(campaign, window) not in marks:
+        if window >= first_window_ms and cell_code(campaign, window) not in marks:
             found.append(int(row.value) - window - window_ms)
     return np.array(found, dtype=np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from generators.tape import Tape
+from generators.reel import Reel
 from harness.latency.visibility import Ints, Mask
 from harness.lateness import LogEvents
 from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER
@@ -25,10 +25,10 @@ _BEFORE_US, _AFTER_US = 0, np.iinfo(np.int64).max >> 2
 
 
 class Sending:
-    """Due and sent, of the views of one tape."""
+    """Due and sent, of the views of a run."""
 
-    def __init__(self, tape: Tape, epoch_ms: int, books: pa.Table) -> None:
-        self._tape, self._epoch_us = tape, epoch_ms * 1000
+    def __init__(self, reel: Reel, epoch_ms: int, books: pa.Table) -> None:
+        self._reel, self._epoch_us = reel, epoch_ms * 1000
         server, low, sent_us = (
             np.asarray(books.column(name).to_numpy(), dtype=np.int64) for name in ("server", "slot_lo", "sent_us")
         )
@@ -41,7 +41,7 @@ class Sending:
         slot, due_us = self._slots(events)
         known, sent_us = slot >= 0, self._booked_us(slot) + self._epoch_us
         is_mark = events.id >> INDEX_BITS == MARK_SERVER
-        mark_us = np.where(events.id & INDEX_MASK < self._tape.spec.partitions, _BEFORE_US, _AFTER_US)
+        mark_us = np.where(events.id & INDEX_MASK < self._reel.spec.partitions, _BEFORE_US, _AFTER_US)
         return known | is_mark, np.where(is_mark, mark_us, due_us), np.where(is_mark, mark_us, sent_us)
 
     def _slots(self, events: LogEvents) -> tuple[Ints, Ints]:
@@ -57,9 +57,9 @@ class Sending:
         return slots, due
 
     def _planned(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """All views of the tape: id, partition, slot, and absolutely when it is due."""
+        """All views that were planned: id, partition, slot, and absolutely when it is due."""
         parts = []
-        for block in self._tape.blocks():
+        for block in self._reel.blocks():
             views = (block.event_type == VIEW) & (block.poison == 0)
             slot = block.slot[views] | block.server << INDEX_BITS
             columns = (block.id[views], block.partition[views], slot, block.intended_us[views] + self._epoch_us)

@@ -25,10 +25,11 @@ class Raw:
 
 
 class Ways:
-    """All ways over one run. Cells that hold a mark of the harness or a wrong count have no latency."""
+    """All ways over one run. Cells that hold a mark of the harness or a wrong count have no latency. What was due
+    before the epoch is counted and seen like all else, and has no figure."""
 
-    def __init__(self, events: Events, cells: Cells, seen: Visibility, probes_from: int) -> None:
-        self._events, self._cells, self._seen = events, cells, seen
+    def __init__(self, events: Events, cells: Cells, seen: Visibility, *, probes_from: int, epoch_us: int) -> None:
+        self._events, self._cells, self._seen, self._epoch_us = events, cells, seen, epoch_us
         self._measured = ~cells.marked & (cells.final != WRONG)
         # Where some may have been dropped, nobody knows which of the events are those that count.
         self._whole = cells.final == cells.events
@@ -38,7 +39,7 @@ class Ways:
         """Cells of probe campaigns that hold one event: the cell's appearing is the event's."""
         rows = np.flatnonzero((self._probes & self._whole & self._measured)[self._events.cell])
         cell, due_us, sent_us = self._events.cell[rows], self._events.due_us[rows], self._events.sent_us[rows]
-        return _raw(self._seen.since_us(cell, np.ones_like(cell)), due_us, sent_us)
+        return self._raw(self._seen.since_us(cell, np.ones_like(cell)), due_us, sent_us)
 
     def rank_matched(self) -> Raw:
         """In each cell the k-th visible against the k-th due, and against the k-th sent."""
@@ -49,27 +50,27 @@ class Ways:
         by_sent, _ = ranks(cell, sent_us)
         ours = ~mark[by_due]
         visible_us = self._seen.since_us(cell[by_due], rank)
-        return _raw(visible_us[ours], due_us[by_due][ours], sent_us[by_sent][ours])
+        return self._raw(visible_us[ours], due_us[by_due][ours], sent_us[by_sent][ours])
 
     def final_value(self) -> Raw:
         """For each cell, from its last event to its right final count."""
         cell = np.flatnonzero(self._measured)
         due_us, sent_us = (self._of_cells(np.maximum, times)[cell] for times in self._times())
-        return _raw(self._seen.final_us(cell, self._cells.final[cell]), due_us, sent_us)
+        return self._raw(self._seen.final_us(cell, self._cells.final[cell]), due_us, sent_us)
 
     def first_seen(self) -> Raw:
         """For each cell, from its first event until anything of the cell shows."""
         cell = np.flatnonzero(self._measured & (self._cells.final > 0))
         due_us, sent_us = (self._of_cells(np.minimum, times)[cell] for times in self._times())
-        return _raw(self._seen.first_us(cell), due_us, sent_us)
+        return self._raw(self._seen.first_us(cell), due_us, sent_us)
 
     def never_final(self) -> Mask:
-        """Of all cells but those with marks: wrong, or not seen to become right."""
-        cell = np.flatnonzero(~self._cells.marked)
+        """Of all cells of the load but those with marks: wrong, or not seen to become right."""
+        cell = np.flatnonzero(self._of_load())
         return ~np.isfinite(self._seen.final_us(cell, self._cells.final[cell]))
 
     def dipped(self) -> Mask:
-        return self._seen.dipped()[~self._cells.marked]
+        return self._seen.dipped()[self._of_load()]
 
     def overtaken_ms(self) -> float | None:
         """By how much events of a cell were overtaken at most, on their way to the engine; None: nobody knows."""
@@ -78,6 +79,9 @@ class Ways:
         rows = np.flatnonzero(~self._events.mark)
         cell, due_us, turn = self._events.cell[rows], self._events.due_us[rows], self._events.turn[rows]
         return float(overtaken_us(cell, due_us, turn).max(initial=0)) / 1000
+
+    def _of_load(self) -> Mask:
+        return ~self._cells.marked & (self._of_cells(np.maximum, self._events.due_us) >= self._epoch_us)
 
     def _times(self) -> tuple[Ints, Ints]:
         return self._events.due_us, self._events.sent_us
@@ -89,6 +93,7 @@ class Ways:
         choose.at(chosen, self._events.cell, times_us)
         return chosen
 
-
-def _raw(visible_us: Floats, due_us: Ints, sent_us: Ints) -> Raw:
-    return Raw(due_us, (visible_us - due_us) / 1000, (visible_us - sent_us) / 1000)
+    def _raw(self, visible_us: Floats, due_us: Ints, sent_us: Ints) -> Raw:
+        measured = due_us >= self._epoch_us
+        corrected_ms, uncorrected_ms = ((visible_us - begin_us)[measured] / 1000 for begin_us in (due_us, sent_us))
+        return Raw(due_us[measured], corrected_ms, uncorrected_ms)

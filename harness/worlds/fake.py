@@ -14,7 +14,8 @@ import numpy as np
 
 from generators.encode import Encoder
 from generators.fleet import WRITTEN_AT_ONCE, Slice
-from generators.tape import Tape, population_of
+from generators.reel import Reel
+from generators.tape import population_of
 from harness import clock_watch, recount
 from harness.certificate import SENDS, certify
 from harness.clock import Reading
@@ -49,7 +50,7 @@ class FakeWorld:
         clock: FakeClock | None = None,
     ) -> None:
         self._spec, self._store = spec, store
-        self._tape = Tape(spec.tape)
+        self._reel = Reel(spec.tape)
         self._population = population_of(spec.tape)
         self._campaigns = frozenset(self._population.campaign_ids)
         self._clock = clock or FakeClock()
@@ -128,18 +129,19 @@ class FakeWorld:
     def start_load(self, epoch_ms: int) -> None:
         self._epoch_ms = epoch_ms
         self._encoder = Encoder(self._population, epoch_ms)
-        servers = [self._slices(server) for server in range(self._spec.tape.senders)]
-        self._plan = heapq.merge(*servers, key=lambda part: part.number)
+        servers = [self._slices(server) for server in range(self._reel.servers)]
+        self._plan = heapq.merge(*servers, key=lambda part: part.due_us)
         self._next = next(self._plan, None)
 
     def _slices(self, server: int) -> Iterator[Slice]:
         """All slices of a server, many written at once."""
-        planned = self._tape.slices(server)
+        planned = self._reel.slices(server)
         while group := list(islice(planned, WRITTEN_AT_ONCE)):
             first, last = group[0][1], group[-1][2]
-            messages = self._encoder.batch(self._tape.events(server, np.arange(first, last, dtype=np.int64)))
+            messages = self._encoder.batch(self._reel.events(server, np.arange(first, last, dtype=np.int64)))
             for number, lo, hi in group:
-                partition, due_us = self._tape.slice_partition(server, number), self._tape.slice_due_us(number)
+                partition = self._reel.slice_partition(server, number)
+                due_us = self._reel.slice_due_us(server, number)
                 yield Slice(server, number, lo, hi, partition, due_us, messages[lo - first : hi - first])
 
     def _send_due(self) -> None:
@@ -179,7 +181,7 @@ class FakeWorld:
         names = list(SENDS)
         table = {name: [row[i] for row in self._sends] for i, name in enumerate(names)}
         self._store.write_table("sends.parquet", table)
-        return certify(self._store.read_table("sends.parquet"), self._tape.total, self._spec.lag_budget_ms)
+        return certify(self._store.read_table("sends.parquet"), self._reel.total, self._spec.lag_budget_ms)
 
     def start_accounting(self) -> None:
         """There is no process that could use anything."""

@@ -17,8 +17,8 @@ from reports.page import Section
 
 # Keys that are also flags of `run`; all others can only stand in a scenario file.
 FLAGS = (
-    *("engine", "sink", "rate", "duration", "seed", "campaigns", "partitions", "window", "watermark", "disorder"),
-    *("fault", "client", "kafka", "kafka_config", "redis", "reset", "master", "checkpoint", "conf", "web"),
+    *("engine", "sink", "rate", "duration", "warm_up", "seed", "campaigns", "partitions", "window", "watermark"),
+    *("disorder", "fault", "client", "kafka", "kafka_config", "redis", "reset", "master", "checkpoint", "conf", "web"),
     *("objective_p99_ms", "checksum", "archive"),
 )
 ALWAYS = ("engine", "seed")  # said even where they have their default: nobody should have to know it
@@ -109,6 +109,7 @@ def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
         "late_dropped_max": "any" if spec.late_dropped_max is None else spec.late_dropped_max,
         "fault": spec.fault.text,
         "redis": spec.public()["redis"],
+        "warm_up": _milliseconds(spec.tape.warm_up_ms),
         **_profile(spec, manifest),
     }
     found = {}

@@ -18,8 +18,9 @@ from generators.disorder import PRESETS
 from generators.encode import Encoder
 from generators.marks import mark
 from generators.profiles import steady
+from generators.reel import Reel
 from generators.sends import SENDS
-from generators.tape import Tape, population_of
+from generators.tape import population_of
 from harness import recount
 from harness.certificate import certify
 from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
@@ -40,7 +41,7 @@ def messages_of(spec: TapeSpec) -> list[Sent]:
     encoder = Encoder(population_of(spec), EPOCH_MS)
     return [
         (int(partition), message["value"], message["key"] or b"")
-        for block in Tape(spec).blocks()
+        for block in Reel(spec).blocks()
         for partition, message in zip(block.partition, encoder.batch(block), strict=True)
     ]
 
@@ -71,7 +72,7 @@ def counted_slowly(spec: TapeSpec, window_ms: int) -> Counter[tuple[int, int]]:
 @given(specs(), st.sampled_from([1, 50, 333, 10_000]))
 @settings(max_examples=40, deadline=None)
 def test_the_fold_is_what_one_gets_by_counting_json(spec, window_ms):
-    assert oracle.fold(Tape(spec).blocks(77), population_of(spec), window_ms) == counted_slowly(spec, window_ms)
+    assert oracle.fold(Reel(spec).blocks(77), population_of(spec), window_ms) == counted_slowly(spec, window_ms)
 
 
 MUTATIONS = (
@@ -109,7 +110,7 @@ KEYS = [key for _, _, key in MESSAGES]
 
 def test_records_say_what_the_tape_had_planned():
     read = records.reader(population_of(SPEC)).read(VALUES, KEYS)
-    blocks = list(Tape(SPEC).blocks())
+    blocks = list(Reel(SPEC).blocks())
     poison = np.concatenate([block.poison for block in blocks])
     time_ms = np.concatenate([block.event_time_rel_ms for block in blocks])
 
@@ -130,10 +131,10 @@ def test_a_time_with_anything_but_digits_is_no_event(byte):
 
 
 def test_an_event_in_the_place_of_poison_is_altered():
-    events = next(block for block in Tape(SPEC).blocks() if block.poison.any())
+    events = next(block for block in Reel(SPEC).blocks() if block.poison.any())
     poison = b"%012x" % int(events.id[events.poison > 0][0])
     log = [(partition, VALUES[0] if key == poison else value, key) for partition, value, key in MESSAGES]
-    audit = recount.compare(Tape(SPEC), EPOCH_MS, log_of(SPEC, log), ())
+    audit = recount.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, log), ())
 
     assert {name[:12] for name in audit.altered.examples} == {poison.decode()}
     assert (audit.missing.count, audit.doubled.count, audit.foreign.count) == (0, 0, 0)
@@ -144,7 +145,7 @@ def test_an_empty_log_has_its_columns():
 
     assert table.num_rows == 0
     assert {"partition", "offset", "event_id", "campaign", "event_time_ms", "kind"} <= set(table.column_names)
-    assert recount.compare(Tape(SPEC), EPOCH_MS, table, []).missing.count == Tape(SPEC).total
+    assert recount.compare(Reel(SPEC), EPOCH_MS, table, []).missing.count == Reel(SPEC).total
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -152,9 +153,9 @@ def test_a_true_log_has_nothing_wrong(preset):
     spec = replace(SPEC, disorder=PRESETS[preset])
     encoder = Encoder(population_of(spec), EPOCH_MS)
     marks = [(mark.partition, (sent := encoder.mark(mark))["value"], sent["key"] or b"") for mark in MARKS]
-    audit = recount.compare(Tape(spec), EPOCH_MS, log_of(spec, [*messages_of(spec), *marks]), MARKS)
+    audit = recount.compare(Reel(spec), EPOCH_MS, log_of(spec, [*messages_of(spec), *marks]), MARKS)
 
-    assert audit.planned == audit.found == Tape(spec).total + 3
+    assert audit.planned == audit.found == Reel(spec).total + 3
     assert [named.count for named in (audit.missing, audit.doubled, audit.foreign, audit.altered)] == [0, 0, 0, 0]
 
 
@@ -173,7 +174,7 @@ def test_the_comparison_names_exactly_what_was_done_to_the_log(chance, lost, twi
         time_ms = json.loads(value)["event_time"].encode()
         log[log.index(messages[place])] = (partition, value.replace(time_ms, b"1763700000001"), key)
     log += [(0, messages[0][1], b"not a key")] * strange
-    audit = recount.compare(Tape(spec), EPOCH_MS, log_of(spec, log), ())
+    audit = recount.compare(Reel(spec), EPOCH_MS, log_of(spec, log), ())
 
     def keys(places):
         return sorted(messages[place][2].decode() for place in places)
@@ -192,9 +193,9 @@ def test_of_a_record_that_is_missing_or_doubled_it_is_said_where_it_should_be_an
     partition, _, key = MESSAGES[place]
     number = int(key, 16)
     server, slot = number >> INDEX_BITS, number & INDEX_MASK
-    planned = Tape(SPEC).events(server, np.array([slot]))
-    without = recount.compare(Tape(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:place], *MESSAGES[place + 1 :]]), ())
-    twice = recount.compare(Tape(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, MESSAGES[place]]), ())
+    planned = Reel(SPEC).events(server, np.array([slot]))
+    without = recount.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:place], *MESSAGES[place + 1 :]]), ())
+    twice = recount.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, MESSAGES[place]]), ())
 
     due = f"slot {slot} of server {server}: partition {partition}, due at {planned.intended_us[0] / 1e6:.3f} s"
     assert without.missing.examples == (f"{key.decode()} ({due})",)
@@ -207,7 +208,7 @@ def test_of_a_record_that_is_missing_or_doubled_it_is_said_where_it_should_be_an
 def test_of_a_copy_that_is_missing_it_is_said_where_the_other_one_is():
     keys = [key for _, _, key in MESSAGES]
     second = next(place for place, key in enumerate(keys) if key in keys[:place])
-    audit = recount.compare(Tape(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:second], *MESSAGES[second + 1 :]]), ())
+    audit = recount.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:second], *MESSAGES[second + 1 :]]), ())
 
     first = keys.index(keys[second])
     partition = MESSAGES[first][0]
@@ -217,7 +218,7 @@ def test_of_a_copy_that_is_missing_it_is_said_where_the_other_one_is():
 
 
 def test_the_id_of_a_slot_that_sent_a_copy_is_foreign():
-    tape = Tape(SPEC)
+    tape = Reel(SPEC)
     events = next(block for block in tape.blocks() if block.duplicate.any())
     never_sent = (events.server << INDEX_BITS) | int(events.slot[events.duplicate][0])
     audit = recount.compare(tape, EPOCH_MS, log_of(SPEC, [*MESSAGES, (0, VALUES[0], b"%012x" % never_sent)]), ())
@@ -230,7 +231,7 @@ def test_a_mark_that_is_missing_or_doubled_or_changed_is_named():
     first, second = (encoder.mark(mark) for mark in MARKS[:2])
     changed = (first["value"] or b"").replace(b"view", b"click")
     log = [(0, first["value"], first["key"] or b"")] * 2 + [(1, changed, second["key"] or b"")]
-    audit = recount.compare(Tape(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, *log]), MARKS)
+    audit = recount.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, *log]), MARKS)
 
     after = Counter(partition for partition, _, _ in MESSAGES)
     assert audit.doubled.examples == (
@@ -240,10 +241,14 @@ def test_a_mark_that_is_missing_or_doubled_or_changed_is_named():
     assert [name[:12] for name in audit.altered.examples] == ["fff000000001"]
 
 
-def books(*rows: tuple[int, int, int]) -> pa.Table:
+DUE_US = 20_000
+
+
+def books(*rows: tuple[int, int, int], due_us: int = DUE_US) -> pa.Table:
     """Lag in us, sent, acknowledged, per slice."""
     columns = {name: [0] * len(rows) for name in SENDS}
-    columns["finished_us"] = [lag for lag, _, _ in rows]
+    columns["intended_us"] = [due_us] * len(rows)
+    columns["finished_us"] = [due_us + lag for lag, _, _ in rows]
     columns["sent"] = [sent for _, sent, _ in rows]
     columns["acked"] = [acked for _, _, acked in rows]
     return pa.table({name: pa.array(columns[name], kind) for name, kind in SENDS.items()})
@@ -254,6 +259,16 @@ def test_a_kept_schedule_is_certified():
 
     assert certificate.valid
     assert certificate.lag_ms == {"p50": 1.0, "p99": 1.0, "p99.9": 1.0, "max": 250.0}
+
+
+def test_of_a_warm_up_all_has_to_be_sent_and_its_lag_is_none_of_the_load():
+    late, kept = books((900_000, 500, 500), due_us=0), books((1000, 500, 500))
+
+    certificate = certify(pa.concat_tables([late, kept]), 1000, 100.0)
+
+    assert certificate.valid, certificate.reasons
+    assert (certificate.sent, certificate.lag_ms["max"]) == (1000, 1.0)
+    assert not certify(kept, 1000, 100.0).valid
 
 
 @pytest.mark.parametrize(

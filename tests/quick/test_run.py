@@ -9,7 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
-from harness import plan
+from harness import measure, plan
 from harness.engines import fake
 from harness.judge import judge
 from harness.model import HarnessError, Outcome, UsageError
@@ -85,6 +85,97 @@ def test_a_fault_strikes_by_the_clock_of_the_world(tmp_path, fault):
 
     (epoch,), (loaded,), (told,) = (list(store.history(kind)) for kind in ("epoch", "loaded", "fault"))
     assert epoch["epoch_ms"] < told["report"]["at_ms"] < loaded["at_ms"]
+
+
+WARM_UP = {"warm_up": "17s", "disorder": "mobile"}
+
+
+def test_a_warm_up_is_sent_before_the_epoch_and_only_the_load_is_measured(tmp_path):
+    _, without, _ = fake_run(tmp_path / "without", disorder="mobile")
+    verdict, store, screen = fake_run(tmp_path / "with", **WARM_UP)
+    alone, plan_json = without.read_json("plan.json"), store.read_json("plan.json")
+    measurement = measure.save(store, verdict)
+    assert measurement
+
+    assert screen.phases[3:6] == ["fleet", "warm-up", "load"]
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert plan_json["tape"] == alone["tape"]
+    assert alone["warm_up"] is None
+    assert plan_json["warm_up"]["digest"] not in (None, alone["tape"]["digest"])
+    planned = sum(plan_json[name]["total"] for name in ("tape", "warm_up"))
+    assert verdict.totals["planned"] == planned + len(marks_of(store))
+    assert measurement.events == plan_json["tape"]["total"]
+    (epoch,) = store.history("epoch")
+    assert epoch["epoch_ms"] % 5000 == 0
+    due_us = store.read_table("sends.parquet").column("intended_us").to_pylist()
+    assert min(due_us) < -16_900_000
+    assert abs(sum(due <= 0 for due in due_us) / sum(due > 0 for due in due_us) - 17 / 15) < 0.1
+    seconds = store.read_table("timeline.parquet").column("second").to_pylist()
+    assert seconds[0] == 0
+    probes = measurement.latency_by("probes")
+    assert probes
+    assert probes.corrected.count <= 30, "those of the warm-up have no latency"
+
+
+@pytest.mark.parametrize("disorder", sorted(PRESETS))
+def test_a_warm_up_is_judged_with_the_load_to_the_single_event(tmp_path, disorder):
+    verdict, _, _ = fake_run(tmp_path, warm_up="7s", disorder=disorder, late_dropped_max="any")
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert verdict.slack == 0
+
+
+class Hidden(FakeWorld):
+    """Of one cell of the warm-up another count is read in the end."""
+
+    by = 0
+
+    def results(self):
+        rows = super().results()
+        if not self._epoch_ms or not self.load_status().finished:
+            return rows
+        place = next(i for i, row in enumerate(rows) if row.field.isdigit() and self.is_early(row))
+        changed = rows[place]._replace(value=str(int(rows[place].value) + self.by))
+        return [*rows[:place], changed, *rows[place + 1 :]]
+
+    def is_early(self, row):
+        assert self._epoch_ms
+        return self._epoch_ms - 15_000 <= int(row.field) < self._epoch_ms - 10_000 and int(row.value) > 1
+
+
+@pytest.mark.parametrize(("by", "word"), [(-1, "lost"), (1, "duplicated")])
+def test_one_event_of_a_warm_up_too_few_or_too_many_is_found(tmp_path, by, word):
+    verdict, _, _ = fake_run(tmp_path, type("Changed", (Hidden,), {"by": by}), **WARM_UP)
+
+    assert verdict.outcome is Outcome.FAIL
+    found = next(check for check in verdict.checks if check.word == word)
+    assert found.count == 1
+    assert "(-15 s)" in found.witnesses[0].cell
+
+
+@pytest.mark.parametrize("fault", ["kill@c3:batch=3", "kill@offset=50%", "kill@t>=5s", "kill@batch>=2"])
+def test_no_fault_strikes_in_a_warm_up_and_its_positions_count_from_the_epoch(tmp_path, fault):
+    verdict, store, _ = fake_run(tmp_path, fault=fault, **WARM_UP)
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    (epoch,), (told,) = (list(store.history(kind)) for kind in ("epoch", "fault"))
+    struck_s = (told["report"]["at_ms"] - epoch["epoch_ms"]) / 1000
+    assert struck_s >= 0
+    if "50%" in fault:
+        assert 7 <= struck_s <= 10
+    (recovered,) = measure.recoveries(store, verdict)
+    assert (recovered.quantities["peak_backlog"].value or 0) > 0
+
+
+def test_an_engine_that_ends_in_its_warm_up_has_crashed(tmp_path):
+    verdict, store, _ = fake_run(tmp_path, warm_up="60s", conf={"misbehave": "die"})
+
+    assert verdict.sentence.startswith("crashed: ")
+    assert not list(store.history("loaded"))
+
+
+def marks_of(store):
+    return [mark for entry in store.history("marks") for mark in entry["marks"]]
 
 
 def test_an_engine_that_stops_again_and_again_is_started_after_growing_pauses_and_then_given_up(tmp_path):

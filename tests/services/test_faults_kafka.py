@@ -18,7 +18,7 @@ from generators.disorder import PRESETS
 from generators.encode import Encoder
 from generators.producers import ConfluentProducer
 from generators.profiles import steady
-from generators.tape import Tape
+from generators.reel import Reel
 from harness import recount
 from harness.checks.case import LogAudit
 from harness.faults.kafka import KINDS
@@ -81,10 +81,10 @@ class Place:
         ends = end_offsets(self.server.address, self.topic)
         log = self.log.whole(recount.read(self.server.address, self.topic, ends, POPULATION))
         marks = tuple(msgspec.convert(m, Mark) for entry in self.store.history("marks") for m in entry["marks"])
-        return recount.compare(Tape(TAPE), EPOCH_MS, pa.table(log), marks)
+        return recount.compare(Reel(TAPE), EPOCH_MS, pa.table(log), marks)
 
     def _slices(self) -> Iterator[tuple[int, Any]]:
-        tape, encoder = Tape(TAPE), Encoder(POPULATION, EPOCH_MS)
+        tape, encoder = Reel(TAPE), Encoder(POPULATION, EPOCH_MS)
         planned = [(server, *part) for server in range(TAPE.servers) for part in tape.slices(server)]
         for server, number, lo, hi in sorted(planned, key=lambda each: each[1]):
             yield tape.slice_partition(server, number), encoder.batch(tape.events(server, np.arange(lo, hi)))
@@ -114,7 +114,7 @@ def over(text: str, place: Place) -> Any:
 
     def is_over() -> bool:
         now_ms = time.time_ns() // 1_000_000
-        fault.poll(Moment(now_ms, 1, engine, engine.newest, Tape(TAPE).total, place.field()))
+        fault.poll(Moment(now_ms, 1, engine, engine.newest, Reel(TAPE).total, place.field()))
         if fault.reports()[0].at_ms and not place.is_held() and place.server.serves() and not fault.over():
             place.send(3)
         return fault.over()

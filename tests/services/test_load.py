@@ -11,7 +11,8 @@ import pytest
 
 from generators.disorder import PRESETS
 from generators.profiles import steady
-from generators.tape import Tape, population_of
+from generators.reel import Reel
+from generators.tape import population_of
 from harness import recount
 from harness.clock import Clock
 from harness.load import Load, send_marks
@@ -79,7 +80,7 @@ def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, 
     send_marks(kafka_address, topic, [mark], POPULATION)
     certificate = load.certify()
     books = pq.read_table(run / "sends.parquet")
-    total = Tape(TAPE).total
+    total = Reel(TAPE).total
 
     assert (certificate.intended, certificate.sent, certificate.acknowledged) == (total, total, total)
     assert certificate.valid, certificate.reasons
@@ -87,7 +88,7 @@ def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, 
         "nothing is sent early"
     )
     log = recount.read(kafka_address, topic, end_offsets(kafka_address, topic), POPULATION)
-    audit = recount.compare(Tape(TAPE), epoch_ms, pa.table(log), [mark])
+    audit = recount.compare(Reel(TAPE), epoch_ms, pa.table(log), [mark])
     assert (audit.planned, audit.found) == (total + 1, total + 1)
     assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
 

@@ -10,7 +10,7 @@ from generators.disorder import PRESETS
 from generators.encode import Encoder
 from generators.producers import ConfluentProducer
 from generators.profiles import steady
-from generators.tape import Tape
+from generators.reel import Reel
 from harness import recount
 from harness.model import HarnessError, KafkaAddress, TapeSpec
 from harness.services.kafka import delete_records, end_offsets
@@ -24,7 +24,7 @@ EPOCH_MS = 1_763_700_000_000
 @pytest.fixture
 def filled(kafka_address: KafkaAddress, topic: str) -> str:
     """A topic with the whole tape in it."""
-    tape, encoder = Tape(SPEC), Encoder(POPULATION, EPOCH_MS)
+    tape, encoder = Reel(SPEC), Encoder(POPULATION, EPOCH_MS)
     producer = ConfluentProducer(kafka_address.bootstrap, topic, {})
     for server in range(SPEC.servers):
         for number, lo, hi in tape.slices(server):
@@ -38,7 +38,7 @@ def filled(kafka_address: KafkaAddress, topic: str) -> str:
 def test_the_whole_topic_comes_back_as_it_was_sent(kafka_address, filled):
     ends = end_offsets(kafka_address, filled)
     log = recount.read(kafka_address, filled, ends, POPULATION)
-    audit = recount.compare(Tape(SPEC), EPOCH_MS, pa.table(log), ())
+    audit = recount.compare(Reel(SPEC), EPOCH_MS, pa.table(log), ())
 
     assert audit.found == audit.planned == sum(ends.values()) == 30_000
     assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
@@ -58,7 +58,7 @@ def test_deleted_records_are_missing_and_the_others_keep_their_offsets(kafka_add
     log = recount.read(kafka_address, filled, ends, POPULATION)
 
     assert log["offset"][log["partition"] == 1].tolist() == list(range(7, ends[1]))
-    assert recount.compare(Tape(SPEC), EPOCH_MS, pa.table(log), ()).missing.count == 7
+    assert recount.compare(Reel(SPEC), EPOCH_MS, pa.table(log), ()).missing.count == 7
 
 
 def test_a_log_that_ends_too_early_is_named(kafka_address, filled, monkeypatch):

@@ -22,6 +22,7 @@ SINKS = ("absolute", "fenced")
 # One time has many spellings.
 UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000}
 DURATIONS_MS = (9000, 12_000)
+WARM_UPS_MS = (0, 3500)
 WINDOWS_MS = (3000, 4000)
 WATERMARK_MS = 10_000
 
@@ -43,7 +44,7 @@ def _flags(dials: Mapping[str, Any]) -> Iterator[str]:
         if value is True:
             yield f"--{key}"
         elif value is not False:
-            yield f"--{key} {shlex.quote(str(value))}"
+            yield f"--{key.replace('_', '-')} {shlex.quote(str(value))}"
 
 
 def drawn(dice: random.Random) -> dict[str, Any]:
@@ -55,6 +56,7 @@ def drawn(dice: random.Random) -> dict[str, Any]:
         "fault": dice.choice(("none", dice.choice(KILLS), _pause(dice))),
         "checksum": dice.choice((True, False)),
         "duration": spelled(dice.choice(DURATIONS_MS), dice),
+        "warm_up": spelled(dice.choice(WARM_UPS_MS), dice),
         "window": spelled(dice.choice(WINDOWS_MS), dice),
         "watermark": spelled(WATERMARK_MS, dice),
     }

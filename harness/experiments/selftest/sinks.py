@@ -41,6 +41,9 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "honest, in a storm", {"disorder": "storm", "sink": "fenced"}
     yield "loses one in 100", bug("drop:100")
     yield "counts one in 100 twice", bug("double:100")
+    yield "loses one in the warm-up", {**warm_up(), **bug("drop:1600")}
+    yield "counts one in the warm-up twice", {**warm_up(), **bug("double:1600")}
+    yield "counts one in the warm-up an hour ahead", {**warm_up(), **bug("future-window:1600")}
     yield "counts one in 100 an hour ahead", bug("future-window:100")
     yield "counts one in 100 for a stranger", bug("stranger:100")
     yield "writes no numbers", bug("garble:7")
@@ -90,6 +93,11 @@ def waited_for() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "gets no CPU, and tells no progress", {**silent, **bug("starve")}
     yield "counts equal records once", bug("dedupe-values")
     yield "counts records with equal keys once", bug("dedupe-keys")
+
+
+def warm_up() -> dict[str, Any]:
+    """So long that of all views only one is the 1,600th, and comes before the epoch."""
+    return {"warm_up": "24s", "disorder": "mobile"}
 
 
 def bug(kind: str) -> dict[str, Any]:

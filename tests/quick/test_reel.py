@@ -1,0 +1,100 @@
+"""Laws of a reel: the load's own tape does not move, the warm-up is over at the epoch, and every event has a name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generators.disorder import PRESETS
+from generators.profiles import steady
+from generators.reel import Reel
+from generators.tape import Events, Tape
+from harness.model import TapeSpec
+from tests.quick.tapes import segments, specs
+
+SPEC = TapeSpec(42, steady(2000, 3000), 4, 20, 4, 10, 10, PRESETS["storm"], probes=7)
+WARM_UP = steady(2000, 2500)
+
+
+def warmed_up() -> st.SearchStrategy[TapeSpec]:
+    return st.builds(lambda spec, warm_up: replace(spec, warm_up=warm_up), specs(), segments())
+
+
+def all_of(reel: Reel, server: int) -> Events:
+    return reel.events(server, np.arange(reel.server_total(server)))
+
+
+def same(one: Events, other: Events) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one.columns(), other.columns(), strict=True))
+
+
+def test_the_tape_of_the_load_and_its_digest_are_what_they_are_without_a_warm_up():
+    alone, reel = Tape(SPEC), Reel(replace(SPEC, warm_up=WARM_UP))
+
+    assert reel.load.digest() == alone.digest()
+    assert reel.load.total == alone.total == reel.total - reel.warm_up_total
+    for server in range(SPEC.senders):
+        assert same(all_of(reel, server), alone.events(server, np.arange(alone.server_total(server))))
+
+
+def test_a_warm_up_has_draws_and_a_digest_of_its_own_that_follow_from_the_seed():
+    first, again, other = (Reel(replace(SPEC, seed=seed, warm_up=WARM_UP)).warm_up for seed in (42, 42, 43))
+
+    assert first
+    assert again
+    assert other
+    assert first.digest() == again.digest() != other.digest()
+    assert first.digest() != Tape(replace(SPEC, profile=WARM_UP)).digest()
+
+
+@given(warmed_up(), st.integers(1, 50))
+@settings(max_examples=60, deadline=None)
+def test_every_event_has_one_id_and_one_place(spec, size):
+    reel = Reel(spec)
+    blocks = list(reel.blocks(size))
+    ids = np.concatenate([block.id[~block.duplicate] for block in blocks]).astype(np.int64)
+    places = reel.places(ids)
+
+    assert sum(map(len, blocks)) == reel.total
+    assert len(np.unique(ids)) == len(np.unique(places)) == len(ids)
+    assert ((places >= 0) & (places < reel.total)).all()
+    assert [reel.id_at(place) for place in places[:20].tolist()] == ids[:20].tolist()
+    for server in range(reel.servers):
+        mine = [block for block in blocks if block.server == server]
+        assert sum(map(len, mine)) == reel.server_total(server)
+        if mine:
+            assert same(mine[0], reel.events(server, mine[0].slot))
+
+
+@given(warmed_up())
+@settings(max_examples=60, deadline=None)
+def test_a_warm_up_is_over_at_the_epoch_and_an_ad_server_sends_its_slices_in_order(spec):
+    reel = Reel(spec)
+    for sender in range(spec.senders):
+        early, own = reel.servers_of(sender)
+        due_us = [reel.slice_due_us(server, j) for server in (early, own) for j, _, _ in reel.slices(server)]
+        before = [reel.slice_due_us(early, j) for j, _, _ in reel.slices(early)]
+
+        assert all(first < then for first, then in pairwise(due_us))
+        assert all(-reel.warm_up_ms * 1000 < due <= 0 for due in before)
+        for j, lo, hi in reel.slices(early):
+            events = reel.events(early, np.arange(lo, hi))
+            assert (events.intended_us < reel.slice_due_us(early, j)).all()
+            assert (events.partition == reel.slice_partition(early, j)).all()
+    assert reel.due_before(-reel.warm_up_ms * 1000) == 0
+    assert reel.due_before(10**12) == reel.load.profile.total + (reel.warm_up.profile.total if reel.warm_up else 0)
+
+
+@pytest.mark.parametrize("warm_up", [(), WARM_UP])
+def test_a_server_is_called_by_its_own_number(warm_up):
+    reel = Reel(replace(SPEC, warm_up=warm_up))
+
+    assert [reel.name_of(server) for server in (0, 4)] == ["server 0", "server 4"]
+    assert reel.servers_of(3)[-1] == 3
+    if warm_up:
+        assert reel.name_of(reel.servers_of(3)[0]) == "server 3 of the warm-up"
