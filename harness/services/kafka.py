@@ -7,9 +7,7 @@ never the servers themselves.
 
 from __future__ import annotations
 
-import base64
 import logging
-import secrets
 import socket
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -26,6 +24,7 @@ from kafka.protocol.consumer.offsets import IsolationLevel
 
 from harness.jvm import ENGLISH
 from harness.model import HarnessError, KafkaAddress
+from harness.services import kafka_storage
 from harness.services.addresses import LOOPBACK, PortTaken
 from harness.services.children import Child, spawn
 from harness.services.embedded import Embedded
@@ -34,6 +33,7 @@ from harness.texts import shown
 from harness.wait import wait_until
 
 SETTINGS = "server.properties"
+NODE = 1
 UNCLEAN = 1  # Kafka's number of that kind of election
 FORMAT_DEADLINE_S = 120.0  # long, for busy machines: a death is noticed at once
 READY_DEADLINE_S = 120.0
@@ -73,7 +73,8 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         """`engine_at`: where an engine has to be told that the broker is, if it is to come through a proxy."""
         super().__init__(folder / "kafka.log")
         self._data = folder / "kafka-data"
-        self._classpath, self._java, self._heap = ":".join(map(str, in_order(jars))), str(java), heap
+        self._jars, self._classpath = jars, ":".join(map(str, in_order(jars)))
+        self._java, self._heap = str(java), heap
         self._jvm_options = tuple(jvm_options)
         self._engine_at, self.behind_proxy = engine_at, ""  # the latter: where the proxy has to lead
         self._cluster = ""
@@ -109,8 +110,8 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         """The server's configuration: one node, everything replicated once, nothing deleted, no topic by accident."""
         return {
             "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
+            "node.id": str(NODE),
+            "controller.quorum.voters": f"{NODE}@{LOOPBACK}:{controller_port}",
             "listeners": f"PLAINTEXT://{LOOPBACK}:{broker_port},CONTROLLER://{LOOPBACK}:{controller_port}",
             "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{broker_port}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -132,7 +133,7 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         }
 
     def _start_at(self, ports: list[int]) -> KafkaAddress:
-        cluster = new_cluster_id()
+        cluster = kafka_storage.new_id()
         lease_folder(self._data)
         (self._data / "tmp").mkdir()
         settings = self._data / SETTINGS
@@ -141,7 +142,7 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
             self.behind_proxy = f"{LOOPBACK}:{ports[2]}"
             properties = with_engine_listener(properties, self.behind_proxy, self._engine_at)
         write_settings(settings, properties)
-        self._format([settings], cluster)
+        self._format({NODE: self._data / "log"}, cluster)
         return self._begin(KafkaAddress(f"{LOOPBACK}:{ports[0]}"), cluster)
 
     def _came_back(self) -> bool:
@@ -167,27 +168,42 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
             state=broker.last_words,
         )
 
-    def _format(self, settings: Sequence[Path], cluster: str) -> None:
-        """The storage of each node, all at once: each takes a Java program that runs for a second."""
-        tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c"]
-        children = [self._spawn_java("kafka-format", [*tool, str(path)]) for path in settings]
+    def _format(self, nodes: Mapping[int, Path], cluster: str) -> None:
+        """`nodes`: the folder of each node by its number."""
+        features = self._features()
+        for node, folder in nodes.items():
+            kafka_storage.write(folder, node, cluster, features)
+
+    def _features(self) -> Path:
+        """Kept from an earlier start; else Kafka's own tool is asked, and what it wrote is kept where that can be."""
+        kept = kafka_storage.kept_features(self._jars)
+        if kept.exists():
+            return kept
+        made = self._data / "made-by-the-tool"
+        self._run_tool({**self.properties(1, 2), "log.dirs": str(made)})
+        with suppress(OSError):
+            kafka_storage.keep(made / kafka_storage.FEATURES, self._jars)
+        return made / kafka_storage.FEATURES
+
+    def _run_tool(self, properties: Mapping[str, str]) -> None:
+        settings = self._data / "tool.properties"
+        write_settings(settings, properties)
+        arguments = ["kafka.tools.StorageTool", "format", "-t", kafka_storage.new_id(), "-c", str(settings)]
+        tool = self._spawn_java("kafka-format", arguments)
         try:
-            for child in children:
-                wait_until(
-                    lambda child=child: not child.alive(),  # type: ignore[misc]
-                    deadline_s=FORMAT_DEADLINE_S,
-                    what="the storage of the embedded Kafka to be formatted",
-                    state=child.last_words,
-                )
+            wait_until(
+                lambda: not tool.alive(),
+                deadline_s=FORMAT_DEADLINE_S,
+                what="the storage of the embedded Kafka to be formatted",
+                state=tool.last_words,
+            )
         finally:
-            for child in children:
-                child.kill_group()
-        for child in children:
-            if child.returncode():
-                raise HarnessError(
-                    f"The storage of the embedded Kafka could not be formatted (exit {child.returncode()}). "
-                    f"{child.last_words()}"
-                )
+            tool.kill_group()
+        if tool.returncode():
+            raise HarnessError(
+                f"The storage of the embedded Kafka could not be formatted (exit {tool.returncode()}). "
+                f"{tool.last_words()}"
+            )
 
     def _spawn_broker(self, settings: Path) -> Child:
         # The native parts of the compression codecs are unpacked into the temporary folder: let them go with the data.
@@ -461,8 +477,3 @@ def _listens(server: str) -> bool:
     with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S):
         return True
     return False
-
-
-def new_cluster_id() -> str:
-    """A uuid as Kafka writes it. The first byte is 0, as a leading dash would be taken for an option of the tool."""
-    return base64.urlsafe_b64encode(b"\x00" + secrets.token_bytes(15)).decode().rstrip("=")

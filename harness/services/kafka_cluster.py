@@ -11,10 +11,11 @@ from pathlib import Path
 from harness.model import HarnessError, KafkaAddress
 from harness.services.addresses import LOOPBACK
 from harness.services.children import Child
-from harness.services.kafka import SETTINGS, EmbeddedKafka, new_cluster_id, write_settings
+from harness.services.kafka import NODE, SETTINGS, EmbeddedKafka, write_settings
+from harness.services.kafka_storage import new_id
 from harness.services.owners import lease_folder
 
-CONTROLLER = 1
+CONTROLLER = NODE
 BROKERS = (2, 3, 4)
 REPLICATED = {
     "default.replication.factor": "3",
@@ -48,12 +49,12 @@ class EmbeddedCluster(EmbeddedKafka):
         self.brokers[node] = self._spawn_broker(self._settings_of(node))
 
     def _start_at(self, ports: list[int]) -> KafkaAddress:
-        self._cluster = new_cluster_id()
+        self._cluster = new_id()
         lease_folder(self._data)
         (self._data / "tmp").mkdir()
         for node, port in zip((CONTROLLER, *BROKERS), ports, strict=True):
             self._write_settings(node, port, ports[0])
-        self._format([self._settings_of(node) for node in (CONTROLLER, *BROKERS)], self._cluster)
+        self._format({node: self._log_of(node) for node in (CONTROLLER, *BROKERS)}, self._cluster)
         self._child = self._spawn_broker(self._settings_of(CONTROLLER))
         self.brokers = {node: self._spawn_broker(self._settings_of(node)) for node in BROKERS}
         addresses = [KafkaAddress(f"{LOOPBACK}:{port}") for port in ports[1:]]
@@ -65,7 +66,7 @@ class EmbeddedCluster(EmbeddedKafka):
         folder = self._settings_of(node).parent
         folder.mkdir()
         properties = {**self.properties(port, controller_port), **REPLICATED}
-        properties |= {"node.id": str(node), "log.dirs": str(folder / "log")}
+        properties |= {"node.id": str(node), "log.dirs": str(self._log_of(node))}
         if node == CONTROLLER:
             properties |= {"process.roles": "controller", "listeners": f"CONTROLLER://{LOOPBACK}:{controller_port}"}
             del properties["advertised.listeners"]
@@ -75,3 +76,6 @@ class EmbeddedCluster(EmbeddedKafka):
 
     def _settings_of(self, node: int) -> Path:
         return self._data / f"node-{node}" / SETTINGS
+
+    def _log_of(self, node: int) -> Path:
+        return self._settings_of(node).parent / "log"

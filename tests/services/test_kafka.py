@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -96,6 +97,29 @@ def test_a_broker_leaves_nothing_but_its_log_and_takes_other_ports_when_its_own_
     assert [path.name for path in tmp_path.iterdir()] == ["kafka.log"]
     with pytest.raises(HarnessError, match="before it was started"):
         _ = broker.address
+
+
+def test_kafkas_own_tool_is_asked_once_and_a_folder_is_written_as_it_writes_one(tmp_path, jars, java, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    first = EmbeddedKafka(tmp_path / "first", jars, java, heap="512m")
+    first.start()
+    by_the_tool, ours = (tmp_path / "first" / "kafka-data" / name for name in ("made-by-the-tool", "log"))
+    for path in by_the_tool.iterdir():
+        assert told(ours / path.name) == told(path)
+    first.stop()
+    second = EmbeddedKafka(tmp_path / "second", jars, java, heap="512m")
+    second.start()
+    second.stop()
+    assert "Formatting metadata directory" in first.log.read_text()
+    assert "Formatting metadata directory" not in second.log.read_text()
+
+
+def told(path: Path) -> bytes | list[str]:
+    """All of it, but for the time and the ids, which are of one folder."""
+    if path.suffix != ".properties":
+        return path.read_bytes()
+    lines = (line for line in path.read_text().splitlines() if not line.startswith("#"))
+    return sorted(line.partition("=")[0] if ".id=" in line and "node" not in line else line for line in lines)
 
 
 def test_a_broker_that_cannot_start_says_its_last_words(tmp_path, jars, java):

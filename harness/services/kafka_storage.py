@@ -1,0 +1,45 @@
+"""What Kafka finds in its data folder when it first begins: who the node is, and with which features a cluster starts.
+
+Kafka's own tool writes both, and takes a Java program that runs for a second. The features are the same for every
+cluster of one version, so what the tool wrote once is kept in the cache, and later folders are written from it.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from harness.ending import cache_folder
+
+WHO, FEATURES = "meta.properties", "bootstrap.checkpoint"
+
+
+def write(folder: Path, node: int, cluster: str, features: Path) -> None:
+    folder.mkdir(parents=True)
+    who = {"version": "1", "cluster.id": cluster, "node.id": str(node), "directory.id": new_id()}
+    (folder / WHO).write_text("".join(f"{key}={value}\n" for key, value in who.items()))
+    shutil.copyfile(features, folder / FEATURES)
+
+
+def kept_features(jars: Path) -> Path:
+    """Of the Kafka in this folder, whose name tells its version. The file is whole if it is there."""
+    return cache_folder() / "kafka" / f"{jars.name}.{FEATURES}"
+
+
+def keep(features: Path, jars: Path) -> None:
+    place = kept_features(jars)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = place.with_suffix(f".{os.getpid()}.part")
+    with part.open("wb") as stream:
+        stream.write(features.read_bytes())
+        stream.flush()
+        os.fsync(stream.fileno())  # a machine that loses its power leaves the whole file or none
+    part.replace(place)
+
+
+def new_id() -> str:
+    """A uuid as Kafka writes it. The first byte is 0, as a leading dash would be taken for an option of the tool."""
+    return base64.urlsafe_b64encode(b"\x00" + secrets.token_bytes(15)).decode().rstrip("=")
