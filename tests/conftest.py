@@ -5,15 +5,18 @@ Nothing of it is started unless a test names it, so the quick tests stay quick.
 
 from __future__ import annotations
 
+import os
 import uuid
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-# How long an example takes says how busy the machine is.
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
+# Each time other examples are drawn, so that what few of them miss is found by the next ones. How long an example takes
+# says how busy the machine is.
+EXAMPLES = 500 if os.environ.get("STREAMGAUGE_TEST_ALL") else 20
+settings.register_profile("ours", max_examples=EXAMPLES, deadline=None)
+settings.load_profile("ours")
 
 
 @pytest.fixture(scope="session")

@@ -364,7 +364,7 @@ class FakeEngine:
         return True
 
     def _count(self, number: int) -> _Batch:
-        counts: Counts = {}
+        ids: dict[Cell, list[int]] = {}
         newest_ms = self._newest_ms
         before = self._planned.get(number - 1, {})
         for p, end in self._planned[number].items():
@@ -377,7 +377,8 @@ class FakeEngine:
                 if self._sink == "absolute" and window + self._window_ms <= self._watermarks[number]:
                     continue
                 for key, number_of_event in self._bad.counted((event.campaign, window), event.id):
-                    counts[key] = counts.get(key, Tally()) + Tally(1, Checksum.of([number_of_event]))
+                    ids.setdefault(key, []).append(number_of_event)
+        counts = {key: Tally(len(members), Checksum.of(members)) for key, members in ids.items()}
         if self._sink == "absolute":
             state = dict(self._state)
             for key, tally in counts.items():

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from generators.encode import Encoder
-from generators.fleet import WRITTEN_AT_ONCE, Slice
+from generators.fleet import Slice
 from generators.reel import Reel
 from generators.tape import population_of
 from harness import clock_watch, recount
@@ -31,6 +31,7 @@ from harness.starvation import Machine, Threads
 from harness.store import Store
 
 CRANK_MS = 50
+SLICES_AT_ONCE = 1000  # are made ready
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class FakeWorld:
         self._epoch_ms: int | None = None
         self._recorder: Recorder | None = None
         self._writes_seen = -1
+        self._strangers: set[str] = set()
         self._newest_batch = -1
         self.engine = FakeEngine(
             self._engine_log,
@@ -136,13 +138,13 @@ class FakeWorld:
     def _slices(self, server: int) -> Iterator[Slice]:
         """All slices of a server, many written at once."""
         planned = self._reel.slices(server)
-        while group := list(islice(planned, WRITTEN_AT_ONCE)):
+        while group := list(islice(planned, SLICES_AT_ONCE)):
             first, last = group[0][1], group[-1][2]
-            messages = self._encoder.batch(self._reel.events(server, np.arange(first, last, dtype=np.int64)))
+            events = self._reel.events(server, np.arange(first, last, dtype=np.int64))
+            messages, partitions = self._encoder.batch(events), events.partition.tolist()
             for number, lo, hi in group:
-                partition = self._reel.slice_partition(server, number)
                 due_us = self._reel.slice_due_us(server, number)
-                yield Slice(server, number, lo, hi, partition, due_us, messages[lo - first : hi - first])
+                yield Slice(server, number, lo, hi, partitions[lo - first], due_us, messages[lo - first : hi - first])
 
     def _send_due(self) -> None:
         while self._epoch_ms is not None and self._next is not None:
@@ -164,14 +166,15 @@ class FakeWorld:
     def _hand_over(self) -> None:
         """Let the engine see what was sent since, parsed from its bytes."""
         names = self._population.campaign_ids
-        for seen, records in zip(self._engine_log, self._records, strict=True):
-            new = records[len(seen) :]
-            columns = recount.parse_records([r.value for r in new], [r.key for r in new], self._population)
-            wanted = ("kind", "campaign", "event_time_ms", "event_id")
-            rows = zip(*(columns[name].tolist() for name in wanted), strict=True)
+        unseen = [records[len(seen) :] for seen, records in zip(self._engine_log, self._records, strict=True)]
+        new = [record for records in unseen for record in records]
+        columns = recount.parse_records([r.value for r in new], [r.key for r in new], self._population)
+        wanted = ("kind", "campaign", "event_time_ms", "event_id")
+        rows = zip(*(columns[name].tolist() for name in wanted), strict=True)
+        for seen, records in zip(self._engine_log, unseen, strict=True):
             seen += [
                 fake.Event(names[campaign], time_ms, number, record.value or b"") if kind == recount.VIEW else None
-                for (kind, campaign, time_ms, number), record in zip(rows, new, strict=True)
+                for record, (kind, campaign, time_ms, number) in zip(records, rows, strict=False)
             ]
 
     def load_status(self) -> LoadStatus:
@@ -201,13 +204,14 @@ class FakeWorld:
         at_us = self._clock.now_ms * 1000
         if self._recorder is None:
             return
-        claim = fake.MANIFEST.sink(self._spec.sink)
-        self._recorder.strangers(at_us, strangers(self._redis.hashes, self._campaigns, claim.bookkeeping))
         if self._redis.writes == self._writes_seen:
+            self._recorder.strangers(at_us, self._strangers)
             self._recorder.unchanged(at_us)
             return
         self._writes_seen = self._redis.writes
         names, hashes = self._population.campaign_ids, self._redis.hashes
+        self._strangers = strangers(hashes, self._campaigns, fake.MANIFEST.sink(self._spec.sink).bookkeeping)
+        self._recorder.strangers(at_us, self._strangers)
         campaigns = sampled_campaigns(self._spec.tape)
         self._recorder.look(at_us, [[*chain(*hashes.get(names[c], {}).items())] for c in campaigns])
 

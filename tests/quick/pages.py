@@ -17,7 +17,7 @@ from harness.experiments.compare import Row
 from harness.experiments.compare import Settings as CompareSettings
 from harness.experiments.compare import Table as CompareTable
 from harness.experiments.folder import Folder
-from harness.experiments.search import Held, Stage, Trial
+from harness.experiments.search import QUICK, Held, Stage, Trial
 from harness.measurement import TIMELINE, Cost, Latency, Measurement, Observer, Quantiles, Quantity, Recovery, Steady
 from harness.model import Outcome, RunSpec
 from harness.stats import Interval
@@ -89,6 +89,21 @@ def latency() -> dict[str, list[object]]:
         "corrected_ms": [*PROBES.tolist(), *censored],
         "uncorrected_ms": [*(PROBES * 0.9).tolist(), *censored],
     }
+
+
+# A search in little: what it does with its runs is tried, and not what they say of a rate.
+FEW_TRIALS = replace(
+    QUICK,
+    start_per_s=200.0,
+    ramp_warm_up_ms=2_000,
+    ramp_step_ms=1_000,
+    ramp_steps=4,
+    ladder=(0.5,),
+    warm_up_ms=2_000,
+    duration_ms=6_000,
+    rung_ms=6_000,
+    most_trials=2,
+)
 
 
 def search_spec(**flags: str) -> RunSpec:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import checks
@@ -41,7 +41,6 @@ def test_an_honest_run_passes_every_check():
 
 
 @given(st.dictionaries(st.sampled_from(sorted(HONEST.log_ledger)), st.integers(-20, 20).filter(bool), max_size=5))
-@settings(deadline=None)
 def test_mutated_counts_are_named_to_the_single_event(changes):
     changes = {cell: max(by, -HONEST.log_ledger.count(cell)) for cell, by in changes.items()}
     seen = HONEST.log_ledger + Ledger(changes)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
@@ -29,7 +29,6 @@ ids = st.integers(0, ID_RANGE - 1)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), ids), max_size=40))
-@settings(deadline=None)
 def test_by_event_by_column_and_as_a_job_does_it_the_sums_are_the_same(events):
     cells, numbers = (
         np.array(column, dtype=np.int64) for column in (zip(*events, strict=True) if events else ([], []))
@@ -53,7 +52,6 @@ def test_what_is_no_pair_of_sums_is_none(text):
 
 
 @given(st.lists(ids, min_size=3, max_size=30, unique=True), st.data())
-@settings(deadline=None)
 def test_one_missing_and_one_too_many_are_named(members, data):
     lost, extra = data.draw(st.permutations(members))[:2]
     kept = [number for number in members if number != lost]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from generators.disorder import LATE_PRESETS, PRESETS
 from generators.profiles import steady
@@ -27,7 +27,6 @@ def with_disorder(disorder: Disorder) -> Tape:
 
 
 @given(specs())
-@settings(max_examples=80, deadline=None)
 def test_no_event_lies_further_behind_than_the_reach(spec):
     tape = Tape(spec)
     intended, time_ms = columns(tape, "intended_us", "event_time_rel_ms")
@@ -47,7 +46,6 @@ def test_two_clocks_can_be_wrong_in_opposite_ways():
 
 
 @given(specs())
-@settings(max_examples=80, deadline=None)
 def test_event_times_keep_their_bounds(spec):
     tape = Tape(spec)
     (time_ms,) = columns(tape, "event_time_rel_ms")
@@ -58,7 +56,6 @@ def test_event_times_keep_their_bounds(spec):
 
 
 @given(specs())
-@settings(max_examples=80, deadline=None)
 def test_a_copy_is_the_original_once_more_and_every_other_event_is_sent_once(spec):
     tape = Tape(spec)
     for server in range(spec.servers):
@@ -76,7 +73,6 @@ def test_a_copy_is_the_original_once_more_and_every_other_event_is_sent_once(spe
 
 
 @given(specs())
-@settings(max_examples=60, deadline=None)
 def test_silence_moves_when_events_are_sent_and_nothing_else(spec):
     quiet = Tape(replace(spec, disorder=replace(spec.disorder, silent_servers=0)))
     silent = Tape(spec)

@@ -18,8 +18,8 @@ from harness.experiments.compare import Leg
 from harness.experiments.folder import FILE, Folder
 from harness.model import Exit, UsageError
 from reports import compare_page, compared
+from tests.quick import pages
 
-FEW = replace(search.QUICK, start_per_s=200.0, ladder=(0.5,), duration_ms=12_000, most_trials=2)
 FAST = ["compare", "fake", "--window", "2s", "--campaigns", "5", "--rate", "500", "--duration", "10s"]
 
 
@@ -134,7 +134,7 @@ def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatc
 def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch):
     address, seen = "redis://:geheim@host:6379/1", []
     monkeypatch.setattr(one_run, "claim_external", lambda spec: seen.append(spec.redis))
-    monkeypatch.setattr(search, "QUICK", FEW)
+    monkeypatch.setattr(search, "QUICK", pages.FEW_TRIALS)
     call("--search", "--redis", address, "--reset")
     path = only_experiment(tmp_path)
 

@@ -13,7 +13,7 @@ from harness.experiments import drive_search, one_run, search
 from harness.model import Exit, UsageError
 from tests.quick import pages
 
-FEW = replace(search.QUICK, start_per_s=200.0, ladder=(0.5,), duration_ms=12_000, most_trials=3)
+FEW = replace(pages.FEW_TRIALS, most_trials=3)
 FAST = ["search", "--engine", "fake", "--window", "4s", "--campaigns", "5"]
 
 

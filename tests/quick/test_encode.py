@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
@@ -39,7 +39,6 @@ def slowly(events: Events, population: Population) -> list[dict[str, bytes | Non
 
 
 @given(specs())
-@settings(max_examples=40, deadline=None)
 def test_whole_blocks_are_written_as_the_reference_writes_each_event(spec):
     population = population_of(spec)
     encoder = Encoder(population, EPOCH_MS)

@@ -14,7 +14,7 @@ import typer.main
 
 from generators.disorder import PRESETS
 from harness import cli, panels, plan
-from harness.ending import ended
+from harness.ending import COMPLETING, ended
 from harness.engines.manifest import IDS, load
 from harness.experiments import chaos, folder
 from harness.faults.registry import FAULTS
@@ -111,14 +111,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-@pytest.fixture(scope="module")
-def script():
-    asked = [sys.executable, "-E", "-c", PROGRAM, "completion", "bash"]
-    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-
-
 @pytest.fixture
-def completed(tmp_path, script):
+def completed(tmp_path, shown):
     """What a real bash offers behind these words."""
     program = tmp_path / "bin" / "streamgauge"
     program.parent.mkdir()
@@ -130,7 +124,11 @@ def completed(tmp_path, script):
     def ask(*words):
         done = subprocess.run(
             ["bash", "-c", ASK, "bash", *words],
-            env={"PATH": f"{program.parent}:/usr/bin:/bin", "HOME": str(tmp_path), "COMPLETION": script},
+            env={
+                "PATH": f"{program.parent}:/usr/bin:/bin",
+                "HOME": str(tmp_path),
+                "COMPLETION": shown("completion", "bash"),
+            },
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -144,9 +142,28 @@ def completed(tmp_path, script):
     return ask
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+@pytest.fixture
+def offered(tmp_path, monkeypatch, capsys):
+    """What the program answers to a bash that asks what may stand behind these words."""
+    monkeypatch.chdir(tmp_path)
+    run, experiment = tmp_path / "runs" / "20260101-000000-calm-fake", tmp_path / "experiments/20260101-000000-smoke"
+    for path in (run / "owner.json", experiment / folder.FILE):
+        path.parent.mkdir(parents=True)
+        path.touch()
+
+    def ask(*words):
+        monkeypatch.setenv(COMPLETING, "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", " ".join(["streamgauge", *words]))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        with pytest.raises(SystemExit):
+            cli.called([])
+        return capsys.readouterr().out.splitlines()
+
+    return ask
+
+
 @pytest.mark.parametrize(
-    ("words", "offered"),
+    ("words", "expected"),
     [
         (["sear"], ["search"]),
         (["run", "--engine", "flink"], ["flink", "flink-standalone"]),
@@ -160,13 +177,13 @@ def completed(tmp_path, script):
     ],
     ids=" ".join,
 )
-def test_bash_completes_commands_flags_and_names(words, offered, completed, tmp_path):
-    run, experiment = tmp_path / "runs" / "20260101-000000-calm-fake", tmp_path / "experiments/20260101-000000-smoke"
-    for path in (run / "owner.json", experiment / folder.FILE):
-        path.parent.mkdir(parents=True)
-        path.touch()
+def test_commands_flags_and_names_are_completed(words, expected, offered):
+    assert offered(*words) == expected
 
-    assert completed(*words) == offered
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+def test_a_real_bash_completes_by_the_script(completed):
+    assert completed("engines", "") == ["add", "rm"]
 
 
 def test_a_shell_that_is_not_known_is_refused(capsys, monkeypatch):

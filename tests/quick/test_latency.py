@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.latency import measured, quantiles
@@ -64,7 +64,6 @@ def test_order_preserving_delays_are_the_same_by_both_rules_at_every_rate(rate, 
     heavy=st.booleans(),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=40, deadline=None)
 def test_any_delays_that_preserve_the_order_are_measured_to_one_look(rate, spread_ms, heavy, seed):
     random = np.random.default_rng(seed)
     campaign, due_us = offered(rate, 30, campaigns=7, probes=40, seed=seed)
@@ -88,7 +87,6 @@ def tail_mean(values_ms, share):
     known=st.booleans(),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=40, deadline=None)
 def test_where_events_overtake_the_mean_holds_the_tail_is_a_bound_and_probes_stay_exact(spread_ms, heavy, known, seed):
     random = np.random.default_rng(seed)
     campaign, due_us = offered(400, 30, campaigns=3, probes=300, seed=seed)
@@ -128,7 +126,6 @@ def assert_within_their_own_interval(found, all_ms):
     share=st.floats(0.05, 0.5),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=40, deadline=None)
 def test_a_stall_of_the_generator_shows_from_due_times_and_not_from_sending(stall_ms, share, seed):
     campaign, due_us = offered(200, 30, campaigns=5, probes=300, seed=seed)
     begin_us = 10_000_000

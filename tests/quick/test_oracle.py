@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
@@ -70,7 +70,6 @@ def counted_slowly(spec: TapeSpec, window_ms: int) -> Counter[tuple[int, int]]:
 
 
 @given(specs(), st.sampled_from([1, 50, 333, 10_000]))
-@settings(max_examples=40, deadline=None)
 def test_the_fold_is_what_one_gets_by_counting_json(spec, window_ms):
     assert oracle.fold(Reel(spec).blocks(77), population_of(spec), window_ms) == counted_slowly(spec, window_ms)
 
@@ -89,7 +88,6 @@ MUTATIONS = (
 
 
 @given(st.lists(st.tuples(st.integers(0, 1999), st.sampled_from(MUTATIONS), st.integers(0, 263), st.integers(0, 255))))
-@settings(max_examples=60, deadline=None)
 def test_reading_fast_is_reading_slowly(changes):
     values = list(VALUES)
     for place, mutate, at, byte in changes:
@@ -160,7 +158,6 @@ def test_a_true_log_has_nothing_wrong(preset):
 
 
 @given(st.randoms(use_true_random=False), *(st.integers(0, 4) for _ in range(4)))
-@settings(max_examples=40, deadline=None)
 def test_the_comparison_names_exactly_what_was_done_to_the_log(chance, lost, twice, strange, changed):
     spec = replace(SPEC, disorder=PRESETS["mobile"])
     messages = messages_of(spec)

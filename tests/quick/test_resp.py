@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.services.resp import Conversation, Replies, Requests, writes
@@ -44,7 +44,6 @@ def cut(data: bytes, at: list[int]) -> list[bytes]:
 places = st.lists(st.integers(0, 300), max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([b"HSET", b"get", b"Eval"]), st.binary(max_size=20)), max_size=8), places)
 def test_commands_are_found_however_they_are_cut(commands, at):
     data = b"".join(command(name, argument, argument) for name, argument in commands)
@@ -56,7 +55,6 @@ def test_commands_are_found_however_they_are_cut(commands, at):
     assert requests.whole
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(values.map(lambda v: (v, 1)), pushes.map(lambda v: (v, 0))), max_size=8), places)
 def test_answers_are_counted_however_they_are_cut_and_pushes_are_none(answers, at):
     replies = Replies()

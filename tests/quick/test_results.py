@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.checks.case import Observed
@@ -64,7 +64,6 @@ ROWS = st.lists(
 
 @given(TEXTS | st.binary(max_size=12))
 @example(b"\xff1")
-@settings(max_examples=500, deadline=None)
 def test_a_number_has_one_spelling(text):
     number = whole(text)
 
@@ -84,7 +83,6 @@ def test_other_spellings_are_none(text):
 
 
 @given(ROWS)
-@settings(max_examples=500, deadline=None)
 def test_every_row_is_counted_or_named(rows):
     found = observed(rows)
 
@@ -158,7 +156,6 @@ RECORDS = st.fixed_dictionaries({}, optional={"campaign": st.sampled_from(NAMES)
 @given(st.one_of(st.binary(), JSON.map(json.dumps).map(str.encode), RECORDS.map(json.dumps).map(str.encode)))
 @example(b"[" * 200_000)
 @example(b'{"campaign": "\\ud800", "window": 0, "count": 1}')
-@settings(max_examples=500, deadline=None)
 def test_a_record_of_a_topic_is_a_cell_in_one_spelling_or_none(value):
     found = cell_of(value)
     if found is None:
@@ -200,7 +197,6 @@ def test_a_number_in_a_record_may_be_a_text():
 
 @given(st.text().filter(lambda line: "\n" not in line))
 @example(f"{NAMES[0]},007,1")
-@settings(max_examples=300, deadline=None)
 def test_a_printed_line_is_a_cell_in_one_spelling_or_named(line):
     row = row_of(7, line, place())
     found = observed([row])
@@ -255,7 +251,6 @@ def test_a_template_finds_each_cell_whatever_stands_between_its_names(key, field
 
 @pytest.mark.parametrize(("key", "field"), TEMPLATES)
 @given(name=st.sampled_from(NAMES), window=NUMBERS, value=NUMBERS)
-@settings(max_examples=100, deadline=None)
 def test_a_template_counts_only_what_is_spelled_in_one_way_and_names_the_rest(key, field, name, window, value):
     row = row_at(spelled(key, field, name, window), value, HASH if field else STRING)
     found = observed([Template(place(results="redis:template", key=key, field=field)).translated(row)])
@@ -267,7 +262,6 @@ def test_a_template_counts_only_what_is_spelled_in_one_way_and_names_the_rest(ke
 
 @pytest.mark.parametrize(("key", "field"), TEMPLATES)
 @given(rows=ROWS)
-@settings(max_examples=100, deadline=None)
 def test_a_template_passes_nothing_over(key, field, rows):
     template = Template(place(results="redis:template", key=key, field=field))
 
@@ -324,7 +318,6 @@ YAHOO = st.builds(
 
 
 @given(st.lists(YAHOO, max_size=12))
-@settings(max_examples=300, deadline=None)
 def test_yahoos_schema_counts_only_what_a_campaign_refers_to_in_one_spelling(rows):
     found = observed(translated(rows, NAMES))
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.experiments.selftest.report import words_of
@@ -36,7 +36,6 @@ def rows(sampled):
 
 
 @given(st.lists(st.tuples(HASHES, HASHES), min_size=1, max_size=8))
-@settings(max_examples=200, deadline=None)
 def test_the_changes_tell_every_count_at_every_look_and_nothing_twice(looks):
     sampled = recorded([[flat(fields) for fields in look] for look in looks])
     changes = rows(sampled)
@@ -136,7 +135,6 @@ def seen_by(recorder, at_us, counts, windows):
 
 
 @given(st.lists(st.tuples(COUNTS, GLANCED), min_size=1, max_size=12))
-@settings(max_examples=300, deadline=None)
 def test_glances_tell_the_truth_of_their_windows_and_a_whole_look_of_all(looks):
     recorder, late = Recorder([4]), 0
     known: dict[int, int] = {}
@@ -251,7 +249,6 @@ def test_a_stranger_is_told_when_it_stayed_and_is_gone():
 
 
 @given(st.lists(st.tuples(HASHES, HASHES), min_size=1, max_size=8))
-@settings(max_examples=200, deadline=None)
 def test_at_each_look_a_field_is_a_count_or_a_glitch(looks):
     recorder = looked(*([flat(fields) for fields in look] for look in looks))
     told = [(c, name, from_us, until_us or 1 << 60) for _, c, name, _, from_us, until_us in glitches(recorder)]

@@ -167,7 +167,7 @@ class SinksUnderCrashes(RuleBasedStateMachine):
             )
 
 
-SinksUnderCrashes.TestCase.settings = settings(max_examples=40, stateful_step_count=10, deadline=None)
+SinksUnderCrashes.TestCase.settings = settings(stateful_step_count=10)
 TestSinksUnderCrashes = SinksUnderCrashes.TestCase
 
 

@@ -112,10 +112,11 @@ def test_ctrl_c_stops_all_in_order_and_says_how_to_go_faster(held):
     assert "`streamgauge recheck runs/" in held.terminal.shown
 
 
-def test_ctrl_c_in_the_middle_of_stopping_ends_all_at_once(held):
+def test_a_second_ctrl_c_ends_all_at_once_and_what_comes_after_it_changes_nothing(held):
     held.terminal.press("C")
     held.await_closing()
-    held.terminal.press("C")
+    for _ in range(20):
+        held.terminal.press("C")
 
     assert held.ended() == 130
     assert held.why == "by Ctrl-C, a second signal"
@@ -125,20 +126,11 @@ def test_ctrl_c_in_the_middle_of_stopping_ends_all_at_once(held):
     assert "Traceback" not in held.terminal.shown
 
 
-def test_what_comes_after_the_second_ctrl_c_changes_nothing(held):
-    held.terminal.press("C")
-    held.await_closing()
-    for _ in range(20):
-        held.terminal.press("C")
-
-    assert held.ended() == 130
-    assert held.why == "by Ctrl-C, a second signal"
-    assert "Traceback" not in held.terminal.shown
-
-
 def test_ctrl_z_stops_the_harness_alone_and_it_goes_on_in_the_foreground(held):
     held.terminal.press("Z")
     held.terminal.wait("stopped")
+    shown = held.terminal.shown
+    assert shown.rfind("\x1b[?25l") <= shown.rfind("\x1b[?25h"), "a hidden cursor would stay so if it were killed now"
     assert held.child.status() != psutil.STATUS_STOPPED, "what is measured goes on"
     held.tell("go", "closed")
     held.terminal.foreground()
@@ -147,24 +139,7 @@ def test_ctrl_z_stops_the_harness_alone_and_it_goes_on_in_the_foreground(held):
     assert (held.verdict, held.why) == ("PASS", "")
 
 
-def test_the_cursor_is_never_hidden(held):
-    """It would stay hidden after Ctrl-Z, or when the harness is killed."""
-    held.terminal.press("Z")
-    held.terminal.wait("stopped")
-
-    shown = held.terminal.shown
-    assert shown.rfind("\x1b[?25l") <= shown.rfind("\x1b[?25h")
-
-
-def test_a_closed_terminal_ends_the_run_in_order(held):
-    held.tell("closed")
-    held.terminal.hang_up()
-
-    assert held.ended() == 129
-    assert held.why == "by SIGHUP"
-
-
-def test_a_second_sighup_is_no_hurry(held):
+def test_a_closed_terminal_ends_the_run_in_order_and_a_second_sighup_is_no_hurry(held):
     """A shell and the kernel both send one when a terminal is closed."""
     held.terminal.hang_up()
     held.await_closing()

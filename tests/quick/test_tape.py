@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
@@ -24,7 +24,6 @@ def whole(tape: Tape, server: int) -> Events:
 
 
 @given(specs(), st.integers(1, 50), st.randoms())
-@settings(max_examples=60, deadline=None)
 def test_events_are_the_same_whatever_way_they_are_asked_for(spec, size, random):
     tape = Tape(spec)
     blocks = list(tape.blocks(size))
@@ -40,7 +39,6 @@ def test_events_are_the_same_whatever_way_they_are_asked_for(spec, size, random)
 
 
 @given(specs())
-@settings(max_examples=60, deadline=None)
 def test_slices_hold_every_slot_once_and_none_before_it_is_intended(spec):
     tape = Tape(spec)
     for server in range(spec.senders):
@@ -60,7 +58,6 @@ def test_slices_hold_every_slot_once_and_none_before_it_is_intended(spec):
 
 
 @given(specs())
-@settings(max_examples=30, deadline=None)
 def test_servers_share_the_profile_without_a_rest(spec):
     tape = Tape(replace(spec, disorder=PRESETS["none"]))
     due = np.concatenate([whole(tape, server).intended_us for server in range(spec.servers)])
@@ -69,7 +66,6 @@ def test_servers_share_the_profile_without_a_rest(spec):
 
 
 @given(specs())
-@settings(max_examples=60, deadline=None)
 def test_every_event_has_a_place_of_its_own(spec):
     tape = Tape(spec)
     slots = [np.arange(tape.server_total(server)) | server << INDEX_BITS for server in range(spec.senders)]
@@ -81,7 +77,6 @@ def test_every_event_has_a_place_of_its_own(spec):
 
 
 @given(specs())
-@settings(max_examples=60, deadline=None)
 def test_each_probe_campaign_is_due_once_in_each_length_and_no_other_server_draws_it(spec):
     tape = Tape(replace(spec, probes=5))
     probes = whole(tape, spec.servers)
