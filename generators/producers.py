@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import confluent_kafka
@@ -216,9 +216,10 @@ def make_producer(client: str, bootstrap: str, topic: str, settings: Mapping[str
     return CLIENTS[client](bootstrap, topic, settings)
 
 
-def send_all(producer: Producer, partition: int, messages: Sequence[Message], deadline_s: float) -> None:
-    """Send a few records and wait until Kafka has confirmed them; for the harness' own, never in the hot path."""
-    rest = producer.offer(partition, list(messages))
+def send_all(producer: Producer, messages: Iterable[tuple[int, Message]], deadline_s: float) -> None:
+    """Send a few records, each into its partition, and wait until Kafka has confirmed them; for the harness' own,
+    never in the hot path."""
+    rest = [left for partition, message in messages for left in producer.offer(partition, [message])]
     producer.finish(deadline_s)
     if rest or producer.failures.count:
         raise TimeoutError(

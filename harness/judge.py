@@ -139,7 +139,7 @@ def _assemble(store: Store) -> Case:
     else:
         counted = lateness.stored_countable(store, batch_log, spec, doubt.newest_ms)
     events, dropped, permitted = counted.events, counted.dropped, counted.permitted
-    tape_ledger = _expected(store).shifted(epoch_ms) + _ledger_of_marks(marks, spec.window_ms)
+    tape_ledger = _expected(store).in_windows(epoch_ms, spec.window_ms) + _ledger_of_marks(marks, spec.window_ms)
     certificate: Certificate = store.told_last("certificate", "certificate", Certificate)
     return Case(
         spec=spec,

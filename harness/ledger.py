@@ -7,6 +7,7 @@ equal ledgers compare equal whatever way they were put together. An `Expectation
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -83,9 +84,13 @@ class Ledger(Mapping[Cell, int]):
     def count(self, cell: Cell) -> int:
         return self._counts.get(cell, 0)
 
-    def shifted(self, by_ms: int) -> Ledger:
-        """The same counts with every window moved: how relative windows become absolute ones."""
-        return Ledger((Cell(cell.campaign, cell.window_ms + by_ms), count) for cell, count in self.items())
+    def in_windows(self, epoch_ms: int, window_ms: int) -> Ledger:
+        """Of counts that are relative to the epoch those of the windows in which they lie. They may be of parts of
+        windows, if none reaches over the edge of one."""
+        counts: Counter[Cell] = Counter()
+        for cell, count in self.items():
+            counts[Cell(cell.campaign, (cell.window_ms + epoch_ms) // window_ms * window_ms)] += count
+        return Ledger(counts)
 
     def __add__(self, other: Ledger) -> Ledger:
         return self._merge(other, 1)

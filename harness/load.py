@@ -163,11 +163,11 @@ def send_marks(kafka: KafkaAddress, topic: str, marks: Sequence[Mark], populatio
     encoder = Encoder(population, 0)
     # A new broker refuses the first request for an id and is asked again; only errors are worth a person's time.
     producer = ConfluentProducer(kafka.bootstrap, topic, {**kafka.librdkafka, "log_level": "3"})
-    for mark in marks:
-        try:
-            send_all(producer, mark.partition, [encoder.mark(mark)], MARKS_DEADLINE_S)
-        except TimeoutError as error:
-            raise HarnessError(
-                f"The {mark.kind} event for partition {mark.partition} of topic {topic} was not confirmed by Kafka at "
-                f"{kafka.bootstrap} within {MARKS_DEADLINE_S:g} s: {error}."
-            ) from error
+    try:
+        send_all(producer, ((mark.partition, encoder.mark(mark)) for mark in marks), MARKS_DEADLINE_S)
+    except TimeoutError as error:
+        kinds = " and ".join(sorted({mark.kind for mark in marks}))
+        raise HarnessError(
+            f"The {len(marks)} {kinds} events for topic {topic} were not all confirmed by Kafka at {kafka.bootstrap} "
+            f"within {MARKS_DEADLINE_S:g} s: {error}."
+        ) from error

@@ -1,8 +1,8 @@
 """The nouns of streamgauge as plain frozen values; every other module speaks in them.
 
 Standard library only, no behaviour beyond what a value can say about itself, and nothing here touches the world.
-Times are integers with their unit in the name. "Relative" times (`_rel_ms`) count from the run's epoch, which is
-aligned to a window, so that no ledger depends on the moment at which a run was started.
+Times are integers with their unit in the name. "Relative" times (`_rel_ms`) count from the run's epoch
+(harness/epoch.py).
 """
 
 from __future__ import annotations

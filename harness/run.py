@@ -19,7 +19,7 @@ import numpy as np
 from generators.marks import mark
 from generators.reel import Reel
 from generators.tape import Tape, population_of
-from harness import clock_watch, diagnosis, digests, out_of_memory, room, starvation
+from harness import clock_watch, diagnosis, digests, epoch, out_of_memory, room, starvation
 from harness.diagnosis import Diagnosis, Wanted
 from harness.ending import ONCE_MORE, summary
 from harness.faults.moment import Moment
@@ -53,8 +53,6 @@ COLLECT_EVERY_S = 0.5
 ROOM_EVERY_MS = 250
 # A look at all results costs more than all else that the harness does while it waits for the end.
 LOOK_EVERY_S = 0.25
-# How far ahead of now the epoch lies at least: the fleet has to read it before its first slice is due.
-EPOCH_LEAD_MS = 700
 # By an engine's own progress it is done; what it wrote last may be a moment behind.
 SETTLED_MS = 1000
 # An engine that wants a CPU and gets none is told from one that wants none by what its threads were booked.
@@ -152,7 +150,7 @@ class _Run:
     # 2. Fold the tape to the ideal ledger before any engine exists.
     def fold(self) -> None:
         self.screen.phase("seal", f"{self.reel.total:,} events from seed {self.spec.tape.seed}")
-        cells = oracle.fold(self.reel.blocks(), self.population, self.spec.window_ms)
+        cells = oracle.fold(self.reel.blocks(), self.population, epoch.part_ms(self.spec))
         self.expected = Ledger((Cell(*cell), views) for cell, views in cells.items())
 
     # 3. Seal the tape and the plan: all randomness is spent here, and what is expected is settled.
@@ -229,8 +227,7 @@ class _Run:
     def load(self) -> None:
         self.screen.phase("fleet", f"{self.spec.tape.senders} ad servers")
         page = self.world.await_fleet()
-        window = self.spec.window_ms
-        self.epoch_ms = -(-(self.world.now_ms() + EPOCH_LEAD_MS + self.reel.warm_up_ms) // window) * window
+        self.epoch_ms = epoch.next_ms(self.world.now_ms() + self.reel.warm_up_ms, epoch.part_ms(self.spec))
         self._tell("epoch", epoch_ms=self.epoch_ms)
         self.world.start_observing()
         self.world.start_load(self.epoch_ms)

@@ -27,6 +27,7 @@ LAYERS = [
     {"generators"},
     {
         "harness.ledger",
+        "harness.epoch",
         "harness.lateness",
         "harness.checks",
         "harness.checksums",

@@ -27,12 +27,17 @@ def test_zero_counts_are_forgotten(a):
     assert (a - a).total == 0
 
 
-@given(LEDGERS, st.integers(-5, 5).map(lambda n: n * 1000))
-def test_shifting_moves_windows_and_keeps_counts(a, by_ms):
-    moved = a.shifted(by_ms)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(-50_000, 50_000)), max_size=200), st.integers(-99, 99))
+def test_parts_of_windows_are_the_windows_of_any_epoch_between_them(events, parts):
+    part_ms, window_ms = 500, 10_000
+    epoch_ms = parts * part_ms
+    campaigns, times_ms = (np.array([event[n] for event in events], dtype=np.int64) for n in (0, 1))
 
-    assert moved.total == a.total
-    assert dict(moved.shifted(-by_ms)) == dict(a)
+    in_parts = Ledger.of_events(campaigns, times_ms, part_ms)
+
+    assert dict(in_parts.in_windows(epoch_ms, window_ms)) == dict(
+        Ledger.of_events(campaigns, times_ms + epoch_ms, window_ms)
+    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(-50_000, 50_000)), max_size=200), st.integers(1, 20_000))

@@ -64,7 +64,7 @@ def counts() -> Iterator[Planted]:
     yield "one moved to another window", seen({FIRST: -1, LAST: 1})
     yield "a window that nobody expects", seen({Cell(0, EPOCH_MS + 9_000_000): 1})
     yield "a negative count that nobody expects", seen({BEYOND: -3})
-    yield "an hour off", case(observed=Observed(HONEST.log_ledger.shifted(3_600_000), ()))
+    yield "an hour off", case(observed=Observed(HONEST.log_ledger.in_windows(3_600_000, WINDOW_MS), ()))
     yield "a stranger", _stray(Stray("nobody[1]", "1", "campaign"))
     yield "no number", _stray(Stray("campaign-0[1]", "1?", "number"))
     yield "a cell with two values", _ambiguous(FIRST)
