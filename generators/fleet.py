@@ -1,14 +1,16 @@
 """All that the ad servers of one process share: what to send, where to, the moment at which time begins, the books.
 
-Knows nothing of Locust. The harness and the fleet speak through files in one folder: `ready.json` (all servers are up
-and the topic is known), `go.json` (the epoch, and the run's clock), `status.jsonl` (a line now and then), and at the
-end `sends.parquet` and `done.json`. Every file but the status appears whole, by renaming.
+Knows nothing of Locust. The harness and the fleet speak through files in one folder: `config.json` (what to send, and
+where Kafka is), `ready.json` (all servers are up and the topic is known), `go.json` (the epoch, and the run's clock),
+`status.jsonl` (a line now and then), and at the end `sends.parquet` and `done.json`. Every file but the status appears
+whole, by renaming.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -37,6 +39,8 @@ WRITTEN_AT_ONCE = 64
 # Less than the harness waits for a fleet that it has told to stop.
 HURRIED_FLUSH_S = 8.0
 EVENTS_AT_ONCE = 1000
+LOOK_EVERY_S = 0.02
+CONFIG_DEADLINE_S = 600.0  # longer than the harness waits for Kafka
 READY, GO, STATUS, SENDS_FILE, DONE = "ready.json", "go.json", "status.jsonl", "sends.parquet", "done.json"
 
 
@@ -67,6 +71,14 @@ class LoadConfig:
 
     @staticmethod
     def read(path: Path) -> LoadConfig:
+        """Wait for it: the fleet comes up while Kafka does."""
+        deadline_s = time.monotonic() + CONFIG_DEADLINE_S
+        while not path.exists():
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(
+                    f"{path} was to say within {CONFIG_DEADLINE_S:.0f} s where Kafka is, and is not there."
+                )
+            time.sleep(LOOK_EVERY_S)
         return msgspec.json.decode(path.read_bytes(), type=LoadConfig)
 
 

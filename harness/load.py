@@ -43,29 +43,30 @@ TAIL_BYTES = 4096
 
 
 class Load:
-    """One fleet of ad servers: start, wait_ready, go, status until finished, certify, stop."""
+    """One fleet of ad servers: start, tell, wait_ready, go, status until finished, certify, stop."""
 
-    def __init__(self, spec: RunSpec, kafka: KafkaAddress, topic: str, run: Path, private: Path) -> None:
-        self._spec, self._kafka, self._topic = spec, kafka, topic
+    def __init__(self, spec: RunSpec, topic: str, run: Path, private: Path) -> None:
+        self._spec, self._topic = spec, topic
         self._run, self._folder = run, private / "load"
+        self._config = self._folder / "config.json"
         self._child: Child | None = None
         self.web_url = ""
 
     def start(self) -> None:
+        """The ad servers come up and wait to be told of Kafka."""
         self._folder.mkdir(mode=0o700)
-        config = self._folder / "config.json"
-        settings: Mapping[str, Any] = (
-            self._kafka.kafka_python if self._spec.client == "kafka-python" else self._kafka.librdkafka
-        )
-        content = LoadConfig(
-            self._spec.tape, self._spec.client, self._kafka.bootstrap, self._topic, settings, str(self._folder)
-        )
-        write_privately(config, msgspec.json.encode(content).decode())
         # One thread does all the arithmetic: more would take time from the engine.
-        env = {**os.environ, CONFIG_VARIABLE: str(config), "OPENBLAS_NUM_THREADS": "1"}
+        env = {**os.environ, CONFIG_VARIABLE: str(self._config), "OPENBLAS_NUM_THREADS": "1"}
         argv = [sys.executable, "-m", "locust", "-f", LOCUSTFILE, "--exit-code-on-error", "0", *self._interface()]
         self._child = spawn(argv, name="load", log=self._run / "logs" / "load.log", env=env, cwd=ROOT)
         self._child.go_first()
+
+    def tell(self, kafka: KafkaAddress) -> None:
+        """Kafka answers, and has the topic."""
+        client, folder = self._spec.client, str(self._folder)
+        settings: Mapping[str, Any] = kafka.kafka_python if client == "kafka-python" else kafka.librdkafka
+        content = LoadConfig(self._spec.tape, client, kafka.bootstrap, self._topic, settings, folder)
+        write_privately(self._config, msgspec.json.encode(content).decode())
 
     def wait_ready(self) -> None:
         wait_until(

@@ -232,6 +232,7 @@ class EngineManifest:
     java: tuple[str, ...] = ()  # Java sources that are compiled for it, beside its job or its manifest
     jars_inside: str = ""  # folder of its Python packages with jars that belong to its class path
     archive: bool = False  # its JVM takes the java_options of its orders, and ends in order
+    waits_for_services: bool = False  # may be started before Kafka and Redis answer: its orders say when they do
     extends: str = ""  # id of the shipped engine whose job it runs, "" for its own
     options: Mapping[str, str] = field(default_factory=dict)  # what its job is told; --conf wins
     orders: str = "json"  # "json" | "yahoo": the form of the file that {config} names

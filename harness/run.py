@@ -109,7 +109,7 @@ class _Run:
         self.expected = Ledger()
         self.epoch_ms = 0
         self.collected_ms = 0
-        self.starts = self.started_ms = 0
+        self.opened_ms = self.starts = self.started_ms = 0
         self.ended_ms: int | None = None
         self.errors: set[str] = set()
         self.memory_before = world.memory()
@@ -181,6 +181,7 @@ class _Run:
     # What the engine needs. There is nothing to heal before it is open.
     def open(self) -> None:
         self.screen.phase("services", "Kafka and Redis")
+        self.opened_ms = self.world.now_ms()
         self.world.open()
 
     # 4 to 6, with an engine that may fail us at any point.
@@ -205,8 +206,10 @@ class _Run:
     # 4. Start the engine, and let it prove that it answers: opening events have to come out as counts.
     def start_engine(self) -> None:
         self.screen.phase("engine", f"{self.spec.engine} has to answer {self.spec.tape.partitions} opening events")
-        started_ms = self.world.now_ms()
-        self.world.engine.start()
+        started_ms = self.opened_ms
+        if not self.world.engine.starts:
+            started_ms = self.world.now_ms()
+            self.world.engine.start()
         window = self.spec.window_ms
         opening = self._marks("opening", self.world.now_ms() // window * window - window, 0)
         self._send(opening)
@@ -257,10 +260,10 @@ class _Run:
         if self.stillness:
             return self._drain_by_results(self.stillness)
         self.screen.phase("drain", "until all of the log is done and the results stand still")
-        self._done_by_progress()  # the closing events must not make anything late
+        self._done_by_progress(still_for_ms=0)  # the closing events must not make anything late
         self._finish_fault()
         self._close()
-        self._done_by_progress()
+        self._done_by_progress(still_for_ms=SETTLED_MS)
         return self._finished("drained", "by its own offsets")
 
     def _finished(self, state: str, how: str) -> EngineReport:
@@ -483,13 +486,13 @@ class _Run:
         self._send(self._marks("closing", closing_ms, self.spec.tape.partitions))
         return Cell(0, closing_ms)
 
-    def _done_by_progress(self) -> None:
-        """All of the log is done by the engine's own offsets, and the results have not changed since for a moment."""
+    def _done_by_progress(self, *, still_for_ms: float) -> None:
+        """All of the log is done by the engine's own offsets, and the results have not changed since for so long."""
         ends = self._ends()
         last, done = self._snapshot(), self._done()
         begun_ms = still_ms = self.world.now_ms()
         moved_ms = 0
-        while not (_covers(self._progress(), ends) and self.world.now_ms() - still_ms >= SETTLED_MS):
+        while not (_covers(self._progress(), ends) and self.world.now_ms() - still_ms >= still_for_ms):
             self._tick_for(LOOK_EVERY_S)
             now_ms, snapshot = self.world.now_ms(), self._snapshot()
             if snapshot != last or self._done() != done:

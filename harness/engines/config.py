@@ -74,9 +74,10 @@ class EngineConfig:
 
 
 def write_privately(path: Path, text: str) -> Path:
-    """Write it for its owner's eyes only, from the first byte on."""
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    """Write it for its owner's eyes only, from the first byte on; whoever reads it meanwhile finds all of it."""
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
-    return path
+    return part.replace(path)

@@ -350,6 +350,7 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "drain_s": (_seconds, False),
     "checksum": (_flag, False),
     "archive": (_flag, False),
+    "waits_for_services": (_flag, False),
     "env": (_table_of_texts, False),
     "extends": (_one_of(*SHIPPED), False),
     "options": (_table_of_texts, False),

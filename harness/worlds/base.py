@@ -33,7 +33,7 @@ class World(Protocol):
     def now_ms(self) -> int: ...
     def pause(self, seconds: float) -> None: ...
     def open(self) -> None:
-        """Services, topic and ad table, and a fleet on its way up."""
+        """Services, topic and ad table, a fleet on its way up, and an engine that has started beside them if it can."""
 
     def await_fleet(self) -> str:
         """Return when all ad servers are up and wait for the epoch: the address of their page, empty without one."""

@@ -128,20 +128,24 @@ class RealWorld:
     def open(self) -> None:
         self._clock_watch.start()
         self._start_proxies()
+        self._mount_disk()
+        self._engine = self._make_engine()
+        if self._manifest.waits_for_services:
+            self._engine.start()
+        self._load = Load(self._spec, self._topic, self._store.path, self._private)
+        self._load.start()
         self._kafka = self._open_kafka()
         address, self._redis = self._open_redis()
         kafka.create_topic(self._kafka, self._topic, self._spec.tape.partitions)
         if self._manifest.group:
             kafka.begin_group(self._kafka, self._manifest.group, self._topic)
         _write_ad_table(self._redis, self._population)
-        self._mount_disk()
-        self._engine = self._make_engine(self._kafka, address)
         if self._results_topic:
             kafka.create_topic(self._kafka, self._results_topic, 1)
+        self._engine.change(self._as_engine_sees(self._kafka, address))
         self._results = sources.open_results(self._place())
-        self._load = Load(self._spec, self._kafka, self._topic, self._store.path, self._private)
+        self._load.tell(self._kafka)
         self._log = TopicLog(self._spec, self._kafka, self._topic, self._load.signal, self._store)
-        self._load.start()
 
     def _start_proxies(self) -> None:
         """Where a planned fault wants one between the engine and a service, and that service is ours."""
@@ -188,19 +192,24 @@ class RealWorld:
             link.lead_to(urlsplit(address.url).netloc)
         return address, connect(address)
 
-    def _make_engine(self, kafka_address: KafkaAddress, redis_address: RedisAddress) -> ProcessEngine:
-        spec, name = self._spec, self._store.path.name
+    def _as_engine_sees(self, kafka_address: KafkaAddress, redis_address: RedisAddress) -> Mapping[str, Any]:
+        """Its orders of the services."""
         if "kafka" in self._links:
             kafka_address = KafkaAddress(self._links["kafka"].address)
         if "redis" in self._links:
             redis_address = RedisAddress(f"redis://{self._links['redis'].address}/0")
         if self._manifest.orders == "yahoo":
             yahoo_conf.refuse(kafka_address, redis_address)
+        return {"kafka": kafka_address, "redis": redis_address}
+
+    def _make_engine(self) -> ProcessEngine:
+        """Where its services are it learns when they answer."""
+        spec, name = self._spec, self._store.path.name
         config = EngineConfig(
             run=name,
-            kafka=kafka_address,
+            kafka=KafkaAddress(""),
             topic=self._topic,
-            redis=redis_address,
+            redis=RedisAddress(""),
             window_ms=spec.window_ms,
             watermark_ms=spec.watermark_ms,
             checkpoint=f"{spec.checkpoint.rstrip('/') or self._engines_own / 'checkpoint'}/{name}",

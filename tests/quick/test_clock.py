@@ -24,7 +24,7 @@ from harness.experiments.selftest.runs import SMALL, Unseen, fake_run
 from harness.judge import judge
 from harness.load import Load
 from harness.measurement import Lack
-from harness.model import HarnessError, KafkaAddress, Outcome
+from harness.model import HarnessError, Outcome
 from harness.run import run
 from harness.sampler import PlainObserver
 from harness.store import Store
@@ -97,7 +97,7 @@ def test_the_fleet_goes_by_the_clock_that_it_is_given(tmp_path, monkeypatch):
     spec, _ = plan.resolve("test", SMALL, {}, lambda _: fake.MANIFEST)
     servers = Fleet(LoadConfig(spec.tape, "confluent", "nowhere", "topic", {}, str(tmp_path)))
     an_hour_ahead = Clock(Clock().zero_ns + HOUR_MS * 10**6)
-    load = Load(spec, KafkaAddress("nowhere"), "topic", tmp_path, tmp_path)
+    load = Load(spec, "topic", tmp_path, tmp_path)
     (tmp_path / "load").mkdir()
     servers.folder = tmp_path / "load"
 

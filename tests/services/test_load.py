@@ -53,10 +53,11 @@ def run(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def sent(load: Load, clock: Clock) -> int:
+def sent(load: Load, kafka: KafkaAddress, clock: Clock) -> int:
     """Drive a load to its end; the epoch."""
     try:
         load.start()
+        load.tell(kafka)
         load.wait_ready()
         epoch_ms = clock.now_ms() // 10_000 * 10_000
         load.go(epoch_ms, clock)
@@ -74,8 +75,8 @@ def sent(load: Load, clock: Clock) -> int:
 @pytest.mark.parametrize("client", ["confluent", "kafka-python"])
 def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, topic, run, tmp_path):
     spec = replace(SPEC, client=client)
-    load = Load(spec, kafka_address, topic, run, tmp_path)
-    epoch_ms = sent(load, Clock())
+    load = Load(spec, topic, run, tmp_path)
+    epoch_ms = sent(load, kafka_address, Clock())
     mark = Mark(MARK_SERVER << INDEX_BITS | 7, 3, 2, epoch_ms + 5, "closing")
     send_marks(kafka_address, topic, [mark], POPULATION)
     certificate = load.certify()
@@ -97,15 +98,15 @@ def test_the_fleet_keeps_its_schedule_by_the_clock_of_the_run_and_not_by_the_mac
     kafka_address, topic, run, tmp_path
 ):
     an_hour_ahead = Clock(Clock().zero_ns + 3_600 * 10**9)
-    load = Load(SPEC, kafka_address, topic, run, tmp_path)
-    sent(load, an_hour_ahead)
+    load = Load(SPEC, topic, run, tmp_path)
+    sent(load, kafka_address, an_hour_ahead)
 
     assert load.certify().valid
 
 
 def test_the_web_page_of_locust_ends_with_the_tape_too(kafka_address, topic, run, tmp_path):
-    load = Load(replace(SPEC, web=True), kafka_address, topic, run, tmp_path)
-    sent(load, Clock())
+    load = Load(replace(SPEC, web=True), topic, run, tmp_path)
+    sent(load, kafka_address, Clock())
 
     assert load.web_url.startswith("http://127.0.0.1:")
     assert load.certify().valid
@@ -113,9 +114,10 @@ def test_the_web_page_of_locust_ends_with_the_tape_too(kafka_address, topic, run
 
 def test_a_load_that_is_stopped_in_the_middle_leaves_true_books(kafka_address, topic, run, tmp_path):
     long = replace(TAPE, profile=steady(2000, 600_000))
-    load = Load(replace(SPEC, tape=long), kafka_address, topic, run, tmp_path)
+    load = Load(replace(SPEC, tape=long), topic, run, tmp_path)
     try:
         load.start()
+        load.tell(kafka_address)
         load.wait_ready()
         load.go(Clock().now_ms(), Clock())
         wait_until(lambda: load.status().sent > 1000, deadline_s=30, what="some events to be sent")
@@ -129,9 +131,10 @@ def test_a_load_that_is_stopped_in_the_middle_leaves_true_books(kafka_address, t
 
 
 def test_no_kafka_ends_the_load_with_a_sentence(run, tmp_path):
-    load = Load(SPEC, KafkaAddress("127.0.0.1:1"), "nowhere", run, tmp_path)
+    load = Load(SPEC, "nowhere", run, tmp_path)
     try:
         load.start()
+        load.tell(KafkaAddress("127.0.0.1:1"))
         with pytest.raises(HarnessError, match=r"broke off .* did not say within"):
             load.wait_ready()
     finally:

@@ -7,19 +7,18 @@ SIGTERM ends it in order. Started again with the same checkpoint folder it goes 
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 
-from workloads.ad_impressions.jobs.flink_process import Config, common_settings, prepare_java, run, told
+from workloads.ad_impressions.jobs.flink_process import common_settings, prepare_java, run, told
 from workloads.ad_impressions.jobs.flink_query import start_query
+from workloads.ad_impressions.jobs.orders import read_orders
 from workloads.ad_impressions.jobs.progress_log import tell_settings
 
 HEAP = "-Xmx2g"
 
 
 def main(config_path: str) -> int:
-    config: Config = json.loads(Path(config_path).read_bytes())
+    config = read_orders(config_path)
     settings = {"rest.port": "0", **common_settings(config)}
     tell_settings(config["progress_path"], told(settings))
     prepare_java(config, HEAP)

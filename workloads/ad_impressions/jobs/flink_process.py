@@ -10,16 +10,14 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyflink
 from pyflink.common import JobClient
 
 from workloads.ad_impressions.jobs.flink_checkpoints import newest_checkpoint, number_of, offsets_in
+from workloads.ad_impressions.jobs.orders import Config
 from workloads.ad_impressions.jobs.progress_log import ProgressLog
 from workloads.ad_impressions.jobs.redis_results import connect, read_ads
-
-Config = dict[str, Any]
 
 FLINK_HOME = Path(pyflink.__file__).parent
 LOOK_EVERY_S = 0.2

@@ -22,11 +22,11 @@ from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
 from pyflink.table.udf import udf
 from redis import Redis
 
+from workloads.ad_impressions.jobs.orders import Config
 from workloads.ad_impressions.jobs.progress_log import now_ms
 from workloads.ad_impressions.jobs.redis_results import connect, updated_key
 from workloads.ad_impressions.jobs.spark_sinks import by_campaign
 
-Config = dict[str, Any]
 Column = Any  # a pandas.Series
 
 # The Kafka client inside the connector's jar goes by another name, also where a setting names one of its classes.

@@ -8,10 +8,8 @@ the job from its newest checkpoint. When the JobManager died it ends, and the ne
 
 from __future__ import annotations
 
-import json
 import socket
 import sys
-from pathlib import Path
 
 from pyflink.common import JobClient
 
@@ -19,13 +17,13 @@ from workloads.ad_impressions.jobs.flink_cluster import Cluster
 from workloads.ad_impressions.jobs.flink_process import (
     FLINK_HOME,
     LOOPBACK,
-    Config,
     common_settings,
     prepare_java,
     run,
     told,
 )
 from workloads.ad_impressions.jobs.flink_query import start_query
+from workloads.ad_impressions.jobs.orders import Config, read_orders
 from workloads.ad_impressions.jobs.progress_log import tell_settings
 
 
@@ -54,7 +52,7 @@ def free_port() -> int:
 
 
 def main(config_path: str) -> int:
-    config: Config = json.loads(Path(config_path).read_bytes())
+    config: Config = read_orders(config_path)
     settings = cluster_settings(config)
     tell_settings(config["progress_path"], told(settings))
     prepare_java(config, "")

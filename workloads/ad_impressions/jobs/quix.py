@@ -9,7 +9,6 @@ state goes back to its last commit and counts up again, which nobody who reads t
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -24,6 +23,7 @@ from quixstreams import Application
 from quixstreams.kafka import ConnectionConfig
 from quixstreams.sinks.base import BatchingSink, SinkBatch
 
+from workloads.ad_impressions.jobs.orders import Config, read_orders
 from workloads.ad_impressions.jobs.progress_log import ProgressLog, now_ms, tell_settings
 from workloads.ad_impressions.jobs.redis_results import connect, read_ads, updated_key
 from workloads.ad_impressions.jobs.reference import is_time, parse
@@ -41,7 +41,6 @@ if tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0) < tonumber(ARGV[2]) then
 end
 """
 
-Config = Mapping[str, Any]
 Offsets = dict[int, int]  # by partition
 View = tuple[str, int]  # campaign, event time in ms
 
@@ -170,7 +169,7 @@ def application(config: Config) -> Application:
 
 
 def main(config_path: str) -> None:
-    config = json.loads(Path(config_path).read_bytes())
+    config = read_orders(config_path)
     client = connect(config["redis"])
     ads, late = read_ads(client), Late()
     app = application(config)

@@ -8,13 +8,11 @@ that it is the baseline which a framework on this machine has to beat.
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -22,6 +20,7 @@ import redis
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from workloads.ad_impressions.jobs.id_sums import Sums, add_id, id_of, read, spell, sums_key
+from workloads.ad_impressions.jobs.orders import read_orders
 from workloads.ad_impressions.jobs.progress_log import ProgressLog, now_ms
 from workloads.ad_impressions.jobs.redis_results import connect, read_ads, updated_key
 
@@ -179,7 +178,7 @@ def main(config_path: str) -> None:
         stopped = True
 
     signal.signal(signal.SIGTERM, stop)
-    config = json.loads(Path(config_path).read_bytes())
+    config = read_orders(config_path)
     client = connect(config["redis"])
     progress = ProgressLog(config["progress_path"])
     counts = Counts(read_ads(client), config["window_ms"], config["checksum"])

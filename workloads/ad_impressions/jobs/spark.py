@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -37,6 +37,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from workloads.ad_impressions.jobs.crash_points import CrashPoints
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
+from workloads.ad_impressions.jobs.orders import Config, await_services, read_orders
 from workloads.ad_impressions.jobs.progress_log import ProgressLog, tell_settings
 from workloads.ad_impressions.jobs.redis_results import connect, read_ads
 from workloads.ad_impressions.jobs.spark_parse import BEST, ID, PARSERS, Parser, with_ids
@@ -54,7 +55,6 @@ OWN_OPTION = "streamgauge."  # meant for this job: Spark never sees it
 PARSER_OPTION = OWN_OPTION + "parser"
 SOURCE_OPTION = OWN_OPTION + "source."  # the rest of the name is an option of Spark's Kafka source
 
-Config = dict[str, Any]
 Reader = TypeVar("Reader", DataStreamReader, DataFrameReader)
 Writer = Callable[[DataFrame, int], None]  # counts, number of the batch
 
@@ -245,6 +245,7 @@ def run(config: Config, begin: Callable[[SparkSession], StreamingQuery]) -> int:
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     session = make_session(config)
+    await_services(config)
     session.streams.addListener(Progress(ProgressLog(config["progress_path"]), ended))
     query = begin(session)
     while query.isActive and not ended.wait(0.5):
@@ -274,7 +275,7 @@ def own_settings(config: Config) -> dict[str, str]:
 
 
 def main(config_path: str) -> int:
-    config: Config = json.loads(Path(config_path).read_bytes())
+    config = read_orders(config_path)
     parse = with_ids if config["checksum"] else PARSERS[chosen_parser(config)]
     tell_settings(config["progress_path"], own_settings(config))
     return run(config, lambda session: start_query(session, config, parse, make_writer(config)))

@@ -13,12 +13,12 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
 from workloads.ad_impressions.jobs import spark
+from workloads.ad_impressions.jobs.orders import Config, read_orders
 from workloads.ad_impressions.jobs.progress_log import ProgressLog, tell_settings
 from workloads.ad_impressions.jobs.redis_results import connect, read_ads
 from workloads.ad_impressions.jobs.spark_parse import PARSERS, with_ids
@@ -32,7 +32,7 @@ Offsets = dict[str, int]  # partition -> first offset that is not in it any more
 class Topic:
     """How long it is by now. Spark could tell too, by reading all of it."""
 
-    def __init__(self, config: spark.Config) -> None:
+    def __init__(self, config: Config) -> None:
         self._name: str = config["topic"]
         self._consumer = Consumer(
             {
@@ -53,7 +53,7 @@ class Topic:
         return end
 
 
-def records_below(session: SparkSession, config: spark.Config, ends: Offsets) -> DataFrame:
+def records_below(session: SparkSession, config: Config, ends: Offsets) -> DataFrame:
     reader = spark.of_topic(session.read, config)
     return reader.option("endingOffsets", json.dumps({config["topic"]: ends})).load()
 
@@ -61,7 +61,7 @@ def records_below(session: SparkSession, config: spark.Config, ends: Offsets) ->
 def main(config_path: str) -> None:
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())  # a batch that has begun is finished
-    config: spark.Config = json.loads(Path(config_path).read_bytes())
+    config: Config = read_orders(config_path)
     tell_settings(config["progress_path"], spark.own_settings(config))
     parse = with_ids if config["checksum"] else PARSERS[spark.chosen_parser(config)]
     ads, write = read_ads(connect(config["redis"])), spark.make_writer(config)

@@ -10,9 +10,7 @@ would stay in its buffers to the end of the batch.
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -22,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.ad_impressions.jobs import spark
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
+from workloads.ad_impressions.jobs.orders import Config, read_orders
 from workloads.ad_impressions.jobs.progress_log import tell_settings
 from workloads.ad_impressions.jobs.redis_results import connect, read_ads
 from workloads.ad_impressions.jobs.spark_parse import PARSERS, Parser, with_ids
@@ -39,7 +38,7 @@ REAL_TIME = {
 }
 
 
-def in_real_time(config: spark.Config) -> spark.Config:
+def in_real_time(config: Config) -> Config:
     """What this mode wants otherwise; what was chosen stays. A task waits for its events in a slot of its own, so that
     there have to be slots for all of them, however few cores there are."""
     options = REAL_TIME | config["options"]
@@ -51,7 +50,8 @@ def in_real_time(config: spark.Config) -> spark.Config:
     }
 
 
-def start_query(session: SparkSession, config: spark.Config, parse: Parser) -> StreamingQuery:
+def start_query(session: SparkSession, config: Config, parse: Parser) -> StreamingQuery:
+    refuse_other_than_plain(config["redis"])
     views = spark.known_views(parse(spark.read_records(session, config)), read_ads(connect(config["redis"])))
     lateness = f"{config['watermark_ms']} milliseconds"
     counts = spark.count_views(views.withWatermark("event_time", lateness), config["window_ms"])
@@ -71,7 +71,7 @@ def with_sums_in_one(counts: DataFrame) -> DataFrame:
     return counts.select("campaign_id", "window_start_ms", "count", sums.alias("sums"))
 
 
-def redis_writer(session: SparkSession, config: spark.Config) -> Any:
+def redis_writer(session: SparkSession, config: Config) -> Any:
     at = urlsplit(config["redis"])
     return session._jvm.RedisWriter(  # type: ignore[union-attr]
         at.hostname or "localhost",
@@ -93,13 +93,12 @@ def refuse_other_than_plain(address: str) -> None:
         )
 
 
-def own_settings(config: spark.Config) -> dict[str, str]:
+def own_settings(config: Config) -> dict[str, str]:
     return {**spark.own_settings(config), "master": config["master"], "trigger": config["trigger"]}
 
 
 def main(config_path: str) -> int:
-    config = in_real_time(json.loads(Path(config_path).read_bytes()))
-    refuse_other_than_plain(config["redis"])
+    config = in_real_time(read_orders(config_path))
     parse = with_ids if config["checksum"] else PARSERS[spark.chosen_parser(config)]
     tell_settings(config["progress_path"], own_settings(config))
     return spark.run(config, lambda session: start_query(session, config, parse))

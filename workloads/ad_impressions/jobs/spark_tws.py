@@ -9,10 +9,8 @@ is the end of its window, so that a row is late when its window is closed.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
@@ -25,6 +23,7 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from workloads.ad_impressions.jobs import spark
+from workloads.ad_impressions.jobs.orders import Config, read_orders
 from workloads.ad_impressions.jobs.progress_log import tell_settings
 from workloads.ad_impressions.jobs.redis_results import connect, read_ads
 from workloads.ad_impressions.jobs.spark_parse import PARSERS
@@ -66,7 +65,7 @@ class CountViews(StatefulProcessor):
         return iter(())
 
 
-def totals(views: DataFrame, config: spark.Config) -> DataFrame:
+def totals(views: DataFrame, config: Config) -> DataFrame:
     window_ms = config["window_ms"]
     in_windows = views.withWatermark("event_time", f"{config['watermark_ms']} milliseconds").select(
         "campaign_id", F.window("event_time", f"{window_ms} milliseconds")
@@ -82,14 +81,14 @@ def totals(views: DataFrame, config: spark.Config) -> DataFrame:
     )
 
 
-def start_query(session: SparkSession, config: spark.Config) -> StreamingQuery:
+def start_query(session: SparkSession, config: Config) -> StreamingQuery:
     parse = PARSERS[spark.chosen_parser(config)]
     views = spark.known_views(parse(spark.read_records(session, config)), read_ads(connect(config["redis"])))
     return spark.start(totals(views, config), config, spark.make_writer(config))
 
 
 def main(config_path: str) -> int:
-    config: spark.Config = json.loads(Path(config_path).read_bytes())
+    config = read_orders(config_path)
     tell_settings(config["progress_path"], spark.own_settings(config))
     return spark.run(config, lambda session: start_query(session, config))
 

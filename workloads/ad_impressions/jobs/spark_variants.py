@@ -8,17 +8,16 @@ those of the job, or (`substring`, `get_json_object`) wrong for some records.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.ad_impressions.jobs import spark
+from workloads.ad_impressions.jobs.orders import Config, read_orders
 from workloads.ad_impressions.jobs.progress_log import now_ms
 from workloads.ad_impressions.jobs.redis_results import connect, updated_key
 from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS, Parser
@@ -82,7 +81,7 @@ ALL_PARSERS: Mapping[str, Parser] = {
 }
 
 
-def arrow_writer(config: spark.Config) -> spark.Writer:
+def arrow_writer(config: Config) -> spark.Writer:
     """Cells come to the driver as one Arrow table."""
     client = connect(config["redis"])
 
@@ -93,7 +92,7 @@ def arrow_writer(config: spark.Config) -> spark.Writer:
     return write
 
 
-def partitions_writer(config: spark.Config) -> spark.Writer:
+def partitions_writer(config: Config) -> spark.Writer:
     """Each partition's worker writes its own cells: no way through the driver, but a Python worker and a connection."""
     write_partition = partial(_write_partition, config["redis"])
     return lambda counts, _batch: counts.foreachPartition(write_partition)
@@ -104,7 +103,7 @@ def _write_partition(url: str, rows: Iterable[Row]) -> None:
         absolute(client, 0, by_campaign((row["campaign_id"], row["window_start_ms"], row["count"]) for row in rows))
 
 
-def single_cells_writer(config: spark.Config) -> spark.Writer:
+def single_cells_writer(config: Config) -> spark.Writer:
     """A command for each cell instead of one for each campaign, still in one pipeline."""
     client = connect(config["redis"])
 
@@ -118,7 +117,7 @@ def single_cells_writer(config: spark.Config) -> spark.Writer:
     return write
 
 
-WRITERS: Mapping[str, Callable[[spark.Config], spark.Writer]] = {
+WRITERS: Mapping[str, Callable[[Config], spark.Writer]] = {
     "collect": spark.make_writer,
     "arrow": arrow_writer,
     "partitions": partitions_writer,
@@ -126,7 +125,7 @@ WRITERS: Mapping[str, Callable[[spark.Config], spark.Writer]] = {
 }
 
 
-def read_only(session: SparkSession, config: spark.Config) -> StreamingQuery:
+def read_only(session: SparkSession, config: Config) -> StreamingQuery:
     """The floor: every record is fetched and its length is looked at."""
 
     def write(records: DataFrame, _batch: int) -> None:
@@ -136,7 +135,7 @@ def read_only(session: SparkSession, config: spark.Config) -> StreamingQuery:
 
 
 def main(config_path: str) -> int:
-    config: spark.Config = json.loads(Path(config_path).read_bytes())
+    config = read_orders(config_path)
     options = config["options"]
     name = options.get(spark.PARSER_OPTION, BEST)
     if name == READ_ONLY:

@@ -1,0 +1,28 @@
+"""The orders of a job: what it is told. An engine that may start beside its services learns late where they are."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+Config = dict[str, Any]
+
+LOOK_EVERY_S = 0.02
+PATIENCE_S = 300.0
+
+
+def read_orders(path: str) -> Config:
+    return {**json.loads(Path(path).read_bytes()), "orders": path}
+
+
+def await_services(config: Config) -> None:
+    """Until the orders say where Kafka and Redis are: then these answer."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not config["kafka"]["bootstrap"]:
+        if time.monotonic() > deadline_s:
+            sys.exit(f"After {PATIENCE_S:.0f} s {config['orders']} still does not say where Kafka is.")
+        time.sleep(LOOK_EVERY_S)
+        config |= {key: value for key, value in read_orders(config["orders"]).items() if key in ("kafka", "redis")}
