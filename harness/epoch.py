@@ -19,7 +19,8 @@ LEAD_MS = 700
 def part_ms(spec: RunSpec) -> int:
     """How long a part of a window is: the epoch is a multiple of it."""
     part = gcd(spec.window_ms, PART_MS)
-    span_ms = spec.tape.reach_ms + sum(segment.duration_ms for segment in spec.tape.profile)
+    segments = (*spec.tape.warm_up, *spec.tape.profile)
+    span_ms = spec.tape.reach_ms + sum(segment.duration_ms for segment in segments)
     return part if spec.tape.all_campaigns * span_ms // part <= MOST_PARTS else spec.window_ms
 
 

@@ -1,0 +1,56 @@
+"""The orders of an engine that starts beside its services."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from harness.engines.config import EngineConfig
+from harness.model import KafkaAddress, RedisAddress
+from workloads.ad_impressions.jobs import orders
+
+EARLY = EngineConfig(
+    run="run",
+    kafka=KafkaAddress(""),
+    topic="topic",
+    redis=RedisAddress(""),
+    window_ms=10_000,
+    watermark_ms=10_000,
+    checkpoint="",
+    progress_path="",
+    crash_path="",
+    sink="absolute",
+)
+TOLD = replace(EARLY, kafka=KafkaAddress("127.0.0.1:9"), redis=RedisAddress("redis://127.0.0.1:8/0"))
+
+
+def test_a_job_goes_on_when_its_orders_say_where_its_services_are(tmp_path):
+    config = {**orders.read_orders(str(EARLY.write(tmp_path))), "master": "its own"}
+    services = threading.Timer(0.05, lambda: TOLD.write(tmp_path))
+    services.start()
+
+    orders.await_services(config)
+
+    services.join()
+    assert (config["kafka"]["bootstrap"], config["redis"]) == ("127.0.0.1:9", "redis://127.0.0.1:8/0")
+    assert config["master"] == "its own"
+
+
+def test_a_job_that_is_told_at_once_does_not_look_again(tmp_path):
+    path = TOLD.write(tmp_path)
+    config = orders.read_orders(str(path))
+    path.unlink()
+
+    orders.await_services(config)
+
+    assert config["redis"] == "redis://127.0.0.1:8/0"
+
+
+def test_a_job_that_is_never_told_ends_with_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(orders, "PATIENCE_S", 0.0)
+    config = orders.read_orders(str(EARLY.write(tmp_path)))
+
+    with pytest.raises(SystemExit, match=r"engine.json still does not say where Kafka is"):
+        orders.await_services(config)
