@@ -23,7 +23,7 @@ from typer._completion_shared import get_completion_script
 from typer.exceptions import TyperException
 
 from generators import preview
-from harness import __version__, archives, completion, console, digests, doctor, environment, jvm, panels, plan
+from harness import __version__, archives, completion, console, digests, doctor, environment, jvm, panels, plan, steady
 from harness.audit import walk
 from harness.audit.left import Offered
 from harness.ending import COMPLETING, PROGRAM, json_last
@@ -167,6 +167,7 @@ def run_command(
     name, keys = plan.read_scenario(scenario)
     spec, engine_manifest = plan.resolve(name, keys, flags, one_run.find_manifest)
     one_run.refuse_the_impossible(spec, engine_manifest)
+    _foretell(spec)
     rounds = plan.rounds_of(name, keys, flags)
     one_run.refuse_without_room(spec, engine_manifest, out, rounds)
     if rounds > 1:
@@ -176,6 +177,13 @@ def run_command(
         _show("run", result, as_json)
         training.after(spec, engine_manifest)
         raise typer.Exit(result.verdict.outcome.exit_code)
+
+
+def _foretell(spec: RunSpec) -> None:
+    """A run that is warmed up takes minutes: its user knows before, and what for."""
+    if spec.tape.warm_up:
+        times_ms = (spec.tape.warm_up_ms, spec.tape.load_ms, spec.window_ms)
+        console.say(steady.foretold(*(time_ms / 1000 for time_ms in times_ms)))
 
 
 def _answer_of_rounds(spec: RunSpec, done: drive_repeat.Done, as_json: bool) -> NoReturn:

@@ -117,7 +117,7 @@ def _measurement(store: Store, latency: LatencyResult | None, table: pa.Table) -
         cost=() if resources is None else cost.costs(resources, events),
         checkpoint_bytes=_checkpoint_bytes(store),
         gc_s=_gc_s(store),
-        steady=steady.find(table, load_s, spec.window_ms / 1000, warmed_up=bool(spec.tape.warm_up)),
+        steady=steady.find(table, load_s, spec.window_ms / 1000, spec.tape.warm_up_ms / 1000),
         observer=_observer(store, resources),
     )
 

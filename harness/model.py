@@ -148,6 +148,10 @@ class TapeSpec:
     warm_up: tuple[Segment, ...] = ()  # what is offered before the epoch, as a tape of its own (generators/reel.py)
 
     @property
+    def load_ms(self) -> int:
+        return sum(segment.duration_ms for segment in self.profile)
+
+    @property
     def warm_up_ms(self) -> int:
         return sum(segment.duration_ms for segment in self.warm_up)
 

@@ -256,7 +256,7 @@ def _sound(spec: RunSpec, claim: SinkClaim, explicit_limit: bool) -> None:
             f"leaves {room} ms (2 s are for the road) and none may be dropped as late. "
             f"Raise --watermark to {reach + ROAD_MS}ms, turn the disorder down, or set late_dropped_max in a scenario."
         )
-    length_ms = spec.tape.warm_up_ms + sum(segment.duration_ms for segment in spec.tape.profile)
+    length_ms = spec.tape.warm_up_ms + spec.tape.load_ms
     cells = spec.tape.all_campaigns * (length_ms + reach) // spec.window_ms
     if cells > MAX_CELLS:
         raise UsageError(

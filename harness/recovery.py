@@ -121,7 +121,7 @@ def watched(store: Store) -> Watched:
 
     faults = [msgspec.convert(entry["report"], FaultReport) for entry in told["fault"]]
     crashed = [s for s, entry in zip(since_s("gone"), told["gone"], strict=True) if entry["state"] == "crashed"]
-    load_s = sum(segment.duration_ms for segment in spec.tape.profile) / 1000
+    load_s = spec.tape.load_ms / 1000
     changes_s, windows = _seen(store, epoch_ms, load_s)
     return Watched(
         faults=tuple(sorted((each for each in faults if each.landed), key=lambda each: each.at_ms)),

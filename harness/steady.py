@@ -22,6 +22,7 @@ from harness.measurement import Steady
 from harness.stats import Floats, slope
 
 LIMIT = 0.01
+START_AND_VERDICT_S = 50  # of Spark, on two cores
 # Fewer seconds than this, or than this many windows, and a slope says nothing.
 SHORTEST_S = 20
 SHORTEST_WINDOWS = 2
@@ -60,7 +61,29 @@ class _Series:
         return _Series(self.name, self.seconds[first:], self.values[first:], beside)
 
 
-def find(timeline: pa.Table, load_s: float, window_s: float, *, warmed_up: bool = False) -> Steady:
+def foretold(warm_up_s: float, load_s: float, window_s: float) -> str:
+    """What a run that is warmed up will take, and why; said before it starts."""
+    minutes = max(2, round((warm_up_s + load_s + START_AND_VERDICT_S) / 60))
+    return (
+        f"Warm-up {warm_up_s:.0f} s, so that code is compiled and windows are filled; then {load_s:.0f} s of load, "
+        f"{load_s // window_s:.0f} windows, so that growth of {LIMIT:.0%} can be told from noise. With start and "
+        f"verdict that takes about {minutes} minutes."
+    )
+
+
+def advice(found: Steady, warm_up_s: float) -> str:
+    """What may show it, of a run that was not steady."""
+    if found.steady:
+        return ""
+    if not warm_up_s:
+        return "`streamgauge run steady` is long enough"
+    over = [found.slopes[name] for name, bound in found.bounds.items() if not bound < LIMIT]
+    if any(estimate >= LIMIT for estimate in over):
+        return "if it grows again, take a lower --rate"
+    return "take a quieter machine, or a longer --warm-up or --duration"
+
+
+def find(timeline: pa.Table, load_s: float, window_s: float, warm_up_s: float = 0) -> Steady:
     """Only whole seconds of the load count: before it nothing is offered, and after it everything falls."""
     seconds = _column(timeline, "second")
     within = (seconds >= 0) & (seconds < np.floor(load_s))
@@ -78,14 +101,14 @@ def find(timeline: pa.Table, load_s: float, window_s: float, *, warmed_up: bool 
     seconds = seconds[within]
     # The size of a state is the same on a slow machine.
     whole = [_Series(name, seconds, values, None if name == "state" else slowness) for name, values in known.items()]
-    firsts = [0 if warmed_up else warm_up(_without(each.values, each.beside)) for each in whole]
+    firsts = [0 if warm_up_s else warm_up(_without(each.values, each.beside)) for each in whole]
     first = max(firsts)
     needed_s = max(SHORTEST_S, SHORTEST_WINDOWS * window_s)
     if len(seconds) - first < needed_s:
-        return _too_short(first, len(seconds) - first, needed_s)
+        return _too_short(first or warm_up_s, len(seconds) - first, needed_s)
     rest = [each.after(own) for each, own in zip(whole, firsts, strict=True)]
     bounds = list(_bounds(rest, float(offered[first:].mean()), window_s))
-    return _judged(seconds[first:], bounds, first, told_apart=slowness is not None)
+    return _judged(seconds[first:], bounds, first or warm_up_s, told_apart=slowness is not None)
 
 
 def warm_up(values: Floats) -> int:
@@ -141,14 +164,14 @@ def _share(value: float, against: float) -> float:
     return 0.0 if value <= 0 else float("inf")
 
 
-def _judged(seconds: Floats, bounds: list[_Bound], first: int, *, told_apart: bool) -> Steady:
+def _judged(seconds: Floats, bounds: list[_Bound], warm_up_s: float, *, told_apart: bool) -> Steady:
     start_s, end_s = float(seconds[0]), float(seconds[-1]) + 1
     over = [each for each in bounds if not each.upper < LIMIT]
     where = f"from {start_s:.0f} s to {end_s:.0f} s of the load"
     if over:
         sentence = f"not steady {where}: " + "; ".join(_complaint(each) for each in over)
     else:
-        warm = f" after {first} s of warm-up" if first else ""
+        warm = f" after {warm_up_s:.0f} s of warm-up" if warm_up_s else ""
         sentence = f"steady {where}{warm}: growth of {LIMIT:.0%} or more is excluded at 95 % for " + " and ".join(
             _WORDS[each.name] for each in bounds
         )
@@ -169,8 +192,8 @@ def _complaint(bound: _Bound) -> str:
     return f"{_WORDS[bound.name]} {seen} {per}, {doubt} can't be excluded"
 
 
-def _too_short(first: int, left: int, needed_s: float) -> Steady:
-    warm = f"after {first} s of warm-up " if first else ""
+def _too_short(warm_up_s: float, left: int, needed_s: float) -> Steady:
+    warm = f"after {warm_up_s:.0f} s of warm-up " if warm_up_s else ""
     return _no(None, None, f"not steady: {warm}only {left} s of load are left, and {needed_s:.0f} s are needed to tell")
 
 

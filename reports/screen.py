@@ -15,6 +15,7 @@ from harness.checks.engine import MANIFEST
 from harness.cost import ENGINE, engine_s_per_million
 from harness.measurement import Latency, Measurement
 from harness.model import CheckResult, Outcome, Witness
+from harness.steady import advice
 from reports import outage
 from reports.load import Result
 from reports.outage import Outage
@@ -60,7 +61,9 @@ def _load(result: Result) -> Iterator[str]:
         return
     lag = f"lag p99.9 {certificate.lag_ms.get('p99.9', 0):.1f} ms"
     if certificate.valid:
-        yield from _wrapped("  load     ", f"{certificate.sent:,} records sent, certificate valid, {lag}")
+        warm_up_ms = result.spec.tape.warm_up_ms
+        among = f", {warm_up_ms / 1000:g} s of warm-up among them" if warm_up_ms else ""
+        yield from _wrapped("  load     ", f"{certificate.sent:,} records sent{among}, certificate valid, {lag}")
     else:
         yield from _wrapped("  load     ", f"certificate VOID: {'; '.join(certificate.reasons)}")
 
@@ -83,6 +86,8 @@ def _speed(result: Result) -> Iterator[str]:
     if m.steady:
         yes = "yes " if m.steady.steady else "no"
         said = m.steady.sentence.removeprefix("not ").removeprefix("steady").lstrip(" " if m.steady.steady else "")
+        if todo := advice(m.steady, result.spec.tape.warm_up_ms / 1000):
+            said += f": {todo}"
         yield from _wrapped("  steady   ", yes + said)
 
 
@@ -95,7 +100,7 @@ def latency_words(latency: Latency, found: Outage) -> str:
     """Which way, of how many, and how long."""
     shown = outage.quantiles(latency, {"p50": 0.5, "p99": 0.99}, found)
     if found.covers(0.5):
-        return f"{shown}; `--fault none` measures the engine's own"
+        return f"{shown}; `streamgauge run steady` measures the engine's own"
     way = "by probes" if latency.way == "probes" else latency.way
     bound = ", a lower bound" if latency.tail_is_lower_bound else ""
     figures = latency.corrected

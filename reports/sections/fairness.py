@@ -54,8 +54,9 @@ def settings(spec: RunSpec) -> dict[str, str]:
     """Each setting by the name that a user knows it by, as text."""
     found = dict(flat({**spec.public(), "tape": None, "fault": spec.fault.text}))
     tape = asdict(spec.tape)
-    found["profile"] = profile(spec.tape.profile)
-    found |= flat({name: value for name, value in tape.items() if name != "profile"})
+    segments = {"profile": spec.tape.profile, "warm_up": spec.tape.warm_up}
+    found |= {name: profile(chain) or "none" for name, chain in segments.items()}
+    found |= flat({name: value for name, value in tape.items() if name not in segments})
     return {name: value for name, value in found.items() if name not in ("scenario", "tape")}
 
 

@@ -64,6 +64,8 @@ def section(evidence: Evidence) -> Section:
     spec, tape = evidence.spec, evidence.plan["tape"]
     recipe = recipe_of(spec, evidence.manifest)
     text = [f"{tape['total']:,} records from seed {spec.tape.seed}; the digest of the tape is {tape['digest']}."]
+    if early := evidence.plan.get("warm_up"):
+        text.append(f"Before them {early['total']:,} records of warm-up; the digest of their tape is {early['digest']}.")
     text += hidden(spec.public()["redis"])
     if unlike := differences(recipe.resolve(evidence.manifest), spec):
         text.append(f"This comes near, but differs in {', '.join(unlike)}; spec.json in the run directory says all.")

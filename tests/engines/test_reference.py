@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from harness.store import Store
 from harness.wait import wait_until
 from tests.engines.odd import odd_records
+from tests.engines.test_runs import run
 from tests.engines.trial import START_MS, WINDOW_MS
 
 SINK = "transaction"
@@ -41,3 +45,18 @@ def test_it_ends_with_a_reason_when_redis_is_gone(trial, started):
 
     assert engine.exit_code() == 1
     assert "127.0.0.1:1" in engine.tail(1)[0]
+
+
+def test_a_warm_up_is_sent_before_the_load_and_judged_with_it(tmp_path):
+    flags = ("--engine", "reference", "--fault", "none", "--rate", "2000", "--duration", "4s", "--warm-up", "2s")
+    answer = run(tmp_path, *flags, "--window", "2s", "--watermark", "10s")
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    store = Store.open(Path(answer["run"]))
+    sealed, sends = store.read_json("plan.json"), store.read_table("sends.parquet")
+    due_us, sent = (sends.column(name).to_pylist() for name in ("intended_us", "sent"))
+    in_time = {early: sum(n for due, n in zip(due_us, sent, strict=True) if (due <= 0) == early) for early in (0, 1)}
+    assert in_time == {1: sealed["warm_up"]["total"], 0: sealed["tape"]["total"]}
+    assert min(due_us) < -1_900_000
+    counted = sum(in_time.values()) + 2 * 4
+    assert answer["totals"]["in_log"] == answer["totals"]["planned"] == counted

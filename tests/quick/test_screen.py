@@ -122,7 +122,7 @@ def test_the_ordinary_screen_fits_a_terminal_of_80_by_24():
 @pytest.mark.parametrize("check", ["fault", "late"])
 def test_no_sentence_is_cut_however_long(check):
     """In a verdict, in a check that is shown though it is right, in why speed is withheld, in what is not steady."""
-    shown = result(replace(MEASURED, steady=Steady(False, None, 1.0, f"not steady: {LONG} steady-end", {}, {})))
+    shown = result(replace(MEASURED, steady=Steady(False, None, 1.0, f"not steady: {LONG} steady-end of it", {}, {})))
     checks = tuple(replace(each, sentence=f"{LONG} {check}-end") if each.name == check else each for each in CHECKED)
     verdict = replace(shown.verdict, sentence=f"{LONG} verdict-end", checks=checks)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.steady import find, warm_up
+from harness.steady import advice, find, foretold, warm_up
 
 WINDOW_S = 10.0
 OFFERED = 10_000.0
@@ -183,6 +183,47 @@ def on(slowness, seed, growth=0.0):
         "backlog": OFFERED * slowness + noise(seed, len(slowness), 300),
         "latency": 1000 * (1 + growth * seconds) * slowness + noise(1000 + seed, len(slowness), 40),
     }
+
+
+def test_a_run_that_was_warmed_up_is_judged_on_all_of_its_load():
+    begins_high = {"backlog": warmed_up(3, 40)}
+
+    assert judge(**begins_high).from_s == pytest.approx(40, abs=3)
+    table = timeline(**begins_high)
+    found = find(table, float(table.num_rows), WINDOW_S, warm_up_s=60)
+    assert (found.from_s, found.to_s) == (0, 180)
+    assert not found.steady or found.slopes["backlog"] < 0
+    flat = timeline(backlog=1000 + noise(4, 180, 20))
+    assert "from 0 s to 180 s of the load after 60 s of warm-up: " in find(flat, 180.0, WINDOW_S, 60).sentence
+    short = timeline(backlog=np.zeros(10))
+    assert "after 60 s of warm-up only 10 s of load are left" in find(short, 10.0, WINDOW_S, 60).sentence
+
+
+@pytest.mark.parametrize(
+    ("warm_up_s", "series", "said"),
+    [
+        (60, 1000 + noise(5, 180, 20), ""),
+        (60, 1000 + 0.03 * OFFERED * np.arange(180) + noise(5, 180, 20), "--rate"),
+        (60, 1000 + noise(5, 180, 20) + 200_000 * (np.arange(180) // 20 % 2), "--duration"),
+        (60, np.zeros(10), "--duration"),
+        (0, np.zeros(10), "`streamgauge run steady`"),
+    ],
+)
+def test_what_is_not_steady_is_told_what_may_show_it(warm_up_s, series, said):
+    found = find(timeline(backlog=series), float(len(series)), WINDOW_S, warm_up_s)
+
+    told = advice(found, warm_up_s)
+
+    assert found.steady == (not said)
+    assert said in told if said else told == ""
+
+
+def test_what_a_run_with_a_warm_up_takes_is_said_before():
+    said = foretold(60, 120, 10)
+
+    assert said.startswith("Warm-up 60 s, ")
+    assert "then 120 s of load, 12 windows, " in said
+    assert said.endswith("about 4 minutes.")
 
 
 def test_a_machine_that_is_slow_at_times_is_told_from_growth_by_what_its_load_costs():
