@@ -80,7 +80,7 @@ EXPERIMENT_PAGES = {
 }
 
 # Keys that several commands take: which events there are, and what they meet.
-EVENTS = ("warm_up", "seed", "campaigns", "partitions", "window", "watermark", "disorder")
+EVENTS = ("seed", "campaigns", "partitions", "window", "watermark", "disorder")
 SYSTEM = (
     "client",
     "kafka",
@@ -151,7 +151,7 @@ def root(
 
 
 @app.command("run", rich_help_panel=panels.RUNS)
-@takes("engine", "sink", "rate", "duration", *EVENTS, "fault", *SYSTEM, "repeat", "checksum", "web")
+@takes("engine", "sink", "rate", "duration", "warm_up", *EVENTS, "fault", *SYSTEM, "repeat", "checksum", "web")
 def run_command(
     scenario: Scenario = plan.DEFAULT_SCENARIO,
     listing: Annotated[bool, typer.Option("--list", help="List the shipped scenarios.")] = False,

@@ -79,7 +79,7 @@ def advice(found: Steady, warm_up_s: float) -> str:
         return "`streamgauge run steady` is long enough"
     over = [found.slopes[name] for name, bound in found.bounds.items() if not bound < LIMIT]
     if any(estimate >= LIMIT for estimate in over):
-        return "if it grows again, take a lower --rate"
+        return "if it grows on a quiet machine too, take a lower --rate"
     return "take a quieter machine, or a longer --warm-up or --duration"
 
 

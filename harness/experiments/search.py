@@ -340,7 +340,7 @@ def remaining_s(trials: Sequence[Trial], settings: Settings) -> float:
 
 
 def spec_of(base: RunSpec, step: Step, settings: Settings) -> RunSpec:
-    """The base run at another rate, with nothing killed: a fault has no sustainable rate."""
+    """The base run at another rate, with nothing killed: a fault has no sustainable rate. Each warms up by itself."""
     if step.stage is Stage.RAMP:
         rates = [step.rate_per_s * settings.ramp_factor**n for n in range(settings.ramp_steps)]
         steps = [Segment(settings.ramp_step_ms, rate, rate) for rate in rates]
@@ -351,7 +351,7 @@ def spec_of(base: RunSpec, step: Step, settings: Settings) -> RunSpec:
         rate = step.rate_per_s
         profile = (Segment(settings.warm_up_ms, WARM_UP_FROM * rate, rate), Segment(length_ms, rate, rate))
         patience_ms = settings.patience_ms
-    return replace(base, tape=replace(base.tape, profile=profile), give_up_ms=patience_ms)
+    return replace(base, tape=replace(base.tape, profile=profile, warm_up=()), give_up_ms=patience_ms)
 
 
 def estimate_per_s(processed: Curve | None, given_up_s: float | None, settings: Settings) -> float | None:

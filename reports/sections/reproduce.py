@@ -65,7 +65,7 @@ def section(evidence: Evidence) -> Section:
     recipe = recipe_of(spec, evidence.manifest)
     text = [f"{tape['total']:,} records from seed {spec.tape.seed}; the digest of the tape is {tape['digest']}."]
     if early := evidence.plan.get("warm_up"):
-        text.append(f"Before them {early['total']:,} records of warm-up; the digest of their tape is {early['digest']}.")
+        text.append(f"Before them come {early['total']:,} of warm-up, from a tape with the digest {early['digest']}.")
     text += hidden(spec.public()["redis"])
     if unlike := differences(recipe.resolve(evidence.manifest), spec):
         text.append(f"This comes near, but differs in {', '.join(unlike)}; spec.json in the run directory says all.")
