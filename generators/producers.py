@@ -14,8 +14,6 @@ from typing import Any, Protocol
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
-from kafka import KafkaProducer
-from kafka.errors import KafkaError as PythonKafkaError
 
 Message = dict[str, Any]  # "value": bytes or None, "key": bytes
 
@@ -151,10 +149,13 @@ class PythonProducer:
     """kafka-python: the same tape by another client, at a tenth of the pace."""
 
     def __init__(self, bootstrap: str, topic: str, settings: Mapping[str, Any]) -> None:
+        from kafka import KafkaProducer, errors  # a large library; no other client needs it
+
         self.failures = Failures()
         self._topic = topic
         self._open: Counter[bytes] = Counter()
         self._lock = threading.Lock()  # its answers come in a thread of its own
+        self._error: type[Exception] = errors.KafkaError
         self._client = KafkaProducer(bootstrap_servers=bootstrap.split(","), **{**KAFKA_PYTHON_SETTINGS, **settings})
 
     def await_topic(self, deadline_s: float) -> None:
@@ -178,7 +179,7 @@ class PythonProducer:
         """What is still open then is a failure as well, of each record that it concerns."""
         try:
             self._client.flush(timeout=deadline_s)
-        except PythonKafkaError as error:
+        except self._error as error:
             print(f"Kafka client: {error}", flush=True)
         with self._lock:
             unresolved = self._open.copy()
@@ -192,7 +193,7 @@ class PythonProducer:
             self._open[key] += 1
         try:
             sending = self._client.send(self._topic, value=value, key=key, partition=partition)
-        except PythonKafkaError as error:
+        except self._error as error:
             self._close(key, error)
         else:
             sending.add_callback(lambda _: self._close(key, None)).add_errback(lambda error: self._close(key, error))

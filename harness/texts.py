@@ -13,3 +13,8 @@ def readable(octets: bytes) -> str:
 def shown(text: str, most: int = SHOWN) -> str:
     """As much of a text as a person wants to see, and how long it is."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
+
+
+def named(error: Exception) -> str:
+    """An error of somebody else's. Some quote a whole request and its answer: the beginning says it all."""
+    return shown(f"{type(error).__name__}: {error}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -115,9 +115,9 @@ def _module(path: Path) -> str:
 MODULES = {_module(path): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Every imported module, also those inside functions; `from a import b` counts as a.b when that is a module."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def _imports(path: Path, nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Every module that these statements import; `from a import b` counts as a.b when that is a module."""
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -125,6 +125,12 @@ def imports(path: Path) -> Iterator[str]:
             assert node.module is not None
             whole = [f"{node.module}.{alias.name}" for alias in node.names]
             yield from (name if name in MODULES else node.module for name in whole)
+
+
+TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
+# Also inside of functions.
+IMPORTS = {module: [*_imports(MODULES[module], ast.walk(tree))] for module, tree in TREES.items()}
+AT_ONCE = {module: [*_imports(MODULES[module], tree.body)] for module, tree in TREES.items()}
 
 
 def within(module: str, prefix: str) -> bool:
@@ -145,9 +151,9 @@ def is_program(module: str) -> bool:
 def test_imports_go_one_way():
     wrong = [
         f"{module} imports {imported}"
-        for module, path in MODULES.items()
+        for module, found in IMPORTS.items()
         if not is_program(module)
-        for imported in imports(path)
+        for imported in found
         if imported.split(".")[0] in FOLDERS and layer(imported) > layer(module)
     ]
 
@@ -157,9 +163,9 @@ def test_imports_go_one_way():
 def test_nobody_imports_what_is_not_theirs():
     wrong = [
         f"{module} imports {imported}"
-        for module, path in MODULES.items()
+        for module, found in IMPORTS.items()
         if not is_program(module)
-        for imported in imports(path)
+        for imported in found
         for prefix, forbidden in FORBIDDEN.items()
         if within(module, prefix) and any(within(imported, each) for each in forbidden | PROGRAMS)
     ]
@@ -172,13 +178,37 @@ def test_jobs_know_nothing_of_the_harness_but_the_schema():
     allowed = {"workloads.ad_impressions.schema", "workloads.ad_impressions.jobs"}
     wrong = [
         f"{module} imports {imported}"
-        for module, path in MODULES.items()
+        for module, found in IMPORTS.items()
         if within(module, "workloads.ad_impressions.jobs")
-        for imported in imports(path)
+        for imported in found
         if imported.split(".")[0] in FOLDERS and not any(within(imported, each) for each in allowed)
     ]
 
     assert wrong == []
+
+
+def test_the_start_of_a_command_waits_for_no_library_that_few_commands_need():
+    slow = {"kafka", "matplotlib", "harness.services.kafka_admin", "reports.figures"}
+    wanting = {
+        module
+        for module, found in AT_ONCE.items()
+        if not any(within(module, each) for each in slow)
+        and any(within(imported, each) for imported in found for each in slow)
+    }
+
+    assert not wanting & reached("harness.cli")
+    assert wanting & reached("reports.run_page"), "that one draws, and would be seen"
+
+
+def reached(first: str) -> set[str]:
+    """All modules that come with one."""
+    seen, left = set(), [first]
+    while left:
+        module = left.pop()
+        if module in AT_ONCE and module not in seen:
+            seen.add(module)
+            left += AT_ONCE[module]
+    return seen
 
 
 def test_an_arrow_the_wrong_way_would_be_seen():

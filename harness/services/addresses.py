@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -13,6 +13,7 @@ from harness.model import HarnessError
 
 LOOPBACK = "127.0.0.1"
 ATTEMPTS = 3
+CONNECT_TIMEOUT_S = 5.0
 
 T = TypeVar("T")
 
@@ -65,3 +66,11 @@ def _is_loopback_host(host: str) -> bool:
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
     return ip.is_loopback or ip.is_unspecified
+
+
+def is_open(server: str) -> bool:
+    """Whether anybody listens at host:port."""
+    host, _, port = server.rpartition(":")
+    with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S):
+        return True
+    return False

@@ -7,29 +7,22 @@ never the servers themselves.
 
 from __future__ import annotations
 
-import logging
-import socket
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
 import confluent_kafka
 import psutil
-from kafka import KafkaAdminClient, TopicPartition
-from kafka.admin import OffsetSpec
-from kafka.errors import KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionError, for_code
-from kafka.net.inet import KafkaNetSocket
-from kafka.protocol.consumer.offsets import IsolationLevel
 
 from harness.jvm import ENGLISH
 from harness.model import HarnessError, KafkaAddress
 from harness.services import kafka_storage
-from harness.services.addresses import LOOPBACK, PortTaken
+from harness.services.addresses import LOOPBACK, PortTaken, is_open
 from harness.services.children import Child, spawn
 from harness.services.embedded import Embedded
 from harness.services.owners import lease_folder, release_folder
-from harness.texts import shown
+from harness.texts import named
 from harness.wait import wait_until
 
 SETTINGS = "server.properties"
@@ -41,8 +34,6 @@ SLOWEST_START_MS = 600_000
 # The broker shares the cores with the engine under test. The second compiler takes more CPU in a run than its code
 # saves, also at the highest rate, and a collector with threads of its own gains nothing.
 FRUGAL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-REQUEST_TIMEOUT_MS = 15_000
-CONNECT_TIMEOUT_S = 5.0
 LEADER_DEADLINE_S = 30.0
 # A run is judged from its log: nothing may leave it by age or size, and times are those that the sender gave.
 TOPIC_CONFIG = {
@@ -51,8 +42,6 @@ TOPIC_CONFIG = {
     "retention.bytes": "-1",
     "message.timestamp.type": "CreateTime",
 }
-
-logging.getLogger("kafka").addHandler(logging.NullHandler())  # what matters arrives as an exception
 
 
 class EmbeddedKafka(Embedded[KafkaAddress]):
@@ -104,7 +93,7 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         return False
 
     def listens(self) -> bool:
-        return any(_listens(server) for server in self.address.bootstrap.split(","))
+        return any(is_open(server) for server in self.address.bootstrap.split(","))
 
     def properties(self, broker_port: int, controller_port: int) -> dict[str, str]:
         """The server's configuration: one node, everything replicated once, nothing deleted, no topic by accident."""
@@ -262,10 +251,10 @@ def create_topic(address: KafkaAddress, name: str, partitions: int) -> None:
 
 def _await_leaders(admin: Any, address: KafkaAddress, name: str, partitions: int) -> None:
     wait_until(
-        lambda: _served(admin, name) == list(range(partitions)),
+        lambda: admin.served(name) == list(range(partitions)),
         deadline_s=LEADER_DEADLINE_S,
         what=f"a leader of each of the {partitions} partitions of topic {name} in Kafka at {address.bootstrap}",
-        state=lambda: f"partitions with a leader: {_served(admin, name)}.",
+        state=lambda: f"partitions with a leader: {admin.served(name)}.",
     )
 
 
@@ -324,17 +313,17 @@ def _partitions(address: KafkaAddress, name: str) -> list[dict[str, Any]]:
 
 def beginning_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
     """The first offset that still exists, per partition."""
-    return _offsets(address, topic, OffsetSpec.EARLIEST)
+    return _offsets(address, topic, "earliest")
 
 
 def end_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
     """The offset that the next record will get, per partition."""
-    return _offsets(address, topic, OffsetSpec.LATEST)
+    return _offsets(address, topic, "latest")
 
 
 def stable_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
     """How far a reader may read that wants committed records only: no further than the first open transaction."""
-    return _offsets(address, topic, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
+    return _offsets(address, topic, "stable")
 
 
 def begin_group(address: KafkaAddress, group: str, topic: str) -> None:
@@ -351,7 +340,7 @@ def begin_group(address: KafkaAddress, group: str, topic: str) -> None:
     except confluent_kafka.KafkaException as error:
         raise HarnessError(
             f"Kafka at {address.bootstrap} did not let group {group} begin where topic {topic} does "
-            f"({_reason(error)}). Is that group, which the manifest names, in use there?"
+            f"({named(error)}). Is that group, which the manifest names, in use there?"
         ) from error
     finally:
         consumer.close()
@@ -360,120 +349,17 @@ def begin_group(address: KafkaAddress, group: str, topic: str) -> None:
 def delete_records(address: KafkaAddress, topic: str, before: Mapping[int, int]) -> None:
     """Delete all records below the given offset of each partition."""
     with _admin(address, f"topic {topic}") as admin:
-        admin.delete_records({TopicPartition(topic, partition): offset for partition, offset in before.items()})
+        admin.delete_before(topic, before)
 
 
-def _offsets(
-    address: KafkaAddress, topic: str, which: Any, isolation: Any = IsolationLevel.READ_UNCOMMITTED
-) -> dict[int, int]:
+def _offsets(address: KafkaAddress, topic: str, which: str) -> dict[int, int]:
     with _admin(address, f"topic {topic}") as admin:
-        partitions = _led_partitions(admin, topic)
-        asked = {TopicPartition(topic, partition): which for partition in partitions}
-        found = admin.list_partition_offsets(asked, isolation)
-        return {place.partition: at.offset for place, at in sorted(found.items())}
+        offsets: dict[int, int] = admin.offsets(topic, which)
+        return offsets
 
 
-def _served(admin: Any, topic: str) -> list[int]:
-    """As below, while the topic is still on its way to all brokers."""
-    with suppress(UnknownTopicOrPartitionError):
-        return _led_partitions(admin, topic)
-    return []
+def _admin(address: KafkaAddress, subject: str) -> AbstractContextManager[Any]:
+    """The library of this client is large: it would take a fifth of the start of every command."""
+    from harness.services import kafka_admin
 
-
-def _led_partitions(admin: Any, topic: str) -> list[int]:
-    (description,) = admin.describe_topics([topic])
-    if description["error_code"]:
-        raise for_code(description["error_code"])(f"topic {topic}")
-    return sorted(part["partition_index"] for part in description["partitions"] if part["leader_id"] >= 0)
-
-
-class _Admin(KafkaAdminClient):  # type: ignore[misc]
-    """Closes itself when it cannot be opened; the original leaves a thread and a socket behind."""
-
-    _closed = False
-
-    def __init__(self, **settings: Any) -> None:
-        try:
-            super().__init__(**settings)
-        except KafkaTimeoutError:
-            self.close()
-            raise
-
-
-class _Socket(KafkaNetSocket):  # type: ignore[misc]
-    """Closed when it cannot be connected; the original leaves it to the garbage collector, one for each refusal."""
-
-    SCHEMES = ("closing",)
-
-    async def sock_connect(self, net: Any, sock: socket.socket, sockaddr: Any, timeout_at: float | None = None) -> Any:
-        try:
-            return await super().sock_connect(net, sock, sockaddr, timeout_at=timeout_at)
-        except BaseException:
-            sock.close()
-            raise
-
-
-class _Complaints(logging.Handler):
-    """Why each attempt to connect failed: the error that comes in the end says only that time is up."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.said: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        attempt, _, why = record.getMessage().partition(" failed: ")
-        if "onnection to " in attempt:
-            self.said.append(why.rpartition(" (backoff")[0] or why)
-
-    def __enter__(self) -> _Complaints:
-        logging.getLogger("kafka.net.manager").addHandler(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        logging.getLogger("kafka.net.manager").removeHandler(self)
-
-
-@contextmanager
-def _admin(address: KafkaAddress, subject: str) -> Iterator[Any]:
-    """A client of the control plane, whose errors say which Kafka was meant; the settings are never part of them."""
-    with _open(address) as admin:
-        try:
-            yield admin
-        except KafkaError as error:
-            raise HarnessError(
-                f"Kafka at {address.bootstrap} refused a request about {subject} ({_reason(error)})."
-            ) from error
-
-
-def _open(address: KafkaAddress) -> _Admin:
-    servers = [server for server in address.bootstrap.split(",") if _listens(server)]
-    with _Complaints() as complaints:
-        try:
-            if not servers:  # the client itself would try for long, and leave a socket open for each refusal
-                raise ConnectionRefusedError("nobody listens there")
-            return _Admin(
-                bootstrap_servers=servers,
-                bootstrap_timeout_ms=REQUEST_TIMEOUT_MS,
-                request_timeout_ms=REQUEST_TIMEOUT_MS,
-                proxy_url=f"{_Socket.SCHEMES[0]}://",
-                **address.kafka_python,
-            )
-        except (KafkaError, OSError) as error:
-            why = "; ".join(dict.fromkeys(complaints.said)) or _reason(error)
-            raise HarnessError(
-                f"Kafka at {address.bootstrap} could not be reached ({why}). Look whether it runs, whether that "
-                "address is right, and whether its security settings are in the file of --kafka-config: a server that "
-                "hangs up at once wants other ones."
-            ) from error
-
-
-def _reason(error: Exception) -> str:
-    """Some errors quote the whole request and its answer: the beginning says it all."""
-    return shown(f"{type(error).__name__}: {error}")
-
-
-def _listens(server: str) -> bool:
-    host, _, port = server.rpartition(":")
-    with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S):
-        return True
-    return False
+    return kafka_admin.administering(address, subject)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import plan
-from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, UsageError
+from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, UsageError, redacted
 from harness.settings import KEYS
 from reports.evidence import Evidence
 from reports.page import Section
@@ -99,7 +99,9 @@ def differences(one: RunSpec | None, other: RunSpec) -> list[str]:
     """Fields in which two runs differ. Passwords are not kept, and compare as equal."""
     if one is None:
         return ["everything"]
-    here, there = ({**spec.public(), "tape": None, **asdict(spec.tape)} for spec in (one, other))
+    here, there = (
+        {**vars(spec), "redis": redacted(spec.redis), "tape": None, **vars(spec.tape)} for spec in (one, other)
+    )
     return [name for name in here if here[name] != there[name]]
 
 
