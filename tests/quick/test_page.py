@@ -108,7 +108,7 @@ def test_a_good_run_shows_its_verdict_three_numbers_and_every_section(good):
 
     assert page.outcome is Outcome.PASS
     assert [number.value for number in page.numbers] == ["kill", "", "101", "41,234"]
-    assert page.numbers[1].note.startswith("withheld: for 13 s of the load's")
+    assert page.numbers[1].note.startswith("withheld: for 12 s of the load's")
     assert [section.missing for section in page.sections] == [()] * len(page.sections)
     assert ids_of(good) == [maker.id for maker in SECTIONS if maker.id != "wrong"]
     html = (good.path / "report.html").read_text()
