@@ -47,7 +47,7 @@ class Ledger(Mapping[Cell, int]):
 
     def __init__(self, counts: Mapping[Cell, int] | Iterable[tuple[Cell, int]] = ()) -> None:
         pairs = counts.items() if isinstance(counts, Mapping) else counts
-        self._counts = {Cell(*cell): count for cell, count in pairs if count}
+        self._counts = {cell if type(cell) is Cell else Cell(*cell): count for cell, count in pairs if count}
 
     def digest(self) -> str:
         """Of the cells and their counts, in order."""
@@ -140,6 +140,7 @@ class Expectation:
 
     def differences(self, seen: Ledger) -> list[Difference]:
         """Every cell outside its interval, also those that nobody expects, in order of window and campaign."""
-        cells = sorted(set(self.may) | set(seen), key=lambda cell: (cell.window_ms, cell.campaign))
-        candidates = (Difference(c, self.must.count(c), self.may.count(c), seen.count(c)) for c in cells)
-        return [difference for difference in candidates if not difference.must <= difference.seen <= difference.may]
+        must, may = self.must, self.may
+        unlike = [cell for cell in {*may, *seen} if not must.count(cell) <= seen.count(cell) <= may.count(cell)]
+        unlike.sort(key=lambda cell: (cell.window_ms, cell.campaign))
+        return [Difference(cell, must.count(cell), may.count(cell), seen.count(cell)) for cell in unlike]

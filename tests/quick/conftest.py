@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+
+from harness.settings import KEYS
+
+FEW_PROBES = 20
+
+
+@pytest.fixture
+def few_probes(monkeypatch):
+    """Hundreds of campaigns that measure latency are most of what there is to be judged in a small run."""
+    monkeypatch.setitem(KEYS, "probes", replace(KEYS["probes"], default=FEW_PROBES))
 
 
 @pytest.fixture(autouse=True)

@@ -231,7 +231,7 @@ def third_breaks_off(monkeypatch) -> list[object]:
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch):
+def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
     monkeypatch.setattr(one_run, "write_page", lambda place, _: place.write_bytes("report.html", b""))

@@ -20,16 +20,16 @@ from harness.model import Exit, UsageError
 from reports import compare_page, compared
 from tests.quick import pages
 
-FAST = ["compare", "fake", "--window", "2s", "--campaigns", "5", "--rate", "500", "--duration", "10s"]
+FAST = ["compare", "fake", "--window", "2s", "--campaigns", "5", "--rate", "100", "--duration", "10s"]
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch):
+def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", lambda: {"streamgauge": __version__})
     monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing takes longer than the runs
     monkeypatch.setattr(compare, "with_reference", tuple)  # which would be a process on a real Kafka
-    quick = replace(compare.QUICK, catch_up_per_s=1000.0, warm_s=3, frozen_s=5)
+    quick = replace(compare.QUICK, catch_up_per_s=200.0, warm_s=3, frozen_s=5)
     monkeypatch.setattr(compare, "QUICK", quick)
     return lambda *arguments: CliRunner().invoke(cli.app, [*FAST, "--quick", *arguments], catch_exceptions=False)
 
@@ -83,7 +83,7 @@ def test_the_page_is_whole_and_names_what_differs(call, tmp_path):
     assert {case.get("classname") for case in suite.iter("testcase")} == {"streamgauge.ad-impressions.fake"}
     assert (path / "summary.md").read_text().startswith("## streamgauge compare: PASS")
     assert page.sections[-2].code == (
-        "./streamgauge compare fake --quick --rate 500 --duration 10s --campaigns 5 --window 2s",
+        "./streamgauge compare fake --quick --rate 100 --duration 10s --campaigns 5 --window 2s",
     )
 
 

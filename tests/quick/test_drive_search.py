@@ -18,7 +18,7 @@ FAST = ["search", "--engine", "fake", "--window", "4s", "--campaigns", "5"]
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch):
+def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
     monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing takes longer than the runs

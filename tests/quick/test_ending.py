@@ -51,7 +51,7 @@ owners_sweep = owners.sweep
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
+def elsewhere(tmp_path, monkeypatch, few_probes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(owners, "sweep", list)
@@ -372,7 +372,7 @@ def test_of_two_errors_the_last_one_s_places_are_told(tmp_path, capsys):
 
 def test_sigterm_ends_a_run_in_order(tmp_path):
     """The fake engine's clock is cranked by hand; so the world is held up until the signal has come. Ctrl-C is tried on
-    a terminal, in test_stopping.py."""
+    a terminal, in tests/services/test_stopping.py."""
     hold = (
         "import time; from harness.worlds.fake import FakeWorld\n"
         "def hold(*_):\n"

@@ -104,7 +104,7 @@ def test_one_measured_round_shows_no_interval():
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch):
+def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
     monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing takes longer than the runs

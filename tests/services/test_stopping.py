@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from harness.wait import wait_until
-from tests.quick.terminals import Terminal
+from tests.services.terminals import Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 FAST = ["run", "--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
