@@ -18,7 +18,7 @@ from harness.ending import cache_folder
 from harness.model import HarnessError
 
 SUFFIX = ".jsa"
-IN_USE, NONE_YET, WITHOUT = "in use", "none yet", "without"
+IN_USE, NONE_YET, WITHOUT, BEING_MADE = "in use", "none yet", "without", "being made"
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def making(archive: Archive) -> Start:
             f"{folder()} can't be written ({error.strerror}), so that no archive of classes is made there: the next "
             "start takes as long as this one. Make it writable, or set XDG_CACHE_HOME to a folder that is."
         ) from error
-    return Start((f"-XX:ArchiveClassesAtExit={archive.part}",), "being made")
+    return Start((f"-XX:ArchiveClassesAtExit={archive.part}",), BEING_MADE)
 
 
 def remove(name: str) -> list[Path]:

@@ -18,7 +18,7 @@ class Embedded(ABC, Generic[Address]):
 
     name: ClassVar[str]
     ports: int  # how many it needs
-    stop_deadline_s: ClassVar[float]
+    stop_deadline_s: float  # so long it may take to end in order
 
     def __init__(self, log: Path) -> None:
         self.log = log

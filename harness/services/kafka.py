@@ -47,7 +47,7 @@ TOPIC_CONFIG = {
 class EmbeddedKafka(Embedded[KafkaAddress]):
     """A freshly formatted data folder and one broker on it; the data go with it."""
 
-    name, ports, stop_deadline_s = "Kafka", 2, 10.0
+    name, ports = "Kafka", 2
 
     def __init__(
         self,
@@ -58,13 +58,15 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         heap: str = "1g",
         engine_at: str = "",
         jvm_options: Sequence[str] = (),
+        stop_deadline_s: float = 0.0,
     ) -> None:
-        """`engine_at`: where an engine has to be told that the broker is, if it is to come through a proxy."""
+        """`engine_at`: where an engine has to be told that the broker is, if it is to come through a proxy.
+        `stop_deadline_s`: nothing that a broker does when it ends in order is worth a wait, unless it says so."""
         super().__init__(folder / "kafka.log")
         self._data = folder / "kafka-data"
         self._jars, self._classpath = jars, ":".join(map(str, in_order(jars)))
         self._java, self._heap = str(java), heap
-        self._jvm_options = tuple(jvm_options)
+        self._jvm_options, self.stop_deadline_s = tuple(jvm_options), stop_deadline_s
         self._engine_at, self.behind_proxy = engine_at, ""  # the latter: where the proxy has to lead
         self._cluster = ""
         if engine_at:

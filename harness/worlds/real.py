@@ -16,6 +16,7 @@ import redis
 from generators.tape import population_of
 from harness import grants, jvm, recount, room, starvation
 from harness.accounting import Accounting
+from harness.archives import BEING_MADE
 from harness.changes import Changes
 from harness.clock_watch import ClockWatch
 from harness.engines import yahoo_conf
@@ -61,6 +62,7 @@ from workloads.ad_impressions.schema import Population
 T = TypeVar("T")
 PAGE = 5000
 HURRIED_S = 0.5
+ARCHIVE_DEADLINE_S = 60.0  # a broker that ends in order writes its archive then
 
 
 class RealWorld:
@@ -173,8 +175,14 @@ class RealWorld:
             self._embedded_kafka = EmbeddedCluster(self._store.logs, jars, java)
         else:
             at = link.address if link else ""
+            starts = self._starts.broker
             self._embedded_kafka = EmbeddedKafka(
-                self._store.logs, jars, java, engine_at=at, jvm_options=self._starts.broker.options
+                self._store.logs,
+                jars,
+                java,
+                engine_at=at,
+                jvm_options=starts.options,
+                stop_deadline_s=ARCHIVE_DEADLINE_S if starts.state == BEING_MADE else 0.0,
             )
         address = self._embedded_kafka.start()
         if link:
