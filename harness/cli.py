@@ -173,8 +173,9 @@ def run_command(
     if rounds > 1:
         _answer_of_rounds(spec, drive_repeat.drive(spec, engine_manifest, rounds, out), as_json)
     else:
-        result = one_run.drive(spec, engine_manifest, out)
+        result = one_run.answer(spec, engine_manifest, out)
         _show("run", result, as_json)
+        one_run.draw(result.path)
         training.after(spec, engine_manifest)
         raise typer.Exit(result.verdict.outcome.exit_code)
 
@@ -207,11 +208,6 @@ def _show(command: str, result: Result, as_json: bool) -> None:
         console.show_result(screen.lines(result), result.verdict.outcome)
 
 
-def _answer(command: str, result: Result, as_json: bool) -> NoReturn:
-    _show(command, result, as_json)
-    raise typer.Exit(result.verdict.outcome.exit_code)
-
-
 def _list_scenarios(as_json: bool) -> None:
     rows = [{"name": name, "what": what} for name, what in plan.scenarios().items()]
     _print_list("scenarios", rows, ("name", "what"), as_json)
@@ -236,7 +232,9 @@ def recheck(run: Run, as_json: Json = False) -> None:
         verdict = judge(place)
         place.write_json("verdict.json", verdict)
         result = one_run.report(place, verdict, screen)
-    _answer("recheck", result, as_json)
+    _show("recheck", result, as_json)
+    one_run.draw(result.path)
+    raise typer.Exit(result.verdict.outcome.exit_code)
 
 
 @app.command(rich_help_panel=panels.RUNS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,13 @@ def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Pat
 
 
 def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Path | None = None) -> load.Result:
+    """A fresh run, and its page."""
+    result = answer(spec, engine_manifest, out, twin=twin)
+    draw(result.path)
+    return result
+
+
+def answer(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Path | None = None) -> load.Result:
     """A fresh run in a directory of its own below `out`. An existing Redis is claimed for each run anew.
 
     `twin`: the run without a fault to which its recovery is held.
@@ -70,10 +78,21 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
         place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}".replace("@", "-"))
         if twin:
             recovery.link_twin(place, twin)
-        left = UnderWay(place.path, place.logs, f"`streamgauge recheck {short_path(place.path)}` judges it")
-        with under_way(left, place.tell), console.progress() as screen:
+        with _under_way(place, "recheck", "judges it"), console.progress() as screen:
             verdict = _nine_steps(spec, engine_manifest, surroundings, place, screen)
             return report(place, verdict, screen)
+
+
+def draw(run: Path) -> None:
+    """The page, after whatever waits for the answer has it: drawing takes seconds."""
+    place = Store(run)
+    with _under_way(place, "report", "makes its page"), console.progress() as screen:
+        write_page(place, screen)
+
+
+def _under_way(place: Store, command: str, does: str) -> AbstractContextManager[None]:
+    next_step = f"`streamgauge {command} {short_path(place.path)}` {does}"
+    return under_way(UnderWay(place.path, place.logs, next_step), place.tell)
 
 
 def _nine_steps(
@@ -95,7 +114,7 @@ def _world(
 
 
 def report(place: Store, verdict: Verdict, screen: Screen) -> load.Result:
-    """Step nine: everything that is made from the files."""
+    """Step nine: everything that is made from the files, but the page."""
     screen.phase("measure", "latency, cost, whether it was steady, recovery")
     measurement = measure.save(place, verdict)
     spec = spec_of(place)
@@ -103,7 +122,6 @@ def report(place: Store, verdict: Verdict, screen: Screen) -> load.Result:
     result = load.load(place.path)
     place.write_bytes("junit.xml", junit.as_xml(result))
     place.write_bytes("summary.md", markdown.as_text(result).encode())
-    write_page(place, screen)
     return result
 
 

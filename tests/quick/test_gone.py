@@ -100,6 +100,7 @@ def test_the_page_and_the_other_reports_are_made_of_such_a_run(tmp_path, service
     verdict, store, _ = fake_run(tmp_path, without(service, "load"), fault="none")
 
     result = one_run.report(store, verdict, Silent())
+    one_run.write_page(store, Silent())
     page = (store.path / "report.html").read_text()
     assert service in page
     assert "all of them right" not in page
