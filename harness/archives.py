@@ -1,10 +1,13 @@
-"""Class-data archives: with one, a JVM begins with its classes read, checked and linked, which is half of its start.
+"""Archives of classes: with one, a JVM begins with its classes read, checked and linked, which is half of its start.
 
 An archive belongs to one JDK, one class path and one set of flags; its name is a digest of all three, so that another
 of them is another file. It is written by a JVM of a short run of its own when that ends in order (`making`), and is
 there for others from one rename on (`seal`). Whoever uses one compares its sum first: what is torn or was changed is
 left out with a reason, and the JVM starts as it would without. A JVM that doesn't like an archive says so in its own
 log and goes on.
+
+Java has two ways. Class data lie on top of the archive that a JDK has of its own classes. From version 25 on there is
+the ahead-of-time cache, which stands alone and also holds what the compilers had learnt.
 """
 
 from __future__ import annotations
@@ -14,11 +17,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import jvm
 from harness.ending import cache_folder
 from harness.model import HarnessError
 
-SUFFIX = ".jsa"
 IN_USE, NONE_YET, WITHOUT, BEING_MADE = "in use", "none yet", "without", "being made"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a Java makes and uses archives: its options, to which the path belongs."""
+
+    suffix: str
+    makes: str
+    uses: tuple[str, ...]
+
+
+CLASS_DATA = Way(".jsa", "-XX:ArchiveClassesAtExit=", ("-Xshare:auto", "-XX:SharedArchiveFile="))
+AOT_CACHE = Way(".aot", "-XX:AOTCacheOutput=", ("-XX:AOTCache=",))
+AOT_CACHE_SINCE = 25  # 24 has one too, but makes it in two steps
 
 
 @dataclass(frozen=True)
@@ -27,6 +44,8 @@ class Archive:
 
     name: str
     path: Path
+    way: Way
+    obstacle: str = ""  # why there can't be one
 
     @property
     def part(self) -> Path:
@@ -56,7 +75,21 @@ def archive_of(name: str, java: Path, classpath: Sequence[Path], flags: Sequence
         seen = jar.stat()  # the JVM refuses an archive when a jar has another size or time than it had
         digest.update(f"{jar}\0{seen.st_size}\0{seen.st_mtime_ns}\n".encode())
     digest.update("\0".join(flags).encode())
-    return Archive(name, folder() / f"{name}-{digest.hexdigest()[:16]}{SUFFIX}")
+    way = way_of(java)
+    path = folder() / f"{name}-{digest.hexdigest()[:16]}{way.suffix}"
+    return Archive(name, path, way, _obstacle(java, path, way))
+
+
+def way_of(java: Path) -> Way:
+    return AOT_CACHE if jvm.java_version(java) >= AOT_CACHE_SINCE else CLASS_DATA
+
+
+def _obstacle(java: Path, path: Path, way: Way) -> str:
+    if any(letter.isspace() for letter in str(path)):
+        return f"{path} has a blank in it, which options of a JVM can't hold"
+    if way is CLASS_DATA and not jvm.shares_classes(java):
+        return f"{java} has no archive of its own classes, on which others lie (`{java} -Xshare:dump` makes it)"
+    return ""
 
 
 def folder() -> Path:
@@ -75,8 +108,8 @@ def _release(java: Path) -> bytes:
 
 def start(archive: Archive) -> Start:
     """With the archive if there is a whole one."""
-    if any(letter.isspace() for letter in str(archive.path)):
-        return Start((), f"left out: {archive.path} has a blank in it, which options of a JVM can't hold")
+    if archive.obstacle:
+        return Start((), f"left out: {archive.obstacle}")
     try:
         wanted = archive.sum.read_text(encoding="utf-8").strip()
         with archive.path.open("rb") as stream:
@@ -86,8 +119,14 @@ def start(archive: Archive) -> Start:
     except (OSError, ValueError) as error:
         return Start((), f"left out: {archive.path} can't be read ({error})")
     if seen != wanted:
-        return Start((), f"left out: {archive.path} is not what was written there; delete it, and it is made anew")
-    return Start((f"-XX:SharedArchiveFile={archive.path}", "-Xshare:auto"), IN_USE)
+        return Start((), f"left out: {archive.path} is not what was written there")
+    *others, uses = archive.way.uses
+    return Start((*others, f"{uses}{archive.path}"), IN_USE)
+
+
+def lacks(archive: Archive) -> bool:
+    """Whether one could be made, and there is none that can be used."""
+    return not archive.obstacle and start(archive).state != IN_USE
 
 
 def making(archive: Archive) -> Start:
@@ -100,7 +139,7 @@ def making(archive: Archive) -> Start:
             f"{folder()} can't be written ({error.strerror}), so that no archive of classes is made there: the next "
             "start takes as long as this one. Make it writable, or set XDG_CACHE_HOME to a folder that is."
         ) from error
-    return Start((f"-XX:ArchiveClassesAtExit={archive.part}",), BEING_MADE)
+    return Start((f"{archive.way.makes}{archive.part}",), BEING_MADE)
 
 
 def remove(name: str) -> list[Path]:
@@ -108,7 +147,7 @@ def remove(name: str) -> list[Path]:
     gone = sorted(folder().glob(f"{name}-{'[0-9a-f]' * 16}.*"))
     for file in gone:
         file.unlink(missing_ok=True)
-    return [file for file in gone if file.suffix == SUFFIX]
+    return [file for file in gone if file.suffix in (CLASS_DATA.suffix, AOT_CACHE.suffix)]
 
 
 def seal(archive: Archive) -> str:

@@ -101,16 +101,26 @@ def find_java() -> Path:
 
 def java_version(program: Path) -> int:
     """The major version that this program says it is."""
-    try:
-        done = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HarnessError(f"{program} -version did not run: {error}. {HOW_TO_GET_JAVA}") from error
+    done = _asked_its_version(program)
     said = done.stderr + done.stdout
     version = parse_java_version(said)
     if version is None:
         shown = said.strip().splitlines()[:1] or [f"nothing, exit code {done.returncode}"]
         raise HarnessError(f"{program} -version should name a version; it said: {shown[0]}. {HOW_TO_GET_JAVA}")
     return version
+
+
+def shares_classes(program: Path) -> bool:
+    """Whether it starts from an archive of its own classes; trimmed ones come without."""
+    return "sharing" in _asked_its_version(program).stderr
+
+
+@functools.cache
+def _asked_its_version(program: Path) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"{program} -version did not run: {error}. {HOW_TO_GET_JAVA}") from error
 
 
 def parse_java_version(text: str) -> int | None:

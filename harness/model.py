@@ -310,7 +310,7 @@ class RunSpec:
     web: bool = False
     give_up_ms: float | None = None  # a load whose oldest event waits for so long is given up; None: never
     patience: float = 1.0  # all deadlines of the run are so many times as long
-    archive: bool = False  # JVMs of ours start from class-data archives where there are some
+    archive: bool = False  # JVMs of ours start from archives of their classes where there are some
     workload: str = "ad_impressions"
 
     def public(self) -> dict[str, Any]:

@@ -216,6 +216,6 @@ KEYS: dict[str, Key] = {
     "checksum": Key(
         Reader(_flag), False, "also sum the events' ids, to see a loss that a duplicate hides; gives no speed"
     ),
-    "archive": Key(Reader(_flag), True, "start Java faster, from class-data archives (made after a first run)", "on"),
+    "archive": Key(Reader(_flag), True, "start Java faster, from archives of classes (made after a first run)", "on"),
     "web": Key(Reader(_flag), False, "show Locust's own web page while it sends"),
 }

@@ -66,5 +66,4 @@ def makings(found: Archives) -> Starts:
 
 
 def _making(archive: Archive) -> Start:
-    there = archives.start(archive)
-    return there if there.state == archives.IN_USE else archives.making(archive)
+    return archives.making(archive) if archives.lacks(archive) else archives.start(archive)

@@ -25,7 +25,7 @@ from harness.worlds.real import RealWorld
 
 SCENARIO = "calm"
 SHORT: Mapping[str, object] = {"rate": "2000", "duration": "3s", "probes": 0}
-PATIENCE = "3"  # at low priority, on a busy machine
+PATIENCE = "10"  # at low priority, on a busy machine
 LOW_PRIORITY = 10
 
 
@@ -48,9 +48,9 @@ def _train(flags: Mapping[str, object]) -> None:
         asked = {"patience": PATIENCE, **flags}
         spec, engine_manifest = plan.resolve(SCENARIO, {**keys, **SHORT}, asked, one_run.find_manifest)
         surroundings = environments.prepare(engine_manifest, console.say)
-        if lacking := _lacking(spec, engine_manifest, surroundings):
+        if _lacking(spec, engine_manifest, surroundings):
             console.say("Making archives of Java's classes, so that the next start is faster. Ctrl-C leaves that out.")
-            for sentence in _make(spec, engine_manifest, surroundings, lacking):
+            for sentence in _make(spec, engine_manifest, surroundings):
                 console.say(f"The next start is no faster: {sentence}.")
     except Stopped as by:
         console.say(f"Left out by {by.name}: the next run makes the archives.")
@@ -59,13 +59,10 @@ def _train(flags: Mapping[str, object]) -> None:
 
 
 def _lacking(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings) -> Sequence[Archive]:
-    found = warm.archives_of(spec, engine_manifest, surroundings)
-    return [each for each in found.all if archives.start(each).state != archives.IN_USE]
+    return list(filter(archives.lacks, warm.archives_of(spec, engine_manifest, surroundings).all))
 
 
-def _make(
-    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, lacking: Sequence[Archive]
-) -> list[str]:
+def _make(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings) -> list[str]:
     """What is wrong with each that could not be made."""
     os.nice(LOW_PRIORITY)
     with (
@@ -75,6 +72,9 @@ def _make(
         wait.patience(spec.patience),
         console.progress() as screen,
     ):
+        lacking = _lacking(spec, engine_manifest, surroundings)  # another one may have made them meanwhile
+        if not lacking:
+            return []
         store = Store.create(Path(place), SCENARIO)
         starts = warm.makings(warm.archives_of(spec, engine_manifest, surroundings))
         world = RealWorld(spec, engine_manifest, surroundings, store, starts)

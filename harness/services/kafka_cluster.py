@@ -6,6 +6,7 @@ who leads and who is in sync.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.model import HarnessError, KafkaAddress
@@ -30,8 +31,8 @@ REPLICATED = {
 class EmbeddedCluster(EmbeddedKafka):
     """See `EmbeddedKafka`; its own process is the controller, `brokers` are the others by their number."""
 
-    def __init__(self, folder: Path, jars: Path, java: str | Path) -> None:
-        super().__init__(folder, jars, java, heap="512m")
+    def __init__(self, folder: Path, jars: Path, java: str | Path, *, jvm_options: Sequence[str] = ()) -> None:
+        super().__init__(folder, jars, java, heap="512m", jvm_options=jvm_options)
         self.ports = 1 + len(BROKERS)
         self.brokers: dict[int, Child] = {}
 

@@ -168,14 +168,13 @@ class RealWorld:
             file = Path(self._spec.kafka_config) if self._spec.kafka_config else None
             return security.external(self._spec.kafka, file)
         link = self._links.get("kafka")
-        jars, java = jvm.jars("services"), str(jvm.java())
+        jars, java, starts = jvm.jars("services"), str(jvm.java()), self._starts.broker
         if registry.brokers(self._spec.fault) > 1:
             if link:
                 raise UsageError("A plan can lead an engine to Kafka through a proxy or have three brokers, not both.")
-            self._embedded_kafka = EmbeddedCluster(self._store.logs, jars, java)
+            self._embedded_kafka = EmbeddedCluster(self._store.logs, jars, java, jvm_options=starts.options)
         else:
             at = link.address if link else ""
-            starts = self._starts.broker
             self._embedded_kafka = EmbeddedKafka(
                 self._store.logs,
                 jars,

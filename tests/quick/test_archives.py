@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from harness import archives
+from harness import archives, jvm
 from harness.archives import Archive
 from harness.model import HarnessError
 
 HEAD = b"\xa8\xba\x0b\xf0"
+
+
+def says(java: Path, version: str, modes: str = "mixed mode, sharing") -> Path:
+    """A Java on paper, as it tells of itself."""
+    (java.parent.parent / "release").write_text(f'JAVA_VERSION="{version}"')
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"\nOpenJDK 64-Bit Server VM ({modes})' >&2\n")
+    java.chmod(0o755)
+    jvm._asked_its_version.cache_clear()
+    return java
 
 
 @pytest.fixture
@@ -19,9 +28,7 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     home = tmp_path / "jdk"
     (home / "bin").mkdir(parents=True)
-    (home / "release").write_text('JAVA_VERSION="17.0.1"')
-    (home / "bin" / "java").touch()
-    return home / "bin" / "java"
+    return says(home / "bin" / "java", "17.0.1")
 
 
 @pytest.fixture
@@ -44,12 +51,39 @@ def test_none_yet(java: Path, jar: Path) -> None:
 
 def test_what_was_made_is_used(java: Path, jar: Path) -> None:
     archive = made(archives.archive_of("broker", java, [jar]))
-    assert archives.start(archive).options == (f"-XX:SharedArchiveFile={archive.path}", "-Xshare:auto")
+    assert archives.start(archive).options == ("-Xshare:auto", f"-XX:SharedArchiveFile={archive.path}")
+    assert not archives.lacks(archive)
+
+
+@pytest.mark.parametrize(
+    ("version", "makes", "uses"),
+    [
+        ("17.0.1", "-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile="),
+        ("24.0.1", "-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile="),
+        ("25", "-XX:AOTCacheOutput=", "-XX:AOTCache="),
+        ("27-ea", "-XX:AOTCacheOutput=", "-XX:AOTCache="),
+    ],
+)
+def test_each_java_has_its_way(java: Path, jar: Path, version: str, makes: str, uses: str) -> None:
+    archive = archives.archive_of("broker", says(java, version), [jar])
+    assert archives.making(archive).options == (f"{makes}{archive.part}",)
+    assert archives.start(made(archive)).options[-1] == f"{uses}{archive.path}"
+    assert archives.remove("broker") == [archive.path]
+
+
+def test_a_java_without_an_archive_of_its_own_makes_none_in_vain(java: Path, jar: Path) -> None:
+    archive = archives.archive_of("broker", says(java, "17.0.1", "mixed mode"), [jar])
+    assert not archives.lacks(archive)
+    assert archives.start(archive).state.startswith("left out: ")
+    assert f"{java} -Xshare:dump" in archives.start(archive).state
+
+
+def test_the_newer_way_needs_none(java: Path, jar: Path) -> None:
+    assert archives.lacks(archives.archive_of("broker", says(java, "25", "mixed mode"), [jar]))
 
 
 def another_jdk(java: Path, jar: Path) -> Archive:
-    (java.parent.parent / "release").write_text('JAVA_VERSION="21.0.1"')
-    return archives.archive_of("broker", java, [jar])
+    return archives.archive_of("broker", says(java, "21.0.1"), [jar])
 
 
 def another_jar(java: Path, jar: Path) -> Archive:
@@ -85,6 +119,7 @@ def test_a_torn_or_changed_one_is_left_out_with_a_reason(
     assert start.options == ()
     assert start.state.startswith("left out")
     assert str(archive.path) in start.state
+    assert archives.lacks(archive), "it is made anew"
 
 
 def test_one_whose_jvm_was_killed_on_the_way_is_not_kept(java: Path, jar: Path) -> None:
@@ -111,6 +146,7 @@ def test_a_path_that_options_cannot_hold(
     java: Path, jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
-    start = archives.start(archives.archive_of("broker", java, [jar]))
-    assert start.options == ()
-    assert "blank" in start.state
+    archive = archives.archive_of("broker", java, [jar])
+    assert archives.start(archive).options == ()
+    assert "blank" in archives.start(archive).state
+    assert not archives.lacks(archive), "no run makes it in vain"

@@ -48,7 +48,7 @@ YEAR_10000_MS = 253_402_300_800_000
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_PATH = "spark.driver.extraClassPath"
 STOP_PATIENCE_S = 5.0
-ARCHIVE_PATIENCE_S = 25.0
+MAKES_ARCHIVE = ("-XX:ArchiveClassesAtExit=", "-XX:AOTCacheOutput=")
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 OWN_OPTION = "streamgauge."  # meant for this job: Spark never sees it
@@ -232,12 +232,15 @@ def stop_between_batches(query: StreamingQuery) -> None:
 
 
 def end(session: SparkSession, config: Config) -> None:
-    """A JVM writes an archive of its classes when it ends in order; else it ends with us, which is faster."""
+    """A JVM writes an archive of its classes when it ends in order; else it ends with us, which is faster.
+
+    Who wants an archive also says how long it may take, and ends us then.
+    """
     gateway = session.sparkContext._gateway
     session.stop()
-    if gateway and "ArchiveClassesAtExit" in config["java_options"]:
+    if gateway and any(option in config["java_options"] for option in MAKES_ARCHIVE):
         gateway.proc.stdin.close()  # which is how it is told
-        gateway.proc.wait(ARCHIVE_PATIENCE_S)
+        gateway.proc.wait()
 
 
 def run(config: Config, begin: Callable[[SparkSession], StreamingQuery]) -> int:
