@@ -32,7 +32,7 @@ FORMAT_DEADLINE_S = 120.0  # long, for busy machines: a death is noticed at once
 READY_DEADLINE_S = 120.0
 SLOWEST_START_MS = 600_000
 # The broker shares the cores with the engine under test. The second compiler takes more CPU in a run than its code
-# saves, also at the highest rate, and a collector with threads of its own gains nothing.
+# saves, also at the highest rate, and a collector with threads of its own gains nothing: docs/tuning.md.
 FRUGAL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 LEADER_DEADLINE_S = 30.0
 # A run is judged from its log: nothing may leave it by age or size, and times are those that the sender gave.
@@ -119,6 +119,14 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
+            # One thread for each work: what one of many does is done with cold caches, and wakes the next of them. One
+            # takes in more than the ad servers can send.
+            "num.network.threads": "1",
+            "num.io.threads": "1",
+            # No records that only say that the controller is idle, two a second.
+            "metadata.max.idle.interval.ms": "0",
+            # The cleaner takes so much of the heap at its start, 128 MiB if nobody says. It has little to clean.
+            "log.cleaner.dedupe.buffer.size": str(8 * 1024 * 1024),
             # Kafka ends by itself when a crowded machine lets it begin for longer than a minute: we decide how long.
             "initial.broker.registration.timeout.ms": str(SLOWEST_START_MS),
         }
