@@ -65,8 +65,7 @@ def check_conf(conf: Mapping[str, str]) -> None:
         _Misbehaviour.parse(value)
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """What an engine can know of a record that is a view of a known ad."""
 
     campaign: str
@@ -88,6 +87,8 @@ class FakeClock:
 
     @property
     def ahead_ms(self) -> int:
+        if not self.steps:  # as nearly always; it is asked for all the time
+            return 0
         return sum(by_ms for after_ms, by_ms in self.steps if self.now_ms - FAKE_NOW_MS >= after_ms)
 
     @property

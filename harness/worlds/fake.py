@@ -5,15 +5,13 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from generators.encode import Encoder
-from generators.fleet import Slice
 from generators.reel import Reel
 from generators.tape import population_of
 from harness import clock_watch, recount
@@ -32,12 +30,25 @@ from harness.store import Store
 
 CRANK_MS = 50
 SLICES_AT_ONCE = 1000  # are made ready
+READ = ("kind", "campaign", "event_time_ms", "event_id")
 
 
-@dataclass(frozen=True)
-class _Record:
+class _Record(NamedTuple):
     key: bytes
     value: bytes | None
+    event: fake.Event | None  # what its bytes say
+
+
+class _Slice(NamedTuple):
+    """One that is ready to be sent."""
+
+    server: int
+    number: int
+    lo: int
+    hi: int
+    partition: int
+    due_us: int
+    records: list[_Record]
 
 
 class FakeWorld:
@@ -60,8 +71,8 @@ class FakeWorld:
         self._records: list[list[_Record]] = [[] for _ in range(spec.tape.partitions)]
         self._engine_log: fake.Log = [[] for _ in range(spec.tape.partitions)]
         self._sends: list[tuple[int, ...]] = []
-        self._plan: Iterator[Slice] = iter(())
-        self._next: Slice | None = None
+        self._plan: Iterator[_Slice] = iter(())
+        self._next: _Slice | None = None
         self._sent = 0
         self._epoch_ms: int | None = None
         self._recorder: Recorder | None = None
@@ -125,8 +136,7 @@ class FakeWorld:
 
     def send_marks(self, marks: Sequence[Mark]) -> None:
         for mark in marks:
-            message = self._encoder.mark(mark)
-            self._append(mark.partition, [message])
+            self._records[mark.partition] += self._as_records([self._encoder.mark(mark)])
 
     def start_load(self, epoch_ms: int) -> None:
         self._epoch_ms = epoch_ms
@@ -135,16 +145,31 @@ class FakeWorld:
         self._plan = heapq.merge(*servers, key=lambda part: part.due_us)
         self._next = next(self._plan, None)
 
-    def _slices(self, server: int) -> Iterator[Slice]:
-        """All slices of a server, many written at once."""
+    def _slices(self, server: int) -> Iterator[_Slice]:
+        """All slices of a server, many written and read at once."""
         planned = self._reel.slices(server)
         while group := list(islice(planned, SLICES_AT_ONCE)):
             first, last = group[0][1], group[-1][2]
             events = self._reel.events(server, np.arange(first, last, dtype=np.int64))
-            messages, partitions = self._encoder.batch(events), events.partition.tolist()
+            records, partitions = self._as_records(self._encoder.batch(events)), events.partition.tolist()
             for number, lo, hi in group:
                 due_us = self._reel.slice_due_us(server, number)
-                yield Slice(server, number, lo, hi, partitions[lo - first], due_us, messages[lo - first : hi - first])
+                yield _Slice(server, number, lo, hi, partitions[lo - first], due_us, records[lo - first : hi - first])
+
+    def _as_records(self, messages: Sequence[Mapping[str, bytes | None]]) -> list[_Record]:
+        """What lies in the log of messages, and what an engine finds there."""
+        pairs = [(message["key"] or b"", message["value"]) for message in messages]
+        names = self._population.campaign_ids
+        columns = recount.parse_records([value for _, value in pairs], [key for key, _ in pairs], self._population)
+        rows = zip(*(columns[name].tolist() for name in READ), strict=True)
+        return [
+            _Record(
+                key,
+                value,
+                fake.Event(names[campaign], time_ms, number, value or b"") if kind == recount.VIEW else None,
+            )
+            for (key, value), (kind, campaign, time_ms, number) in zip(pairs, rows, strict=True)
+        ]
 
     def _send_due(self) -> None:
         while self._epoch_ms is not None and self._next is not None:
@@ -154,28 +179,16 @@ class FakeWorld:
             self._send(self._next, now_us)
             self._next = next(self._plan, None)
 
-    def _send(self, part: Slice, now_us: int) -> None:
+    def _send(self, part: _Slice, now_us: int) -> None:
         count = part.hi - part.lo
-        self._append(part.partition, part.messages)
+        self._records[part.partition] += part.records
         self._sent += count
         self._sends.append((part.server, part.number, part.lo, part.hi, part.due_us, now_us, now_us, count, count))
 
-    def _append(self, partition: int, messages: Sequence[Mapping[str, bytes | None]]) -> None:
-        self._records[partition] += [_Record(message["key"] or b"", message["value"]) for message in messages]
-
     def _hand_over(self) -> None:
-        """Let the engine see what was sent since, parsed from its bytes."""
-        names = self._population.campaign_ids
-        unseen = [records[len(seen) :] for seen, records in zip(self._engine_log, self._records, strict=True)]
-        new = [record for records in unseen for record in records]
-        columns = recount.parse_records([r.value for r in new], [r.key for r in new], self._population)
-        wanted = ("kind", "campaign", "event_time_ms", "event_id")
-        rows = zip(*(columns[name].tolist() for name in wanted), strict=True)
-        for seen, records in zip(self._engine_log, unseen, strict=True):
-            seen += [
-                fake.Event(names[campaign], time_ms, number, record.value or b"") if kind == recount.VIEW else None
-                for record, (kind, campaign, time_ms, number) in zip(records, rows, strict=False)
-            ]
+        """Let the engine see what was sent since."""
+        for seen, records in zip(self._engine_log, self._records, strict=True):
+            seen += [record.event for record in records[len(seen) :]]
 
     def load_status(self) -> LoadStatus:
         return LoadStatus(self._sent, self._sent, self._sent, self._epoch_ms is not None and self._next is None)
