@@ -26,15 +26,20 @@ IN_USE, NONE_YET, WITHOUT, BEING_MADE = "in use", "none yet", "without", "being 
 
 @dataclass(frozen=True)
 class Way:
-    """How a Java makes and uses archives: its options, to which the path belongs."""
+    """How a Java makes and uses archives: its options, of which the path ends the last one."""
 
     suffix: str
-    makes: str
+    makes: tuple[str, ...]
     uses: tuple[str, ...]
 
 
-CLASS_DATA = Way(".jsa", "-XX:ArchiveClassesAtExit=", ("-Xshare:auto", "-XX:SharedArchiveFile="))
-AOT_CACHE = Way(".aot", "-XX:AOTCacheOutput=", ("-XX:AOTCache=",))
+# Class data hold nothing of what a compiler learns: for a short run the first compiler is enough.
+CLASS_DATA = Way(
+    ".jsa",
+    ("-XX:TieredStopAtLevel=1", "-XX:ArchiveClassesAtExit="),
+    ("-Xshare:auto", "-XX:SharedArchiveFile="),
+)
+AOT_CACHE = Way(".aot", ("-XX:AOTCacheOutput=",), ("-XX:AOTCache=",))
 AOT_CACHE_SINCE = 25  # 24 has one too, but makes it in two steps
 
 
@@ -120,8 +125,7 @@ def start(archive: Archive) -> Start:
         return Start((), f"left out: {archive.path} can't be read ({error})")
     if seen != wanted:
         return Start((), f"left out: {archive.path} is not what was written there")
-    *others, uses = archive.way.uses
-    return Start((*others, f"{uses}{archive.path}"), IN_USE)
+    return Start(_with_path(archive.way.uses, archive.path), IN_USE)
 
 
 def lacks(archive: Archive) -> bool:
@@ -139,7 +143,11 @@ def making(archive: Archive) -> Start:
             f"{folder()} can't be written ({error.strerror}), so that no archive of classes is made there: the next "
             "start takes as long as this one. Make it writable, or set XDG_CACHE_HOME to a folder that is."
         ) from error
-    return Start((f"{archive.way.makes}{archive.part}",), BEING_MADE)
+    return Start(_with_path(archive.way.makes, archive.part), BEING_MADE)
+
+
+def _with_path(options: tuple[str, ...], path: Path) -> tuple[str, ...]:
+    return (*options[:-1], f"{options[-1]}{path}")
 
 
 def remove(name: str) -> list[Path]:

@@ -66,7 +66,7 @@ def test_what_was_made_is_used(java: Path, jar: Path) -> None:
 )
 def test_each_java_has_its_way(java: Path, jar: Path, version: str, makes: str, uses: str) -> None:
     archive = archives.archive_of("broker", says(java, version), [jar])
-    assert archives.making(archive).options == (f"{makes}{archive.part}",)
+    assert archives.making(archive).options[-1] == f"{makes}{archive.part}"
     assert archives.start(made(archive)).options[-1] == f"{uses}{archive.path}"
     assert archives.remove("broker") == [archive.path]
 
