@@ -59,7 +59,6 @@ class Load:
         env = {**os.environ, CONFIG_VARIABLE: str(self._config), "OPENBLAS_NUM_THREADS": "1"}
         argv = [sys.executable, "-m", "locust", "-f", LOCUSTFILE, "--exit-code-on-error", "0", *self._interface()]
         self._child = spawn(argv, name="load", log=self._run / "logs" / "load.log", env=env, cwd=ROOT)
-        self._child.go_first()
 
     def tell(self, kafka: KafkaAddress) -> None:
         """Kafka answers, and has the topic."""
@@ -76,6 +75,7 @@ class Load:
             state=self._running.last_words,
             every_s=0.02,
         )
+        self._running.go_first()  # not before: while they come up, the engine needs the CPU for the same
 
     @property
     def nice(self) -> int:
