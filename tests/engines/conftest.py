@@ -1,5 +1,6 @@
 """A trial of one's own for each test; whatever engine a test starts is stopped. What is marked as thorough is a whole
-run that says little beyond what its neighbours say, and is left to those who have half an hour more."""
+run that says little beyond what its neighbours say, and is left to those who have half an hour more: ARCHITECTURE.md
+tells the purpose of each that is not."""
 
 from __future__ import annotations
 
@@ -18,6 +19,12 @@ def pytest_runtest_setup(item):
 @pytest.fixture
 def trial(tmp_path, kafka_address, redis_address, topic):
     return Trial(tmp_path, kafka_address, redis_address, topic)
+
+
+@pytest.fixture
+def served(kafka_address, redis_address):
+    """Flags of a run on servers that are there already: what its test is about is the engine, and not their start."""
+    return ("--kafka", kafka_address.bootstrap, "--redis", redis_address.url, "--reset")
 
 
 @pytest.fixture

@@ -25,11 +25,17 @@ NOBODY = "http://127.0.0.1:9/"  # the port of those who discard all, where nobod
 pytestmark = pytest.mark.timeout(300)
 
 
-def run_bad(folder, kind, *more):
+def run_alone(folder, kind, *more):
     """Its answer, and what was left of it."""
     process = start(folder, *SMALL, "--engine", BAD / kind, *more)
     answer = told(process)
     return answer, left_of(process.pid)
+
+
+@pytest.fixture
+def run_bad(tmp_path, served):
+    """The same, for those that leave the servers as they are."""
+    return lambda kind: run_alone(tmp_path, kind, *served)
 
 
 def left_of(pid: int) -> list[psutil.Process]:
@@ -46,16 +52,17 @@ def shown(answer) -> str:
     return command("recheck", answer["run"]).stdout
 
 
-def test_one_that_never_gets_ready_is_stuck_at_its_deadline(tmp_path):
-    answer, left = run_bad(tmp_path, "silent")
+def test_one_that_never_gets_ready_is_stuck_at_its_deadline(run_bad):
+    answer, left = run_bad("silent")
 
     assert (answer["exit"], answer["words"], left) == (Exit.FAIL, ["stuck"], []), answer["sentence"]
     assert "no answer within 10 s; 0 of 4 opening events are counted" in answer["sentence"]
     assert last_lines(answer) == ["waiting for a licence"]
 
 
-def test_counts_under_other_keys_than_its_manifest_says_are_no_answer(tmp_path):
-    answer, left = run_bad(tmp_path, "key")
+@pytest.mark.thorough
+def test_counts_under_other_keys_than_its_manifest_says_are_no_answer(run_bad):
+    answer, left = run_bad("key")
 
     assert (answer["exit"], left) == (Exit.FAIL, []), answer["sentence"]
     assert answer["words"][0] == "stuck"
@@ -67,8 +74,8 @@ def test_counts_under_other_keys_than_its_manifest_says_are_no_answer(tmp_path):
     assert "views/" in where, "what it did write is named, so that the mistake in the key can be seen"
 
 
-def test_one_that_ends_at_once_has_its_last_lines_shown(tmp_path):
-    answer, left = run_bad(tmp_path, "exits")
+def test_one_that_ends_at_once_has_its_last_lines_shown(run_bad):
+    answer, left = run_bad("exits")
 
     assert (answer["exit"], answer["words"], left) == (Exit.FAIL, ["crashed"], []), answer["sentence"]
     assert "ended by itself with exit code 1" in answer["sentence"]
@@ -77,8 +84,8 @@ def test_one_that_ends_at_once_has_its_last_lines_shown(tmp_path):
     assert (Path(answer["run"]) / "junit.xml").read_text().count("no such table") == 1
 
 
-def test_one_that_says_a_gigabyte_fills_neither_the_disk_nor_the_page(tmp_path):
-    answer, left = run_bad(tmp_path, "chatty")
+def test_one_that_says_a_gigabyte_fills_neither_the_disk_nor_the_page(run_bad):
+    answer, left = run_bad("chatty")
 
     assert (answer["verdict"], left) == ("PASS", []), answer["sentence"]
     (log,) = (Path(answer["run"]) / "logs").glob("engine-*.log")
@@ -88,8 +95,9 @@ def test_one_that_says_a_gigabyte_fills_neither_the_disk_nor_the_page(tmp_path):
     assert text.endswith(b"out of words\n")
 
 
-def test_one_that_hears_no_sigterm_is_killed_and_that_is_said(tmp_path):
-    answer, left = run_bad(tmp_path, "stubborn")
+@pytest.mark.thorough
+def test_one_that_hears_no_sigterm_is_killed_and_that_is_said(run_bad):
+    answer, left = run_bad("stubborn")
 
     assert (answer["verdict"], left) == ("PASS", []), answer["sentence"]
     note = "it did not end within 30 s of SIGTERM and was killed"
@@ -97,15 +105,15 @@ def test_one_that_hears_no_sigterm_is_killed_and_that_is_said(tmp_path):
     assert f"\n  engine   {note}\n" in shown(answer)
 
 
-def test_what_it_started_does_not_outlive_it(tmp_path):
-    answer, left = run_bad(tmp_path, "parent")
+def test_what_it_started_does_not_outlive_it(run_bad):
+    answer, left = run_bad("parent")
 
     assert (answer["exit"], answer["words"], left) == (Exit.FAIL, ["crashed"], []), answer["sentence"]
     assert last_lines(answer) == ["gone, but not alone"]
 
 
-def test_one_that_looks_for_what_is_expected_of_it_finds_nothing(tmp_path):
-    answer, left = run_bad(tmp_path, "peeks")
+def test_one_that_looks_for_what_is_expected_of_it_finds_nothing(run_bad):
+    answer, left = run_bad("peeks")
 
     run = Path(answer["run"])
     (log,) = (run / "logs").glob("engine-*.log")
@@ -121,7 +129,7 @@ TAKES = [("redis", "Redis"), pytest.param("topic", "Kafka", marks=pytest.mark.th
 
 @pytest.mark.parametrize(("take", "service"), TAKES)
 def test_one_that_takes_away_what_it_was_lent_gets_a_verdict_and_no_false_word(tmp_path, take, service):
-    answer, left = run_bad(tmp_path, "takes", "--conf", f"take={take}")
+    answer, left = run_alone(tmp_path, "takes", "--conf", f"take={take}")
 
     assert (answer["exit"], left) == (Exit.UNKNOWN, []), answer["sentence"]
     assert "unserved" in answer["words"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.timeout(600)
+# The whole runs of test_runs.py die at c2, c3 and c4, with each of the sinks.
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize(("sink", "points"), [("absolute", ("c1", "c3", "c4")), ("fenced", ("c2",))])

@@ -8,7 +8,8 @@ from tests.engines.test_runs import check, run
 
 SLOW_LOAD = ("calm", "--rate", "1000", "--duration", "40s", "--campaigns", "20")
 
-pytestmark = pytest.mark.timeout(400)
+# Plain `test` has the job of the tutorial, in test_runs.py: its commit is deleted while it is down.
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
 
 
 def test_a_fence_by_batch_number_loses_what_a_batch_has_more_when_it_is_planned_anew(tmp_path):
@@ -20,7 +21,6 @@ def test_a_fence_by_batch_number_loses_what_a_batch_has_more_when_it_is_planned_
     assert "planned anew, up to" in check(answer, "fault")["sentence"]
 
 
-@pytest.mark.thorough
 def test_a_commit_that_is_gone_makes_increments_count_that_batch_once_more(tmp_path):
     answer = run(tmp_path, *SLOW_LOAD, "--sink", "increment", "--fault", "checkpoint-delete-commit@batch>=2")
 
@@ -28,7 +28,6 @@ def test_a_commit_that_is_gone_makes_increments_count_that_batch_once_more(tmp_p
     assert "once more, which was replayed after checkpoint-delete-commit@batch>=2" in answer["sentence"]
 
 
-@pytest.mark.thorough
 def test_a_gap_in_the_plans_is_a_loud_stop_and_no_wrong_count(tmp_path):
     answer = run(tmp_path, *SLOW_LOAD, "--fault", "checkpoint-gap@batch>=2; change-trigger@now")
 

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.timeout(400)
 SHORT = ("--duration", "20s", "--rate", "1000", "--campaigns", "20")
 
 
+@pytest.mark.thorough
 def test_a_retrying_connection_counts_a_pipeline_twice_and_nothing_has_crashed(tmp_path):
     fault = "redis-reset-reply@offset>=20%"
     answer = run(tmp_path, "calm", *SHORT, "--sink", "increment-retrying", "--fault", fault)

@@ -18,13 +18,14 @@ pytestmark = pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("sink", "words"), [("absolute", ["lost"]), pytest.param("fenced", [], marks=pytest.mark.thorough)]
 )
-def test_a_zombie_takes_totals_back_and_does_not_pass_a_fence(tmp_path, sink, words):
-    answer = run(tmp_path, *SHORT, "--sink", sink, "--fault", "zombie@c1:batch=3")
+def test_a_zombie_takes_totals_back_and_does_not_pass_a_fence(tmp_path, served, sink, words):
+    answer = run(tmp_path, *SHORT, *served, "--sink", sink, "--fault", "zombie@c1:batch=3")
 
     assert "CONCURRENT_STREAM_LOG_UPDATE" in check(answer, "fault")["sentence"]
     assert "lost" in answer["words"] if words else answer["words"] == [], answer["sentence"]
 
 
+@pytest.mark.thorough
 def test_a_lost_python_worker_is_survived(tmp_path):
     fault = "kill-python@batch>=3"
     answer = run(tmp_path, *SHORT, "--engine", WORKERS, *PARTITIONS, "--fault", fault)

@@ -123,6 +123,7 @@ def test_a_small_tmp_without_programs_and_a_small_shm_are_enough_for_the_referen
     assert done.returncode == Exit.PASS, done.stderr
 
 
+@pytest.mark.thorough
 def test_a_tmp_that_can_not_be_written_is_passed_over(runs):
     done = elsewhere("mount -t tmpfs -o ro none /tmp", "run", *SMALL, "--engine", "reference", "--out", runs)
 

@@ -12,7 +12,8 @@ from tests.engines.odd import odd_records
 from tests.engines.trial import DEADLINE_S, QUICK_START, START_MS, WINDOW_MS, Trial
 from workloads.ad_impressions.jobs.spark_parse import BEST
 
-pytestmark = pytest.mark.timeout(300)
+# The whole runs of test_runs.py tell the same of late events, test_spark_parse.py of odd ones.
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 
 
 def test_totals_are_exact_to_the_single_late_event(trial, started):
