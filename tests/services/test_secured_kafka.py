@@ -16,7 +16,7 @@ from kafka import TopicPartition as Place
 from kafka.admin import UserScramCredentialUpsertion
 
 from harness.model import HarnessError, KafkaAddress
-from harness.services import kafka
+from harness.services import kafka, kafka_admin
 from harness.services.addresses import free_ports
 from harness.services.kafka import EmbeddedKafka
 from harness.services.security import external
@@ -229,7 +229,7 @@ WRONG_PASSWORD = "sasl.mechanism=PLAIN\nsasl.username=alice\nsasl.password=wrong
     ],
 )
 def test_why_it_failed_is_told_without_the_secret(address_of, certificates, monkeypatch, door, text, why):
-    monkeypatch.setattr(kafka, "REQUEST_TIMEOUT_MS", 3000)
+    monkeypatch.setattr(kafka_admin, "REQUEST_TIMEOUT_MS", 3000)
     monkeypatch.setattr(logging.getLogger("kafka"), "propagate", False)  # captured records would keep the sockets
     address = address_of(door, text.replace("{}", str(certificates)))
     with pytest.raises(HarnessError, match=rf"Kafka at 127\.0\.0\.1:\d+ could not be reached .*{why}") as caught:
