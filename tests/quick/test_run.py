@@ -212,6 +212,24 @@ def test_results_that_cannot_be_looked_at_do_not_stand_still(tmp_path):
     assert verdict.outcome is Outcome.PASS, verdict.sentence
 
 
+class Tallied(FakeWorld):
+    """It tells how often all of its results were read."""
+
+    readings = 0
+
+    def results(self):
+        Tallied.readings += 1
+        return super().results()
+
+
+def test_of_an_engine_that_is_not_ready_all_results_are_read_once_and_not_at_every_beat(tmp_path, monkeypatch):
+    monkeypatch.setattr(Tallied, "readings", 0)
+    verdict, _, _ = fake_run(tmp_path, Tallied, fault="none", conf={"misbehave": "mute"})
+
+    assert verdict.words == ("stuck",), verdict.sentence
+    assert Tallied.readings <= 4, "one while it waited; the others are for the diagnosis and the end"
+
+
 def test_a_replay_counted_twice_names_batch_and_windows(tmp_path):
     verdict, _, _ = fake_run(tmp_path, sink="increment", fault="kill@c3:batch=5")
 
