@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -32,6 +31,7 @@ from generators.sends import SENDS
 from generators.tape import population_of
 from harness.clock import Clock
 from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
+from harness.wait import wait_until
 
 CONFIG_VARIABLE = "STREAMGAUGE_LOAD"
 # What numpy costs is per call for small slices: so many are made together, as long as they hold few events.
@@ -72,13 +72,8 @@ class LoadConfig:
     @staticmethod
     def read(path: Path) -> LoadConfig:
         """Wait for it: the fleet comes up while Kafka does."""
-        deadline_s = time.monotonic() + CONFIG_DEADLINE_S
-        while not path.exists():
-            if time.monotonic() > deadline_s:
-                raise TimeoutError(
-                    f"{path} was to say within {CONFIG_DEADLINE_S:.0f} s where Kafka is, and is not there."
-                )
-            time.sleep(LOOK_EVERY_S)
+        what = f"{path}, which says where Kafka is"
+        wait_until(path.exists, deadline_s=CONFIG_DEADLINE_S, what=what, every_s=LOOK_EVERY_S)
         return msgspec.json.decode(path.read_bytes(), type=LoadConfig)
 
 

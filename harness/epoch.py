@@ -19,8 +19,7 @@ LEAD_MS = 700
 def part_ms(spec: RunSpec) -> int:
     """How long a part of a window is: the epoch is a multiple of it."""
     part = gcd(spec.window_ms, PART_MS)
-    segments = (*spec.tape.warm_up, *spec.tape.profile)
-    span_ms = spec.tape.reach_ms + sum(segment.duration_ms for segment in segments)
+    span_ms = spec.tape.reach_ms + spec.tape.warm_up_ms + spec.tape.load_ms
     return part if spec.tape.all_campaigns * span_ms // part <= MOST_PARTS else spec.window_ms
 
 
