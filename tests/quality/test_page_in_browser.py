@@ -27,7 +27,7 @@ from reports.evidence import Evidence
 from reports.figures import percentiles, throughput
 from reports.figures.style import BLUE, picture
 from reports.page import Page, Section, render
-from tests.quick import pages
+from tests.program import pages
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 WIDTHS = (360, 390, 1280)

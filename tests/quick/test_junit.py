@@ -10,7 +10,7 @@ import pytest
 from harness.model import CheckResult, Outcome, Verdict, Witness
 from reports import load
 from reports.exports import junit, markdown
-from tests.quick.test_run import fake_run
+from tests.program.test_run import fake_run
 from tests.quick.test_screen import MEASURED, result
 
 # Of the schema that Jenkins publishes (junit-10.xsd): which attributes and children each element may have, in which

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from harness.model import Outcome
 from harness.objective import check
-from tests.quick.pages import MEASURED
+from tests.program.pages import MEASURED
 
 
 def test_a_missed_objective_is_excused_by_starvation_and_a_kept_one_needs_no_excuse():

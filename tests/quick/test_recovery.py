@@ -16,7 +16,7 @@ from harness.measurement import Lack, Recovery
 from harness.model import FaultReport, FaultSpec
 from harness.recovery import Watched, recover
 from harness.store import Store
-from tests.quick.test_run import fake_run
+from tests.program.test_run import fake_run
 
 LOAD_S, END_S = 60.0, 65.0
 STRUCK_S, LANDED_S, BACK_S = 20.0, 20.5, 27.0

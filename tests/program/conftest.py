@@ -1,4 +1,4 @@
-"""Quick tests make many runs and look at the drawings of few: nothing is drawn unless a test asks for it."""
+"""These tests make many runs and look at the drawings of few: nothing is drawn unless a test asks for it."""
 
 from __future__ import annotations
 

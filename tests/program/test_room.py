@@ -28,8 +28,8 @@ from harness.store import HISTORY, Store
 from harness.wait import wait_until
 from harness.worlds.fake import FakeWorld
 from reports import saved
-from tests.quick import pages
-from tests.quick.test_run import fake_run
+from tests.program import pages
+from tests.program.test_run import fake_run
 
 RUN_MD = Path(__file__).resolve().parents[2] / "docs" / "run.md"
 FULL = OSError(errno.ENOSPC, "No space left on device")

@@ -13,7 +13,7 @@ from harness.model import INDEX_BITS, MARK_SERVER, RunSpec, Verdict
 from harness.run import run
 from harness.store import MissingEvidence, Store
 from harness.worlds.fake import CRANK_MS, FakeWorld
-from tests.quick.test_run import Silent
+from tests.program.test_run import Silent
 from workloads.ad_impressions.records import VIEW_EVENT
 from workloads.ad_impressions.schema import VIEW
 

@@ -18,7 +18,7 @@ from harness.experiments.compare import Leg
 from harness.experiments.folder import FILE, Folder
 from harness.model import Exit, UsageError
 from reports import compare_page, compared
-from tests.quick import pages
+from tests.program import pages
 
 FAST = ["compare", "fake", "--window", "2s", "--campaigns", "5", "--rate", "100", "--duration", "10s"]
 

@@ -18,10 +18,10 @@ from harness.faults.process import KINDS, kill_executor
 from harness.faults.registry import FAULTS, parse
 from harness.model import EngineManifest, KafkaAddress, Outcome, Progress, RedisAddress, SinkClaim, UsageError
 from harness.wait import wait_until
+from tests.program.test_children import runs
+from tests.program.test_run import fake_run
 from tests.quick.cases import SPEC
-from tests.quick.test_children import runs
 from tests.quick.test_faults import CLAIM, MANIFEST, TOTAL, ScriptedEngine, create, progress, report_of
-from tests.quick.test_run import fake_run
 
 PYTHON = Member(10, 1, ("/usr/bin/python3", "job.py"), leads=True)
 JVM = Member(11, 10, ("/usr/lib/jvm/bin/java", "org.apache.spark.deploy.SparkSubmit", "pyspark-shell"))

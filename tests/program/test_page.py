@@ -31,8 +31,9 @@ from reports.evidence import Evidence
 from reports.page import Table, render
 from reports.sections import SECTIONS, cells, next_step, reproduce, timeline
 from reports.tables import left_out, markdown
-from tests.quick import cases, pages
-from tests.quick.test_run import fake_run
+from tests.program import pages
+from tests.program.test_run import fake_run
+from tests.quick import cases
 from workloads.ad_impressions.jobs.progress_log import tell_settings
 
 FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]

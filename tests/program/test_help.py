@@ -21,7 +21,7 @@ from harness.faults.registry import FAULTS
 from harness.model import Exit
 from harness.services import owners
 from harness.settings import CLIENTS, KEYS
-from tests.quick.test_ending import COMMANDS, GROUP
+from tests.program.test_ending import COMMANDS, GROUP
 
 ROOT = Path(__file__).resolve().parents[2]
 

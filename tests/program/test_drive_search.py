@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from harness import cli, environment
 from harness.experiments import drive_search, one_run, search
 from harness.model import Exit, UsageError
-from tests.quick import pages
+from tests.program import pages
 
 FEW = replace(pages.FEW_TRIALS, most_trials=3)
 FAST = ["search", "--engine", "fake", "--window", "4s", "--campaigns", "5"]

@@ -22,7 +22,7 @@ from reports.figures import style, throughput
 from reports.figures.throughput import Knee, Range
 from reports.page import Link, render
 from reports.sections import reproduce
-from tests.quick import pages
+from tests.program import pages
 
 HEAD = {"schema": SCHEMA_VERSION}
 

@@ -19,7 +19,7 @@ from generators.tape import Tape
 from harness.model import Disorder, Segment, TapeSpec
 from reports.figures import cells, percentiles, style, throughput
 from reports.sections import latency, lateness
-from tests.quick import pages
+from tests.program import pages
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,7 +16,7 @@ from harness.worlds.base import ServiceGone
 from harness.worlds.fake import FakeWorld
 from reports import load, run_page
 from reports.sections import cells
-from tests.quick.test_run import Silent, fake_run
+from tests.program.test_run import Silent, fake_run
 
 REDIS, KAFKA = "Redis at nowhere has ended, with exit code 0", "Kafka at nowhere has no topic of this run"
 
