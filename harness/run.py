@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from typing import Any, Protocol, TypeVar
@@ -307,18 +308,29 @@ class _Run:
         self._collect(force=True)
         self._tell("engine", report=report, notes=self.world.engine.notes())
         has_results = self._kept(OBSERVED, lambda: self._keep_results(report))
-        self._kept(LOG, self._keep_log)
         if (log := self.world.engine.batch_log()) is not None:
             self.store.write_json("batches.json", log)
-        self.read_again(asked=has_results and report.state != "crashed")
+        asked = has_results and report.state != "crashed"
+        with self._stopping(asked=asked):
+            self._kept(LOG, self._keep_log)
+        self.read_again(asked=asked)
+
+    @contextmanager
+    def _stopping(self, *, asked: bool) -> Iterator[None]:
+        """An engine takes its time to stop, and a log to be read."""
+        if not asked or not self.world.engine.alive():
+            yield
+            return
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            stop = beside.submit(self.world.engine.stop)
+            yield
+            self.screen.phase("stop", f"{self.spec.engine}, and all results once more")
+            stop.result()
 
     # What it does when it is told to stop belongs to its answer, and so does what it does when it ends by itself.
     def read_again(self, *, asked: bool) -> None:
         error = ""
         if asked:
-            self.screen.phase("stop", f"{self.spec.engine}, and all results once more")
-            if self.world.engine.alive():
-                self.world.engine.stop()
             try:
                 rows = self.world.results()
             except Exception as broken:  # noqa: BLE001  (whatever it did to the results, the first reading is judged)
