@@ -20,6 +20,7 @@ from harness.services.kafka import topic_exists
 from harness.services.redis import connect
 from harness.store import Store
 from harness.wait import wait_until
+from tests.engines.trial import QUICK_START, SOON_UP
 
 HERE = Path(__file__).parent
 WRONG, YAHOO, ELSEWHERE = HERE / "wrong", HERE / "yahoo", HERE / "elsewhere"
@@ -58,10 +59,10 @@ def check(answer: dict[str, Any], name: str) -> Any:
 
 
 def test_spark_killed_before_its_commit_passes_to_the_single_event(tmp_path, monkeypatch):
-    """As it is run by a user who says nothing but where, and who is Turkish: an engine keeps the language of its user,
-    and what is ours works all the same."""
+    """As it is run by a user who says nothing of the engine, and who is Turkish: it keeps the language of its user, and
+    what is ours works all the same. Other runs here start from archives; this one does not."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Duser.language=tr -Duser.country=TR")
-    answer = run(tmp_path, *SHORT)
+    answer = run(tmp_path, *SHORT, "--no-archive")
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert "batch 3, which was replayed" in check(answer, "fault")["sentence"]
@@ -70,7 +71,7 @@ def test_spark_killed_before_its_commit_passes_to_the_single_event(tmp_path, mon
 
 
 def test_increments_under_replay_fail_as_duplicated_by_exactly_that_batch(tmp_path, served):
-    answer = run(tmp_path, *SHORT, *served, "--sink", "increment")
+    answer = run(tmp_path, *SHORT, *SOON_UP, *served, "--sink", "increment")
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["duplicated"])
     assert "exactly batch 3 once more, which was replayed after kill@c3:batch=3" in answer["sentence"]
@@ -78,19 +79,22 @@ def test_increments_under_replay_fail_as_duplicated_by_exactly_that_batch(tmp_pa
 
 @pytest.mark.thorough
 def test_increments_without_a_fault_pass(tmp_path):
-    assert run(tmp_path, *SHORT, "--sink", "increment", "--fault", "none")["verdict"] == "PASS"
+    assert run(tmp_path, *SHORT, *SOON_UP, "--sink", "increment", "--fault", "none")["verdict"] == "PASS"
 
 
 def test_a_fenced_sink_passes_half_written_and_replayed_and_written_but_not_planned_on(tmp_path, served):
     kills = "kill@c2:batch=2; kill@c4:batch=4"
-    answer = run(tmp_path, "--duration", "30s", "--rate", "1000", *served, "--sink", "fenced", "--fault", kills)
+    answer = run(
+        tmp_path, *SOON_UP, "--duration", "30s", "--rate", "1000", *served, "--sink", "fenced", "--fault", kills
+    )
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert "batch 2, which was replayed" in check(answer, "fault")["sentence"]
 
 
 def test_late_events_are_dropped_exactly_as_the_checkpoint_says(tmp_path, served):
-    answer = run(tmp_path, "--duration", "30s", "--rate", "3000", *served, "--disorder", "late", "--fault", "none")
+    late = ("--disorder", "late", "--fault", "none")
+    answer = run(tmp_path, *SOON_UP, "--duration", "30s", "--rate", "3000", *served, *late)
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert answer["totals"]["late_dropped"] > 0
@@ -195,7 +199,10 @@ def test_counts_that_only_a_command_prints_are_judged_without_a_word_on_latency(
         pytest.param("spark-job/fixed", "PASS", [], marks=pytest.mark.thorough),
     ],
 )
-def test_the_job_of_the_tutorial_counts_a_batch_twice_and_its_fix_does_not(tmp_path, served, engine, verdict, words):
+def test_the_job_of_the_tutorial_counts_a_batch_twice_and_its_fix_does_not(
+    tmp_path, monkeypatch, served, engine, verdict, words
+):
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", QUICK_START)  # a job of a user's knows no --conf
     fault = "checkpoint-delete-commit@offset=50%"
     answer = run(tmp_path, *SHORT, *served, "--engine", EXAMPLES / engine, "--fault", fault)
 

@@ -31,7 +31,7 @@ from workloads.ad_impressions.jobs.spark_record import fields_of
 from workloads.ad_impressions.jobs.spark_variants import ALL_PARSERS
 from workloads.ad_impressions.schema import POISON_KINDS, Population, event_json
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("spark-parse")]  # one session for all of them
 
 ROOT = Path(__file__).resolve().parents[2]
 

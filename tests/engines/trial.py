@@ -27,6 +27,7 @@ START_MS = 1_700_000_000_000
 DEADLINE_S = 120
 # Counts are what these tests are about, not speed: a JVM that does not optimise starts in two thirds of the time.
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SOON_UP = ("--conf", f"spark.driver.extraJavaOptions={QUICK_START}")
 
 Cell = tuple[str, int]
 
