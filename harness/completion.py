@@ -1,4 +1,7 @@
-"""How a shell completes what is not a flag: names of engines, sinks, faults, scenarios, tiers, presets, runs."""
+"""How a shell completes what is not a flag: names of engines, sinks, faults, scenarios, tiers, presets, runs.
+
+Every command imports this module and almost none completes a name, so who knows the names is imported when asked.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import typer
-
-from generators.disorder import PRESETS
-from harness import plan
-from harness.engines.manifest import FAKE, IDS
-from harness.experiments import chaos, one_run
-from harness.experiments.folder import FILE
-from harness.faults.registry import FAULTS
-from harness.model import UsageError
-from harness.settings import CLIENTS
-from harness.store import oldest_first
 
 Completer = Callable[[typer.Context, str], list[str]]
 
@@ -27,8 +20,17 @@ def _of(find: Callable[[typer.Context], Iterable[str]]) -> Completer:
     return complete
 
 
+def _engines(_: typer.Context) -> Iterable[str]:
+    from harness.engines.manifest import FAKE, IDS
+
+    return (*IDS, FAKE)
+
+
 def _sinks(context: typer.Context) -> list[str]:
     """Of the engine that stands in the line already, else of the default one."""
+    from harness.experiments import one_run
+    from harness.model import UsageError
+
     named = context.params.get("engine") or "spark"
     try:
         return [claim.name for claim in one_run.find_manifest(named if isinstance(named, str) else named[0]).sinks]
@@ -36,20 +38,62 @@ def _sinks(context: typer.Context) -> list[str]:
         return []
 
 
-def _below(pattern: str) -> Callable[[typer.Context], list[str]]:
-    return lambda _: [str(path) for path in oldest_first(path.parent for path in Path().glob(pattern))]
+def _faults(_: typer.Context) -> Iterable[str]:
+    from harness.faults.registry import FAULTS
+
+    return (*FAULTS, "none")
 
 
-engine = _of(lambda _: (*IDS, FAKE))
-run = _of(_below("runs/*/owner.json"))
-experiment = _of(_below(f"experiments/*/{FILE}"))
-run_or_experiment = _of(lambda context: [*_below("runs/*/owner.json")(context), *_below(f"*/*/{FILE}")(context)])
-scenario = _of(lambda _: plan.scenarios())
-tier = _of(lambda _: chaos.tiers())
+def _presets(_: typer.Context) -> Iterable[str]:
+    from generators.disorder import PRESETS
+
+    return PRESETS
+
+
+def _clients(_: typer.Context) -> Iterable[str]:
+    from harness.settings import CLIENTS
+
+    return CLIENTS
+
+
+def _scenarios(_: typer.Context) -> Iterable[str]:
+    from harness import plan
+
+    return plan.scenarios()
+
+
+def _tiers(_: typer.Context) -> Iterable[str]:
+    from harness.experiments import chaos
+
+    return chaos.tiers()
+
+
+def _below(pattern: str) -> list[str]:
+    from harness.store import oldest_first
+
+    return [str(path) for path in oldest_first(path.parent for path in Path().glob(pattern))]
+
+
+def _runs(_: typer.Context) -> list[str]:
+    return _below("runs/*/owner.json")
+
+
+def _experiments(folders: str) -> list[str]:
+    from harness.experiments.folder import FILE
+
+    return _below(f"{folders}/*/{FILE}")
+
+
+engine = _of(_engines)
+run = _of(_runs)
+experiment = _of(lambda _: _experiments("experiments"))
+run_or_experiment = _of(lambda context: [*_runs(context), *_experiments("*")])
+scenario = _of(_scenarios)
+tier = _of(_tiers)
 OF_KEY: dict[str, Completer] = {
     "engine": engine,
     "sink": _of(_sinks),
-    "fault": _of(lambda _: (*FAULTS, "none")),
-    "disorder": _of(lambda _: PRESETS),
-    "client": _of(lambda _: CLIENTS),
+    "fault": _of(_faults),
+    "disorder": _of(_presets),
+    "client": _of(_clients),
 }

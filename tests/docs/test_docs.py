@@ -35,11 +35,7 @@ DOCUMENTS = {
 }
 
 
-def commands() -> list[str]:
-    return [c.name or c.callback.__name__ for c in cli.app.registered_commands if c.callback]
-
-
-@pytest.mark.parametrize("command", commands())
+@pytest.mark.parametrize("command", cli.COMMANDS)
 def test_every_command_stands_in_the_readme(command):
     assert re.search(rf"streamgauge {command}\b|`{command}\b", README)
 
@@ -157,5 +153,5 @@ def test_what_each_fault_showed_stands_in_the_findings(fault):
 
 
 def test_the_changelog_names_the_commands():
-    for command in commands():
+    for command in cli.COMMANDS:
         assert f"`{command}`" in CHANGELOG or f"`streamgauge {command}`" in CHANGELOG

@@ -14,6 +14,7 @@ import typer.main
 
 from generators.disorder import PRESETS
 from harness import cli, panels, plan
+from harness.commands.planned import EVENTS, SYSTEM
 from harness.ending import COMPLETING, ended
 from harness.engines.manifest import IDS, load
 from harness.experiments import chaos, folder
@@ -59,7 +60,7 @@ def test_help_fits_a_terminal_and_names_the_program(words, shown):
 def test_every_flag_of_a_key_says_what_it_takes_and_what_it_is_when_it_is_left_out(shown):
     told = plain(shown("run", "-h"))
 
-    for key in cli.EVENTS + cli.SYSTEM + ("engine", "sink", "rate", "duration", "fault", "repeat", "checksum", "web"):
+    for key in EVENTS + SYSTEM + ("engine", "sink", "rate", "duration", "fault", "repeat", "checksum", "web"):
         flag = f"--{key.replace('_', '-')}"
         assert plain(f"{flag} {KEYS[key].read.shape}") in told
         assert plain(KEYS[key].explained) in told

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from generators.disorder import PRESETS
 from harness import cli, digests, environment, plan
+from harness.commands.run import run
 from harness.engines import fake
 from harness.experiments import one_run
 from harness.model import CheckResult, Outcome, UsageError
@@ -505,7 +506,7 @@ def test_what_reproduces_a_run_resolves_to_the_same_run(scenario, flags):
 
 
 def test_the_flags_of_run_are_known_to_what_reproduces_it():
-    accepted = set(inspect.signature(cli.run_command).parameters)
+    accepted = set(inspect.signature(run).parameters)
 
     assert set(reproduce.FLAGS) == {key for key in KEYS if key in accepted and key != "repeat"}
 

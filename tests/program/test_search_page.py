@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 from matplotlib.figure import Figure
 
-from harness import cli
+from harness.commands.search import search
 from harness.experiments.folder import FILE, Folder
 from harness.experiments.search import QUICK, Held, Settings, Stage, Trial
 from harness.model import SCHEMA_VERSION, Outcome, UsageError
@@ -337,9 +337,7 @@ def test_the_command_that_made_it(tmp_path, settings, flags, command):
 
 def test_the_command_takes_every_flag_of_its_own(tmp_path):
     """What a run can be told and a search can't must not be in it, or it ends in a sentence on usage."""
-    (command,) = (each.callback for each in cli.app.registered_commands if each.name == "search" and each.callback)
-
-    assert set(reproduce.FLAGS) - set(search_page.CHOSEN) <= set(inspect.signature(command).parameters)
+    assert set(reproduce.FLAGS) - set(search_page.CHOSEN) <= set(inspect.signature(search).parameters)
 
 
 def test_settings_of_no_kind_are_said_to_be_so(tmp_path):

@@ -1,0 +1,34 @@
+"""`streamgauge bench`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import msgspec
+import typer
+
+from harness import console, environment
+from harness.commands.shared import Json
+from harness.experiments import bench as benches
+from harness.experiments import tuning
+from harness.services import children
+
+
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the sizes.")] = False,
+    spark: Annotated[bool, typer.Option("--spark", help="The Spark job's stages, each done in several ways.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The harness's own ceilings, each beside something comparable measured in the same run."""
+    with children.guard():
+        if spark:
+            tuned = list(tuning.tuning(quick=quick, say=console.say))
+            found, told = msgspec.to_builtins(tuned), tuning.lines(tuned)
+        else:
+            ceilings = benches.bench(quick=quick, say=console.say)
+            found, told = msgspec.to_builtins(ceilings), benches.lines(ceilings)
+    if as_json:
+        print(json.dumps({"command": "bench", "environment": environment.describe(), "bench": found}))
+    else:
+        print("\n".join(told))

@@ -1,0 +1,80 @@
+"""`streamgauge chaos`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from harness import completion, console
+from harness.commands.planned import EVENTS, SYSTEM
+from harness.commands.resumed import ExperimentsOut, Resume, refuse_beside_resume
+from harness.commands.shared import EXPERIMENTS, Json
+from harness.experiments import chaos as planner
+from harness.experiments import drive_chaos
+from harness.faults import evidence
+from harness.faults import registry as faults
+from harness.flags import takes
+from reports import card as reports_card
+from reports import faults as reports_faults
+
+
+def _as_often_as_needed(metavar: str, what: str, names: completion.Completer) -> Any:
+    return typer.Option(metavar=metavar, help=f"{what}; as often as needed.", autocompletion=names)
+
+
+@takes("rate", "duration", *EVENTS, *SYSTEM, "repeat")
+def chaos(
+    context: typer.Context,
+    *,
+    tier: Annotated[
+        str,
+        typer.Option(
+            metavar="TIER",
+            help=f"{', '.join(planner.ORDER)}, or the path of a .toml file.",
+            autocompletion=completion.tier,
+        ),
+    ] = planner.ORDER[0],
+    fault: Annotated[
+        list[str] | None,
+        _as_often_as_needed("PLAN", "A fault or plan instead of the tier's own", completion.OF_KEY["fault"]),
+    ] = None,
+    engine: Annotated[
+        list[str] | None, _as_often_as_needed("ENGINE", "Only this engine of the tier", completion.engine)
+    ] = None,
+    sink: Annotated[list[str] | None, _as_often_as_needed("NAME", "Only this sink", completion.OF_KEY["sink"])] = None,
+    listing: Annotated[bool, typer.Option("--list", help="List all faults, and the evidence of each.")] = False,
+    resume: Resume = None,
+    out: ExperimentsOut = EXPERIMENTS,
+    as_json: Json = False,
+    **flags: Any,
+) -> None:
+    """Faults x engines x sinks, and the guarantee card."""
+    if listing:
+        _list_faults(as_json)
+        return
+    if resume:
+        refuse_beside_resume(context)
+    asked = drive_chaos.Asked(tuple(engine or ()), tuple(sink or ()), tuple(fault or ()))
+    place, settings = (
+        drive_chaos.resume(resume) if resume else drive_chaos.begin(planner.read_tier(tier), asked, flags, out)
+    )
+    card = drive_chaos.drive(place, settings)
+    if as_json:
+        print(json.dumps(reports_card.as_object(card, place.path)))
+    else:
+        told = [f"{card.outcome.value}  {card.sentence}"]
+        for heading, rows in reports_card.tables(card):
+            told += ["", heading, console.table(rows, reports_card.HEADER)]
+        console.show_result([*told, "", *reports_card.endings(card), str(place.path)], card.outcome)
+    raise typer.Exit(card.outcome.exit_code)
+
+
+def _list_faults(as_json: bool) -> None:
+    kinds, seen = faults.FAULTS, evidence.by_kind()
+    if as_json:
+        print(json.dumps(reports_faults.as_object(kinds, seen)))
+        return
+    print(console.table(reports_faults.rows(kinds, seen), reports_faults.HEADER))
+    print(reports_faults.summary(kinds, seen))

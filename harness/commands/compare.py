@@ -1,0 +1,58 @@
+"""`streamgauge compare`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from harness import completion, console
+from harness.commands.planned import EVENTS, SYSTEM
+from harness.commands.resumed import ExperimentsOut, Resume, refuse_beside_resume
+from harness.commands.shared import EXPERIMENTS, Json
+from harness.experiments import compare as planner
+from harness.experiments import drive_compare
+from harness.flags import takes
+from harness.model import UsageError
+from reports import compared as reports_compared
+
+
+@takes("rate", "duration", *EVENTS, *SYSTEM, "repeat")
+def compare(
+    context: typer.Context,
+    engines: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ENGINE...", help="Ids of engines, or paths of manifests.", autocompletion=completion.engine
+        ),
+    ] = None,
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="One round.")] = False,
+    searched: Annotated[bool, typer.Option("--search", help="Also the highest sustainable rate of each.")] = False,
+    resume: Resume = None,
+    out: ExperimentsOut = EXPERIMENTS,
+    as_json: Json = False,
+    **flags: Any,
+) -> None:
+    """Engines or versions side by side: latency, cost, catch-up and recovery of those that counted right."""
+    if resume:
+        refuse_beside_resume(context)
+    elif not engines:
+        raise UsageError("Name the engines to compare, such as `streamgauge compare spark reference`.")
+    settings = planner.QUICK if quick else planner.Settings()
+    place, asked = (
+        drive_compare.resume(resume)
+        if resume
+        else drive_compare.begin(engines or [], settings, flags, out, searched=searched)
+    )
+    drive_compare.drive(place, asked)
+    found = reports_compared.read(place).found
+    if as_json:
+        print(json.dumps(reports_compared.as_object(found, place.path)))
+    else:
+        table = console.table(reports_compared.rows(found), reports_compared.HEADER)
+        told = [f"{found.outcome.value}  {found.sentence}", "", table, "", *reports_compared.searched(found)]
+        told += reports_compared.endings(found)
+        console.show_result([*told, str(place.path / "report.html")], found.outcome)
+    raise typer.Exit(found.outcome.exit_code)

@@ -1,0 +1,74 @@
+"""`ls` and `rm`: the runs and experiments that lie here."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness import completion, console
+from harness.commands.shared import EXPERIMENTS, RUNS, Json
+from harness.experiments import clearing
+from harness.model import UsageError
+from harness.room import size_in_words
+from reports import listing
+
+
+def ls(
+    folder: Annotated[Path | None, typer.Argument(help="A folder of runs or experiments, or one experiment.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the runs and experiments here, newest last, with their sizes, and why some came to no verdict."""
+    runs = listing.runs(folder or RUNS)
+    experiments = listing.experiments(*([folder] if folder else [RUNS, EXPERIMENTS]))
+    if as_json:
+        found = {"runs": runs, "experiments": experiments}
+        print(json.dumps({noun: [each.as_object() for each in listed] for noun, listed in found.items()}))
+        return
+    tables = [
+        console.table(
+            [[each.path.name, size_in_words(each.size), each.state, each.sentence] for each in listed],
+            (noun, "size", "state", "sentence"),
+        )
+        for noun, listed in (("run", runs), ("experiment", experiments))
+        if listed
+    ]
+    print("\n\n".join(tables) or "no runs here")
+
+
+def rm(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="RUN...",
+            help="Directories of runs or experiments; with a condition and without these, all in runs and experiments.",
+            autocompletion=completion.run_or_experiment,
+        ),
+    ] = None,
+    *,
+    older_than: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Only those made longer ago than this, such as 7d, 12h or 30m.")
+    ] = None,
+    but_last: Annotated[int | None, typer.Option(min=0, metavar="N", help="All but the N that were made last.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Also what an experiment or a living process needs.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove runs and experiments, and say how much that freed."""
+    if not paths and older_than is None and but_last is None:
+        raise UsageError("Name the runs to remove, or say which by --older-than 7d or --but-last 20.")
+    choice = clearing.chosen(
+        clearing.candidates(paths) if paths else clearing.below(RUNS, EXPERIMENTS),
+        older_than_ms=None if older_than is None else clearing.age_ms(older_than),
+        but_last=but_last,
+        now_ms=time.time_ns() // 1_000_000,
+        force=force,
+    )
+    removed = list(clearing.clear(choice, dry_run=dry_run))
+    if as_json:
+        print(json.dumps(clearing.as_object(removed, choice.kept, dry_run=dry_run)))
+    else:
+        print("\n".join(clearing.lines(removed, choice.kept, dry_run=dry_run)))

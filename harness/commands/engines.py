@@ -1,0 +1,68 @@
+"""`engines`, with `engines add` and `engines rm`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from harness import archives, completion, console
+from harness.commands.shared import Json
+from harness.engines import environments, fake, manifest, removal
+from harness.experiments import one_run, training
+from harness.panels import Commands
+from harness.services import children
+from reports import engines as reports_engines
+
+app = typer.Typer(cls=Commands, help="Engines, and the environments that are made for them.", rich_markup_mode=None)
+Engine = Annotated[
+    str,
+    typer.Argument(
+        metavar="ENGINE",
+        help=f"{', '.join(manifest.IDS)}, or spark@VERSION.",
+        autocompletion=completion.engine,
+    ),
+]
+
+
+@app.callback(invoke_without_command=True)
+def engines(context: typer.Context, as_json: Json = False) -> None:
+    """Engines, what they claim, and what of them is installed."""
+    if context.invoked_subcommand:
+        return
+    shipped = (manifest.load(engine) for engine in manifest.SHIPPED)
+    found = [fake.MANIFEST, *shipped, *environments.installed_versions()]
+    if as_json:
+        print(json.dumps({"engines": [reports_engines.as_object(each, environments.missing(each)) for each in found]}))
+    else:
+        rows = [reports_engines.row(each, environments.missing(each)) for each in found]
+        print(console.table(rows, reports_engines.HEADER))
+
+
+@app.command("add")
+def add(engine: Engine, as_json: Json = False) -> None:
+    """Install what an engine needs, without running it."""
+    found = one_run.find_manifest(engine)
+    with children.guard():
+        environments.prepare(found, console.say)
+    if found.archive:
+        training.of_engine(found)
+    print(json.dumps({"command": "engines add", "engine": engine}) if as_json else f"{engine} is ready")
+
+
+@app.command("rm")
+def rm(engine: Engine, as_json: Json = False) -> None:
+    """Remove what was installed for an engine, also what others share with it; the next use installs it again."""
+    found = one_run.find_manifest(engine)
+    installed = removal.remove(found, console.say)
+    others = removal.sharing(found) if installed else []
+    gone = installed + archives.remove(found.id)
+    if as_json:
+        told = {"engine": engine, "removed": [str(path) for path in gone], "used_too_by": list(others)}
+        print(json.dumps({"command": "engines rm", **told}))
+        return
+    lines = [f"removed {path}" for path in gone] or [f"nothing was installed for {engine}"]
+    if others:
+        lines.append(f"{' and '.join(others)} used it too: the next use installs it again")
+    print("\n".join(lines))

@@ -1,0 +1,34 @@
+"""`streamgauge test`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.commands.shared import Json
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def own_tests(
+    suites: Annotated[
+        list[str] | None, typer.Argument(metavar="SUITE...", help="Environments of tox.ini; default: all of them.")
+    ] = None,
+    thorough: Annotated[bool, typer.Option("--all", help="Also the runs that are left out to save time.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The project's own tests."""
+    chosen = ["-e", ",".join(suites)] if suites else []
+    command = [sys.executable, "-m", "tox", "run", "-c", str(ROOT / "tox.ini"), *chosen]
+    variables = os.environ | ({"STREAMGAUGE_TEST_ALL": "1"} if thorough else {})
+    told_to = sys.stderr if as_json else None
+    code = subprocess.run(command, cwd=ROOT, env=variables, check=False, stdout=told_to).returncode
+    if as_json:
+        print(json.dumps({"command": "test", "exit": code}))
+    raise typer.Exit(code)

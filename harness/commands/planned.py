@@ -1,0 +1,33 @@
+"""What the commands take that plan runs: a scenario, and the keys that go with each other."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from harness import completion, plan
+
+# Keys that several commands take: which events there are, and what they meet.
+EVENTS = ("seed", "campaigns", "partitions", "window", "watermark", "disorder")
+SYSTEM = (
+    "client",
+    "kafka",
+    "kafka_config",
+    "redis",
+    "reset",
+    "master",
+    "checkpoint",
+    "conf",
+    "objective_p99_ms",
+    "archive",
+)
+
+Scenario = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCENARIO",
+        help=f"{', '.join(plan.scenarios())}, or the path of a .toml file.",
+        autocompletion=completion.scenario,
+    ),
+]

@@ -1,0 +1,76 @@
+"""`recheck` and `report`: what is made again of a stored run or experiment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness import completion, console, digests
+from harness.commands.judged import show
+from harness.commands.shared import Json, Run
+from harness.experiments import drive_chaos, drive_compare, drive_search, folder, one_run
+from harness.experiments.folder import Folder
+from harness.judge import judge
+from harness.model import UsageError
+from harness.store import Store
+
+EXPERIMENT_PAGES = {
+    "chaos": drive_chaos.write_page,
+    "search": drive_search.write_page,
+    "compare": drive_compare.write_page,
+}
+
+
+def recheck(run: Run, as_json: Json = False) -> None:
+    """Judge a stored run again, with no engine."""
+    place = _ended(run)
+    with console.progress() as screen:
+        screen.phase("judge")
+        digests.write_at_first_verdict(place)
+        verdict = judge(place)
+        place.write_json("verdict.json", verdict)
+        result = one_run.report(place, verdict, screen)
+    show("recheck", result, as_json)
+    one_run.draw(result.path)
+    raise typer.Exit(result.verdict.outcome.exit_code)
+
+
+def report(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="The directory of a run or an experiment.",
+            autocompletion=completion.run_or_experiment,
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Make the page of a stored run or experiment again, whatever is left of it."""
+    place = run.absolute()
+    if (place / folder.FILE).exists():
+        experiment = Folder.open(place, *EXPERIMENT_PAGES)
+        made = EXPERIMENT_PAGES[experiment.kind](experiment)
+        sections = made.sections
+    elif one_run.mended_copy(place):
+        sections = ()
+    else:
+        with console.progress() as screen:
+            sections = one_run.write_page(_ended(run), screen).sections
+    shown = str(place / "report.html")
+    missing = [sentence for section in sections for sentence in section.missing]
+    if as_json:
+        print(json.dumps({"command": "report", "run": str(place), "page": shown, "missing": missing}))
+    else:
+        print("\n".join([shown, *(f"missing: {sentence}" for sentence in missing)]))
+
+
+def _ended(run: Path) -> Store:
+    """A run that nobody works on any more."""
+    place = Store.open(run.absolute())
+    if not place.has("verdict.json") and place.alive():
+        raise UsageError(f"{run} is still going on; wait until its process has ended.")
+    return place

@@ -1,0 +1,77 @@
+"""The registry of commands: each line leads to a command, and a command waits for no other's modules."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.core
+
+from harness import cli, panels
+
+ROOT = Path(__file__).resolve().parents[2]
+ASK = "import sys; from harness import cli; cli.called(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_a_line_leads_to_a_command_with_a_help_and_a_heading(name):
+    command = cli.Imported()[name]
+
+    assert isinstance(command, typer.core.TyperCommand | typer.core.TyperGroup)
+    assert command.help
+    assert command.rich_help_panel in panels.PANELS
+
+
+def test_a_name_of_no_line_leads_nowhere():
+    assert cli.Imported().get("nosuch") is None
+
+
+@pytest.fixture(scope="module")
+def modules_of(tmp_path_factory):
+    """What is imported when these words are done, in a process of its own."""
+
+    def ask(*words):
+        done = subprocess.run(
+            [sys.executable, "-E", "-c", ASK, *words],
+            env={"HOME": str(tmp_path_factory.mktemp("home"))},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return set(done.stderr.splitlines()[-1].split())
+
+    return ask
+
+
+# Of other commands, or of the end of a run, when the load is over.
+NOT_OF_A_RUN = {
+    "harness.experiments.search",
+    "harness.experiments.chaos",
+    "harness.experiments.compare",
+    "harness.experiments.bench",
+    "harness.experiments.selftest",
+    "harness.experiments.clearing",
+    "harness.audit",
+    "harness.services.keeper",
+}
+
+
+def test_a_run_waits_for_nothing_that_others_need(modules_of):
+    seen = modules_of("run", "--list")
+
+    assert "harness.commands.run" in seen
+    assert not NOT_OF_A_RUN & seen
+    assert {each for each in seen if each.startswith("harness.commands.")} <= {
+        f"harness.commands.{name}" for name in ("run", "shared", "planned", "judged")
+    }
+
+
+def test_what_others_need_would_be_seen(modules_of):
+    shown = modules_of("selftest", "--help")
+
+    assert "harness.experiments.selftest" in shown & NOT_OF_A_RUN
+    assert "harness.commands.run" not in shown
