@@ -7,6 +7,7 @@ to stderr.
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import os
 import runpy
@@ -60,7 +61,9 @@ COMMANDS = {
 def imported(name: str) -> Any:
     """A command, as Typer makes one of what stands at its place."""
     place = COMMANDS[name]
+    gc.disable()  # of what is imported nothing can be thrown away, and looking for it takes a tenth of the time
     found = getattr(import_module(f"harness.commands.{place.module}"), place.name)
+    gc.enable()
     if not isinstance(found, typer.Typer):
         function, found = (
             found,

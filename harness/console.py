@@ -1,6 +1,7 @@
 """What people see while a run goes on and when it is over: progress on a terminal, plain lines in a pipe.
 
-Everything goes to stderr but a command's own answer, so that `--json` and pipes stay clean.
+Everything goes to stderr but a command's own answer, so that `--json` and pipes stay clean. rich is imported by who
+draws with it: it takes its time, and much is said without.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from typing import Protocol, TextIO
-
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from harness.model import Outcome
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 COLOURS = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
 PLAIN_EVERY_S = 5.0
@@ -91,6 +91,9 @@ class LiveProgress:
     """A few lines that stay in place on a terminal."""
 
     def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
         self._state = _State()
         self._live = Live(console=Console(stderr=True), refresh_per_second=8, transient=True, get_renderable=self._draw)
         self._live.start()
@@ -106,6 +109,8 @@ class LiveProgress:
         self._live.stop()
 
     def _draw(self) -> Text:
+        from rich.text import Text
+
         state, indent = self._state, " " * 19
         text = Text(f"{state.head()} {state.detail}", overflow="fold")
         for line in state.counts():
@@ -143,6 +148,9 @@ class PlainProgress:
 
 def show_result(lines: Sequence[str], outcome: Outcome) -> None:
     """The last screen; the first line carries the verdict's colour on a terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
     console = Console(highlight=False, soft_wrap=True, color_system="auto" if _is_able(sys.stdout) else None)
     for number, line in enumerate(lines):
         console.print(Text(line, style=COLOURS[outcome] if number == 0 else ""))

@@ -18,9 +18,8 @@ from harness import processed
 from harness.lateness import stored_log
 from harness.model import MAX_SERVERS, Certificate, EngineManifest, EngineReport, RunSpec
 from harness.sampler import sampled_campaigns
-from harness.store import MissingEvidence, Store
+from harness.store import MissingEvidence, Store, unless_missing
 from harness.stored import LOG, OBSERVED, Plan, Sealed, manifest_of, spec_of, unread_files, verdict_of
-from harness.timeline import unless_missing
 
 # Looks go on all the time: those of real runs on a crowded machine covered 99 % of it.
 LOOKED_SHARE = 0.8

@@ -19,9 +19,9 @@ from harness.certificate import of_load
 from harness.latency import LatencyResult, latencies
 from harness.measurement import Measurement, Observer, Recovery
 from harness.model import Certificate, Outcome, RunSpec, Verdict
-from harness.store import Store, from_files
+from harness.store import Store, from_files, unless_missing
 from harness.stored import epoch_ms_of, spec_of
-from harness.timeline import Lines, unless_missing
+from harness.timeline import Lines
 
 RECOVERY = "recovery.json"
 

@@ -25,9 +25,9 @@ from harness.measurement import Lack, Quantity, Recovery
 from harness.model import FaultReport
 from harness.processed import progress_lines
 from harness.stats import Floats
-from harness.store import Store
+from harness.store import Store, unless_missing
 from harness.stored import spec_of
-from harness.timeline import Lines, unless_missing
+from harness.timeline import Lines
 
 TWIN = "twin.json"
 # So many times its usual pause without a word, and an engine is silent; pauses shorter than this are usual for anybody.

@@ -1,7 +1,8 @@
 """The run directory: one folder that holds all of a run, written before it is judged and enough to judge it again.
 
 Everything is written whole (temp name, then rename) but the history, which only ever grows. A folder whose schema is
-newer than this program is refused by name; a missing or torn file is named by whoever needs it.
+newer than this program is refused by name; a missing or torn file is named by whoever needs it. pyarrow takes long to
+import, and many commands read no table.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import RawIOBase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from harness import room
 from harness.clock import Clock
 from harness.model import READABLE_SCHEMAS, SCHEMA_VERSION, HarnessError, UsageError
 from harness.services.owners import is_alive, owner_mark
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 HISTORY = "history.jsonl"
@@ -34,6 +36,14 @@ READABLE = " and ".join(map(str, READABLE_SCHEMAS))
 
 class MissingEvidence(Exception):  # noqa: N818  (it is what happened)
     """A file of the run is not there or can't be read; the text says which and what that means."""
+
+
+def unless_missing(read: Callable[[], T]) -> T | None:
+    """For figures that only lose a part of themselves with a file."""
+    try:
+        return read()
+    except MissingEvidence:
+        return None
 
 
 def from_files(what: str, read: Callable[[], T]) -> T:
@@ -146,12 +156,18 @@ class Store:
             raise MissingEvidence(f"{self.path / name} is torn or not what it should be: {error}") from None
 
     def write_table(self, name: str, columns: Mapping[str, Any]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         table = pa.table(dict(columns))
         with self._whole(name, table.nbytes) as part:
             pq.write_table(table, part, compression="zstd")
 
     def read_table(self, name: str) -> pa.Table:
         """A table, with the columns that its readers rely on."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         path = self.path / name
         if not path.exists():
             raise MissingEvidence(f"{path} is missing")
@@ -264,18 +280,21 @@ def _unlike(table: pa.Table, columns: Mapping[str, str]) -> Iterator[str]:
     for name, kind in columns.items():
         if name not in table.column_names:
             yield f"it has no column {name!r}"
-        elif table.num_rows and (not _IS[kind](table.schema.field(name).type) or table.column(name).null_count):
+        elif table.num_rows and (not _is(kind, table.schema.field(name).type) or table.column(name).null_count):
             yield f"column {name!r} is not all of type {kind}"
+
+
+def _is(kind: str, type_: pa.DataType) -> bool:
+    from pyarrow import types
+
+    allowed = {"int": types.is_integer(type_), "text": types.is_string(type_) or types.is_large_string(type_)}
+    return bool(allowed[kind])
 
 
 def _columns(kind: str, names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), kind)
 
 
-_IS: Mapping[str, Callable[[pa.DataType], bool]] = {
-    "int": pa.types.is_integer,
-    "text": lambda type_: pa.types.is_string(type_) or pa.types.is_large_string(type_),
-}
 # The columns without which a table can't be judged by.
 TABLES: Mapping[str, Mapping[str, str]] = {
     "expected.parquet": _columns("int", "campaign window_rel_ms views"),

@@ -7,9 +7,7 @@ missing costs its own columns only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +18,9 @@ from harness.measurement import TIMELINE
 from harness.model import Progress
 from harness.processed import Curve, by_progress, by_results, last_known, progress_lines, seen_before_told, sent
 from harness.stats import Floats
-from harness.store import MissingEvidence, Store
+from harness.store import Store, unless_missing
 from harness.stored import spec_of
 
-T = TypeVar("T")
 FILE = "timeline.parquet"
 # Columns of CPU: their parts. An engine's Python workers are of the engine.
 _CPU = {
@@ -167,14 +164,6 @@ class Lines:
 
     def _nothing(self) -> Floats:
         return np.full(self.seconds, np.nan)
-
-
-def unless_missing(read: Callable[[], T]) -> T | None:
-    """For figures that only lose a part of themselves with a file."""
-    try:
-        return read()
-    except MissingEvidence:
-        return None
 
 
 def _floats(table: pa.Table, name: str) -> Floats:

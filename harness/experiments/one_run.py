@@ -1,4 +1,7 @@
-"""One run, whatever asks for it: its directory, its world, the nine steps, and all that is made from its files."""
+"""One run, whatever asks for it: its directory, its world, the nine steps, and all that is made from its files.
+
+What is needed once a run is under way is imported then: a run that is refused is refused at once.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from generators.reel import Reel
-from harness import console, environment, measure, needs, recovery, room, wait
+from harness import console, environment, needs, room, wait
 from harness.ending import UnderWay, short_path, under_way
 from harness.engines import environments, fake, manifest, removal, warm
 from harness.engines.environments import Surroundings
@@ -18,15 +21,13 @@ from harness.objective import with_objective
 from harness.run import Screen
 from harness.run import run as run_nine_steps
 from harness.services import children
+from harness.services.claim import claim_external
 from harness.store import Store
 from harness.stored import spec_of
 from harness.worlds.base import World
-from harness.worlds.fake import FakeWorld
-from harness.worlds.real import RealWorld, claim_external
-from reports import load
-from reports.exports import junit, markdown
 
 if TYPE_CHECKING:
+    from reports import load
     from reports.page import Page
 
 
@@ -77,6 +78,8 @@ def answer(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: P
         # Kafka allows no @ in the name of a topic, which is that of the run.
         place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}".replace("@", "-"))
         if twin:
+            from harness import recovery
+
             recovery.link_twin(place, twin)
         with _under_way(place, "recheck", "judges it"), console.progress() as screen:
             verdict = _nine_steps(spec, engine_manifest, surroundings, place, screen)
@@ -109,12 +112,20 @@ def _world(
     spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, place: Store, starts: Starts
 ) -> World:
     if spec.engine == fake.MANIFEST.id:
+        from harness.worlds.fake import FakeWorld
+
         return FakeWorld(spec, place)
+    from harness.worlds.real import RealWorld
+
     return RealWorld(spec, engine_manifest, surroundings, place, starts)
 
 
 def report(place: Store, verdict: Verdict, screen: Screen) -> load.Result:
     """Step nine: everything that is made from the files, but the page."""
+    from harness import measure
+    from reports import load
+    from reports.exports import junit, markdown
+
     screen.phase("measure", "latency, cost, whether it was steady, recovery")
     measurement = measure.save(place, verdict)
     spec = spec_of(place)

@@ -21,7 +21,6 @@ from harness.model import EngineManifest, Outcome, RunSpec, Stopped
 from harness.run import run as run_nine_steps
 from harness.services import children
 from harness.store import Store
-from harness.worlds.real import RealWorld
 
 SCENARIO = "calm"
 SHORT: Mapping[str, object] = {"rate": "2000", "duration": "3s", "probes": 0}
@@ -77,6 +76,8 @@ def _make(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surround
             return []
         store = Store.create(Path(place), SCENARIO)
         starts = warm.makings(warm.archives_of(spec, engine_manifest, surroundings))
+        from harness.worlds.real import RealWorld
+
         world = RealWorld(spec, engine_manifest, surroundings, store, starts)
         verdict = run_nine_steps(spec, engine_manifest, environment={}, world=world, store=store, screen=screen)
         if verdict.outcome is not Outcome.PASS:

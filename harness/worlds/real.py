@@ -50,7 +50,7 @@ from harness.services.embedded import Embedded
 from harness.services.kafka import EmbeddedKafka
 from harness.services.kafka_cluster import EmbeddedCluster
 from harness.services.link import Link
-from harness.services.redis import EmbeddedRedis, claim, connect, external, keys_elsewhere
+from harness.services.redis import EmbeddedRedis, connect, external, keys_elsewhere
 from harness.services.small_disk import SmallDisk
 from harness.starvation import Machine, Threads
 from harness.store import Store
@@ -455,15 +455,6 @@ def _child_of(service: Embedded[Any] | None) -> Child | None:
 def _private_folder(prefix: str) -> Path:
     """New, and deleted when the run ends or is swept."""
     return owners.lease_folder(Path(tempfile.mkdtemp(prefix=prefix)))
-
-
-def claim_external(spec: RunSpec) -> None:
-    """Before anything is started or written: an existing database must be empty, or ours and to be emptied."""
-    if spec.redis:
-        with connect(external(spec.redis)) as client:
-            claim(client, spec.reset)
-    if spec.kafka:
-        security.external(spec.kafka, Path(spec.kafka_config) if spec.kafka_config else None)
 
 
 def _write_ad_table(client: redis.Redis, population: Population) -> None:

@@ -26,6 +26,7 @@ from harness.services import owners
 from harness.services.small_disk import SmallDisk, impossible
 from harness.store import HISTORY, Store
 from harness.wait import wait_until
+from harness.worlds import fake as fake_world
 from harness.worlds.fake import FakeWorld
 from reports import saved
 from tests.program import pages
@@ -462,7 +463,7 @@ def test_results_that_could_not_be_kept_are_no_fault_of_the_engine(tmp_path, mon
 
 
 def test_a_rate_is_not_held_against_an_engine_whose_disk_was_full(here, monkeypatch):
-    monkeypatch.setattr(one_run, "FakeWorld", Filling)
+    monkeypatch.setattr(fake_world, "FakeWorld", Filling)
     spec = replace(pages.search_spec(), engine="fake")
     place = drive_search.begin(spec, replace(search.QUICK, start_per_s=200.0, duration_ms=12_000), here)
 
