@@ -60,19 +60,23 @@ COMMANDS = {
 @functools.cache
 def imported(name: str) -> Any:
     """A command, as Typer makes one of what stands at its place."""
-    place = COMMANDS[name]
-    gc.disable()  # of what is imported nothing can be thrown away, and looking for it takes a tenth of the time
-    found = getattr(import_module(f"harness.commands.{place.module}"), place.name)
-    gc.enable()
+    found = _found(COMMANDS[name])
     if not isinstance(found, typer.Typer):
-        function, found = (
-            found,
-            typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None),
-        )
-        found.command(name)(function)
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name)(found)
+        found = alone
     command: Any = typer.main.get_command(found)
-    command.rich_help_panel = place.heading
+    command.rich_help_panel = COMMANDS[name].heading
     return command
+
+
+def _found(place: Place) -> Any:
+    """What is imported stays: looking for garbage in it meanwhile would take a tenth of the time."""
+    gc.disable()
+    try:
+        return getattr(import_module(f"harness.commands.{place.module}"), place.name)
+    finally:
+        gc.enable()
 
 
 class Imported(Mapping[str, Any]):

@@ -16,8 +16,6 @@ Resume = Annotated[
         metavar="FOLDER", help="The directory of one that was broken off.", autocompletion=completion.experiment
     ),
 ]
-
-
 ExperimentsOut = Annotated[
     Path, typer.Option(metavar="FOLDER", help="Folder in which experiment directories are made.")
 ]

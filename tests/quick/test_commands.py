@@ -47,8 +47,14 @@ def modules_of(tmp_path_factory):
     return ask
 
 
-# Of other commands, or of the end of a run, when the load is over.
+# Of other commands, or needed only once a run is under way or over.
 NOT_OF_A_RUN = {
+    "harness.worlds.real",
+    "harness.worlds.fake",
+    "harness.measure",
+    "reports",
+    "rich",
+    "pyarrow.compute",
     "harness.experiments.search",
     "harness.experiments.chaos",
     "harness.experiments.compare",
