@@ -15,7 +15,12 @@ from harness.panels import Commands
 from harness.services import children
 from reports import engines as reports_engines
 
-app = typer.Typer(cls=Commands, help="Engines, and the environments that are made for them.", rich_markup_mode=None)
+app = typer.Typer(
+    cls=Commands,
+    help="Engines, and the environments that are made for them.",
+    add_completion=False,
+    rich_markup_mode=None,
+)
 Engine = Annotated[
     str,
     typer.Argument(

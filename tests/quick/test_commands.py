@@ -22,6 +22,7 @@ def test_a_line_leads_to_a_command_with_a_help_and_a_heading(name):
     assert isinstance(command, typer.core.TyperCommand | typer.core.TyperGroup)
     assert command.help
     assert command.rich_help_panel in panels.PANELS
+    assert "install_completion" not in {each.name for each in command.params}, "Typer's own, beside `completion`"
 
 
 def test_a_name_of_no_line_leads_nowhere():
