@@ -6,7 +6,6 @@ to stderr.
 
 from __future__ import annotations
 
-import functools
 import gc
 import json
 import os
@@ -57,7 +56,6 @@ COMMANDS = {
 }
 
 
-@functools.cache
 def imported(name: str) -> Any:
     """A command, as Typer makes one of what stands at its place."""
     found = _found(COMMANDS[name])
