@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from harness import grants
+from harness.ending import cache_folder
 from harness.model import Exit
 from tests.engines.test_runs import check, told
 
@@ -98,6 +99,9 @@ def elsewhere(mounts: str, *arguments: object) -> subprocess.CompletedProcess[st
     """A command with mounts of its own. What is below /tmp may be hidden by them."""
     if os.geteuid() or not shutil.which("unshare") or subprocess.run(["unshare", "-m", "true"], check=False).returncode:
         pytest.skip("mounts of one's own can't be made here: that takes root, Linux and the program unshare")
+    for needed in (Path(sys.executable), cache_folder()):
+        if needed.is_relative_to("/tmp"):
+            pytest.skip(f"{needed} lies below /tmp, which this test covers: take a checkout and a HOME elsewhere")
     line = [sys.executable, "-E", "-m", "harness", *map(str, arguments)]
     return subprocess.run(
         ["unshare", "-m", "sh", "-ec", f'{mounts}\nexec "$@"', "sh", *line],
