@@ -13,6 +13,7 @@ the ahead-of-time cache, which stands alone and also holds what the compilers ha
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from pathlib import Path
 from harness import jvm
 from harness.ending import cache_folder
 from harness.model import HarnessError
+from harness.room import size_in_words
 
 IN_USE, NONE_YET, WITHOUT, BEING_MADE = "in use", "none yet", "without", "being made"
 
@@ -172,7 +174,8 @@ def seal(archive: Archive) -> str:
         archive.sum.write_text(f"{written}\n", encoding="utf-8")
         archive.part.rename(archive.path)
     except FileNotFoundError:
-        return f"the JVM of {archive.name} wrote no archive"
+        free = shutil.disk_usage(archive.path.parent).free
+        return f"the JVM of {archive.name} wrote no archive; {size_in_words(free)} are free in {archive.path.parent}"
     except OSError as error:
         return f"the archive of {archive.name} can't be kept in {archive.path.parent}: {error.strerror}"
     return ""

@@ -17,7 +17,7 @@ from harness.ending import summary
 from harness.engines import environments, warm
 from harness.engines.environments import Surroundings
 from harness.experiments import one_run
-from harness.model import EngineManifest, Outcome, RunSpec, Stopped
+from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, Stopped, UsageError
 from harness.run import run as run_nine_steps
 from harness.services import children
 from harness.store import Store
@@ -53,6 +53,8 @@ def _train(flags: Mapping[str, object]) -> None:
                 console.say(f"The next start is no faster: {sentence}.")
     except Stopped as by:
         console.say(f"Left out by {by.name}: the next run makes the archives.")
+    except (HarnessError, UsageError) as error:
+        console.say(f"The next start is no faster. {error}")
     except Exception as error:  # noqa: BLE001 - as said above
         console.say(f"The next start is no faster: {summary(error)}.")
 
