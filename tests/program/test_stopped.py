@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
 from harness import plan
@@ -14,6 +11,7 @@ from harness.judge import judge
 from harness.model import CheckResult, Outcome, Verdict
 from harness.observe import Row
 from harness.run import run
+from harness.sampler import Sampled
 from harness.store import Store
 from harness.worlds.fake import FakeWorld
 
@@ -50,13 +48,20 @@ def test_an_engine_that_had_ended_is_not_asked(tmp_path):
 class EndsByItself(FakeWorld):
     """Its engine counts all once more and ends, as soon as its results were read."""
 
-    def read_log(self) -> Mapping[str, Any]:
-        if self.engine.alive():
+    last_look = False
+
+    def stop_observing(self) -> Sampled | None:
+        self.last_look = True
+        return super().stop_observing()
+
+    def results(self) -> list[Row]:
+        rows = super().results()
+        if self.last_look and self.engine.alive():
             for key in self._population.campaign_ids:
                 for name, count in self._redis.hashes.get(key, {}).items():
                     self._redis.set(key, name, str(2 * int(count)))
             self.engine.stop()
-        return super().read_log()
+        return rows
 
 
 def test_an_engine_that_ends_by_itself_behind_its_last_reading_is_read_again(tmp_path):

@@ -1,0 +1,27 @@
+"""The short run behind a verdict: whatever goes wrong in it is one sentence, and the verdict stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.engines.manifest import load
+from harness.experiments import training
+from harness.model import HarnessError
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (HarnessError("/cache can't be written."), "The next start is no faster. /cache can't be written."),
+        (ZeroDivisionError("by zero"), "The next start is no faster: ZeroDivisionError: by zero."),
+    ],
+)
+def test_what_goes_wrong_is_said_in_a_sentence(monkeypatch, capsys, error, said):
+    def broken(*_):
+        raise error
+
+    monkeypatch.setattr(training.plan, "read_scenario", broken)
+
+    training.of_engine(load("spark"))
+
+    assert capsys.readouterr().err.strip() == said
