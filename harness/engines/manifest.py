@@ -57,6 +57,7 @@ RESULTS = ("redis:compact", "redis:yahoo", "redis:template", "kafka:TOPIC", "com
 ORDERS = ("json", "yahoo")
 WINDOW_KEYS = ("start", "end")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
+FILE, JOB = "manifest.toml", ".py"
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 VERSION = re.compile(r"(\d{1,4})\.\d{1,4}\.\d{1,4}")
 OLDEST_SPARK = 4
@@ -67,7 +68,8 @@ class ManifestError(Exception):
 
 
 def load(engine: str) -> EngineManifest:
-    """The manifest of a shipped engine by its id, or of anybody's by the path of its file or folder."""
+    """The manifest of a shipped engine by its id, or of anybody's by the path of its file or folder, or of a job that
+    lies beside it."""
     name, at, version = engine.partition("@")
     if at and name in SHIPPED:
         return _in_version(load(name), version)
@@ -75,10 +77,25 @@ def load(engine: str) -> EngineManifest:
     path = SHIPPED[engine] if shipped else _find(engine)
     try:
         manifest = read(_whole(_toml(path)), path.resolve().parent, shipped=shipped)
+        if engine.endswith(JOB):
+            manifest = _with_job(manifest, home(Path(engine)))
         _check_command(manifest)
     except ManifestError as mistake:
         raise UsageError(f"The manifest {path}: {mistake}") from mistake
     return manifest
+
+
+def _with_job(manifest: EngineManifest, job: Path) -> EngineManifest:
+    """The same with another job in the place of its own: several jobs may share a manifest."""
+    jobs = [word for word in manifest.command if word.endswith(JOB)]
+    if len(jobs) != 1:
+        named = ", ".join(jobs) or "none"
+        raise ManifestError(
+            f"command names {named}, and {job.name} can take the place of one {JOB} file only; give the path of the "
+            "manifest itself, or name one job in it."
+        )
+    own = str(job.resolve()).replace("{", "{{").replace("}", "}}")  # it is a word with placeholders
+    return replace(manifest, command=tuple(own if word == jobs[0] else word for word in manifest.command))
 
 
 def _in_version(manifest: EngineManifest, version: str) -> EngineManifest:
@@ -126,14 +143,16 @@ def _check_command(manifest: EngineManifest) -> None:
 
 def _find(engine: str) -> Path:
     path = home(Path(engine))
-    if is_file(path):
+    if is_file(path) and path.suffix != JOB:
         return path
-    if is_file(path / "manifest.toml"):
-        return path / "manifest.toml"
-    if "/" in engine or engine.endswith(".toml"):
+    if is_file(path / FILE):
+        return path / FILE
+    if path.suffix == JOB and is_file(path.parent / FILE) and is_file(path):
+        return path.parent / FILE
+    if "/" in engine or engine.endswith((".toml", JOB)):
         raise UsageError(
             f"There is no manifest {path}. An engine is an id ({', '.join(SHIPPED)}) or the path of a "
-            "manifest.toml or of a folder that holds one."
+            f"{FILE}, of a folder that holds one, or of a job ({JOB}) beside one."
         )
     raise UsageError(
         f"Unknown engine {engine!r}: the ids are {', '.join(SHIPPED)}"
@@ -354,6 +373,7 @@ MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "env": (_table_of_texts, False),
     "extends": (_one_of(*SHIPPED), False),
     "options": (_table_of_texts, False),
+    "build": (_command, False),
     "ivy": (_ivy, False),
     "packages": (_packages, False),
     "java": (_texts, False),
