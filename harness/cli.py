@@ -44,6 +44,7 @@ COMMANDS = {
     "search": Place("search", "search", panels.EXPERIMENTS),
     "chaos": Place("chaos", "chaos", panels.EXPERIMENTS),
     "compare": Place("compare", "compare", panels.EXPERIMENTS),
+    "gate": Place("gate", "gate", panels.EXPERIMENTS),
     "replay": Place("replay", "replay", panels.RUNS),
     "selftest": Place("selftest", "selftest", panels.ITSELF),
     "audit": Place("audit", "audit", panels.RUNS),

@@ -97,10 +97,10 @@ def run(
     screen: Screen,
 ) -> Verdict:
     """One run. Whatever happens after the world is open, it is closed again, and what was seen is on disk."""
-    return _Run(spec, manifest, world, store, screen).all(environment)
+    return Run(spec, manifest, world, store, screen).all(environment)
 
 
-class _Run:
+class Run:
     """The state that the nine steps hand on to each other."""
 
     def __init__(self, spec: RunSpec, manifest: EngineManifest, world: World, store: Store, screen: Screen) -> None:

@@ -75,6 +75,7 @@ LAYERS = [
     {
         "harness.recount",
         "harness.load",
+        "harness.bursts",
         "harness.settings",
         "harness.plan",
         "harness.judge",
@@ -88,6 +89,7 @@ LAYERS = [
         "harness.experiments.search",
         "harness.experiments.chaos",
         "harness.experiments.compare",
+        "harness.experiments.gate",
     },
     {"reports"},
     {"harness.experiments", "harness.console"},

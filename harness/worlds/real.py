@@ -69,10 +69,17 @@ class RealWorld:
     """See `harness.worlds.base.World`."""
 
     def __init__(
-        self, spec: RunSpec, manifest: EngineManifest, surroundings: Surroundings, store: Store, starts: Starts = COLD
+        self,
+        spec: RunSpec,
+        manifest: EngineManifest,
+        surroundings: Surroundings,
+        store: Store,
+        starts: Starts = COLD,
+        *,
+        load_of: type[Load] = Load,
     ) -> None:
         self._spec, self._manifest, self._surroundings, self._store = spec, manifest, surroundings, store
-        self._starts = starts
+        self._starts, self._load_of = starts, load_of
         self._population = population_of(spec.tape)
         self._topic = f"streamgauge-{store.path.name}"
         self._private = _private_folder("streamgauge-")
@@ -134,7 +141,7 @@ class RealWorld:
         self._engine = self._make_engine()
         if self._manifest.waits_for_services:
             self._engine.start()
-        self._load = Load(self._spec, self._topic, self._store.path, self._private)
+        self._load = self._load_of(self._spec, self._topic, self._store.path, self._private)
         self._load.start()
         self._kafka = self._open_kafka()
         address, self._redis = self._open_redis()
@@ -250,7 +257,7 @@ class RealWorld:
         return folder
 
     @property
-    def _running_load(self) -> Load:
+    def load(self) -> Load:
         if self._load is None:
             raise HarnessError("The fleet was asked for before the services were open.")
         return self._load
@@ -263,19 +270,19 @@ class RealWorld:
 
     def await_fleet(self) -> str:
         with self._without_services():
-            self._running_load.wait_ready()
-        self._store.tell("fleet", servers=self._spec.tape.senders, nice=self._running_load.nice)
-        return self._running_load.web_url
+            self.load.wait_ready()
+        self._store.tell("fleet", servers=self._spec.tape.senders, nice=self.load.nice)
+        return self.load.web_url
 
     def send_marks(self, marks: Sequence[Mark]) -> None:
         self._kafka_serves.once(lambda: send_marks(self._address, self._topic, marks, self._population))
 
     def start_load(self, epoch_ms: int) -> None:
-        self._running_load.go(epoch_ms, self._store.clock)
+        self.load.go(epoch_ms, self._store.clock)
 
     def load_status(self) -> LoadStatus:
         with self._without_services():
-            return self._running_load.status()
+            return self.load.status()
 
     @contextmanager
     def _without_services(self) -> Iterator[None]:
@@ -289,7 +296,7 @@ class RealWorld:
             raise ServiceGone(f"{seen}; {error}") from error
 
     def certify(self) -> Certificate:
-        return self._running_load.certify()
+        return self.load.certify()
 
     def start_accounting(self) -> None:
         self._accounting = Accounting(self._roots, self.engine.checkpoint, self._store)
@@ -304,7 +311,7 @@ class RealWorld:
         """The parts that are processes of ours, each with the child from which it all comes."""
         services = {"kafka": self._embedded_kafka, "redis": self._embedded_redis}
         pids = {part: service.child.pid for part, service in services.items() if service}
-        children = {"engine": self.engine.pid, "generator": self._running_load.pid}
+        children = {"engine": self.engine.pid, "generator": self.load.pid}
         return pids | {part: pid for part, pid in children.items() if pid}
 
     @property

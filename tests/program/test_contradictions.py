@@ -47,7 +47,7 @@ def broken_off(folder: Path, monkeypatch, step: str) -> Store:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(run._Run, step, killed)
+        broken.setattr(run.Run, step, killed)
         with pytest.raises(KeyboardInterrupt):
             fake_run(folder)
     store = Store.open(next(folder.iterdir()))

@@ -1,0 +1,116 @@
+"""What a gate is given to compare, as engines that can be started: an id, a path, or a commit of the user's.
+
+A commit is checked out into a folder of its own, which shares the objects of the user's repository and writes nothing
+into it, so that nothing has to be tidied up there, however the gate ends.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.engines import manifest as manifests
+from harness.engines.process import argv_of
+from harness.model import UsageError
+from harness.services import owners
+
+BUILD_DEADLINE_S = 1800
+LAST_LINES = 15
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of the two."""
+
+    named: str  # as it was typed
+    engine: str  # an id, or the path of a manifest or a job
+    commit: str = ""  # "": no commit was named
+
+
+@contextmanager
+def candidate(text: str, engine: str, logs: Path, say: Callable[[str], None]) -> Iterator[Candidate]:
+    """`engine`: where in the repository the manifest lies, of a commit."""
+    if _is_engine(text):
+        yield Candidate(text, text)
+        return
+    top = _git(Path.cwd(), "rev-parse", "--show-toplevel")
+    commit = top and _git(Path(top), "rev-parse", "--verify", "--quiet", f"{text}^{{commit}}")
+    if not top or not commit:
+        where = f"no commit of the repository {top}" if top else "no commit: this folder is in no repository"
+        raise UsageError(
+            f"{text!r} is neither an engine ({', '.join(manifests.IDS)}, spark@VERSION) nor the path of a manifest or "
+            f"a job, and {where}. A branch that was not fetched is not there: CI needs fetch-depth: 0."
+        )
+    if not engine:
+        raise UsageError(f"{text!r} is a commit: say with --engine PATH where in {top} the manifest of the job lies.")
+    with _checked_out(Path(top), commit) as folder:
+        path = folder / _inside(Path(top), engine)
+        if not path.exists():
+            raise UsageError(f"{text} has no {path.relative_to(folder)}: was it moved? --engine is a path in {top}.")
+        _build(path, text, logs, say)
+        yield Candidate(text, str(path), commit)
+
+
+def _is_engine(text: str) -> bool:
+    path = Path(text).expanduser()
+    known = text in manifests.SHIPPED or text == manifests.FAKE or text.partition("@")[0] in manifests.SHIPPED
+    return known or path.is_file() or (path / manifests.FILE).is_file()
+
+
+def uncommitted() -> int:
+    """How many files of this repository differ from its last commit; no commit holds these changes."""
+    return len(_git(Path.cwd(), "status", "--porcelain").splitlines())
+
+
+@contextmanager
+def _checked_out(top: Path, commit: str) -> Iterator[Path]:
+    place = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-gate-")))
+    folder = place / top.name
+    try:
+        _must("git", "clone", "--quiet", "--shared", "--no-checkout", str(top), str(folder))
+        _must("git", "-C", str(folder), "checkout", "--quiet", "--detach", commit)
+        yield folder
+    finally:
+        owners.release_folder(place)
+
+
+def _inside(top: Path, engine: str) -> Path:
+    """A path in the repository, whether it was given from its top or from where the user stands."""
+    given = Path(engine).expanduser().resolve()
+    return given.relative_to(top.resolve()) if given.exists() and given.is_relative_to(top.resolve()) else Path(engine)
+
+
+def _build(path: Path, text: str, logs: Path, say: Callable[[str], None]) -> None:
+    """As the manifest says, if it does."""
+    manifest = manifests.load(str(path))
+    if not manifest.build:
+        return
+    argv = argv_of(manifest, manifest.build, path)
+    say(f"building {text}: {' '.join(argv)}")
+    log = logs / f"build-{len(list(logs.glob('build-*.log'))) + 1}.log"
+    with log.open("wb") as out:
+        code = subprocess.run(
+            argv, cwd=manifest.home, stdout=out, stderr=subprocess.STDOUT, timeout=BUILD_DEADLINE_S, check=False
+        ).returncode
+    if code:
+        last = "\n".join(log.read_text(errors="replace").splitlines()[-LAST_LINES:])
+        raise UsageError(f"{text} does not build: {' '.join(argv)} ended with {code}. The end of {log}:\n{last}")
+
+
+def _git(folder: Path, *words: str) -> str:
+    """What it says; "" where it says no."""
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _must(*words: str) -> None:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UsageError(f"{' '.join(words)} ended with {done.returncode}: {done.stderr.strip()}")

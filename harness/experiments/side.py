@@ -1,0 +1,212 @@
+"""One side of a gate: a run whose load comes in bursts, each billed to its engine.
+
+It goes through the nine steps in a thread of its own. Whoever measures sends a burst, waits until the engine has done
+it, and reads off what that took; when the last burst is done the run drains, reads and judges as any other.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from generators.fleet import Slice
+from generators.reel import Reel
+from harness import epoch
+from harness.accounting import ENGINE, WORKERS, Processes
+from harness.bursts import Bursts
+from harness.experiments import gate
+from harness.experiments.gate import Round, Settings
+from harness.model import EngineManifest, HarnessError, Progress, RunSpec, Verdict
+from harness.run import Run
+from harness.store import Store
+from harness.usage import Books
+from harness.wait import wait_until
+from harness.worlds.real import RealWorld
+
+READY_S = 300.0
+BURST_S = 120.0
+# An engine that polls for the next record uses some hundredths of a core.
+IDLE_CORES, IDLE_LOOK_S, AFTERWARDS_S = 0.3, 0.4, 4.0
+
+
+@dataclass(frozen=True)
+class Used:
+    """What an engine had used of the CPU at a moment."""
+
+    at_s: float
+    cpu_s: float
+
+    def cores_since(self, before: Used) -> float:
+        return (self.cpu_s - before.cpu_s) / (self.at_s - before.at_s)
+
+
+class Silent:
+    """No screen: sides that go on at the same time share one."""
+
+    def phase(self, name: str, detail: str = "") -> None: ...
+    def update(self, facts: Mapping[str, str | float | int]) -> None: ...
+
+
+class SideRun(Run):
+    """The nine steps, of which the fifth waits for whoever sends the bursts."""
+
+    def __init__(
+        self, spec: RunSpec, manifest: EngineManifest, world: RealWorld, store: Store, settings: Settings
+    ) -> None:
+        super().__init__(spec, manifest, world, store, Silent())
+        self.settings, self.bursts = settings, 0
+        self.progress: Progress | None = None
+        self.begun, self.stopping = threading.Event(), threading.Event()
+
+    def load(self) -> None:
+        self.world.await_fleet()
+        self.epoch_ms = epoch.next_ms(self.world.now_ms(), epoch.part_ms(self.spec))
+        self._tell("epoch", epoch_ms=self.epoch_ms)
+        self.world.start_observing()
+        self.world.start_load(self.epoch_ms)
+        self.begun.set()
+        while not self.world.load_status().finished:
+            self._tick()
+        self.cut()
+        self._tell_cpu()
+        self._tell("loaded", certificate=(certificate := self.world.certify()))
+        self._tell("certificate", certificate=certificate)
+
+    def cut(self) -> None:
+        """Only what was sent was the tape, and is what is judged."""
+        self.spec = replace(self.spec, tape=gate.tape(self.spec.tape, self.bursts, self.settings))
+        self.reel = Reel(self.spec.tape)
+        self.store.write_json("spec.json", self.spec.public())
+        self.fold()
+        self.seal()
+
+    def _tick(self) -> None:
+        """What the engine tells is read by this thread alone: a file that two read at once is read in pieces."""
+        if self.stopping.is_set():
+            raise HarnessError("The gate was stopped.")
+        super()._tick()
+        self.progress = self.world.engine.progress()
+
+
+class Side:
+    """Its thread, and what the gate does with it."""
+
+    def __init__(self, name: str, run: SideRun, world: RealWorld, environment: Mapping[str, Any]) -> None:
+        self.name, self.run, self.world = name, run, world
+        self.verdict: Verdict | None = None
+        self.error: BaseException | None = None
+        self._environment = environment
+        self._thread = threading.Thread(target=self._all, name=f"side {name}", daemon=True)
+        self._sent = 0
+        self._meter = Processes(lambda: {ENGINE: pid} if (pid := self.world.engine.pid) else {})
+        self._books = Books()
+        self._settled = Used(0.0, 0.0)  # when it had last fallen idle
+        self._rounds = 0
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _all(self) -> None:
+        try:
+            self.verdict = self.run.all(self._environment)
+        except BaseException as error:  # noqa: BLE001 - told where the thread is waited for
+            self.error = error
+
+    def await_ready(self) -> None:
+        wait_until(
+            lambda: self.run.begun.is_set() or not self._thread.is_alive(), deadline_s=READY_S, what=f"the {self.name}"
+        )
+
+    @property
+    def going(self) -> bool:
+        return self._thread.is_alive()
+
+    def warm_up(self, bursts: int) -> None:
+        """As many at once, so that its engine compiles what it will run, as it runs it when there is much to do."""
+        for _ in range(bursts):
+            self._send()
+        self._await_done()
+        self._settled = self._await_idle()
+
+    def burst(self) -> Round:
+        """One round, from a burst's begin until the engine has fallen idle again."""
+        load = self._written()
+        begun = self._used()
+        sent = self._load.send(load)
+        self._sent += sent.events
+        done_ms = self._await_done()
+        before, self._settled = self._settled, self._await_idle()
+        self._rounds += 1
+        return Round(
+            self.name,
+            self._rounds,
+            sent.events,
+            self._settled.cpu_s - begun.cpu_s,
+            begun.at_s - before.at_s,
+            begun.cpu_s - before.cpu_s,
+            done_ms - sent.begun_ms,
+            (self._settled.at_s - begun.at_s) * 1000,
+            sent.begun_ms,
+        )
+
+    def _send(self) -> None:
+        self._sent += self._load.send(self._written()).events
+
+    def _written(self) -> list[Slice]:
+        """The next burst's records, made while nothing is measured."""
+        self.run.bursts += 1
+        return self._load.write(self.run.bursts * self.run.settings.burst_ms)
+
+    def _await_idle(self) -> Used:
+        """An engine goes on behind its last batch: it commits, cleans up, and compiles. One that is never idle, since
+        it asks for records all the time, is billed for a while of that, which what it takes when idle makes up for."""
+        last, end_s = self._used(), time.monotonic() + AFTERWARDS_S
+
+        def settled() -> Used | None:
+            nonlocal last
+            now = self._used()
+            if now.at_s - last.at_s < IDLE_LOOK_S:
+                return None
+            before, last = last, now
+            return now if now.cores_since(before) < IDLE_CORES or now.at_s > end_s else None
+
+        what = f"the {self.name} to fall idle"
+        return wait_until(settled, deadline_s=2 * AFTERWARDS_S, what=what, every_s=IDLE_LOOK_S / 2)
+
+    def _await_done(self) -> float:
+        """When the engine said that all of it is done."""
+        wanted = self._sent + self.run.spec.tape.partitions  # with the opening events
+
+        def done() -> Progress | None:
+            if not self.going:
+                raise HarnessError(f"The {self.name} ended in the middle of a burst.")
+            progress = self.run.progress
+            return progress if progress and sum(progress.offsets.values()) >= wanted else None
+
+        what = f"the {self.name} to be done with {self._sent:,} events"
+        seen = lambda: f"{self.run.progress}"  # noqa: E731
+        return float(wait_until(done, deadline_s=BURST_S, what=what, state=seen, every_s=0.02).at_ms)
+
+    def end(self) -> None:
+        if self.going and self.run.begun.is_set():
+            self._load.end()
+
+    def stop(self) -> None:
+        self.run.stopping.set()
+
+    def join(self) -> None:
+        self._thread.join()
+
+    @property
+    def _load(self) -> Bursts:
+        load = self.world.load
+        if not isinstance(load, Bursts):
+            raise HarnessError("A side of a gate has no bursts.")
+        return load
+
+    def _used(self) -> Used:
+        used = self._books.take(list(self._meter.look()))
+        return Used(time.monotonic(), sum(used[part].cpu.total_s for part in (ENGINE, WORKERS) if part in used))

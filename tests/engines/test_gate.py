@@ -1,0 +1,111 @@
+"""A gate as a CI job calls it: two commits of a repository, three real engines on a real broker, one answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.model import Exit
+
+MANIFEST = """
+id = "mine"
+extends = "reference"
+command = ["{python}", "{home}/job.py", "{config}"]
+"""
+RIGHT = """
+import sys
+from workloads.ad_impressions.jobs import reference
+if __name__ == "__main__":
+    reference.main(sys.argv[1])
+"""
+WRONG = """
+import sys
+from workloads.ad_impressions.jobs import reference
+class Forgets(reference.Counts):
+    def __init__(self, ads, *others):
+        super().__init__({ad: campaign for ad, campaign in ads.items() if ad != min(ads)}, *others)
+reference.Counts = Forgets
+if __name__ == "__main__":
+    reference.main(sys.argv[1])
+"""
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Three commits: one that is right, one that forgets an ad, and one that doesn't build."""
+    place = tmp_path / "jobs"
+    (place / "engine").mkdir(parents=True)
+    (place / "engine" / "manifest.toml").write_text(MANIFEST)
+    _git(place, "init", "--quiet")
+    for tag, job in (("right", RIGHT), ("wrong", WRONG)):
+        (place / "engine" / "job.py").write_text(job)
+        _commit(place, tag)
+    (place / "engine" / "manifest.toml").write_text(f'{MANIFEST}build = ["sh", "-c", "echo no such jar; exit 3"]\n')
+    _commit(place, "unbuilt")
+    return place
+
+
+def _git(place: Path, *words: str) -> str:
+    who = ["-c", "user.name=a", "-c", "user.email=a@localhost", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(["git", "-C", str(place), *who, *words], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def _commit(place: Path, tag: str) -> None:
+    _git(place, "add", "--all")
+    _git(place, "commit", "--quiet", "--message", tag)
+    _git(place, "tag", tag)
+
+
+def gate(place: Path, *words: str) -> dict[str, Any]:
+    own = ["--engine", "engine", "--budget", "1", "--burst", "2000", "--out", str(place.parent / "experiments")]
+    line = [sys.executable, "-m", "harness", "gate", *words, *own, "--json"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(line, cwd=place, env=env, capture_output=True, text=True, check=False, timeout=280)
+    assert done.stdout, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    assert answer["exit"] == done.returncode
+    return answer
+
+
+def test_a_commit_that_counts_wrong_is_red_and_shows_no_speed(repository):
+    (repository / "engine" / "job.py").write_text("what is not committed is nobody's business")
+    before = _git(repository, "status", "--porcelain", "--branch") + _git(repository, "worktree", "list")
+
+    answer = gate(repository, "--base", "right", "--head", "wrong")
+
+    assert (answer["exit"], answer["answer"]) == (Exit.FAIL, "REGRESSED"), answer["sentence"]
+    assert answer["sentence"].startswith("the head counts wrong: lost: ")
+    assert answer["effects"] == []
+    assert {side: each["outcome"] for side, each in answer["sides"].items()} == {
+        "base": "PASS",
+        "head": "FAIL",
+        "base again": "PASS",
+    }
+    place = Path(answer["gate"])
+    assert 'failures="1"' in (place / "junit.xml").read_text()
+    assert before == _git(repository, "status", "--porcelain", "--branch") + _git(repository, "worktree", "list")
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        ("unbuilt", "unbuilt does not build: sh -c echo no such jar; exit 3 ended with 3"),
+        ("nowhere", "'nowhere' is neither an engine"),
+    ],
+)
+def test_what_can_not_be_gated_is_told_before_anything_starts(repository, head, told):
+    answer = gate(repository, "--base", "right", "--head", head)
+
+    assert answer["exit"] == Exit.USAGE
+    assert told in answer["error"]

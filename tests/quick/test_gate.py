@@ -1,0 +1,146 @@
+"""Three answers: what is slower is found, what is not is let through, and what can't be told is said to be so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from generators.tape import Tape
+from harness.experiments import gate
+from harness.experiments.gate import BASE, HEAD, SIDES, Answer, Gated, Judged, Round, Settings
+from harness.model import Outcome
+from tests.quick.cases import SPEC
+
+RIGHT = Judged(Outcome.PASS, "all counted", "runs/x")
+THRESHOLD = 0.05
+
+
+def rounds(count=24, seed=1, noise=0.02, **slower):
+    """Of so many rounds a side; what is named is slower by so much. Noise only ever adds, as a machine's does."""
+    draws = np.random.default_rng(seed)
+    made = []
+    for number, side in gate.order(count):
+        cost = 15.0 * (1 + slower.get(side.replace(" ", "_"), 0.0)) * (1 + noise * draws.exponential())
+        made.append(Round(side, number, 100_000, cost / 10, 3.0, 0.0, 900.0, 1000.0, 0.0))
+    return made
+
+
+def cost_of(made, threshold=THRESHOLD, look=2):
+    return gate.effects(made, threshold, look, seed=1)[0]
+
+
+def gated(*effects, **sides):
+    judged = {name: sides.get(name.replace(" ", "_"), RIGHT) for name in SIDES}
+    return Gated(judged, effects, 24)
+
+
+def test_rounds_go_forth_and_back_so_that_a_slowing_machine_slows_all_alike():
+    places: dict[str, list[int]] = {side: [] for side in SIDES}
+    for place, (_, side) in enumerate(gate.order(10)):
+        places[side].append(place)
+
+    assert len({sum(each) for each in places.values()}) == 1
+
+
+def test_a_tape_of_fewer_bursts_is_the_beginning_of_one_of_more():
+    settings = Settings(burst_events=1000, burst_ms=500)
+    few, many = (Tape(gate.tape(SPEC.tape, bursts, settings)) for bursts in (3, 7))
+
+    assert (few.total, many.total) == (3000, 7000)
+    for server in range(few.spec.senders):
+        slots = np.arange(few.server_total(server), dtype=np.int64)
+        for mine, other in zip(few.events(server, slots).columns(), many.events(server, slots).columns(), strict=True):
+            assert np.array_equal(mine, other)
+
+
+def test_what_an_idle_engine_takes_is_not_billed():
+    """After its own round an engine still compiles: a pause right behind one is not believed."""
+    pauses = [(4.0, 0.4), (0.2, 0.2), (4.0, 0.4), (4.0, 0.5)]
+    seen = [
+        Round(BASE, n, 100_000, 1.6, *pause, took_ms=900, billed_ms=1000, at_ms=0) for n, pause in enumerate(pauses)
+    ]
+
+    assert gate.idle_cores(seen) == pytest.approx(0.1)
+    assert gate.PRIMARY.of(seen[0], 0.1) == pytest.approx(15.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ten_percent_more_is_found(seed):
+    assert cost_of(rounds(seed=seed, head=0.10)).answer is Answer.REGRESSED
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_change_and_a_faster_head_are_let_through(seed):
+    assert cost_of(rounds(seed=seed)).answer is Answer.OK
+    assert cost_of(rounds(seed=seed, head=-0.10)).answer is Answer.OK
+
+
+def test_what_can_not_be_told_says_how_many_rounds_it_takes():
+    found = cost_of(rounds(count=6, noise=0.8))
+
+    assert found.answer is Answer.INCONCLUSIVE
+    assert found.detectable > THRESHOLD
+    assert f"about {found.rounds_needed} rounds are needed" in found.reason
+    assert found.rounds_needed > 6
+
+
+def test_a_base_that_differs_from_itself_makes_no_head_red():
+    """Two runs of one commit were 26 % apart, each of them steady to 0.3 %, and a gate of others said: regressed."""
+    found = cost_of(rounds(noise=0.003, head=0.26, base_again=0.26))
+
+    assert found.answer is Answer.INCONCLUSIVE
+    assert "the base differs from itself by +26" in found.reason
+
+
+def test_one_lone_row_is_not_a_regression():
+    """Of 1,610 rows of others one was 11.6 % above, and was gone in the next run."""
+    made = rounds(count=40, noise=0.005)
+    lone = next(at for at, each in enumerate(made) if each.side == HEAD and each.number == 17)
+    made[lone] = replace(made[lone], cpu_s=made[lone].cpu_s * 1.116)
+
+    assert cost_of(made).answer is Answer.OK
+
+
+def test_a_steady_breach_is_no_equality():
+    """A test of equality of others never saw one of 5 %: it asked whether distributions differ in shape."""
+    assert cost_of(rounds(count=40, noise=0.01, head=0.08)).answer is Answer.REGRESSED
+
+
+def test_wrong_counts_are_red_and_show_no_speed():
+    wrong = Judged(Outcome.FAIL, "duplicated: 17 events too many", "runs/head")
+    found = gated(head=wrong)
+
+    assert (found.outcome, found.answer) == (Outcome.FAIL, Answer.REGRESSED)
+    assert found.sentence == "the head counts wrong: duplicated: 17 events too many"
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_side_that_came_to_no_verdict_leaves_it_open(side):
+    unknown = Judged(Outcome.UNKNOWN, "no evidence: log.parquet is missing", "runs/x")
+    found = gated(cost_of(rounds(head=0.5)), **{side.replace(" ", "_"): unknown})
+
+    assert (found.outcome, found.answer) == (Outcome.UNKNOWN, Answer.INCONCLUSIVE)
+    assert side in found.sentence
+
+
+def test_a_wrong_base_makes_no_right_head_red():
+    found = gated(base=Judged(Outcome.FAIL, "lost", "x"), base_again=Judged(Outcome.FAIL, "lost", "x"))
+
+    assert found.answer is Answer.INCONCLUSIVE
+    assert found.sentence == "the base is FAIL, so no speed is compared: lost"
+
+
+def test_few_rounds_compare_nothing():
+    assert gate.effects(rounds(count=gate.FEWEST_ROUNDS - 1), THRESHOLD, 2, seed=1) == ()
+    assert gated().outcome is Outcome.UNKNOWN
+
+
+def test_looks_are_at_most_three_and_the_last_is_at_the_end():
+    for count in (6, 7, 24, 40):
+        planned = gate.looks(count)
+
+        assert len(planned) <= 3
+        assert planned[-1] == count
+        assert planned[0] >= gate.FEWEST_ROUNDS
