@@ -6,6 +6,7 @@ What is still open when the patience ends is neither sent nor unsent: it is coun
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import Counter
@@ -142,7 +143,7 @@ class ConfluentProducer:
 
     def _on_trouble(self, error: KafkaError) -> None:
         """A broker that is away for a moment is no failure of a record; it is told, for the reader of the log."""
-        print(f"Kafka client: {error.str()}", flush=True)
+        print(f"Kafka client: {error.str()}", file=sys.stderr, flush=True)
 
 
 class PythonProducer:
@@ -180,7 +181,7 @@ class PythonProducer:
         try:
             self._client.flush(timeout=deadline_s)
         except self._error as error:
-            print(f"Kafka client: {error}", flush=True)
+            print(f"Kafka client: {error}", file=sys.stderr, flush=True)
         with self._lock:
             unresolved = self._open.copy()
         self._client.close(timeout=1)

@@ -16,6 +16,7 @@ from harness.clock import Clock
 from harness.load import Load
 from harness.model import HarnessError, KafkaAddress, LoadStatus
 
+CLIENT = "confluent"
 QUEUE_DEADLINE_S = 30.0
 QUEUE_FULL_S = 0.002
 
@@ -41,9 +42,10 @@ class Bursts(Load):
         self._finished = False
 
     def tell(self, kafka: KafkaAddress) -> None:
-        client, folder = self._spec.client, str(self._folder)
-        settings = kafka.kafka_python if client == "kafka-python" else kafka.librdkafka
-        self._fleet = Fleet(LoadConfig(self._spec.tape, client, kafka.bootstrap, self._topic, settings, folder))
+        """What the client says of itself goes nowhere: what it could not send is known by name."""
+        settings = {**kafka.librdkafka, "log_level": "2"}
+        folder = str(self._folder)
+        self._fleet = Fleet(LoadConfig(self._spec.tape, CLIENT, kafka.bootstrap, self._topic, settings, folder))
 
     def wait_ready(self) -> None:
         for _ in range(self._spec.tape.senders):

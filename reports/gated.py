@@ -28,13 +28,13 @@ def _percent(ratio: float) -> str:
     return f"{ratio - 1:+.1%}"
 
 
-def as_object(found: Gated, place: Path) -> dict[str, Any]:
+def as_object(found: Gated, place: Path, code: int) -> dict[str, Any]:
     return {
         "command": "gate",
         "verdict": found.outcome.value,
         "answer": found.answer.value,
         "sentence": found.sentence,
-        "exit": found.outcome.exit_code,
+        "exit": code,
         "gate": str(place),
         "rounds": found.rounds,
         "sides": msgspec.to_builtins(found.sides),

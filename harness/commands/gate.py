@@ -16,8 +16,10 @@ from harness.experiments import drive_gate
 from harness.experiments.drive_gate import Asked
 from harness.explain import wrong
 from harness.flags import takes
-from harness.model import UsageError
+from harness.model import Exit, UsageError
 from reports import gated as reports_gated
+
+USUAL = "5%"
 
 
 @takes(*EVENTS, "conf", "archive")
@@ -35,7 +37,9 @@ def gate(
     engine: Annotated[
         str, typer.Option(metavar="PATH", help="Of commits: where in their repository the manifest lies.")
     ] = "",
-    threshold: Annotated[str, typer.Option(metavar="PERCENT", help="So much slower is too slow.")] = "5%",
+    threshold: Annotated[
+        str | None, typer.Option(metavar="PERCENT", help=f"So much slower is too slow: {USUAL}.", show_default=False)
+    ] = None,
     budget: Annotated[float, typer.Option(min=1, metavar="MINUTES", help="How long it may take.")] = 10,
     burst: Annotated[int, typer.Option(min=100, metavar="EVENTS", help="What is sent at once in a round.")] = 100_000,
     out: ExperimentsOut = EXPERIMENTS,
@@ -43,19 +47,21 @@ def gate(
     **flags: Any,
 ) -> None:
     """Is a change wrong, slower or costlier than what it replaces? Three answers: OK, REGRESSED, INCONCLUSIVE."""
-    asked = Asked(base, head, _share(threshold), budget * 60, flags, engine, burst)
+    asked = Asked(base, head, _share(threshold or USUAL), budget * 60, flags, engine, burst)
     found, place = drive_gate.drive(asked, out)
-    command = f"streamgauge gate --base {base} --head {head} --threshold {threshold}"
+    command = f"streamgauge gate --base {base} --head {head} --threshold {threshold or USUAL}"
     reports_gated.save(found, place, command, environment.describe())
+    # A threshold that somebody typed is a mistake where nothing so small could be told; the usual one is not.
+    code = Exit.USAGE if threshold and found.is_too_fine else found.outcome.exit_code
     if as_json:
-        print(json.dumps(reports_gated.as_object(found, place)))
+        print(json.dumps(reports_gated.as_object(found, place, code)))
     else:
         told = [f"{found.answer.value}  {found.sentence}", ""]
         if found.effects:
             rows = [reports_gated.row(each) for each in found.effects]
             told += [console.table(rows, reports_gated.HEADER), "", f"{found.rounds} rounds a side", ""]
         console.show_result([*told, str(place)], found.outcome)
-    raise typer.Exit(found.outcome.exit_code)
+    raise typer.Exit(code)
 
 
 def _share(text: str) -> float:

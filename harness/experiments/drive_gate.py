@@ -29,6 +29,8 @@ from harness.worlds.real import RealWorld
 
 ROUNDS = "rounds.jsonl"
 SCENARIO = "calm"
+TELL_EVERY_S = 15.0
+JUDGED_WITHIN_S = 60.0  # of the budget: draining, reading and judging three sides
 QUEUED_MS = 5000.0  # a burst is due all at once, and it takes its time to hand it over
 
 
@@ -81,6 +83,7 @@ class _Gate:
         self.begun_s = time.monotonic()
         self.rounds: list[Round] = []
         self.look = 0
+        self.told_s = self.begun_s
 
     def drive(self, engines: Mapping[str, str], kafka: str) -> Gated:
         sides = {name: self._side(name, engines[name], kafka) for name in SIDES}
@@ -91,6 +94,7 @@ class _Gate:
                 side.start()
             for side in sides.values():
                 side.await_ready()
+            console.say(f"all have answered after {time.monotonic() - self.begun_s:.0f} s, and are warmed up in turn")
             self._warm_up(sides)
             self._measure(sides)
         except HarnessError as error:
@@ -150,11 +154,18 @@ class _Gate:
                     continue
                 done, now_s = number + 1, time.monotonic()
                 each_s = (now_s - warm_s) / done
-                is_last = done == self.settings.most_rounds or now_s - self.begun_s + each_s > self.asked.budget_s
+                left_s = self.asked.budget_s - JUDGED_WITHIN_S - (now_s - self.begun_s)
+                is_last = done == self.settings.most_rounds or left_s < each_s
+                self._tell(done, min(left_s, each_s * (self.settings.most_rounds - done)))
                 if is_last or done in planned:
                     self.look = len(planned) - 1 if is_last else planned.index(done)
                     if self._is_known(done) or is_last:
                         return
+
+    def _tell(self, done: int, left_s: float) -> None:
+        if time.monotonic() - self.told_s >= TELL_EVERY_S:
+            self.told_s = time.monotonic()
+            console.say(f"  {done} rounds, at most {max(0.0, left_s) / 60:.0f} minutes more of them")
 
     def _is_known(self, done: int) -> bool:
         found = self._effects()

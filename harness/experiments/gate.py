@@ -122,18 +122,23 @@ class Effect:
     @property
     def answer(self) -> Answer:
         """A base that differs from itself by as much makes no difference of the head believable."""
-        if _beyond(self.control, self.threshold):
+        if self.differs_from_itself:
             return Answer.INCONCLUSIVE
         if _beyond(self.head, self.threshold):
             return Answer.REGRESSED
         return Answer.OK if self.head.high < 1 + 2 * self.threshold else Answer.INCONCLUSIVE
 
     @property
+    def differs_from_itself(self) -> bool:
+        """So much of the base, by the rule by which a head would be red."""
+        return _beyond(self.control, self.threshold)
+
+    @property
     def reason(self) -> str:
         """Why nothing could be said; "" where something was."""
         if self.answer is not Answer.INCONCLUSIVE:
             return ""
-        if _beyond(self.control, self.threshold):
+        if self.differs_from_itself:
             return f"the base differs from itself by {self.control.estimate - 1:+.1%}"
         return (
             f"{self.rounds} rounds tell no less than {self.detectable:.1%}, and {self.threshold:.0%} is asked for: "
@@ -202,6 +207,13 @@ class Gated:
         if Answer.REGRESSED in answers:
             return Outcome.FAIL
         return Outcome.UNKNOWN if self.effects[0].answer is Answer.INCONCLUSIVE else Outcome.PASS
+
+    @property
+    def is_too_fine(self) -> bool:
+        """Whether all went well, and the threshold is below what could be told."""
+        if self.outcome is not Outcome.UNKNOWN or not self.right or self.broken or not self.effects:
+            return False
+        return not self.effects[0].differs_from_itself
 
     @property
     def answer(self) -> Answer:

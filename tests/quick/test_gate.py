@@ -84,6 +84,9 @@ def test_what_can_not_be_told_says_how_many_rounds_it_takes():
     assert found.detectable > THRESHOLD
     assert f"about {found.rounds_needed} rounds are needed" in found.reason
     assert found.rounds_needed > 6
+    assert gated(found).is_too_fine
+    assert not gated(cost_of(rounds(noise=0.003, head=0.26, base_again=0.26))).is_too_fine
+    assert not gated(cost_of(rounds())).is_too_fine
 
 
 def test_a_base_that_differs_from_itself_makes_no_head_red():
