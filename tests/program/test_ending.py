@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import signal
 import subprocess
@@ -31,13 +32,14 @@ FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4
 
 
 def leaves(group: typer.core.TyperGroup, before: tuple[str, ...] = ()) -> list[list[str]]:
-    """Every command, with a word for each argument that it needs."""
+    """Every command, with a word for each argument and option that it needs."""
     found = []
     for name, command in group.commands.items():
         if isinstance(command, typer.core.TyperGroup):
             found += leaves(command, (*before, name))
-        words = ["x" for each in command.params if each.required]
-        found.append([*before, name, *words])
+        needed = [each for each in command.params if each.required]
+        words = [[each.opts[0], "x"] if each.param_type_name == "option" else ["x"] for each in needed]
+        found.append([*before, name, *itertools.chain(*words)])
     return found
 
 

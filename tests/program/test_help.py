@@ -47,7 +47,7 @@ def plain(text: str) -> str:
 
 @pytest.mark.parametrize("words", [[], *COMMANDS], ids=" ".join)
 def test_help_fits_a_terminal_and_names_the_program(words, shown):
-    named = [word for word in words if word != "x"]
+    named = [word for word in words if word != "x" and not word.startswith("-")]
 
     told = shown(*named, "--help")
 
