@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness import plan
 from harness.engines.manifest import load
 from harness.experiments import training
 from harness.model import HarnessError
@@ -20,7 +21,7 @@ def test_what_goes_wrong_is_said_in_a_sentence(monkeypatch, capsys, error, said)
     def broken(*_):
         raise error
 
-    monkeypatch.setattr(training.plan, "read_scenario", broken)
+    monkeypatch.setattr(plan, "read_scenario", broken)
 
     training.of_engine(load("spark"))
 
