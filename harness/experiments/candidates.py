@@ -27,16 +27,15 @@ class Candidate:
     """One of the two."""
 
     named: str  # as it was typed
-    engine: str  # an id, or the path of a manifest or a job
+    engine: str  # an id, or the path of a manifest or a job; of a commit: the path in its repository
     commit: str = ""  # "": no commit was named
+    top: Path = Path()  # of its repository
 
 
-@contextmanager
-def candidate(text: str, engine: str, logs: Path, say: Callable[[str], None]) -> Iterator[Candidate]:
+def look_up(text: str, engine: str) -> Candidate:
     """`engine`: where in the repository the manifest lies, of a commit."""
     if _is_engine(text):
-        yield Candidate(text, text)
-        return
+        return Candidate(text, text)
     top = _git(Path.cwd(), "rev-parse", "--show-toplevel")
     commit = top and _git(Path(top), "rev-parse", "--verify", "--quiet", f"{text}^{{commit}}")
     if not top or not commit:
@@ -47,23 +46,28 @@ def candidate(text: str, engine: str, logs: Path, say: Callable[[str], None]) ->
         )
     if not engine:
         raise UsageError(f"{text!r} is a commit: say with --engine PATH where in {top} the manifest of the job lies.")
-    with _checked_out(Path(top), commit) as folder:
-        path = folder / _inside(Path(top), engine)
-        if not path.exists():
-            raise UsageError(f"{text} has no {path.relative_to(folder)}: was it moved? --engine is a path in {top}.")
-        _build(path, text, logs, say)
-        yield Candidate(text, str(path), commit)
+    inside = _inside(Path(top), engine)
+    if not _git(Path(top), "ls-tree", "--name-only", commit, str(inside)):
+        raise UsageError(f"{text} has no {inside}: was it moved? --engine is a path in {top}.")
+    return Candidate(text, str(inside), commit, Path(top))
+
+
+@contextmanager
+def made(candidate: Candidate, logs: Path, say: Callable[[str], None]) -> Iterator[str]:
+    """What can be started: of a commit, what its checkout holds when it is built."""
+    if not candidate.commit:
+        yield candidate.engine
+        return
+    with _checked_out(candidate.top, candidate.commit) as folder:
+        path = folder / candidate.engine
+        _build(path, candidate.named, logs, say)
+        yield str(path)
 
 
 def _is_engine(text: str) -> bool:
     path = Path(text).expanduser()
     known = text in manifests.SHIPPED or text == manifests.FAKE or text.partition("@")[0] in manifests.SHIPPED
     return known or path.is_file() or (path / manifests.FILE).is_file()
-
-
-def uncommitted() -> int:
-    """How many files of this repository differ from its last commit; no commit holds these changes."""
-    return len(_git(Path.cwd(), "status", "--porcelain").splitlines())
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from harness.ending import short_path
 from harness.engines import environments, warm
 from harness.engines.manifest import FAKE
 from harness.experiments import gate, one_run
-from harness.experiments.candidates import candidate
+from harness.experiments.candidates import look_up, made
 from harness.experiments.folder import Folder
 from harness.experiments.gate import AGAIN, BASE, HEAD, SIDES, Answer, Effect, Gated, Judged, Round, Settings
 from harness.experiments.side import Side, SideRun
@@ -48,6 +48,7 @@ class Asked:
 
 
 def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
+    candidates = [look_up(text, asked.engine) for text in (asked.base, asked.head)]
     place, settings = Folder.create(out.absolute(), "gate"), Settings(asked.burst_events)
     place.save("gate", asked=asked, settings=settings, environment=environment.describe())
     logs = place.path / "logs"
@@ -55,11 +56,11 @@ def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
     with (
         place.going_on(f"`streamgauge ls {short_path(place.path)}` lists its sides, each a whole run"),
         children.guard(),
-        candidate(asked.base, asked.engine, logs, console.say) as base,
-        candidate(asked.head, asked.engine, logs, console.say) as head,
+        made(candidates[0], logs, console.say) as base,
+        made(candidates[1], logs, console.say) as head,
         _broker(logs) as kafka,
     ):
-        engines = {BASE: base.engine, HEAD: head.engine, AGAIN: base.engine}
+        engines = {BASE: base, HEAD: head, AGAIN: base}
         found = _Gate(place, asked, settings).drive(engines, kafka)
         place.finished(found.outcome, found.sentence)
     return found, place.path

@@ -109,3 +109,14 @@ def test_what_can_not_be_gated_is_told_before_anything_starts(repository, head, 
 
     assert answer["exit"] == Exit.USAGE
     assert told in answer["error"]
+
+
+def test_a_manifest_that_is_not_in_a_commit_is_told_and_nothing_is_made(repository):
+    (repository / "engine").rename(repository / "moved")
+    _commit(repository, "later")
+
+    answer = gate(repository, "--base", "right", "--head", "later")
+
+    assert answer["exit"] == Exit.USAGE
+    assert "later has no engine: was it moved?" in answer["error"]
+    assert not (repository.parent / "experiments").exists()
