@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import combinations
 from math import exp, log
 from statistics import NormalDist, median
 
@@ -77,7 +78,8 @@ class Metric:
 
 
 def _cost(each: Round, idle_cores: float) -> float:
-    return (each.cpu_s - idle_cores * each.billed_ms / 1000) / each.events * 1e6
+    billed_s = each.cpu_s - idle_cores * each.billed_ms / 1000
+    return max(LEAST_S, billed_s) / each.events * 1e6
 
 
 def _catch_up(each: Round, _: float) -> float:
@@ -94,6 +96,7 @@ LEVELS = (0.99, 0.98, 0.95)
 POWER = 0.95  # a difference that is called detectable is found so often
 FEWEST_ROUNDS = 6
 LONG_S = 2.0
+LEAST_S = 0.01  # no round is cheaper: the kernel counts in hundredths of a second
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ def _beyond(ratio: Ratio, threshold: float) -> bool:
 
 def effect(metric: Metric, rounds: Sequence[Round], threshold: float, look: int, seed: int) -> Effect:
     """Of the rounds that all sides have."""
-    values = by_side(rounds, metric)
+    values = levelled(by_side(rounds, metric))
     base, head, again = (values[side] for side in SIDES)
     level = LEVELS[look]
     compared = quartile_ratio([head], [base, again], level, seed)
@@ -165,6 +168,18 @@ def by_side(rounds: Sequence[Round], metric: Metric) -> Mapping[str, list[float]
     own = {side: [each for each in rounds if each.side == side] for side in SIDES}
     count = min(map(len, own.values()))
     return {side: [metric.of(each, idle_cores(mine)) for each in mine[:count]] for side, mine in own.items()}
+
+
+def levelled(values: Mapping[str, list[float]]) -> Mapping[str, list[float]]:
+    """Without what all sides have in common as time goes by: a JVM that still compiles gets cheaper, a machine that
+    gets warm gets dearer. The slope is the median over all pairs of rounds of one side: no side bends it alone."""
+    slopes = [
+        (log(later) - log(sooner)) / (at - before)
+        for each in values.values()
+        for (before, sooner), (at, later) in combinations(enumerate(each), 2)
+    ]
+    slope = median(slopes)
+    return {side: [value * exp(-slope * number) for number, value in enumerate(each)] for side, each in values.items()}
 
 
 def idle_cores(rounds: Sequence[Round]) -> float:
