@@ -84,7 +84,7 @@ def quartile_ratio(over: Sequence[ArrayLike], under: Sequence[ArrayLike], level:
     if count < 2 or any(len(each) != count for each in series):
         raise ValueError(f"a ratio needs series of equal length with 2 rounds or more, not {list(map(len, series))}")
     sign = np.repeat([1 / len(over), -1 / len(under)], [len(over), len(under)])
-    picks = np.random.default_rng(seed).integers(0, count, size=(10 * DRAWS, count))
+    picks = np.random.default_rng(seed).integers(0, count, size=(2 * DRAWS, count))
     drawn = sum(s * np.log(np.quantile(each[picks], 0.25, axis=1)) for s, each in zip(sign, series, strict=True))
     seen = sum(s * np.log(np.quantile(each, 0.25)) for s, each in zip(sign, series, strict=True))
     low, high = np.quantile(drawn, ((1 - level) / 2, (1 + level) / 2))
