@@ -27,7 +27,6 @@ class Sent:
 
     events: int
     begun_ms: float  # by the clock of the run
-    confirmed_ms: float
 
 
 class Bursts(Load):
@@ -80,7 +79,7 @@ class Bursts(Load):
             sender.book(replace(part, due_us=begun_us), begun_us, sender.now_us(), part.hi - part.lo)
         if unresolved := sender.producer.finish(QUEUE_DEADLINE_S):
             raise HarnessError(f"Kafka did not confirm {unresolved:,} of {events:,} events in {QUEUE_DEADLINE_S:g} s.")
-        return Sent(events, self._epoch_ms + begun_us / 1000, self._epoch_ms + sender.now_us() / 1000)
+        return Sent(events, self._epoch_ms + begun_us / 1000)
 
     def end(self) -> None:
         """No burst follows."""

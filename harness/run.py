@@ -79,6 +79,13 @@ class Screen(Protocol):
     def update(self, facts: Mapping[str, str | float | int]) -> None: ...
 
 
+class Unseen:
+    """A screen that nobody looks at."""
+
+    def phase(self, name: str, detail: str = "") -> None: ...
+    def update(self, facts: Mapping[str, str | float | int]) -> None: ...
+
+
 class EngineGone(Exception):  # noqa: N818  (it is what happened)
     """The engine will not come to an end by itself; carries what is to be reported."""
 
@@ -231,12 +238,7 @@ class Run:
 
     # 5. Load, at intended times. Faults fire on predicates of progress.
     def load(self) -> None:
-        self.screen.phase("fleet", f"{self.spec.tape.senders} ad servers")
-        page = self.world.await_fleet()
-        self.epoch_ms = epoch.next_ms(self.world.now_ms() + self.reel.warm_up_ms, epoch.part_ms(self.spec))
-        self._tell("epoch", epoch_ms=self.epoch_ms)
-        self.world.start_observing()
-        self.world.start_load(self.epoch_ms)
+        page = self._begin_load()
         if not self.manifest.progress:
             self.stillness = self._stillness()
         watch = f", page {page}" if page else ""
@@ -247,6 +249,20 @@ class Run:
         while not self.world.load_status().finished:
             self._tick()
             self._give_up()
+        self._end_load()
+
+    def _begin_load(self) -> str:
+        """From the epoch on it is sent, and looked at: the address of the fleet's page."""
+        self.screen.phase("fleet", f"{self.spec.tape.senders} ad servers")
+        page = self.world.await_fleet()
+        self.epoch_ms = epoch.next_ms(self.world.now_ms() + self.reel.warm_up_ms, epoch.part_ms(self.spec))
+        self._tell("epoch", epoch_ms=self.epoch_ms)
+        self.world.start_observing()
+        self.world.start_load(self.epoch_ms)
+        return page
+
+    def _end_load(self) -> None:
+        """All of it was sent, or as much as was asked for."""
         self._tell_cpu()
         self._tell("loaded", certificate=(certificate := self.world.certify()))
         self._tell("certificate", certificate=certificate)

@@ -68,10 +68,6 @@ class Ratio:
     high: float
     error: float  # of its logarithm: one standard error
 
-    def excludes_none(self) -> bool:
-        """Whether no difference at all is out of the question."""
-        return self.low > 1 or self.high < 1
-
 
 def quartile_ratio(over: Sequence[ArrayLike], under: Sequence[ArrayLike], level: float, seed: int) -> Ratio:
     """Lower quartiles by each other, of series with one value a round; of several series the geometric mean.

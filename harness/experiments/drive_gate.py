@@ -14,7 +14,7 @@ import msgspec
 from harness import console, environment, jvm, plan
 from harness.bursts import Bursts
 from harness.ending import short_path
-from harness.engines import environments, warm
+from harness.engines import environments
 from harness.engines.manifest import FAKE
 from harness.experiments import gate, one_run
 from harness.experiments.candidates import look_up, made
@@ -134,9 +134,8 @@ class _Gate:
         spec = replace(spec, tape=gate.tape(spec.tape, settings.warm_up_bursts + settings.most_rounds, settings))
         surroundings = environments.prepare(manifest, console.say)
         store = Store.create(self.place.runs, name.replace(" ", "-"))
-        starts = warm.starts(warm.archives_of(spec, manifest, surroundings))
+        starts, seen = one_run.starts_and_machine(spec, manifest, surroundings)
         world = RealWorld(spec, manifest, surroundings, store, starts, load_of=Bursts)
-        seen = environment.describe() | environment.of_engine(surroundings.python) | warm.in_words(starts)
         return Side(name, SideRun(spec, manifest, world, store, settings), world, seen)
 
     def _warm_up(self, sides: Mapping[str, Side]) -> None:

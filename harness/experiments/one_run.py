@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from generators.reel import Reel
 from harness import console, environment, needs, room, wait
@@ -98,11 +98,18 @@ def _under_way(place: Store, command: str, does: str) -> AbstractContextManager[
     return under_way(UnderWay(place.path, place.logs, next_step), place.tell)
 
 
+def starts_and_machine(
+    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings
+) -> tuple[Starts, dict[str, Any]]:
+    """How the JVMs of a run start, and of which machine and versions its figures will be."""
+    starts = warm.starts(warm.archives_of(spec, engine_manifest, surroundings))
+    return starts, environment.describe() | environment.of_engine(surroundings.python) | warm.in_words(starts)
+
+
 def _nine_steps(
     spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, place: Store, screen: Screen
 ) -> Verdict:
-    starts = warm.starts(warm.archives_of(spec, engine_manifest, surroundings))
-    seen = environment.describe() | environment.of_engine(surroundings.python) | warm.in_words(starts)
+    starts, seen = starts_and_machine(spec, engine_manifest, surroundings)
     with children.guard(), wait.patience(spec.patience):
         world = _world(spec, engine_manifest, surroundings, place, starts)
         return run_nine_steps(spec, engine_manifest, environment=seen, world=world, store=place, screen=screen)

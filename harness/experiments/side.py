@@ -14,13 +14,12 @@ from typing import Any
 
 from generators.fleet import Slice
 from generators.reel import Reel
-from harness import epoch
 from harness.accounting import ENGINE, WORKERS, Processes
-from harness.bursts import Bursts
+from harness.bursts import Bursts, Sent
 from harness.experiments import gate
 from harness.experiments.gate import Round, Settings
 from harness.model import EngineManifest, HarnessError, Progress, RunSpec, Verdict
-from harness.run import Run
+from harness.run import Run, Unseen
 from harness.store import Store
 from harness.usage import Books
 from harness.wait import wait_until
@@ -43,37 +42,24 @@ class Used:
         return (self.cpu_s - before.cpu_s) / (self.at_s - before.at_s)
 
 
-class Silent:
-    """No screen: sides that go on at the same time share one."""
-
-    def phase(self, name: str, detail: str = "") -> None: ...
-    def update(self, facts: Mapping[str, str | float | int]) -> None: ...
-
-
 class SideRun(Run):
     """The nine steps, of which the fifth waits for whoever sends the bursts."""
 
     def __init__(
         self, spec: RunSpec, manifest: EngineManifest, world: RealWorld, store: Store, settings: Settings
     ) -> None:
-        super().__init__(spec, manifest, world, store, Silent())
+        super().__init__(spec, manifest, world, store, Unseen())  # sides that go on at the same time share the gate's
         self.settings, self.bursts = settings, 0
         self.progress: Progress | None = None
         self.begun, self.stopping = threading.Event(), threading.Event()
 
     def load(self) -> None:
-        self.world.await_fleet()
-        self.epoch_ms = epoch.next_ms(self.world.now_ms(), epoch.part_ms(self.spec))
-        self._tell("epoch", epoch_ms=self.epoch_ms)
-        self.world.start_observing()
-        self.world.start_load(self.epoch_ms)
+        self._begin_load()
         self.begun.set()
         while not self.world.load_status().finished:
             self._tick()
         self.cut()
-        self._tell_cpu()
-        self._tell("loaded", certificate=(certificate := self.world.certify()))
-        self._tell("certificate", certificate=certificate)
+        self._end_load()
 
     def cut(self) -> None:
         """Only what was sent was the tape, and is what is judged."""
@@ -127,16 +113,15 @@ class Side:
     def warm_up(self, bursts: int) -> None:
         """As many at once, so that its engine compiles what it will run, as it runs it when there is much to do."""
         for _ in range(bursts):
-            self._send()
+            self._send(self._written())
         self._await_done()
         self._settled = self._await_idle()
 
     def burst(self) -> Round:
         """One round, from a burst's begin until the engine has fallen idle again."""
-        load = self._written()
+        written = self._written()
         begun = self._used()
-        sent = self._load.send(load)
-        self._sent += sent.events
+        sent = self._send(written)
         done_ms = self._await_done()
         before, self._settled = self._settled, self._await_idle()
         self._rounds += 1
@@ -152,8 +137,10 @@ class Side:
             sent.begun_ms,
         )
 
-    def _send(self) -> None:
-        self._sent += self._load.send(self._written()).events
+    def _send(self, written: list[Slice]) -> Sent:
+        sent = self._load.send(written)
+        self._sent += sent.events
+        return sent
 
     def _written(self) -> list[Slice]:
         """The next burst's records, made while nothing is measured."""

@@ -20,12 +20,12 @@ from harness.clock_watch import AWAY_MS, LOOK_EVERY_S, STEP_MS, ClockWatch, Noti
 from harness.engines import fake
 from harness.engines.fake import FakeClock
 from harness.experiments.folder import BEGUN, FINISHED
-from harness.experiments.selftest.runs import SMALL, Unseen, fake_run
+from harness.experiments.selftest.runs import SMALL, fake_run
 from harness.judge import judge
 from harness.load import Load
 from harness.measurement import Lack
 from harness.model import HarnessError, Outcome
-from harness.run import run
+from harness.run import Unseen, run
 from harness.sampler import PlainObserver
 from harness.store import Store
 from harness.wait import wait_until

@@ -13,12 +13,11 @@ import pytest
 from generators.tape import Tape
 from harness import cost, plan, processed
 from harness.engines import fake
-from harness.experiments.selftest.runs import Unseen
 from harness.measure import save
 from harness.measurement import TIMELINE, Measurement
 from harness.model import Outcome, Progress, RunSpec
 from harness.processed import Curve, by_progress, by_results, catch_up_per_s, seen_before_told
-from harness.run import run
+from harness.run import Unseen, run
 from harness.store import Store
 from harness.timeline import timeline
 from harness.worlds.fake import FakeWorld

@@ -10,7 +10,7 @@ from harness import plan
 from harness.engines import fake
 from harness.engines.fake import FakeClock
 from harness.model import EngineManifest, Verdict
-from harness.run import run
+from harness.run import Unseen, run
 from harness.store import Store
 from harness.worlds.fake import FakeWorld
 
@@ -25,14 +25,6 @@ SMALL: Mapping[str, Any] = {
     "disorder": "none",
     "fault": "none",
 }
-
-
-class Unseen:
-    """A screen that nobody looks at."""
-
-    def phase(self, name: str, detail: str = "") -> None: ...
-
-    def update(self, facts: Mapping[str, str | float | int]) -> None: ...
 
 
 def fake_run(
