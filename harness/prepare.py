@@ -41,7 +41,7 @@ ROOM_NEEDED = 2_700_000_000  # at its height, while Spark is unpacked; less than
 BUILDING = ("--no-build-isolation", "--config-settings-package", "pyspark:--build-option=--compression=stored")
 
 # These start a broker or Spark, unless one of the options says that they list, explain or use something else.
-JAVA_COMMANDS = frozenset({"run", "up", "test", "bench", "chaos", "search", "compare"})
+JAVA_COMMANDS = frozenset({"run", "up", "test", "bench", "chaos", "search", "compare", "gate"})
 PERHAPS_WITHOUT_JAVA = frozenset({"--list", "--engine", "--kafka"})
 
 NOTHING_LOST = "Nothing half-made will be used: the next command does it again."

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from harness import completion, console, environment
+from harness import completion, console
 from harness.commands.planned import EVENTS
 from harness.commands.resumed import ExperimentsOut
 from harness.commands.shared import EXPERIMENTS, Json
 from harness.experiments import drive_gate
 from harness.experiments.drive_gate import Asked
+from harness.experiments.folder import Folder
 from harness.explain import wrong
 from harness.flags import takes
 from harness.model import Exit, UsageError
@@ -49,8 +50,9 @@ def gate(
     """Is a change wrong, slower or costlier than what it replaces? Three answers: OK, REGRESSED, INCONCLUSIVE."""
     asked = Asked(base, head, _share(threshold or USUAL), budget * 60, flags, engine, burst)
     found, place = drive_gate.drive(asked, out)
-    command = f"streamgauge gate --base {base} --head {head} --threshold {threshold or USUAL}"
-    reports_gated.save(found, place, command, environment.describe())
+    from reports.exports import gate as gate_exports
+
+    gate_exports.save(reports_gated.read(Folder(place)))
     # A threshold that somebody typed is a mistake where nothing so small could be told; the usual one is not.
     code = Exit.USAGE if threshold and found.is_too_fine else found.outcome.exit_code
     if as_json:

@@ -26,8 +26,8 @@ from harness.services import children
 from harness.services.kafka import EmbeddedKafka
 from harness.store import Store
 from harness.worlds.real import RealWorld
+from reports.gated import ROUNDS
 
-ROUNDS = "rounds.jsonl"
 SCENARIO = "calm"
 TELL_EVERY_S = 15.0
 JUDGED_WITHIN_S = 60.0  # of the budget: draining, reading and judging three sides
@@ -50,7 +50,8 @@ class Asked:
 def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
     candidates = [look_up(text, asked.engine) for text in (asked.base, asked.head)]
     place, settings = Folder.create(out.absolute(), "gate"), Settings(asked.burst_events)
-    place.save("gate", asked=asked, settings=settings, environment=environment.describe())
+    known = {"asked": asked, "settings": settings, "environment": environment.describe()}
+    place.save("gate", **known)
     logs = place.path / "logs"
     logs.mkdir()
     with (
@@ -62,6 +63,7 @@ def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
     ):
         engines = {BASE: base, HEAD: head, AGAIN: base}
         found = _Gate(place, asked, settings).drive(engines, kafka)
+        place.save("gate", **known, found=found)
         place.finished(found.outcome, found.sentence)
     return found, place.path
 

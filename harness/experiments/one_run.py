@@ -131,7 +131,7 @@ def report(place: Store, verdict: Verdict, screen: Screen) -> load.Result:
     """Step nine: everything that is made from the files, but the page."""
     from harness import measure
     from reports import load
-    from reports.exports import junit, markdown
+    from reports.exports import annotation, junit, markdown
 
     screen.phase("measure", "latency, cost, whether it was steady, recovery")
     measurement = measure.save(place, verdict)
@@ -140,6 +140,7 @@ def report(place: Store, verdict: Verdict, screen: Screen) -> load.Result:
     result = load.load(place.path)
     place.write_bytes("junit.xml", junit.as_xml(result))
     place.write_bytes("summary.md", markdown.as_text(result).encode())
+    place.write_bytes(annotation.FILE, annotation.of_run(result).encode())
     return result
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from harness.model import Exit
+from reports.exports.gate import EXPORTS
 
 MANIFEST = """
 id = "mine"
@@ -93,7 +94,9 @@ def test_a_commit_that_counts_wrong_is_red_and_shows_no_speed(repository):
         "base again": "PASS",
     }
     place = Path(answer["gate"])
+    assert {name for name in EXPORTS if (place / name).is_file()} == EXPORTS.keys()
     assert 'failures="1"' in (place / "junit.xml").read_text()
+    assert 'engine="mine"' in (place / "metrics.prom").read_text()
     assert before == _git(repository, "status", "--porcelain", "--branch") + _git(repository, "worktree", "list")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,17 +13,22 @@ import numpy as np
 
 from harness import plan, recovery
 from harness.engines import fake
+from harness.experiments import gate as gates
 from harness.experiments.chaos import Case as ChaosCase
 from harness.experiments.chaos import Ran, Seen, Wrong
 from harness.experiments.compare import Row
 from harness.experiments.compare import Settings as CompareSettings
 from harness.experiments.compare import Table as CompareTable
 from harness.experiments.folder import Folder
+from harness.experiments.gate import Judged, Round
 from harness.experiments.search import QUICK, Held, Stage, Trial
 from harness.measurement import TIMELINE, Cost, Latency, Measurement, Observer, Quantiles, Quantity, Recovery, Steady
 from harness.model import Outcome, RunSpec
 from harness.stats import Interval
+from harness.store import Store
 from reports.compared import FIGURES, Compared
+from reports.gated import ROUNDS
+from tests.quick.cases import SPEC
 
 SECONDS = 45
 PROBES = np.sort(np.random.default_rng(1).lognormal(6.0, 0.7, 2000))
@@ -173,3 +180,29 @@ def comparison(folder: Path) -> Compared:
     asked = {"engines": engines, "named": engines, "seed": 1, "flags": {}, "search": False, "keys": {}}
     asked |= {"settings": msgspec.to_builtins(CompareSettings())}
     return Compared(Folder(folder), asked, {"machine": "a" * 100}, (), CompareTable(rows), ())
+
+
+_effects = functools.cache(lambda made: gates.effects(made, 0.05, len(gates.LEVELS) - 1, seed=1))
+
+
+def gate(
+    place: Path, made: Sequence[Round], *, broken: str = "", asked: Mapping[str, Any] | None = None, **sides: Judged
+):
+    """The folder of one with these rounds, and these sides that are not right."""
+    folder = Folder(place)
+    judged = {
+        name: sides.get(name.replace(" ", "_"), Judged(Outcome.PASS, "all counted", f"runs/{name}"))
+        for name in gates.SIDES
+    }
+    right = all(each.outcome is Outcome.PASS for each in judged.values())
+    effects = _effects(tuple(made)) if right else ()
+    found = gates.Gated(judged, effects, len(made) // len(gates.SIDES), broken)
+    typed = {"base": "main", "head": "c0ffee", "engine": "jobs/count", "threshold": 0.05, "budget_s": 600.0}
+    whole = {**typed, "flags": {}, "burst_events": gates.Settings.burst_events, **(asked or {})}
+    machine = {"streamgauge": "0.1.0", "machine": "Linux x86_64, 2 cores, 25 GB", "packages": {"numpy": "2.4"}}
+    folder.save("gate", asked=whole, settings=gates.Settings(), environment=machine, found=found)
+    (place / ROUNDS).write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in made))
+    for side in judged.values():
+        (place / side.run).mkdir(parents=True, exist_ok=True)
+        Store(place / side.run).write_json("spec.json", replace(SPEC, engine="count@1.2").public())
+    return folder

@@ -335,9 +335,10 @@ def test_a_chaos_is_told_to_a_ci_job(call, tmp_path):
     summary = (path / "summary.md").read_text()
     assert summary.startswith("## streamgauge chaos: FAIL\n")
     assert "| `kill@c3:batch=3, seed 1` | streamgauge.calm.fake.absolute | FAIL |" in summary
-    links = re.findall(r"\]\(([^)]*)\)", summary)
-    assert links
-    assert [link for link in links if not (path / link).is_file()] == []
+    runs = re.findall(r"`(runs/[^`]*)`", summary)
+    assert len(runs) == 2
+    assert [run for run in runs if not (path / run / "report.html").is_file()] == []
+    assert "](" not in summary, "a link would lead nowhere from the page of a CI job"
 
 
 def test_a_cell_below_its_claim_fails_and_is_named_with_its_witness(call, tmp_path):

@@ -51,6 +51,7 @@ def test_a_good_run_passes_and_leaves_its_reports(call, tmp_path):
     suite = ET.parse(path / "junit.xml").getroot()[0]
     assert (suite.get("failures"), suite.get("errors"), suite.get("skipped")) == ("0", "0", "0")
     assert "## streamgauge: PASS" in (path / "summary.md").read_text()
+    assert (path / "annotations.txt").read_text().startswith("::notice title=streamgauge run%3A PASS::")
 
 
 def test_the_last_screen_fits_a_terminal(call, tmp_path):

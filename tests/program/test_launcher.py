@@ -138,6 +138,7 @@ def test_a_launcher_with_closed_descriptors_ends_as_ever(shell, closed, tmp_path
         (["run", "mobile", "--rate", "5"], True),
         (["--json", "run"], True),
         (["test"], True),
+        (["gate", "--base", "a", "--head", "b"], True),
         (["run", "--list"], False),
         (["run", "--engine=reference"], False),
         (["run", "--kafka", "there:9092"], False),

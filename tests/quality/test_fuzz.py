@@ -188,7 +188,8 @@ def test_scenarios_as_flags():
 
 
 def test_files_of_a_run(wrong, tmp_path):
-    names = [name for name in tampered.files_of(wrong) if name not in ("report.html", "junit.xml", "summary.md")]
+    made = ("report.html", "junit.xml", "summary.md", "annotations.txt")
+    names = [name for name in tampered.files_of(wrong) if name not in made]
     edits = st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=8), st.integers(0, 8)), min_size=1, max_size=4)
 
     def body(drawn: tuple[str, list[tuple[float, bytes, int]], bool]) -> None:

@@ -1,0 +1,38 @@
+"""The head's figures for github-action-benchmark, as its tool `customSmallerIsBetter` reads them.
+
+It draws each name over commits, so that a name holds nothing of a commit. What an engine takes differs from machine to
+machine; its ratio to the base of the same gate differs less.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from harness.experiments.gate import BASE, HEAD
+from reports.gated import Record, in_words
+
+
+def of_gate(record: Record) -> str:
+    return json.dumps(list(_figures(record)), indent=1) + "\n"
+
+
+def _figures(record: Record) -> Iterator[dict[str, str | float]]:
+    """None of a head that counts wrong, since it has no effects."""
+    engine = record.engine
+    for effect in record.found.effects:
+        name = f"{engine} {effect.metric}"
+        extra = f"{record.asked['head']} by {record.asked['base']}: {in_words(effect)}; {effect.rounds} rounds a side"
+        values = record.typical(effect)
+        if values:
+            base = f"the base takes {values[BASE]:.4g}"
+            yield {"name": name, "unit": effect.unit, "value": values[HEAD], "extra": f"{base}; {extra}"}
+        ratio = effect.head
+        within = f"{ratio.low:.3f} to {ratio.high:.3f}"
+        yield {
+            "name": f"{name}, head by base",
+            "unit": "ratio",
+            "value": ratio.estimate,
+            "range": within,
+            "extra": extra,
+        }

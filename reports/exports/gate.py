@@ -1,0 +1,119 @@
+"""Every export of a gate, into the gate's folder: a line of EXPORTS each."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+
+from harness import room
+from harness.experiments import gate
+from harness.experiments.gate import Answer, Gated, Settings
+from harness.model import Outcome
+from reports.exports import annotation, badge, benchmark, experiment, openmetrics, suite
+from reports.exports.experiment import Case
+from reports.exports.markdown import versions
+from reports.gated import HEADER, Record, in_words, row
+from reports.sections import reproduce
+from reports.tables import markdown
+
+OUTCOMES = {Answer.REGRESSED: Outcome.FAIL, Answer.OK: Outcome.PASS, Answer.INCONCLUSIVE: None}
+
+
+def save(record: Record) -> None:
+    for name, make in EXPORTS.items():
+        room.write(record.folder.path / name, make(record).encode())
+
+
+def _junit(record: Record) -> str:
+    """A regression is a failure, what can't be told is skipped with its reason, a side without a verdict an error."""
+    found = record.found
+    cases = (*_sides(found), _rounds(found), *_effects(found))
+    facts = {"answer": found.answer.value, **dict(versions(record.environment))}
+    answer = experiment.Answer("gate", found.outcome, found.sentence, command(record), facts, cases)
+    return experiment.as_xml(answer, record.folder.path).decode()
+
+
+def _sides(found: Gated) -> Iterator[Case]:
+    group = suite.classname(("gate", "counts"))
+    for name, side in found.sides.items():
+        yield Case(group, name, side.outcome, side.sentence, side.run)
+
+
+def _rounds(found: Gated) -> Case:
+    """That it ended early is an error, whatever its sides have counted."""
+    outcome = Outcome.UNKNOWN if found.broken else Outcome.PASS
+    return Case(suite.classname(("gate",)), "rounds", outcome, found.broken or f"{found.rounds} rounds a side")
+
+
+def _effects(found: Gated) -> Iterator[Case]:
+    """Each metric in every gate: a test that is gone looks like one that was deleted."""
+    group, told = suite.classname(("gate", "speed")), {each.metric: each for each in found.effects}
+    for metric in gate.METRICS:
+        if metric.name in told:
+            effect = told[metric.name]
+            sentence = "; ".join(filter(None, (in_words(effect), effect.reason)))
+            yield Case(group, metric.name, OUTCOMES[effect.answer], sentence)
+        else:
+            yield Case(group, metric.name, None, f"nothing was compared: {found.sentence}")
+
+
+def _summary(record: Record) -> str:
+    return "\n".join(_lines(record)) + "\n"
+
+
+def _lines(record: Record) -> Iterator[str]:
+    found = record.found
+    yield f"## streamgauge gate: {found.answer.value}"
+    yield ""
+    yield f"{found.sentence[:1].upper()}{found.sentence[1:]}."
+    yield ""
+    yield f"    {command(record)}"
+    yield ""
+    if found.effects:
+        yield from markdown(HEADER, [row(each) for each in found.effects])
+        yield ""
+    sides = [
+        (name, f"`{record.named[name]}`", side.outcome.value, side.sentence, f"`{side.run}`" if side.run else "")
+        for name, side in found.sides.items()
+    ]
+    yield from markdown(("side", "what", "counts", "in words", "run"), sides)
+    yield ""
+    yield f"{found.rounds} rounds a side."
+    yield ""
+    yield ", ".join(f"{name} {value}" for name, value in versions(record.environment))
+
+
+def _annotation(record: Record) -> str:
+    """The answer first; then what it does not say of sides that are not right, and all that was compared."""
+    found = record.found
+    sides = (
+        f"{name} ({record.named[name]}): {side.outcome.value}, {side.sentence}"
+        for name, side in found.sides.items()
+        if side.outcome is not Outcome.PASS and side.sentence not in found.sentence
+    )
+    speed = (f"{each.metric}: {each.answer.value}, {in_words(each)}" for each in found.effects)
+    return annotation.as_text(
+        found.outcome, f"streamgauge gate: {found.answer.value}", (found.sentence, *sides, *speed)
+    )
+
+
+def command(record: Record) -> str:
+    """To copy."""
+    asked = record.asked
+    words = ["./streamgauge", "gate", "--base", asked["base"], "--head", asked["head"]]
+    words += ["--engine", asked["engine"]] if asked["engine"] else []
+    words += ["--threshold", f"{asked['threshold'] * 100:g}%", "--budget", f"{asked['budget_s'] / 60:g}"]
+    words += ["--burst", str(asked["burst_events"])] if asked["burst_events"] != Settings.burst_events else []
+    return shlex.join(
+        [*words, *(word for name, value in asked["flags"].items() for word in reproduce.flag(name, value))]
+    )
+
+
+EXPORTS: Mapping[str, Callable[[Record], str]] = {
+    "junit.xml": _junit,
+    "summary.md": _summary,
+    annotation.FILE: _annotation,
+    "benchmark.json": benchmark.of_gate,
+    "badge.json": badge.of_gate,
+    "metrics.prom": openmetrics.of_gate,
+}
