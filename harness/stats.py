@@ -6,8 +6,10 @@ samples within a round hang together and are no evidence of their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import exp, hypot, lgamma, log, log1p
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +20,7 @@ Floats = NDArray[np.float64]
 
 DRAWS = 2000
 LEVEL = 0.95
+HALVES = 40
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,10 @@ class Ratio:
     error: float  # of its logarithm: one standard error
 
 
-def quartile_ratio(over: Sequence[ArrayLike], under: Sequence[ArrayLike], level: float, seed: int) -> Ratio:
-    """Lower quartiles by each other, of series with one value a round; of several series the geometric mean.
+def quantile_ratio(
+    over: Sequence[ArrayLike], under: Sequence[ArrayLike], share: float, level: float, seed: int
+) -> Ratio:
+    """Quantiles by each other, of series with one value a round; of several series the geometric mean.
 
     What disturbs a machine only ever adds, so a low quantile sees through it while a quarter of the rounds are spared.
     The bootstrap draws whole rounds: what befell one of them befell all series.
@@ -81,10 +86,62 @@ def quartile_ratio(over: Sequence[ArrayLike], under: Sequence[ArrayLike], level:
         raise ValueError(f"a ratio needs series of equal length with 2 rounds or more, not {list(map(len, series))}")
     sign = np.repeat([1 / len(over), -1 / len(under)], [len(over), len(under)])
     picks = np.random.default_rng(seed).integers(0, count, size=(2 * DRAWS, count))
-    drawn = sum(s * np.log(np.quantile(each[picks], 0.25, axis=1)) for s, each in zip(sign, series, strict=True))
-    seen = sum(s * np.log(np.quantile(each, 0.25)) for s, each in zip(sign, series, strict=True))
+    drawn = sum(s * np.log(np.quantile(each[picks], share, axis=1)) for s, each in zip(sign, series, strict=True))
+    seen = sum(s * np.log(np.quantile(each, share)) for s, each in zip(sign, series, strict=True))
     low, high = np.quantile(drawn, ((1 - level) / 2, (1 + level) / 2))
     return Ratio(float(np.exp(seen)), float(np.exp(low)), float(np.exp(high)), float(np.std(drawn)))
+
+
+def widened(ratio: Ratio, deviation: float, level: float) -> Ratio:
+    """With one more thing that is not known: how far two of a kind differ that were started apart. `deviation`: of the
+    ratio's logarithm."""
+    far = NormalDist().inv_cdf((1 + level) / 2) * deviation
+    seen, low, high = (log(each) for each in (ratio.estimate, ratio.low, ratio.high))
+    return Ratio(
+        ratio.estimate,
+        exp(seen - hypot(seen - low, far)),
+        exp(seen + hypot(high - seen, far)),
+        hypot(ratio.error, deviation),
+    )
+
+
+def holm(chances: Sequence[float], alpha: float) -> list[float]:
+    """At which alpha each of several questions is asked, so that all together err no more often than one at `alpha`.
+
+    `chances`: of each question, that its answer came about by chance. The surest is asked at the strictest; at the
+    first that fails all that are less sure fail with it.
+    """
+    asked, of = [0.0] * len(chances), 0.0
+    failed = False
+    for place, which in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
+        if not failed:
+            of = alpha / (len(chances) - place)
+        failed = failed or chances[which] > of
+        asked[which] = of
+    return asked
+
+
+def binomial_bounds(found: int, of: int, level: float = LEVEL) -> tuple[float, float]:
+    """Where a share lies of which `found` among `of` were seen: exact (Clopper and Pearson)."""
+    tail = (1 - level) / 2
+    low = 0.0 if found == 0 else _root(lambda share: _at_least(found, of, share) - tail)
+    high = 1.0 if found == of else _root(lambda share: _at_least(found + 1, of, share) - (1 - tail))
+    return low, high
+
+
+def _at_least(found: int, of: int, share: float) -> float:
+    """How likely it is to see so many or more."""
+    ways = (lgamma(of + 1) - lgamma(n + 1) - lgamma(of - n + 1) for n in range(found, of + 1))
+    return sum(exp(way + n * log(share) + (of - n) * log1p(-share)) for n, way in enumerate(ways, found))
+
+
+def _root(rises: Callable[[float], float]) -> float:
+    """Where it passes zero between 0 and 1, by halves."""
+    low, high = 0.0, 1.0
+    for _ in range(HALVES):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rises(middle) < 0 else (low, middle)
+    return (low + high) / 2
 
 
 @dataclass(frozen=True)

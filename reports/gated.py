@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from harness.experiments import gate
 from harness.experiments.folder import Folder
-from harness.experiments.gate import AGAIN, BASE, HEAD, SIDES, Effect, Gated, Judged, Metric, Round, Settings
+from harness.experiments.gate import AGAIN, BASE, HEAD, SIDES, Effect, Gated, Judged
+from harness.experiments.rounds import METRICS, ROUNDS, Metric, Round, Settings, by_side, kept
 from harness.model import Outcome, UsageError
 from harness.store import MissingEvidence, Store
 from harness.stored import spec_of
+from reports import outage
 
-ROUNDS = "rounds.jsonl"
 HEADER = ("metric", "head by base", "it lies within", "base by itself", "detectable", "answer")
 BROKEN_OFF = "the gate was broken off before its end"
 
@@ -46,17 +46,19 @@ class Record:
             return ""
 
     def typical(self, effect: Effect) -> Mapping[str, float]:
-        """The lower quartile of each side's rounds. There is no effect of wrong counts, and so no figure."""
-        metric = next((each for each in gate.METRICS if each.name == effect.metric), None)
-        return {} if metric is None else {side: _quartile(values) for side, values in self.values(metric).items()}
+        """What is compared of each side's rounds. There is no effect of wrong counts, and so no figure."""
+        metric = next((each for each in METRICS if each.name == effect.metric), None)
+        return (
+            {}
+            if metric is None
+            else {
+                side: float(np.quantile(values, metric.share)) for side, values in self.values(metric).items() if values
+            }
+        )
 
     def values(self, metric: Metric) -> Mapping[str, list[float]]:
         """Of each side's rounds, as they were measured."""
-        return gate.by_side(self.rounds, metric)
-
-
-def _quartile(values: list[float]) -> float:
-    return float(np.quantile(values, 0.25))
+        return by_side(self.rounds, SIDES, metric)
 
 
 def read(folder: Folder) -> Record:
@@ -66,19 +68,12 @@ def read(folder: Folder) -> Record:
     settings: dict[str, Any] = folder.load("settings", dict[str, Any])
     folder.refuse_other_settings(settings, Settings)
     try:
-        rounds = tuple(_rounds(folder.path / ROUNDS))
+        rounds = tuple(kept(folder.path / ROUNDS))
         return Record(folder, asked, machine, rounds, _found(folder, len(rounds) // len(SIDES)))
     except msgspec.ValidationError as error:
         raise UsageError(
             f"{folder.path} was made by another version of streamgauge: {error}. Use the version that made it."
         ) from None
-
-
-def _rounds(path: Path) -> Iterator[Round]:
-    """All whole lines: a gate that was killed may have left half a line."""
-    text = path.read_bytes() if path.exists() else b""
-    for line in text.split(b"\n")[:-1]:
-        yield msgspec.json.decode(line, type=Round)
 
 
 def _found(folder: Folder, rounds: int) -> Gated:
@@ -105,6 +100,19 @@ def in_words(effect: Effect) -> str:
     """All of its row but its name and its answer."""
     _, seen, within, control, detectable, _ = row(effect)
     return f"{seen} ({within}), the base by itself {control}, detectable {detectable}"
+
+
+def notes(found: Gated) -> Iterator[str]:
+    """What is said below the table of metrics."""
+    if found.effects:
+        yield f"{found.rounds} rounds a side"
+    if found.conditions:
+        yield found.conditions.words
+    back = {name: outage.in_words(side.recovery) for name, side in found.sides.items()}
+    if any(back.values()):
+        yield ""
+        yield "Each side was struck once, which is told and not judged:"
+        yield from (f"  {name}: {words}" for name, words in back.items())
 
 
 def as_object(found: Gated, place: Path, code: int) -> dict[str, Any]:

@@ -21,12 +21,15 @@ ExperimentsOut = Annotated[
 ]
 
 
-def refuse_beside_resume(context: typer.Context) -> None:
-    """An experiment goes on with what it was begun with; only how the answer is shown may be asked anew."""
+def refuse_beside_resume(context: typer.Context, *of_its_name: str) -> None:
+    """An experiment goes on with what it was begun with; only how the answer is shown may be asked anew.
+
+    `of_its_name`: options that say which experiment it is.
+    """
     given = [
         str(each.name).upper() if each.param_type_name == "argument" else each.opts[0]
         for each in context.command.params
-        if each.name not in ("resume", "as_json") and _is_given(context, each.name)
+        if each.name not in ("resume", "as_json", *of_its_name) and _is_given(context, each.name)
     ]
     if given:
         raise UsageError(

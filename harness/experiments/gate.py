@@ -1,63 +1,32 @@
 """A change against what it changes: is it wrong, slower, costlier? Pure.
 
 Three sides stay up for the whole gate: the base, the head, and the base once more, which shows what differs where
-nothing differs. A round is a burst into one side, billed to its engine; rounds go forth and back over the sides, so
-that a machine that slows down slows all of them.
+nothing differs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import combinations
-from math import exp, log
-from statistics import NormalDist, median
+from math import exp, log, sqrt
+from statistics import NormalDist
 
-from harness.model import Outcome, Segment, TapeSpec
-from harness.stats import Ratio, quartile_ratio
+from harness.experiments.conditions import Conditions
+from harness.experiments.rounds import COST, METRICS, Metric, Round, by_side, levelled
+from harness.measurement import Recovery
+from harness.model import Outcome
+from harness.stats import Ratio, holm, quantile_ratio, widened
 
 BASE, HEAD, AGAIN = "base", "head", "base again"
 SIDES = (BASE, HEAD, AGAIN)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What all sides meet alike."""
-
-    burst_events: int = 100_000
-    burst_ms: int = 2_000  # of event time
-    warm_up_bursts: int = 12  # into each side, before the first round
-    most_rounds: int = 40
-    seed: int = 1  # of the bootstrap
-
-
-@dataclass(frozen=True)
-class Round:
-    """One burst into one side."""
-
-    side: str
-    number: int
-    events: int
-    cpu_s: float  # of the engine, from the burst until it was done
-    idle_s: float  # for so long nothing had been sent to it before ...
-    idle_cpu_s: float  # ... and this it used meanwhile
-    took_ms: float  # from the burst's begin until the engine's own word that it was done
-    billed_ms: float  # for how long its CPU was counted
-    at_ms: float
-
-
-def tape(spec: TapeSpec, bursts: int, settings: Settings) -> TapeSpec:
-    """What so many bursts send. A tape of fewer is its beginning."""
-    rate = settings.burst_events / settings.burst_ms * 1000
-    return replace(spec, profile=(Segment(bursts * settings.burst_ms, rate, rate),), probes=0, warm_up=())
-
-
-def order(rounds: int) -> Iterator[tuple[int, str]]:
-    """Round and side, forth and back."""
-    for number in range(rounds):
-        for side in SIDES if number % 2 == 0 else reversed(SIDES):
-            yield number, side
+# Each look may be the last one, so that the first ones have to be surer; together they call
+# a head that costs no more a regression in one gate of a hundred.
+LEVELS = (0.995, 0.99, 0.98)
+POWER = 0.8  # a difference that is called detectable is told from none so often
+FEWEST_ROUNDS = 6
+MOST_SPREAD = 0.05  # of the base by itself, of what goes by the clock
+TINY = 1e-9
 
 
 class Answer(StrEnum):
@@ -66,37 +35,6 @@ class Answer(StrEnum):
     REGRESSED = "REGRESSED"
     OK = "OK"
     INCONCLUSIVE = "INCONCLUSIVE"
-
-
-@dataclass(frozen=True)
-class Metric:
-    """What is compared; less of it is better."""
-
-    name: str
-    unit: str
-    of: Callable[[Round, float], float]  # with the cores that its engine takes when it is idle
-
-
-def _cost(each: Round, idle_cores: float) -> float:
-    billed_s = each.cpu_s - idle_cores * each.billed_ms / 1000
-    return max(LEAST_S, billed_s) / each.events * 1e6
-
-
-def _catch_up(each: Round, _: float) -> float:
-    return each.took_ms / each.events * 1e6
-
-
-METRICS = (
-    Metric("cost", "CPU-s per million events", _cost),
-    Metric("catch-up", "ms per million events", _catch_up),
-)
-PRIMARY = METRICS[0]
-# Each look may be the last one, so that the first ones have to be surer; together they err as often as one at 95 %.
-LEVELS = (0.99, 0.98, 0.95)
-POWER = 0.95  # a difference that is called detectable is found so often
-FEWEST_ROUNDS = 6
-LONG_S = 2.0
-LEAST_S = 0.01  # no round is cheaper: the kernel counts in hundredths of a second
 
 
 @dataclass(frozen=True)
@@ -110,6 +48,7 @@ class Effect:
     control: Ratio  # the base once more by the base
     rounds: int
     level: float
+    declined: str = ""  # why nothing is said of it, whatever was seen
 
     @property
     def detectable(self) -> float:
@@ -118,18 +57,25 @@ class Effect:
         return exp(sure * self.head.error) - 1
 
     @property
+    def chance(self) -> float:
+        """That so much more would be seen where there is none."""
+        return 1 - NormalDist().cdf(log(self.head.estimate) / max(self.head.error, TINY))
+
+    @property
     def rounds_needed(self) -> int:
         """So that the threshold could have been detected; an error shrinks with the root of their number."""
         return max(self.rounds, round(self.rounds * (log(1 + self.detectable) / log(1 + self.threshold)) ** 2 + 0.5))
 
     @property
     def answer(self) -> Answer:
-        """A base that differs from itself by as much makes no difference of the head believable."""
-        if self.differs_from_itself:
+        """A base that differs from itself by as much makes no difference of the head believable. Nothing is OK by
+        rounds in which a slowdown as small as the threshold would have gone unseen."""
+        if self.declined or self.differs_from_itself:
             return Answer.INCONCLUSIVE
         if _beyond(self.head, self.threshold):
             return Answer.REGRESSED
-        return Answer.OK if self.head.high < 1 + 2 * self.threshold else Answer.INCONCLUSIVE
+        is_ok = self.detectable <= self.threshold and self.head.high < 1 + 2 * self.threshold
+        return Answer.OK if is_ok else Answer.INCONCLUSIVE
 
     @property
     def differs_from_itself(self) -> bool:
@@ -141,6 +87,8 @@ class Effect:
         """Why nothing could be said; "" where something was."""
         if self.answer is not Answer.INCONCLUSIVE:
             return ""
+        if self.declined:
+            return self.declined
         if self.differs_from_itself:
             return f"the base differs from itself by {self.control.estimate - 1:+.1%}"
         return (
@@ -153,40 +101,44 @@ def _beyond(ratio: Ratio, threshold: float) -> bool:
     return ratio.low > 1 and ratio.estimate > 1 + threshold
 
 
-def effect(metric: Metric, rounds: Sequence[Round], threshold: float, look: int, seed: int) -> Effect:
-    """Of the rounds that all sides have."""
-    values = levelled(by_side(rounds, metric))
-    base, head, again = (values[side] for side in SIDES)
-    level = LEVELS[look]
-    compared = quartile_ratio([head], [base, again], level, seed)
-    control = quartile_ratio([again], [base], level, seed + 1)
+def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: float, seed: int) -> Effect | None:
+    """Of the rounds that all sides have; None where they tell nothing of this metric."""
+    values = by_side(rounds, SIDES, metric)
+    if not values[BASE]:
+        return None
+    base, head, again = (levelled(values)[side] for side in SIDES)
+    control = quantile_ratio([again], [base], metric.share, level, seed + 1)
+    compared = quantile_ratio([head], [base, again], metric.share, level, seed)
+    compared = widened(compared, _of_starts(metric, control) * sqrt(1 + 1 / 2), level)
     return Effect(metric.name, metric.unit, threshold, compared, control, len(base), level)
 
 
-def by_side(rounds: Sequence[Round], metric: Metric) -> Mapping[str, list[float]]:
-    """Equally many of each side, in the order in which they were."""
-    own = {side: [each for each in rounds if each.side == side] for side in SIDES}
-    count = min(map(len, own.values()))
-    return {side: [metric.of(each, idle_cores(mine)) for each in mine[:count]] for side, mine in own.items()}
+def _of_starts(metric: Metric, control: Ratio) -> float:
+    """How far two starts of the same differ, as a standard deviation: as far as is known of this metric, or as far as
+    the two bases do, beyond what their rounds explain."""
+    beyond = log(control.estimate) ** 2 - control.error**2
+    return max(metric.of_starts, sqrt(max(0.0, beyond) / 2))
 
 
-def levelled(values: Mapping[str, list[float]]) -> Mapping[str, list[float]]:
-    """Without what all sides have in common as time goes by: a JVM that still compiles gets cheaper, a machine that
-    gets warm gets dearer. The slope is the median over all pairs of rounds of one side: no side bends it alone."""
-    slopes = [
-        (log(later) - log(sooner)) / (at - before)
-        for each in values.values()
-        for (before, sooner), (at, later) in combinations(enumerate(each), 2)
-    ]
-    slope = median(slopes)
-    return {side: [value * exp(-slope * number) for number, value in enumerate(each)] for side, each in values.items()}
+def effects(rounds: Sequence[Round], threshold: float, look: int, seed: int, declined: str = "") -> tuple[Effect, ...]:
+    """The first one decides. The others are so many questions more: each is asked at a level at which all of them
+    together err no more often than it does (Holm). `declined`: why nothing of the clock can be believed."""
+    if min(sum(each.side == side for each in rounds) for side in SIDES) < FEWEST_ROUNDS:
+        return ()
+    level = LEVELS[look]
+    found = {metric: told for metric in METRICS if (told := effect(metric, rounds, threshold, level, seed))}
+    others = [metric for metric in found if metric is not COST]
+    alphas = holm([found[metric].chance for metric in others], 1 - LEVELS[0])
+    for metric, alpha in zip(others, alphas, strict=True):
+        told = effect(metric, rounds, threshold, 1 - alpha, seed) or found[metric]
+        found[metric] = replace(told, declined=(declined or _spread(told)) if metric.is_of_clock else "")
+    return tuple(found.values())
 
 
-def idle_cores(rounds: Sequence[Round]) -> float:
-    """What one engine takes when nothing is sent to it. Of short pauses nothing is believed: in them it still does what
-    the round before has left."""
-    waits = [each for each in rounds if each.idle_s >= LONG_S] or rounds
-    return median(each.idle_cpu_s / each.idle_s for each in waits)
+def _spread(effect: Effect) -> str:
+    """Why the clock can't be believed by what it says of the base."""
+    itself = effect.control.estimate - 1
+    return f"the base differs from itself by {itself:+.1%}" if abs(itself) > MOST_SPREAD else ""
 
 
 @dataclass(frozen=True)
@@ -196,6 +148,7 @@ class Judged:
     outcome: Outcome
     sentence: str
     run: str  # its directory, below that of the gate
+    recovery: tuple[Recovery, ...] = ()  # from each fault
 
 
 @dataclass(frozen=True)
@@ -206,6 +159,7 @@ class Gated:
     effects: tuple[Effect, ...]
     rounds: int
     broken: str = ""  # why it ended early
+    conditions: Conditions | None = None
 
     @property
     def right(self) -> bool:
@@ -250,19 +204,15 @@ class Gated:
             return f"the {name} is {worst.outcome.value}, so no speed is compared: {worst.sentence}"
         if not self.effects:
             return f"{self.rounds} rounds are too few to compare anything"
-        told = [each for each in self.effects if each.answer is self.answer] or [self.effects[0]]
+        told = [each for each in self.effects if each.answer is self.answer]
+        if self.answer is Answer.INCONCLUSIVE:
+            told = [self.effects[0]]
         return "; ".join(in_words(each) for each in told)
 
 
 def in_words(effect: Effect) -> str:
     seen = f"{effect.head.estimate - 1:+.1%} [{effect.head.low - 1:+.1%}, {effect.head.high - 1:+.1%}]"
     return f"{effect.metric} {seen}" + (f": {effect.reason}" if effect.reason else "")
-
-
-def effects(rounds: Sequence[Round], threshold: float, look: int, seed: int) -> tuple[Effect, ...]:
-    if min(sum(each.side == side for each in rounds) for side in SIDES) < FEWEST_ROUNDS:
-        return ()
-    return tuple(effect(metric, rounds, threshold, look, seed) for metric in METRICS)
 
 
 def looks(rounds: int) -> tuple[int, ...]:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from generators.fleet import Slice
 from generators.reel import Reel
+from harness import latency
 from harness.accounting import ENGINE, WORKERS, Processes
 from harness.bursts import Bursts, Sent
-from harness.experiments import gate
-from harness.experiments.gate import Round, Settings
+from harness.compilers import Compilers
+from harness.experiments.rounds import Round, Settings, tape, with_latency
+from harness.faults.moment import Moment
 from harness.model import EngineManifest, HarnessError, Progress, RunSpec, Verdict
 from harness.run import Run, Unseen
 from harness.store import Store
@@ -25,7 +27,7 @@ from harness.usage import Books
 from harness.wait import wait_until
 from harness.worlds.real import RealWorld
 
-READY_S = 300.0
+READY_S = 600.0
 BURST_S = 120.0
 # An engine that polls for the next record uses some hundredths of a core.
 IDLE_CORES, IDLE_LOOK_S, AFTERWARDS_S = 0.3, 0.4, 4.0
@@ -33,10 +35,12 @@ IDLE_CORES, IDLE_LOOK_S, AFTERWARDS_S = 0.3, 0.4, 4.0
 
 @dataclass(frozen=True)
 class Used:
-    """What an engine had used of the CPU at a moment."""
+    """What an engine had used of the machine at a moment."""
 
     at_s: float
     cpu_s: float
+    compiling_s: float
+    memory_bytes: int
 
     def cores_since(self, before: Used) -> float:
         return (self.cpu_s - before.cpu_s) / (self.at_s - before.at_s)
@@ -63,11 +67,16 @@ class SideRun(Run):
 
     def cut(self) -> None:
         """Only what was sent was the tape, and is what is judged."""
-        self.spec = replace(self.spec, tape=gate.tape(self.spec.tape, self.bursts, self.settings))
+        self.spec = replace(self.spec, tape=tape(self.spec.tape, self.bursts, self.settings))
         self.reel = Reel(self.spec.tape)
         self.store.write_json("spec.json", self.spec.public())
         self.fold()
         self.seal()
+
+    def _moment(self) -> Moment:
+        """Of a fault that waits for a share of the load: it strikes before anything is measured."""
+        settings = self.settings
+        return replace(super()._moment(), total=settings.struck_bursts * settings.burst_events)
 
     def _tick(self) -> None:
         """What the engine tells is read by this thread alone: a file that two read at once is read in pieces."""
@@ -88,8 +97,9 @@ class Side:
         self._thread = threading.Thread(target=self._all, name=f"side {name}", daemon=True)
         self._sent = 0
         self._meter = Processes(lambda: {ENGINE: pid} if (pid := self.world.engine.pid) else {})
-        self._books = Books()
-        self._settled = Used(0.0, 0.0)  # when it had last fallen idle
+        self._books, self._compilers = Books(), Compilers()
+        self._most_memory_bytes = 0
+        self._settled = Used(0.0, 0.0, 0.0, 0)  # when it had last fallen idle
         self._rounds = 0
 
     def start(self) -> None:
@@ -110,31 +120,44 @@ class Side:
     def going(self) -> bool:
         return self._thread.is_alive()
 
-    def warm_up(self, bursts: int) -> None:
-        """As many at once, so that its engine compiles what it will run, as it runs it when there is much to do."""
-        for _ in range(bursts):
+    def warm_up(self) -> None:
+        """As many at once, so that its engine compiles what it will run, as it runs it when there is much to do. What a
+        fault has killed starts cold, so that it strikes before."""
+        self._strike()
+        for _ in range(self.run.settings.warm_up_bursts):
             self._send(self._written())
         self._await_done()
         self._settled = self._await_idle()
 
+    def _strike(self) -> None:
+        """Whether it landed is for the judge."""
+        fault = self.world.fault
+        for _ in range(self.run.settings.struck_bursts if self.run.spec.fault.planned else 0):
+            self._send(self._written())
+            self._await_done()
+            if all(each.at_ms for each in fault.reports()) and fault.settled():
+                return
+
     def burst(self) -> Round:
         """One round, from a burst's begin until the engine has fallen idle again."""
         written = self._written()
-        begun = self._used()
+        self._most_memory_bytes, begun = 0, self._used()
         sent = self._send(written)
         done_ms = self._await_done()
         before, self._settled = self._settled, self._await_idle()
         self._rounds += 1
         return Round(
-            self.name,
-            self._rounds,
-            sent.events,
-            self._settled.cpu_s - begun.cpu_s,
-            begun.at_s - before.at_s,
-            begun.cpu_s - before.cpu_s,
-            done_ms - sent.begun_ms,
-            (self._settled.at_s - begun.at_s) * 1000,
-            sent.begun_ms,
+            side=self.name,
+            number=self._rounds,
+            events=sent.events,
+            cpu_s=self._settled.cpu_s - begun.cpu_s,
+            compiling_s=self._settled.compiling_s - begun.compiling_s,
+            idle_s=begun.at_s - before.at_s,
+            idle_cpu_s=begun.cpu_s - before.cpu_s,
+            took_ms=done_ms - sent.begun_ms,
+            billed_ms=(self._settled.at_s - begun.at_s) * 1000,
+            memory_bytes=self._most_memory_bytes,
+            at_ms=sent.begun_ms,
         )
 
     def _send(self, written: list[Slice]) -> Sent:
@@ -177,6 +200,11 @@ class Side:
         seen = lambda: f"{self.run.progress}"  # noqa: E731
         return float(wait_until(done, deadline_s=BURST_S, what=what, state=seen, every_s=0.02).at_ms)
 
+    def with_latency(self, rounds: Sequence[Round]) -> list[Round]:
+        """Of its rounds, when it is judged and right."""
+        raw = latency.by_rank(self.run.store)
+        return with_latency([each for each in rounds if each.side == self.name], raw.due_us, raw.corrected_ms)
+
     def end(self) -> None:
         if self.going and self.run.begun.is_set():
             self._load.end()
@@ -195,5 +223,9 @@ class Side:
         return load
 
     def _used(self) -> Used:
-        used = self._books.take(list(self._meter.look()))
-        return Used(time.monotonic(), sum(used[part].cpu.total_s for part in (ENGINE, WORKERS) if part in used))
+        seen = list(self._meter.look())
+        used = [usage for part, usage in self._books.take(seen).items() if part in (ENGINE, WORKERS)]
+        compiling_s = self._compilers.take_s(each.pid for each in seen if each.part == ENGINE)
+        memory_bytes = sum(each.rss_bytes for each in used)
+        self._most_memory_bytes = max(self._most_memory_bytes, memory_bytes)
+        return Used(time.monotonic(), sum(each.cpu.total_s for each in used), compiling_s, memory_bytes)

@@ -32,12 +32,20 @@ def latencies(store: Store) -> LatencyResult:
     return measured(collect(store))
 
 
+def by_rank(store: Store) -> Raw:
+    """Of each event that counts, when it was due and how long it took."""
+    return _ways(collect(store)).rank_matched()
+
+
+def _ways(evidence: Evidence) -> Ways:
+    seen = Visibility(evidence.samples, len(evidence.cells.events))
+    epoch_us = evidence.epoch_ms * 1000
+    return Ways(evidence.events, evidence.cells, seen, probes_from=evidence.probes_from, epoch_us=epoch_us)
+
+
 def measured(evidence: Evidence) -> LatencyResult:
     """The same from values."""
-    cells = evidence.cells
-    seen = Visibility(evidence.samples, len(cells.events))
-    epoch_us = evidence.epoch_ms * 1000
-    ways = Ways(evidence.events, cells, seen, probes_from=evidence.probes_from, epoch_us=epoch_us)
+    ways = _ways(evidence)
     raws = {PROBES: ways.probes(), RANK_MATCHED: ways.rank_matched()}
     raws |= {FINAL: ways.final_value(), FIRST: ways.first_seen()}
     raws |= {YAHOO: Raw(evidence.yahoo_ms, evidence.yahoo_ms.astype(np.float64), None)}

@@ -25,21 +25,27 @@ _BEFORE_US, _AFTER_US = 0, np.iinfo(np.int64).max >> 2
 
 
 class Sending:
-    """Due and sent, of the views of a run."""
+    """Due and sent, of the views of a run. What was booked as due at another time than planned, as a burst is, was due
+    when it was booked."""
 
     def __init__(self, reel: Reel, epoch_ms: int, books: pa.Table) -> None:
         self._reel, self._epoch_us = reel, epoch_ms * 1000
-        server, low, sent_us = (
-            np.asarray(books.column(name).to_numpy(), dtype=np.int64) for name in ("server", "slot_lo", "sent_us")
+        server, number, low, due_us, sent_us = (
+            np.asarray(books.column(name).to_numpy(), dtype=np.int64)
+            for name in ("server", "slice", "slot_lo", "intended_us", "sent_us")
         )
+        planned_us = np.array([reel.slice_due_us(*each) for each in zip(server.tolist(), number.tolist(), strict=True)])
         first = server << INDEX_BITS | low
         order = np.argsort(first)
         self._first, self._sent_us = first[order], sent_us[order]
+        self._due_us, self._moved = due_us[order], (due_us != planned_us)[order]
 
     def of(self, events: LogEvents) -> tuple[Mask, Ints, Ints]:
         """For each event whether it is one of ours, and absolutely when it was due and sent."""
         slot, due_us = self._slots(events)
-        known, sent_us = slot >= 0, self._booked_us(slot) + self._epoch_us
+        known, row = slot >= 0, self._rows(slot)
+        due_us = np.where(self._of_row(self._moved, row), self._of_row(self._due_us, row) + self._epoch_us, due_us)
+        sent_us = self._of_row(self._sent_us, row) + self._epoch_us
         is_mark = events.id >> INDEX_BITS == MARK_SERVER
         mark_us = np.where(events.id & INDEX_MASK < self._reel.spec.partitions, _BEFORE_US, _AFTER_US)
         return known | is_mark, np.where(is_mark, mark_us, due_us), np.where(is_mark, mark_us, sent_us)
@@ -67,10 +73,13 @@ class Sending:
         ids, partition, slots, due_us = np.concatenate([np.zeros((4, 0), dtype=np.int64), *parts], axis=1)
         return ids, partition, slots, due_us
 
-    def _booked_us(self, slot: Ints) -> Ints:
-        """When each slot was sent. The books have a row for every slice that the client got."""
-        place = np.searchsorted(self._first, slot, side="right") - 1
-        return np.append(self._sent_us, 0)[place]
+    def _rows(self, slot: Ints) -> NDArray[np.intp]:
+        """The row of each slot in the books, which have one for every slice that the client got; -1: none."""
+        return np.searchsorted(self._first, slot, side="right") - 1
+
+    @staticmethod
+    def _of_row(column: NDArray[Any], row: NDArray[np.intp]) -> NDArray[Any]:
+        return np.append(column, column.dtype.type(0))[row]
 
 
 def _names(

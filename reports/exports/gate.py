@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 
 from harness import room
-from harness.experiments import gate
-from harness.experiments.gate import Answer, Gated, Settings
+from harness.experiments.gate import Answer, Gated
+from harness.experiments.rounds import METRICS, Settings
 from harness.model import Outcome
 from reports.exports import annotation, badge, benchmark, experiment, openmetrics, suite
 from reports.exports.experiment import Case
@@ -48,7 +48,7 @@ def _rounds(found: Gated) -> Case:
 def _effects(found: Gated) -> Iterator[Case]:
     """Each metric in every gate: a test that is gone looks like one that was deleted."""
     group, told = suite.classname(("gate", "speed")), {each.metric: each for each in found.effects}
-    for metric in gate.METRICS:
+    for metric in METRICS:
         if metric.name in told:
             effect = told[metric.name]
             sentence = "; ".join(filter(None, (in_words(effect), effect.reason)))

@@ -16,7 +16,9 @@ from reports.gated import Record
 # What a person reads -> the base unit that ends a metric's name, and how many of it one is.
 UNITS = {
     "CPU-s per million events": ("cpu_seconds_per_event", 1e-6),
+    "MiB": ("bytes", 2.0**20),
     "ms per million events": ("seconds_per_event", 1e-9),
+    "ms": ("seconds", 1e-3),
 }
 
 Labels = Mapping[str, str]
@@ -98,6 +100,7 @@ def _of_sides(record: Record, effect: Effect) -> Iterator[Gauge]:
     values = record.typical(effect)
     if values:
         unit, factor = UNITS[effect.unit]
-        name = f"{effect.metric.replace('-', '_')}_{unit}"
+        words = effect.metric.replace("-", "_").replace(" ", "_")
+        name = f"{words}_{unit}"
         samples = tuple(({"side": side}, value * factor) for side, value in values.items())
         yield Gauge(name, unit, f"{effect.metric}, the lower quartile over rounds.", samples)

@@ -20,14 +20,14 @@ from harness.experiments.compare import Row
 from harness.experiments.compare import Settings as CompareSettings
 from harness.experiments.compare import Table as CompareTable
 from harness.experiments.folder import Folder
-from harness.experiments.gate import Judged, Round
+from harness.experiments.gate import Judged
+from harness.experiments.rounds import ROUNDS, Round, Settings
 from harness.experiments.search import QUICK, Held, Stage, Trial
 from harness.measurement import TIMELINE, Cost, Latency, Measurement, Observer, Quantiles, Quantity, Recovery, Steady
 from harness.model import Outcome, RunSpec
 from harness.stats import Interval
 from harness.store import Store
 from reports.compared import FIGURES, Compared
-from reports.gated import ROUNDS
 from tests.quick.cases import SPEC
 
 SECONDS = 45
@@ -198,9 +198,9 @@ def gate(
     effects = _effects(tuple(made)) if right else ()
     found = gates.Gated(judged, effects, len(made) // len(gates.SIDES), broken)
     typed = {"base": "main", "head": "c0ffee", "engine": "jobs/count", "threshold": 0.05, "budget_s": 600.0}
-    whole = {**typed, "flags": {}, "burst_events": gates.Settings.burst_events, **(asked or {})}
+    whole = {**typed, "flags": {}, "burst_events": Settings.burst_events, **(asked or {})}
     machine = {"streamgauge": "0.1.0", "machine": "Linux x86_64, 2 cores, 25 GB", "packages": {"numpy": "2.4"}}
-    folder.save("gate", asked=whole, settings=gates.Settings(), environment=machine, found=found)
+    folder.save("gate", asked=whole, settings=Settings(), environment=machine, found=found)
     (place / ROUNDS).write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in made))
     for side in judged.values():
         (place / side.run).mkdir(parents=True, exist_ok=True)

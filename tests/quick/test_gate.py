@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from generators.tape import Tape
-from harness.experiments import gate
-from harness.experiments.gate import BASE, HEAD, SIDES, Answer, Gated, Judged, Round, Settings
+from harness.experiments import gate, rounds
+from harness.experiments.gate import BASE, HEAD, SIDES, Answer, Gated, Judged
+from harness.experiments.rounds import COST, Round, Settings
 from harness.model import Outcome
 from tests.quick.cases import SPEC
 
@@ -17,18 +18,18 @@ RIGHT = Judged(Outcome.PASS, "all counted", "runs/x")
 THRESHOLD = 0.05
 
 
-def rounds(count=24, seed=1, noise=0.02, fall=0.0, **slower):
+ROUND = Round(BASE, 0, 100_000, 1.5, 0.0, 3.0, 0.0, 900.0, 1000.0, 2**30, 0.0)
+
+
+def measured(count=24, seed=1, noise=0.02, fall=0.0, **slower):
     """Of so many rounds a side; what is named is slower by so much. Noise only ever adds, as a machine's does."""
     draws = np.random.default_rng(seed)
     made = []
-    for number, side in gate.order(count):
-        cost = (
-            15.0
-            * (1 - fall) ** (number / count)
-            * (1 + slower.get(side.replace(" ", "_"), 0.0))
-            * (1 + noise * draws.exponential())
-        )
-        made.append(Round(side, number, 100_000, cost / 10, 3.0, 0.0, 900.0, 1000.0, 0.0))
+    for number, names in enumerate(rounds.order(SIDES, count)):
+        for side in names:
+            slow = 1 + slower.get(side.replace(" ", "_"), 0.0)
+            cost = 15.0 * (1 - fall) ** (number / count) * slow * (1 + noise * draws.exponential())
+            made.append(replace(ROUND, side=side, number=number, cpu_s=cost / 10))
     return made
 
 
@@ -43,7 +44,7 @@ def gated(*effects, **sides):
 
 def test_rounds_go_forth_and_back_so_that_a_slowing_machine_slows_all_alike():
     places: dict[str, list[int]] = {side: [] for side in SIDES}
-    for place, (_, side) in enumerate(gate.order(10)):
+    for place, side in enumerate(side for names in rounds.order(SIDES, 10) for side in names):
         places[side].append(place)
 
     assert len({sum(each) for each in places.values()}) == 1
@@ -51,7 +52,7 @@ def test_rounds_go_forth_and_back_so_that_a_slowing_machine_slows_all_alike():
 
 def test_a_tape_of_fewer_bursts_is_the_beginning_of_one_of_more():
     settings = Settings(burst_events=1000, burst_ms=500)
-    few, many = (Tape(gate.tape(SPEC.tape, bursts, settings)) for bursts in (3, 7))
+    few, many = (Tape(rounds.tape(SPEC.tape, bursts, settings)) for bursts in (3, 7))
 
     assert (few.total, many.total) == (3000, 7000)
     for server in range(few.spec.senders):
@@ -63,50 +64,52 @@ def test_a_tape_of_fewer_bursts_is_the_beginning_of_one_of_more():
 def test_what_an_idle_engine_takes_is_not_billed():
     """After its own round an engine still compiles: a pause right behind one is not believed."""
     pauses = [(4.0, 0.4), (0.2, 0.2), (4.0, 0.4), (4.0, 0.5)]
-    seen = [
-        Round(BASE, n, 100_000, 1.6, *pause, took_ms=900, billed_ms=1000, at_ms=0) for n, pause in enumerate(pauses)
-    ]
+    seen = [replace(ROUND, cpu_s=1.6, idle_s=idle_s, idle_cpu_s=used_s) for idle_s, used_s in pauses]
 
-    assert gate.idle_cores(seen) == pytest.approx(0.1)
-    assert gate.PRIMARY.of(replace(seen[0], cpu_s=0.0), 0.1) > 0
-    assert gate.PRIMARY.of(seen[0], 0.1) == pytest.approx(15.0)
+    assert rounds.idle_cores(seen) == pytest.approx(0.1)
+    assert COST.of(replace(seen[0], cpu_s=0.0), 0.1) == pytest.approx(1e6 * rounds.LEAST_S / ROUND.events)
+    assert COST.of(seen[0], 0.1) == pytest.approx(15.0)
+
+
+def test_what_a_jvm_compiles_is_no_cost_of_events():
+    assert COST.of(replace(ROUND, cpu_s=2.5, compiling_s=1.0), 0.0) == pytest.approx(15.0)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_ten_percent_more_is_found(seed):
-    assert cost_of(rounds(seed=seed, head=0.10)).answer is Answer.REGRESSED
+    assert cost_of(measured(seed=seed, head=0.10)).answer is Answer.REGRESSED
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_change_and_a_faster_head_are_let_through(seed):
-    assert cost_of(rounds(seed=seed)).answer is Answer.OK
-    assert cost_of(rounds(seed=seed, head=-0.10)).answer is Answer.OK
+    assert cost_of(measured(seed=seed)).answer is Answer.OK
+    assert cost_of(measured(seed=seed, head=-0.10)).answer is Answer.OK
 
 
 def test_what_falls_on_all_sides_alike_hides_nothing():
     """Spark's JVM compiled for 25 rounds, and got cheaper by a third."""
-    level, falling = (cost_of(rounds(head=0.10, fall=fall)) for fall in (0.0, 0.35))
+    level, falling = (cost_of(measured(head=0.10, fall=fall)) for fall in (0.0, 0.35))
 
     assert falling.answer is Answer.REGRESSED
     assert falling.detectable == pytest.approx(level.detectable, rel=0.2)
-    assert cost_of(rounds(fall=0.35)).answer is Answer.OK
+    assert cost_of(measured(fall=0.35)).answer is Answer.OK
 
 
 def test_what_can_not_be_told_says_how_many_rounds_it_takes():
-    found = cost_of(rounds(count=6, noise=0.8))
+    found = cost_of(measured(count=6, noise=0.8))
 
     assert found.answer is Answer.INCONCLUSIVE
     assert found.detectable > THRESHOLD
     assert f"about {found.rounds_needed} rounds are needed" in found.reason
     assert found.rounds_needed > 6
     assert gated(found).is_too_fine
-    assert not gated(cost_of(rounds(noise=0.003, head=0.26, base_again=0.26))).is_too_fine
-    assert not gated(cost_of(rounds())).is_too_fine
+    assert not gated(cost_of(measured(noise=0.003, head=0.26, base_again=0.26))).is_too_fine
+    assert not gated(cost_of(measured())).is_too_fine
 
 
 def test_a_base_that_differs_from_itself_makes_no_head_red():
     """Two runs of one commit were 26 % apart, each of them steady to 0.3 %, and a gate of others said: regressed."""
-    found = cost_of(rounds(noise=0.003, head=0.26, base_again=0.26))
+    found = cost_of(measured(noise=0.003, head=0.26, base_again=0.26))
 
     assert found.answer is Answer.INCONCLUSIVE
     assert "the base differs from itself by +26" in found.reason
@@ -114,7 +117,7 @@ def test_a_base_that_differs_from_itself_makes_no_head_red():
 
 def test_one_lone_row_is_not_a_regression():
     """Of 1,610 rows of others one was 11.6 % above, and was gone in the next run."""
-    made = rounds(count=40, noise=0.005)
+    made = measured(count=40, noise=0.005)
     lone = next(at for at, each in enumerate(made) if each.side == HEAD and each.number == 17)
     made[lone] = replace(made[lone], cpu_s=made[lone].cpu_s * 1.116)
 
@@ -123,7 +126,7 @@ def test_one_lone_row_is_not_a_regression():
 
 def test_a_steady_breach_is_no_equality():
     """A test of equality of others never saw one of 5 %: it asked whether distributions differ in shape."""
-    assert cost_of(rounds(count=40, noise=0.01, head=0.08)).answer is Answer.REGRESSED
+    assert cost_of(measured(count=40, noise=0.01, head=0.08)).answer is Answer.REGRESSED
 
 
 def test_wrong_counts_are_red_and_show_no_speed():
@@ -137,7 +140,7 @@ def test_wrong_counts_are_red_and_show_no_speed():
 @pytest.mark.parametrize("side", SIDES)
 def test_a_side_that_came_to_no_verdict_leaves_it_open(side):
     unknown = Judged(Outcome.UNKNOWN, "no evidence: log.parquet is missing", "runs/x")
-    found = gated(cost_of(rounds(head=0.5)), **{side.replace(" ", "_"): unknown})
+    found = gated(cost_of(measured(head=0.5)), **{side.replace(" ", "_"): unknown})
 
     assert (found.outcome, found.answer) == (Outcome.UNKNOWN, Answer.INCONCLUSIVE)
     assert side in found.sentence
@@ -151,7 +154,7 @@ def test_a_wrong_base_makes_no_right_head_red():
 
 
 def test_few_rounds_compare_nothing():
-    assert gate.effects(rounds(count=gate.FEWEST_ROUNDS - 1), THRESHOLD, 2, seed=1) == ()
+    assert gate.effects(measured(count=gate.FEWEST_ROUNDS - 1), THRESHOLD, 2, seed=1) == ()
     assert gated().outcome is Outcome.UNKNOWN
 
 

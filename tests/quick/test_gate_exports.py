@@ -14,6 +14,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 
 from harness.experiments import gate
 from harness.experiments.gate import BASE, HEAD, SIDES, Judged
+from harness.experiments.rounds import METRICS, ROUNDS
 from harness.model import Outcome, UsageError
 from reports import files, gated
 from reports.exports import annotation
@@ -21,7 +22,7 @@ from reports.exports import gate as gate_exports
 from reports.exports import openmetrics as own_openmetrics
 from reports.exports.gate import EXPORTS, save
 from tests.program import pages
-from tests.quick.test_gate import rounds
+from tests.quick.test_gate import measured
 
 WRONG = Judged(Outcome.FAIL, 'lost: 251 events, "all" of\nad \\7 | 9', "runs/head")
 UNJUDGED = Judged(Outcome.UNKNOWN, "no evidence: log.parquet is missing", "runs/base")
@@ -68,11 +69,11 @@ def annotated(record):
 
 
 def test_every_export_lies_in_the_folder_and_is_explained_on_its_page(kept):
-    assert exported(kept(rounds())).keys() == EXPORTS.keys() <= files.KNOWN.keys()
+    assert exported(kept(measured())).keys() == EXPORTS.keys() <= files.KNOWN.keys()
 
 
 def test_what_was_kept_is_what_is_read(kept):
-    made = rounds(head=0.1)
+    made = measured(head=0.1)
     record = kept(made)
 
     assert record.rounds == tuple(made)
@@ -84,23 +85,23 @@ def test_what_was_kept_is_what_is_read(kept):
 
 
 def test_a_regression_is_a_failure_and_the_rest_passes(kept):
-    cases = suite_of(kept(rounds(count=40, noise=0.005, head=0.10)))
+    cases = suite_of(kept(measured(count=40, noise=0.005, head=0.10)))
 
-    assert {name for name, case in cases.items() if not case.is_passed} == {"cost"}
-    assert cases["cost"].is_failure
+    assert {name for name, case in cases.items() if case.is_failure} == {"cost"}
+    assert all(cases[name].is_passed for name in (*SIDES, "rounds"))
     assert "+10." in cases["cost"].result[0].message
     assert cases["cost"].classname == "streamgauge.gate.speed"
 
 
 def test_what_can_not_be_told_is_skipped_with_its_reason(kept):
-    cases = suite_of(kept(rounds(count=6, noise=0.8)))
+    cases = suite_of(kept(measured(count=6, noise=0.8)))
 
     assert cases["cost"].is_skipped
     assert "rounds are needed" in cases["cost"].result[0].message
 
 
 def test_a_side_without_a_verdict_is_an_error(kept):
-    cases = suite_of(kept(rounds(), base=UNJUDGED))
+    cases = suite_of(kept(measured(), base=UNJUDGED))
 
     assert cases["base"].is_error
     assert cases["base"].result[0].message == UNJUDGED.sentence
@@ -108,7 +109,7 @@ def test_a_side_without_a_verdict_is_an_error(kept):
 
 
 def test_a_gate_that_ended_early_is_never_all_green(kept):
-    cases = suite_of(kept(rounds(), broken="The head ended in the middle of a burst."))
+    cases = suite_of(kept(measured(), broken="The head ended in the middle of a burst."))
 
     assert cases["rounds"].is_error
     assert "middle of a burst" in cases["rounds"].result[0].message
@@ -116,17 +117,17 @@ def test_a_gate_that_ended_early_is_never_all_green(kept):
 
 @pytest.mark.parametrize("sides", [{}, {"head": WRONG}, {"base": UNJUDGED}])
 def test_every_gate_has_the_same_cases(kept, sides):
-    assert list(suite_of(kept(rounds(count=3), **sides))) == [*SIDES, "rounds", *(m.name for m in gate.METRICS)]
+    assert list(suite_of(kept(measured(count=3), **sides))) == [*SIDES, "rounds", *(m.name for m in METRICS)]
 
 
 # ---------------------------------------------------------------- OpenMetrics
 
 
 def test_every_unit_of_a_metric_is_told_in_base_units(kept):
-    record = kept(rounds(head=0.10))
+    record = kept(measured(head=0.10))
     found = gauges(record)
 
-    assert {metric.unit for metric in gate.METRICS} == own_openmetrics.UNITS.keys()
+    assert {metric.unit for metric in METRICS} == own_openmetrics.UNITS.keys()
     typical = record.typical(record.found.effects[0])
     assert found["cost_cpu_seconds_per_event", HEAD] == pytest.approx(typical[HEAD] * 1e-6)
     assert 15 < typical[BASE] < typical[HEAD] < 18
@@ -135,7 +136,7 @@ def test_every_unit_of_a_metric_is_told_in_base_units(kept):
 
 
 def test_the_answer_is_one_of_three(kept):
-    found = gauges(kept(rounds()))
+    found = gauges(kept(measured()))
 
     assert {name[1]: value for name, value in found.items() if name[0] == "answer"} == {
         "REGRESSED": 0,
@@ -148,7 +149,7 @@ def test_the_answer_is_one_of_three(kept):
 
 def test_labels_survive_what_people_call_their_branches(kept):
     odd = 'feat/"x"\\n\n}'
-    text = exported(kept(rounds(), asked={"head": odd}))["metrics.prom"]
+    text = exported(kept(measured(), asked={"head": odd}))["metrics.prom"]
     [info] = [f for f in openmetrics.text_string_to_metric_families(text) if f.name == "streamgauge_gate_info"]
 
     assert info.samples[0].labels["head"] == odd
@@ -157,13 +158,13 @@ def test_labels_survive_what_people_call_their_branches(kept):
 
 def test_who_reads_only_the_older_text_reads_the_same(kept):
     """A textfile collector and a push gateway know no OpenMetrics."""
-    record = kept(rounds())
+    record = kept(measured())
 
     assert gauges(record, read=older) == gauges(record)
 
 
 def test_an_end_that_is_missing_would_be_seen(kept):
-    text = exported(kept(rounds()))["metrics.prom"]
+    text = exported(kept(measured()))["metrics.prom"]
 
     with pytest.raises(ValueError, match="EOF"):
         list(openmetrics.text_string_to_metric_families(text.removesuffix("# EOF\n")))
@@ -175,10 +176,10 @@ def test_an_end_that_is_missing_would_be_seen(kept):
 @pytest.mark.parametrize(
     ("made", "sides", "level", "title"),
     [
-        (rounds(count=40, noise=0.005, head=0.10), {}, "error", "streamgauge gate: REGRESSED"),
-        (rounds(), {"head": WRONG}, "error", "streamgauge gate: REGRESSED"),
-        (rounds(count=6, noise=0.8), {}, "warning", "streamgauge gate: INCONCLUSIVE"),
-        (rounds(), {}, "notice", "streamgauge gate: OK"),
+        (measured(count=40, noise=0.005, head=0.10), {}, "error", "streamgauge gate: REGRESSED"),
+        (measured(), {"head": WRONG}, "error", "streamgauge gate: REGRESSED"),
+        (measured(count=6, noise=0.8), {}, "warning", "streamgauge gate: INCONCLUSIVE"),
+        (measured(), {}, "notice", "streamgauge gate: OK"),
     ],
 )
 def test_an_annotation_is_one_line_as_loud_as_the_answer(kept, made, sides, level, title):
@@ -192,13 +193,13 @@ def test_an_annotation_is_one_line_as_loud_as_the_answer(kept, made, sides, leve
 def test_what_an_engine_said_can_not_begin_a_command_of_its_own(kept):
     loud = Judged(Outcome.FAIL, "lost\n::error title=x::50%0A\r::stop-commands::y", "runs/head")
 
-    _, _, text = annotated(kept(rounds(), head=loud))
+    _, _, text = annotated(kept(measured(), head=loud))
 
     assert text == f"the head counts wrong: {loud.sentence}"
 
 
 def test_a_side_that_the_answer_does_not_name_is_named(kept):
-    _, _, text = annotated(kept(rounds(), head=WRONG, base=replace(UNJUDGED, outcome=Outcome.FAIL)))
+    _, _, text = annotated(kept(measured(), head=WRONG, base=replace(UNJUDGED, outcome=Outcome.FAIL)))
 
     assert f"base (main): FAIL, {UNJUDGED.sentence}" in text
 
@@ -209,10 +210,10 @@ def test_a_side_that_the_answer_does_not_name_is_named(kept):
 @pytest.mark.parametrize(
     ("made", "sides", "message", "colour"),
     [
-        (rounds(), {}, "OK", "brightgreen"),
-        (rounds(count=40, noise=0.005, head=0.25), {}, r"REGRESSED: cost \+2[456]\.\d%", "red"),
-        (rounds(), {"head": WRONG}, "REGRESSED: counts wrong", "red"),
-        (rounds(count=6, noise=0.8), {}, "INCONCLUSIVE", "yellow"),
+        (measured(), {}, "OK", "brightgreen"),
+        (measured(count=40, noise=0.005, head=0.25), {}, r"REGRESSED: cost \+2[456]\.\d%", "red"),
+        (measured(), {"head": WRONG}, "REGRESSED: counts wrong", "red"),
+        (measured(count=6, noise=0.8), {}, "INCONCLUSIVE", "yellow"),
     ],
 )
 def test_a_badge_says_the_answer_in_its_colour(kept, made, sides, message, colour):
@@ -223,8 +224,8 @@ def test_a_badge_says_the_answer_in_its_colour(kept, made, sides, message, colou
 
 
 def test_names_of_a_benchmark_are_the_same_for_every_commit(kept):
-    first = json.loads(exported(kept(rounds()))["benchmark.json"])
-    later = json.loads(exported(kept(rounds(seed=2), asked={"base": "0ddba11", "head": "v2"}))["benchmark.json"])
+    first = json.loads(exported(kept(measured()))["benchmark.json"])
+    later = json.loads(exported(kept(measured(seed=2), asked={"base": "0ddba11", "head": "v2"}))["benchmark.json"])
 
     assert [each["name"] for each in first] == [each["name"] for each in later]
     assert first[0]["name"] == "count cost"
@@ -240,19 +241,19 @@ def test_names_of_a_benchmark_are_the_same_for_every_commit(kept):
 
 @pytest.mark.parametrize("sides", [{"head": WRONG}, {"base": UNJUDGED}])
 def test_no_number_of_a_wrong_head_is_exported(kept, sides):
-    record = kept(rounds(count=40, head=0.5), **sides)
+    record = kept(measured(count=40, head=0.5), **sides)
 
     assert record.found.effects == ()
     assert json.loads(exported(record)["benchmark.json"]) == []
     assert {name for name, *_ in gauges(record)} == {"info", "answer", "counts", "rounds", "threshold_ratio"}
     for name, text in exported(record).items():
         assert not re.search(r"[+-]\d+\.\d%|CPU-s|detectable", text), name
-    assert all(suite_of(record)[metric.name].is_skipped for metric in gate.METRICS)
+    assert all(suite_of(record)[metric.name].is_skipped for metric in METRICS)
 
 
 def test_the_numbers_of_a_right_head_would_be_seen_there(kept):
     """The search above finds them where they may stand."""
-    shown = exported(kept(rounds()))
+    shown = exported(kept(measured()))
 
     for name in ("junit.xml", "summary.md", "annotations.txt", "benchmark.json"):
         assert re.search(r"[+-]\d+\.\d%|CPU-s|detectable", shown[name].replace("%25", "%")), name
@@ -262,11 +263,11 @@ def test_the_numbers_of_a_right_head_would_be_seen_there(kept):
 
 
 def test_a_gate_that_was_broken_off_has_no_answer(kept):
-    record = kept(rounds())
+    record = kept(measured())
     content = json.loads((record.folder.path / "experiment.json").read_text())
     del content["found"]
     (record.folder.path / "experiment.json").write_text(json.dumps(content))
-    with (record.folder.path / gated.ROUNDS).open("a") as file:
+    with (record.folder.path / ROUNDS).open("a") as file:
         file.write('{"side": "base", "numb')
 
     left = gated.read(record.folder)
@@ -278,15 +279,17 @@ def test_a_gate_that_was_broken_off_has_no_answer(kept):
 
 
 def test_a_round_of_another_version_is_told(kept):
-    record = kept(rounds())
-    (record.folder.path / gated.ROUNDS).write_text('{"lap": 1}\n')
+    record = kept(measured())
+    (record.folder.path / ROUNDS).write_text('{"lap": 1}\n')
 
     with pytest.raises(UsageError, match="made by another version of streamgauge"):
         gated.read(record.folder)
 
 
 def test_the_command_can_be_typed_again(kept):
-    record = kept(rounds(), asked={"head": "my branch", "threshold": 0.03, "flags": {"seed": 7}, "burst_events": 2000})
+    record = kept(
+        measured(), asked={"head": "my branch", "threshold": 0.03, "flags": {"seed": 7}, "burst_events": 2000}
+    )
 
     assert gate_exports.command(record) == (
         "./streamgauge gate --base main --head 'my branch' --engine jobs/count --threshold 3% --budget 10 "

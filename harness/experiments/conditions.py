@@ -1,0 +1,75 @@
+"""What else goes on on the machine of a gate. It is told beside the answer; where it is much, nothing is said of what
+goes by the clock, since the neighbours of a process slow it down. What the processes used is counted all the same.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psutil
+
+from harness import starvation
+from harness.wait import ends_within
+
+LOOK_S = 2.0
+OTHERS_CORES, STOLEN_SHARE = 0.3, 0.02  # more than this is much
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Of one gate. None: the system does not count it."""
+
+    others_cores: float  # what others used before anything of the gate had started
+    stolen_share: float | None  # of the machine's CPU time, given to other machines while rounds went on
+    throttled_share: float | None  # of the periods of its quota, in which that ran out
+
+    @property
+    def declined(self) -> str:
+        """Why nothing is said of what goes by the clock; "" where something is."""
+        return "; ".join(self._reasons())
+
+    def _reasons(self) -> Iterator[str]:
+        if self.others_cores > OTHERS_CORES:
+            yield f"others used {self.others_cores:.1f} cores of this machine"
+        if (self.stolen_share or 0.0) > STOLEN_SHARE:
+            yield f"the host gave {self.stolen_share:.0%} of the machine's CPU time to others (steal)"
+        if (self.throttled_share or 0.0) > STOLEN_SHARE:
+            yield f"the quota of its cores ran out in {self.throttled_share:.0%} of its periods"
+
+    @property
+    def words(self) -> str:
+        """One line, whatever it was."""
+        stolen = "not counted here" if self.stolen_share is None else f"{self.stolen_share:.1%}"
+        return f"others used {self.others_cores:.2f} cores before the gate began; steal {stolen}"
+
+
+class Watch:
+    """From before a gate starts anything until its rounds are over."""
+
+    def __init__(self) -> None:
+        self._others_cores = _cores_of_others()
+        self._begun = starvation.meters()
+
+    def rounds_begin(self) -> None:
+        self._begun = starvation.meters()
+
+    def seen(self) -> Conditions:
+        taken = starvation.taken(self._begun, starvation.meters())
+        return Conditions(self._others_cores, taken.stolen_share, taken.throttled_share)
+
+
+def _cores_of_others() -> float:
+    """Nothing of ours runs yet but this process."""
+    before_s, own_s = _busy_s(), time.process_time()
+    begun_s = time.monotonic()
+    ends_within(LOOK_S, threading.Event())
+    busy_s, used_s = _busy_s() - before_s, time.process_time() - own_s
+    return max(0.0, busy_s - used_s) / (time.monotonic() - begun_s)
+
+
+def _busy_s() -> float:
+    times = psutil.cpu_times()
+    return float(times.user + times.nice + times.system)

@@ -1,0 +1,121 @@
+"""Engines that stay up beside each other on one broker, and the rounds that go between them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness import console, jvm, plan, room
+from harness.bursts import Bursts
+from harness.engines import environments
+from harness.engines.manifest import FAKE
+from harness.experiments import one_run
+from harness.experiments.folder import Folder
+from harness.experiments.gate import Judged
+from harness.experiments.rounds import Round, Settings, order, tape
+from harness.experiments.side import Side, SideRun
+from harness.model import HarnessError, Outcome, UsageError
+from harness.run import Unseen
+from harness.services.kafka import EmbeddedKafka
+from harness.store import Store
+from harness.worlds.real import RealWorld
+
+SCENARIO = "calm"
+QUEUED_MS = 5000.0  # a burst is due all at once, and it takes its time to hand it over
+
+
+@contextmanager
+def broker(logs: Path) -> Iterator[str]:
+    """One for all sides: it is no part of what is compared."""
+    kafka = EmbeddedKafka(logs, jvm.jars("services"), str(jvm.java()))
+    try:
+        yield kafka.start().bootstrap
+    finally:
+        kafka.stop()
+
+
+class Sides:
+    """A few of them. Each is a run in a thread of its own; only one at a time is sent something that is measured."""
+
+    def __init__(self, place: Folder, rounds: Path, kafka: str, flags: Mapping[str, Any]) -> None:
+        self._place, self._rounds, self._kafka, self._flags = place, rounds, kafka, flags
+        self._sides: dict[str, Side] = {}
+
+    def add(self, name: str, engine: str, settings: Settings) -> None:
+        _, keys = plan.read_scenario(SCENARIO)
+        rate = settings.burst_events / settings.burst_ms * 1000
+        own = {"engine": engine, "kafka": self._kafka, "rate": rate, "fault": "none", "lag_budget_ms": QUEUED_MS}
+        spec, manifest = plan.resolve("gate", {**keys, **own}, self._flags, one_run.find_manifest)
+        if manifest.id == FAKE or not manifest.progress:
+            raise UsageError(
+                f"{engine} can't be gated: its manifest says progress = false, and without progress nobody knows when "
+                "a burst is done. docs/engines.md tells how an engine writes its progress."
+            )
+        bursts = settings.most_bursts(is_struck=spec.fault.planned)
+        spec = replace(spec, tape=tape(spec.tape, bursts, settings))
+        surroundings = environments.prepare(manifest, console.say)
+        store = Store.create(self._place.runs, name.replace(" ", "-"))
+        starts, seen = one_run.starts_and_machine(spec, manifest, surroundings)
+        world = RealWorld(spec, manifest, surroundings, store, starts, load_of=Bursts)
+        self._sides[name] = Side(name, SideRun(spec, manifest, world, store, settings), world, seen)
+
+    @contextmanager
+    def up(self) -> Iterator[None]:
+        """From their start until all are judged; whatever ends the rounds too early is told by `judged`'s caller."""
+        begun_s, sides = time.monotonic(), self._sides.values()
+        try:
+            for side in sides:
+                side.start()
+            for side in sides:
+                side.await_ready()
+            console.say(f"all have answered after {time.monotonic() - begun_s:.0f} s, and are warmed up")
+            for side in sides:
+                side.warm_up()
+            yield
+        except HarnessError:
+            raise
+        except BaseException:
+            for side in sides:
+                side.stop()
+            raise
+        finally:
+            console.say("all sides drain and are judged")
+            for side in sides:
+                side.end()
+            for side in sides:
+                side.join()
+
+    def rounds(self, most: int) -> Iterator[list[Round]]:
+        """One round of each side at a time. Each is on disk before it is looked at."""
+        with self._rounds.open("ab") as file:
+            for names in order(tuple(self._sides), most):
+                block = []
+                for name in names:
+                    block.append(self._sides[name].burst())
+                    file.write(msgspec.json.encode(block[-1]) + b"\n")
+                    file.flush()
+                yield block
+
+    def judged(self) -> Mapping[str, Judged]:
+        """What is said of each, when all have ended; their reports are made."""
+        return {name: self._judged(side) for name, side in self._sides.items()}
+
+    def _judged(self, side: Side) -> Judged:
+        run = str(side.run.store.path.relative_to(self._place.path))
+        if not side.verdict:
+            return Judged(Outcome.UNKNOWN, f"{type(side.error).__name__}: {side.error}", run)
+        recovery = one_run.report(side.run.store, side.verdict, Unseen()).recovery
+        return Judged(side.verdict.outcome, side.verdict.sentence, run, recovery)
+
+    def with_latency(self, measured: Sequence[Round]) -> list[Round]:
+        """The rounds, with what only the files of sides tell that were judged and are right."""
+        made = [each for side in self._sides.values() for each in side.with_latency(measured)]
+        made.sort(key=lambda each: each.at_ms)
+        room.write(self._rounds, b"".join(msgspec.json.encode(each) + b"\n" for each in made))
+        return made

@@ -1,0 +1,39 @@
+"""What is shown of a calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.experiments.calibrate import Calibrated, Rates
+
+HEADER = ("threshold", "each event costs", "REGRESSED", "that is, with 95%", "OK", "INCONCLUSIVE")
+
+
+def rows(found: Calibrated) -> Iterator[tuple[str, ...]]:
+    for each in found.rates:
+        low, high = each.bounds
+        open_ones = each.gates - each.regressed - each.ok
+        said = (each.regressed / each.gates, each.ok / each.gates, open_ones / each.gates)
+        regressed, ok, inconclusive = (f"{share:.1%}" for share in said)
+        yield f"{each.threshold:.0%}", each.arm, regressed, f"{low:.1%} to {high:.1%}", ok, inconclusive
+
+
+def summary(found: Calibrated) -> str:
+    return (
+        f"{found.rounds} rounds of each arm were recorded in {found.sessions} starts of all engines; each line is "
+        f"{found.rates[0].gates:,} gates of at most {found.gate_rounds} rounds a side, drawn from them in stretches."
+    )
+
+
+def as_object(found: Calibrated, place: Path, code: int) -> dict[str, Any]:
+    told = msgspec.to_builtins(found) | {"rates": [_rates(each) for each in found.rates]}
+    return {"command": "gate", "calibration": str(place), "exit": code, **told}
+
+
+def _rates(each: Rates) -> dict[str, Any]:
+    low, high = each.bounds
+    return {**msgspec.to_builtins(each), "regressed_share_low": low, "regressed_share_high": high}
