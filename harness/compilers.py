@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+PROC = Path("/proc")
 NAMES = ("C1 CompilerThre", "C2 CompilerThre", "JVMCI CompilerT")  # of a thread's name the kernel keeps 15 letters
 
 
@@ -23,7 +24,7 @@ class Compilers:
         """What they have used up to now."""
         for pid in pids:
             with suppress(OSError):
-                for thread in Path(f"/proc/{pid}/task").iterdir():
+                for thread in (PROC / str(pid) / "task").iterdir():
                     self._book(pid, thread)
         return sum(self._used_ns.values()) / 1e9
 

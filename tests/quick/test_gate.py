@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from generators.tape import Tape
-from harness.experiments import gate, rounds
+from harness.experiments import calibrate, gate, rounds
+from harness.experiments.conditions import Conditions
 from harness.experiments.gate import BASE, HEAD, SIDES, Answer, Gated, Judged
 from harness.experiments.rounds import COST, Round, Settings
 from harness.model import Outcome
@@ -69,6 +70,17 @@ def test_what_an_idle_engine_takes_is_not_billed():
     assert rounds.idle_cores(seen) == pytest.approx(0.1)
     assert COST.of(replace(seen[0], cpu_s=0.0), 0.1) == pytest.approx(1e6 * rounds.LEAST_S / ROUND.events)
     assert COST.of(seen[0], 0.1) == pytest.approx(15.0)
+
+
+def test_latency_is_that_of_the_events_of_a_burst():
+    """All of a burst is due when it begins, whatever the tape says."""
+    made = [replace(ROUND, at_ms=1000.4), replace(ROUND, at_ms=9000.0), replace(ROUND, at_ms=20_000.0)]
+    due_us = np.array([1_000_400] * 3 + [9_000_000] * 2)
+    seen = rounds.with_latency(made, due_us, np.array([100.0, 200.0, 300.0, 50.0, np.inf]))
+
+    assert seen[0].p50_ms == 200.0
+    assert seen[0].p99_ms == pytest.approx(298.0)
+    assert seen[1:] == made[1:], "one was never seen, and of the last nothing is known"
 
 
 def test_what_a_jvm_compiles_is_no_cost_of_events():
@@ -165,3 +177,120 @@ def test_looks_are_at_most_three_and_the_last_is_at_the_end():
         assert len(planned) <= 3
         assert planned[-1] == count
         assert planned[0] >= gate.FEWEST_ROUNDS
+
+
+# ---------------------------------------------------------------- More than one metric
+
+
+def slowed(metric, by, noise=0.002, **more):
+    """Rounds of which the head differs in this."""
+    draws = np.random.default_rng(1)
+    made = measured(noise=noise, **more)
+    return [
+        replace(each, **{metric: getattr(each, metric) * (1 + by * (each.side == HEAD)) * (1 + noise * draws.random())})
+        for each in made
+    ]
+
+
+def effect_of(made, name, declined=""):
+    return next(each for each in gate.effects(made, THRESHOLD, 2, 1, declined) if each.metric == name)
+
+
+@pytest.mark.parametrize(("metric", "name"), [("memory_bytes", "memory"), ("took_ms", "catch-up")])
+def test_a_head_that_needs_half_as_much_again_is_red_whatever_it_is(metric, name):
+    made = slowed(metric, 0.5)
+
+    assert effect_of(made, name).answer is Answer.REGRESSED
+    assert gated(*gate.effects(made, THRESHOLD, 2, 1)).answer is Answer.REGRESSED
+
+
+def test_memory_that_differs_as_two_starts_of_one_job_do_is_not_red():
+    assert effect_of(slowed("memory_bytes", 0.06), "memory").answer is not Answer.REGRESSED
+
+
+def test_what_is_open_beside_the_cost_leaves_no_gate_open():
+    made = slowed("took_ms", 0.0, noise=0.01)
+    made = [replace(each, took_ms=each.took_ms * (3 if number % 5 else 1)) for number, each in enumerate(made)]
+
+    assert effect_of(made, "catch-up").answer is Answer.INCONCLUSIVE
+    assert gated(*gate.effects(made, THRESHOLD, 2, 1)).answer is Answer.OK
+
+
+def test_on_a_busy_machine_nothing_is_said_of_what_goes_by_the_clock():
+    busy = Conditions(others_cores=0.8, stolen_share=0.0, throttled_share=None)
+    made = slowed("took_ms", 0.5, head=0.5)
+    slow = effect_of(made, "catch-up", busy.declined)
+
+    assert (slow.answer, slow.reason) == (Answer.INCONCLUSIVE, "others used 0.8 cores of this machine")
+    assert effect_of(made, "cost", busy.declined).answer is Answer.REGRESSED, "what a process used is its own"
+
+
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        (Conditions(0.3, 0.02, 0.02), ""),
+        (Conditions(0.0, None, None), ""),
+        (Conditions(0.0, 0.03, None), "the host gave 3% of the machine's CPU time to others (steal)"),
+        (Conditions(0.0, None, 0.5), "the quota of its cores ran out in 50% of its periods"),
+    ],
+)
+def test_what_else_goes_on_declines_the_clock_when_it_is_much(seen, told):
+    assert seen.declined == told
+
+
+def test_a_base_whose_own_clock_differs_says_nothing_of_the_heads():
+    made = [
+        replace(each, took_ms=each.took_ms * (1.2 if each.side == gate.AGAIN else 1.5 if each.side == HEAD else 1))
+        for each in slowed("took_ms", 0.0)
+    ]
+
+    assert effect_of(made, "catch-up").reason == "the base differs from itself by +20.0%"
+
+
+# ---------------------------------------------------------------- A calibration
+
+
+def session(seed, noise=0.03, count=40):
+    draws = np.random.default_rng(seed)
+    return [
+        replace(
+            ROUND,
+            side=arm.name,
+            number=number,
+            events=round(100_000 * (1 + arm.more)),
+            cpu_s=1.5 * (1 + arm.more) * (1 + noise * draws.exponential()),
+        )
+        for number, names in enumerate(rounds.order([arm.name for arm in calibrate.ARMS], count), 1)
+        for arm in (next(arm for arm in calibrate.ARMS if arm.name == name) for name in names)
+    ]
+
+
+def rates(sessions, gates=60):
+    return {(each.threshold, each.arm): each for each in calibrate.table(sessions, 24, seed=1, gates=gates)}
+
+
+def test_a_calibration_finds_what_it_slowed_down_and_nothing_else():
+    found = rates([session(1), session(2), session(3)])
+
+    assert found[0.05, "10% more"].regressed == found[0.05, "10% more"].gates
+    assert found[0.03, "5% more"].regressed > 0.8 * found[0.03, "5% more"].gates
+    assert found[0.05, "no change"].regressed == 0
+    assert found[0.05, "no change"].ok > 0.9 * found[0.05, "no change"].gates
+
+
+def test_a_calibration_of_a_gate_that_can_not_tell_says_so():
+    """The same gate on rounds that vary twenty times as much: whoever prints 95 % here prints it of anything."""
+    found = rates([session(1, noise=0.6)], gates=30)
+
+    assert found[0.05, "10% more"].regressed < 0.5 * found[0.05, "10% more"].gates
+
+
+def test_gates_of_a_calibration_hold_rounds_of_one_session_that_followed_each_other():
+    sessions = [[replace(each, at_ms=1000.0 * n + each.number) for each in session(n)] for n in range(3)]
+    drawn = calibrate.drawn(sessions, calibrate.SLOWED[1], 20, np.random.default_rng(1))
+    heads = [each for each in drawn if each.side == HEAD]
+
+    assert [sum(each.side == side for each in drawn) for side in SIDES] == [20, 20, 20]
+    assert len({each.at_ms // 1000 for each in drawn}) == 1
+    assert [each.at_ms for each in heads] == sorted(each.at_ms for each in heads) or len(heads) > len(set(heads))
+    assert all(each.events == 100_000 for each in drawn), "what was sent beyond is work, and not billed as events"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.stats import median_interval, merged, quantiles, slope
+from harness.stats import Ratio, binomial_bounds, holm, median_interval, merged, quantiles, slope, widened
 
 SAMPLES = st.lists(st.floats(0, 1e6), min_size=1, max_size=200)
 
@@ -101,3 +101,44 @@ def test_a_saw_of_the_given_period_is_no_growth_and_no_noise():
 def test_two_points_are_no_line():
     with pytest.raises(ValueError, match="at least 3 points"):
         slope([0, 1], [0, 1], seed=1)
+
+
+@pytest.mark.parametrize(
+    ("found", "of", "low", "high"),
+    [(0, 20, 0.0, 0.1684), (20, 20, 0.8316, 1.0), (5, 10, 0.1871, 0.8129), (950, 1000, 0.9346, 0.9627)],
+)
+def test_the_bounds_of_a_share_are_those_of_clopper_and_pearson(found, of, low, high):
+    assert binomial_bounds(found, of) == pytest.approx((low, high), abs=5e-5)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_questions_asked_by_holm_are_those_that_he_rejects(chances):
+    """By its definition: all up to the first that fails its share of alpha."""
+    asked = holm(chances, 0.05)
+    rejected, failed = set(), False
+    for left, which in zip(range(len(chances), 0, -1), np.argsort(chances, kind="stable").tolist(), strict=True):
+        failed = failed or chances[which] > 0.05 / left
+        rejected |= set() if failed else {which}
+
+    assert {which for which, chance in enumerate(chances) if chance <= asked[which]} == rejected
+
+
+def test_many_questions_without_an_answer_find_one_no_more_often_than_one_does():
+    draws = np.random.default_rng(1)
+    found = sum(
+        any(chance <= of for chance, of in zip(chances, holm(chances, 0.05), strict=True))
+        for chances in draws.random((2000, 4)).tolist()
+    )
+
+    assert found / 2000 < 0.065
+
+
+def test_what_is_not_known_of_two_starts_widens_an_interval():
+    sure = Ratio(1.02, 1.01, 1.03, 0.005)
+
+    same = widened(sure, 0.0, 0.95)
+    assert (same.low, same.high) == pytest.approx((sure.low, sure.high))
+    wide = widened(sure, 0.02, 0.95)
+    assert wide.estimate == sure.estimate
+    assert wide.low < 1 < sure.low < sure.high < wide.high
+    assert wide.error == pytest.approx(np.hypot(0.005, 0.02))

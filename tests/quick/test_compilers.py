@@ -1,0 +1,46 @@
+"""What a JVM's compilers use is told apart by the names of their threads."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import compilers
+from harness.compilers import Compilers
+
+
+@pytest.fixture
+def threads(tmp_path, monkeypatch):
+    """Makes the threads of process 7, as the kernel shows them."""
+    monkeypatch.setattr(compilers, "PROC", tmp_path)
+
+    def make(**names):
+        for number, (name, ran_ns) in names.items():
+            thread = tmp_path / "7" / "task" / number.lstrip("t")
+            thread.mkdir(parents=True, exist_ok=True)
+            (thread / "comm").write_text(f"{name}\n")
+            (thread / "schedstat").write_text(f"{ran_ns} 1 2\n")
+        return tmp_path / "7" / "task"
+
+    return make
+
+
+def test_only_threads_that_compile_are_billed(threads):
+    threads(t8=("C2 CompilerThre", 2_000_000_000), t9=("C1 CompilerThre", 500_000_000), t10=("Executor task l", 9**12))
+
+    assert Compilers().take_s([7]) == pytest.approx(2.5)
+
+
+def test_a_thread_that_has_ended_keeps_what_it_had_used(threads):
+    """HotSpot ends the compilers that have nothing to do."""
+    seen, place = Compilers(), threads(t8=("C2 CompilerThre", 2_000_000_000))
+    seen.take_s([7])
+    (place / "8").rename(place / "gone")
+    threads(t11=("C2 CompilerThre", 1_000_000_000))
+
+    assert seen.take_s([7]) == pytest.approx(3.0)
+
+
+def test_processes_that_are_gone_or_no_jvm_have_none(threads):
+    threads(t8=("python", 10**9))
+
+    assert Compilers().take_s([7, 8]) == 0.0
