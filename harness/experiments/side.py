@@ -12,20 +12,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from generators.fleet import Slice
 from generators.reel import Reel
-from harness import latency
+from generators.tape import Tape
+from harness import epoch, latency
 from harness.accounting import ENGINE, WORKERS, Processes
 from harness.bursts import Bursts, Sent
 from harness.compilers import Compilers
 from harness.experiments.rounds import Round, Settings, tape, with_latency
 from harness.faults.moment import Moment
-from harness.model import EngineManifest, HarnessError, Progress, RunSpec, Verdict
-from harness.run import Run, Unseen
+from harness.model import EngineManifest, HarnessError, RunSpec, Verdict
+from harness.observe import Row, interpret
+from harness.run import LOOK_EVERY_S, Run, Unseen
 from harness.store import Store
 from harness.usage import Books
 from harness.wait import wait_until
 from harness.worlds.real import RealWorld
+from workloads.ad_impressions import oracle
 
 READY_S = 600.0
 BURST_S = 120.0
@@ -46,6 +51,14 @@ class Used:
         return (self.cpu_s - before.cpu_s) / (self.at_s - before.at_s)
 
 
+@dataclass(frozen=True)
+class Done:
+    """How much an engine had done, and when it said so: records by its own offsets, or views by its results."""
+
+    at_ms: float
+    amount: int
+
+
 class SideRun(Run):
     """The nine steps, of which the fifth waits for whoever sends the bursts."""
 
@@ -54,11 +67,14 @@ class SideRun(Run):
     ) -> None:
         super().__init__(spec, manifest, world, store, Unseen())  # sides that go on at the same time share the gate's
         self.settings, self.bursts = settings, 0
-        self.progress: Progress | None = None
+        self.done = Done(0.0, 0)
+        self._looked_ms = 0
         self.begun, self.stopping = threading.Event(), threading.Event()
 
     def load(self) -> None:
         self._begin_load()
+        if not self.manifest.progress:
+            self.stillness = self._stillness()
         self.begun.set()
         while not self.world.load_status().finished:
             self._tick()
@@ -83,7 +99,28 @@ class SideRun(Run):
         if self.stopping.is_set():
             raise HarnessError("The gate was stopped.")
         super()._tick()
-        self.progress = self.world.engine.progress()
+        if not self.manifest.progress:
+            self._count_views()
+        elif progress := self._progress():
+            self.done = Done(progress.at_ms, sum(progress.offsets.values()))
+
+    def _count_views(self) -> None:
+        """Of an engine that tells nothing, the results are all that is known. To read all of them takes a while."""
+        now_ms = self.world.now_ms()
+        if now_ms - self._looked_ms >= LOOK_EVERY_S * 1000:
+            rows = self._unless_away(self.world.results, list[Row]())
+            self.done = Done(now_ms, interpret(rows, self.campaign_index, ()).counts.total)
+            self._looked_ms = self.world.now_ms()
+
+    def views(self, bursts: int) -> int:
+        """What so many bursts leave in the results, of those that follow the ones that were sent."""
+        before, after = (Tape(tape(self.spec.tape, count, self.settings)) for count in (self.bursts or 1, bursts))
+        first = [before.server_total(server) if self.bursts else 0 for server in range(self.spec.tape.senders)]
+        blocks = (
+            after.events(server, np.arange(low, after.server_total(server), dtype=np.int64))
+            for server, low in enumerate(first)
+        )
+        return sum(oracle.fold(blocks, self.population, epoch.part_ms(self.spec)).values())
 
 
 class Side:
@@ -95,7 +132,7 @@ class Side:
         self.error: BaseException | None = None
         self._environment = environment
         self._thread = threading.Thread(target=self._all, name=f"side {name}", daemon=True)
-        self._sent = 0
+        self._owed = run.spec.tape.partitions  # it has to say that it has done so much; the opening events are in it
         self._meter = Processes(lambda: {ENGINE: pid} if (pid := self.world.engine.pid) else {})
         self._books, self._compilers = Books(), Compilers()
         self._most_memory_bytes = 0
@@ -162,13 +199,17 @@ class Side:
 
     def _send(self, written: list[Slice]) -> Sent:
         sent = self._load.send(written)
-        self._sent += sent.events
+        if self.run.manifest.progress:
+            self._owed += sent.events
         return sent
 
     def _written(self) -> list[Slice]:
         """The next burst's records, made while nothing is measured."""
-        self.run.bursts += 1
-        return self._load.write(self.run.bursts * self.run.settings.burst_ms)
+        bursts = self.run.bursts + 1
+        if not self.run.manifest.progress:
+            self._owed += self.run.views(bursts)
+        self.run.bursts = bursts
+        return self._load.write(bursts * self.run.settings.burst_ms)
 
     def _await_idle(self) -> Used:
         """An engine goes on behind its last batch: it commits, cleans up, and compiles. One that is never idle, since
@@ -188,17 +229,16 @@ class Side:
 
     def _await_done(self) -> float:
         """When the engine said that all of it is done."""
-        wanted = self._sent + self.run.spec.tape.partitions  # with the opening events
 
-        def done() -> Progress | None:
+        def done() -> Done | None:
             if not self.going:
                 raise HarnessError(f"The {self.name} ended in the middle of a burst.")
-            progress = self.run.progress
-            return progress if progress and sum(progress.offsets.values()) >= wanted else None
+            return self.run.done if self.run.done.amount >= self._owed else None
 
-        what = f"the {self.name} to be done with {self._sent:,} events"
-        seen = lambda: f"{self.run.progress}"  # noqa: E731
-        return float(wait_until(done, deadline_s=BURST_S, what=what, state=seen, every_s=0.02).at_ms)
+        how, what = ("offsets", "records") if self.run.manifest.progress else ("results", "views")
+        what = f"the {self.name} to be done with {self._owed:,} {what}"
+        seen = lambda: f"{self.run.done.amount:,} by its {how}"  # noqa: E731
+        return wait_until(done, deadline_s=BURST_S, what=what, state=seen, every_s=0.02).at_ms
 
     def with_latency(self, rounds: Sequence[Round]) -> list[Round]:
         """Of its rounds, when it is judged and right."""

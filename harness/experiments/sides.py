@@ -52,11 +52,8 @@ class Sides:
         rate = settings.burst_events / settings.burst_ms * 1000
         own = {"engine": engine, "kafka": self._kafka, "rate": rate, "fault": "none", "lag_budget_ms": QUEUED_MS}
         spec, manifest = plan.resolve("gate", {**keys, **own}, self._flags, one_run.find_manifest)
-        if manifest.id == FAKE or not manifest.progress:
-            raise UsageError(
-                f"{engine} can't be gated: its manifest says progress = false, and without progress nobody knows when "
-                "a burst is done. docs/engines.md tells how an engine writes its progress."
-            )
+        if manifest.id == FAKE:
+            raise UsageError("The fake engine costs nothing and has no processes: there is nothing to gate of it.")
         bursts = settings.most_bursts(is_struck=spec.fault.planned)
         spec = replace(spec, tape=tape(spec.tape, bursts, settings))
         surroundings = environments.prepare(manifest, console.say)
