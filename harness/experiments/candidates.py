@@ -28,6 +28,7 @@ class Candidate:
 
     named: str  # as it was typed
     engine: str  # an id, or the path of a manifest or a job; of a commit: the path in its repository
+    sink: str = ""  # "": the first one of the engine
     commit: str = ""  # "": no commit was named
     top: Path = Path()  # of its repository
 
@@ -36,20 +37,23 @@ def look_up(text: str, engine: str) -> Candidate:
     """`engine`: where in the repository the manifest lies, of a commit."""
     if _is_engine(text):
         return Candidate(text, text)
+    name, _, sink = text.rpartition("/")
+    if _is_engine(name) and sink in {each.name for each in manifests.load(name).sinks}:
+        return Candidate(text, name, sink)
     top = _git(Path.cwd(), "rev-parse", "--show-toplevel")
     commit = top and _git(Path(top), "rev-parse", "--verify", "--quiet", f"{text}^{{commit}}")
     if not top or not commit:
         where = f"no commit of the repository {top}" if top else "no commit: this folder is in no repository"
         raise UsageError(
-            f"{text!r} is neither an engine ({', '.join(manifests.IDS)}, spark@VERSION) nor the path of a manifest or "
-            f"a job, and {where}. A branch that was not fetched is not there: CI needs fetch-depth: 0."
+            f"{text!r} is neither an engine ({', '.join(manifests.IDS)}; spark@VERSION, spark/SINK) nor the path of a "
+            f"manifest or a job, and {where}. A branch that was not fetched is not there: CI needs fetch-depth: 0."
         )
     if not engine:
         raise UsageError(f"{text!r} is a commit: say with --engine PATH where in {top} the manifest of the job lies.")
     inside = _inside(Path(top), engine)
     if not _git(Path(top), "ls-tree", "--name-only", commit, str(inside)):
         raise UsageError(f"{text} has no {inside}: was it moved? --engine is a path in {top}.")
-    return Candidate(text, str(inside), commit, Path(top))
+    return Candidate(text, str(inside), commit=commit, top=Path(top))
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def _record(place: Folder, number: int, asked: Asked) -> Took:
     with children.guard(), made(candidate, logs, console.say) as engine, broker(logs) as kafka:
         sides = Sides(place, _file(place, number), kafka, asked.flags)
         for arm in ARMS:
-            sides.add(arm.name, engine, calibrate.settings_of(arm, settings))
+            sides.add(arm.name, engine, candidate.sink, calibrate.settings_of(arm, settings))
         with sides.up():
             warm_s = told_s = time.monotonic()
             for done, _ in enumerate(sides.rounds(asked.rounds), 1):

@@ -52,7 +52,8 @@ def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
         made(candidates[1], logs, console.say) as head,
         broker(logs) as kafka,
     ):
-        engines = {BASE: base, HEAD: head, AGAIN: base}
+        sinks = [candidate.sink for candidate in candidates]
+        engines = {BASE: (base, sinks[0]), HEAD: (head, sinks[1]), AGAIN: (base, sinks[0])}
         found = comparison.drive(engines, kafka)
         place.save("gate", **known, found=found)
         place.finished(found.outcome, found.sentence)
@@ -71,10 +72,10 @@ class _Gate:
         self.watch = Watch()
         self.conditions: Conditions | None = None
 
-    def drive(self, engines: Mapping[str, str], kafka: str) -> Gated:
+    def drive(self, engines: Mapping[str, tuple[str, str]], kafka: str) -> Gated:
         sides = Sides(self.place, self.place.path / ROUNDS, kafka, self.asked.flags)
         for name in SIDES:
-            sides.add(name, engines[name], self.settings)
+            sides.add(name, *engines[name], self.settings)
         console.say(f"{self.asked.base} and {self.asked.head} start, the base twice")
         broken = ""
         try:

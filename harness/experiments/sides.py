@@ -47,10 +47,11 @@ class Sides:
         self._place, self._rounds, self._kafka, self._flags = place, rounds, kafka, flags
         self._sides: dict[str, Side] = {}
 
-    def add(self, name: str, engine: str, settings: Settings) -> None:
+    def add(self, name: str, engine: str, sink: str, settings: Settings) -> None:
         _, keys = plan.read_scenario(SCENARIO)
         rate = settings.burst_events / settings.burst_ms * 1000
-        own = {"engine": engine, "kafka": self._kafka, "rate": rate, "fault": "none", "lag_budget_ms": QUEUED_MS}
+        own = {"engine": engine, "sink": sink, "rate": rate, "fault": "none"}
+        own |= {"kafka": self._kafka, "lag_budget_ms": QUEUED_MS}
         spec, manifest = plan.resolve("gate", {**keys, **own}, self._flags, one_run.find_manifest)
         if manifest.id == FAKE:
             raise UsageError("The fake engine costs nothing and has no processes: there is nothing to gate of it.")

@@ -1,0 +1,41 @@
+"""What a gate is given, by what was typed: an engine, one of its sinks, a path."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.experiments.candidates import Candidate, look_up
+from harness.model import UsageError
+
+
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path, monkeypatch):
+    """In no repository: nothing is a commit."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("typed", "engine", "sink"),
+    [
+        ("spark", "spark", ""),
+        ("spark@4.1.3", "spark@4.1.3", ""),
+        ("spark/increment", "spark", "increment"),
+        ("spark@4.1.3/fenced", "spark@4.1.3", "fenced"),
+    ],
+)
+def test_an_engine_and_one_of_its_sinks(typed, engine, sink):
+    assert look_up(typed, "") == Candidate(typed, engine, sink)
+
+
+def test_a_path_is_no_sink(tmp_path):
+    (tmp_path / "mine" / "increment").mkdir(parents=True)
+    (tmp_path / "mine" / "increment" / "manifest.toml").write_text('id = "mine"\nextends = "reference"\n')
+
+    assert look_up("mine/increment", "").engine == "mine/increment"
+
+
+@pytest.mark.parametrize("typed", ["spark/no-such-sink", "no-such-branch", "spark/"])
+def test_what_is_neither_says_what_there_is(typed):
+    """`spark/new-join` may well be a branch, where there is one."""
+    with pytest.raises(UsageError, match="neither an engine .*no commit: this folder is in no repository"):
+        look_up(typed, "")
