@@ -70,7 +70,7 @@ def made(candidate: Candidate, logs: Path, say: Callable[[str], None]) -> Iterat
 
 def _is_engine(text: str) -> bool:
     path = Path(text).expanduser()
-    known = text == manifests.FAKE or text.partition("@")[0] in manifests.SHIPPED
+    known = text == manifests.FAKE or ("/" not in text and text.partition("@")[0] in manifests.SHIPPED)
     return known or path.is_file() or (path / manifests.FILE).is_file()
 
 
