@@ -60,8 +60,10 @@ def test_without_grace_a_pause_loses_what_came_late_and_the_number_is_the_engine
 
 
 def test_without_grace_a_kill_loses_what_came_late_to_the_single_event(tmp_path):
-    """A window ends in the tenth second: whoever is back before that has nothing late to drop."""
-    answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, "--fault", "kill@offset=75%")
+    """Whoever is back before a window ends has nothing late to drop: so often killed, it is down when one does."""
+    fault = "; ".join(["kill@t>=1s", *["kill@t>=+500ms"] * 3])
+    long = ["--duration", "30s", "--rate", "2000"]
+    answer = run(tmp_path, *ENGINE, *long, *NO_GRACE, "--fault", fault)
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["late-dropped"]), answer["sentence"]
     assert check(answer, "late")["count"] == left_out(answer["run"])

@@ -28,6 +28,8 @@ EXAMPLES = HERE.parents[1] / "examples"
 SHORT = ["--duration", "12s", "--rate", "5000"]
 BRIEF = ("--duration", "6s", "--rate", "5000")
 CALM = ("calm", "--rate", "1000", "--duration", "6s", "--campaigns", "20", "--fault", "none")
+# Jobs of the original look for Redis at port 6379, which one run at a time can have.
+ONE_PORT = pytest.mark.xdist_group("port 6379")
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -148,17 +150,20 @@ def test_a_strangers_engine_with_a_bug_fails_under_its_right_name(tmp_path, serv
     ("bug", "words", "told"),
     [
         ("forgets-an-ad", ["lost"], "campaign "),
-        ("clicks", ["duplicated"], "campaign "),
+        ("clicks", ["duplicated", "phantom"], "campaign "),
         ("hour-off", ["lost", "phantom"], "campaign "),
     ],
 )
 def test_subtle_bugs_of_strangers_have_the_right_name_and_witness(tmp_path, served, bug, words, told):
     answer = run(tmp_path, "--engine", WRONG / bug / "manifest.toml", "--fault", "none", *BRIEF, *served)
 
-    assert (answer["verdict"], answer["words"]) == ("FAIL", words), answer["sentence"]
+    assert (answer["verdict"], answer["words"][0]) == ("FAIL", words[0]), answer["sentence"]
+    # Of the first window only its end may be sent, in which a campaign that is clicked on need not be viewed.
+    assert set(answer["words"]) <= set(words), answer["sentence"]
     assert check(answer, words[0])["witnesses"][0]["cell"].startswith(told)
 
 
+@ONE_PORT
 @pytest.mark.parametrize(
     ("job", "verdict", "words"),
     [("once", "PASS", []), pytest.param("twice", "FAIL", ["duplicated"], marks=pytest.mark.thorough)],
@@ -219,6 +224,7 @@ def test_the_smallest_job_passes_when_it_is_killed_in_the_middle(tmp_path):
     assert "kill@t>=6000ms landed" in check(answer, "fault")["sentence"]
 
 
+@ONE_PORT
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["flink", "spark", "kafka-streams"])
 def test_a_template_for_a_job_of_the_original_starts_it_as_its_own_script_does(tmp_path, monkeypatch, name):

@@ -37,5 +37,5 @@ def test_a_path_is_no_sink(tmp_path):
 @pytest.mark.parametrize("typed", ["spark/no-such-sink", "no-such-branch", "spark/"])
 def test_what_is_neither_says_what_there_is(typed):
     """`spark/new-join` may well be a branch, where there is one."""
-    with pytest.raises(UsageError, match="neither an engine .*no commit: this folder is in no repository"):
+    with pytest.raises(UsageError, match=r"neither an engine .*no commit: this folder is in no repository"):
         look_up(typed, "")
