@@ -24,13 +24,13 @@ from pathlib import Path
 from harness import grants, jvm, needs
 from harness.ending import cache_folder, state_place
 from harness.model import HarnessError
+from harness.origin import HOW_TO_MEND, ROOT
 
 PYTHON_LOWEST, PYTHON_HIGHEST = (3, 11), (3, 13)
 ENOUGH_CORES = 2
 ENOUGH_DISK = 2_000_000_000  # the log of a run, its checkpoint and what is kept of it
 PORTS_OF_A_RUN = 8
-
-_ROOT = Path(__file__).resolve().parent.parent
+WHOLE = "Use a whole checkout, or install the wheel again."
 
 
 class State(Enum):
@@ -100,15 +100,14 @@ def packages(requirements: str | None = None) -> Finding:
     """The packages that are asked for by exact version; what they need in turn came with them."""
     asked = exact_versions(_own_requirements() if requirements is None else requirements)
     if not asked:
-        return Finding("packages", State.WRONG, f"no list of them in {_ROOT}", "Use a whole checkout.")
+        return Finding("packages", State.WRONG, f"no list of them in {ROOT}", WHOLE)
     wrong = [
         f"{name} {version} is {installed or 'not installed'}"
         for name, version in asked.items()
         if (installed := _installed_version(name)) != version
     ]
     if wrong:
-        how = f"Delete {sys.prefix} and start again: the next command makes it anew."
-        return Finding("packages", State.WRONG, "; ".join(wrong), how)
+        return Finding("packages", State.WRONG, "; ".join(wrong), HOW_TO_MEND)
     return Finding("packages", State.OK, f"{len(asked)} packages as pinned")
 
 
@@ -119,7 +118,7 @@ def exact_versions(requirements: str) -> dict[str, str]:
 
 def _own_requirements() -> str:
     """The checkout's list, or what an installed distribution says of itself; empty where there is neither."""
-    listed = _ROOT / "requirements" / "run.in"
+    listed = ROOT / "requirements" / "run.in"
     if listed.is_file():
         return listed.read_text(encoding="utf-8")
     try:
@@ -159,7 +158,7 @@ def artifacts(which: str) -> Finding:
         pinned = jvm.read_sums(jvm.source_folder(which) / "jars.sha256")
         place = jvm.jar_folder(which)
     except HarnessError as error:
-        return Finding(what, State.WRONG, str(error), "Use a whole checkout.")
+        return Finding(what, State.WRONG, str(error), WHOLE)
     if not place.is_dir():
         return Finding(what, State.MISSING, f"no folder {place}", how)
     found = jvm.differences(pinned, place)

@@ -23,15 +23,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
 from harness import room
 from harness.ending import cache_folder
 from harness.model import Exit, HarnessError
+from harness.origin import HOW_TO_MEND
 
 MINIMUM_JAVA = 17
 # Java writes and reads by the user's language unless it is told: in Turkish the upper case of "i" is no "I", so that a
@@ -40,6 +42,7 @@ MINIMUM_JAVA = 17
 ENGLISH = ("-Duser.language=en", "-Duser.country=US")
 DEFAULT_SETS = ("services", "spark")
 IVY_DEADLINE_S = 900
+TOLD_EVERY_S = 15.0
 HOW_TO_GET_JAVA = (
     f"Install a Java runtime of version {MINIMUM_JAVA} or newer (Debian, Ubuntu: openjdk-17-jre-headless; "
     "Fedora: java-21-openjdk-headless; macOS: openjdk@17 from Homebrew), or set JAVA_HOME to one that is there."
@@ -278,20 +281,30 @@ def _resolve(which: str, place: Path, say: Say) -> Path:
     say(f"Fetching the JVM artifacts of {which} ...")
     log = _ivy_log(which)
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as output:
-        try:
-            code = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=IVY_DEADLINE_S, check=False
-            ).returncode
-        except subprocess.TimeoutExpired:
-            raise HarnessError(
-                f"Fetching the JVM artifacts of {which} did not end within {IVY_DEADLINE_S} s. "
-                f"Is the network slow or cut? Ivy's log is {log}; the same command again starts afresh."
-            ) from None
+    code = _run_ivy(command, which, log, say)
     # Ivy also ends with 0 after some failures, so what it brought counts, not what it says.
     if code != 0 or not fetched.is_dir():
         raise HarnessError(explain_failure(which, code, log.read_text(errors="replace"), log))
     return fetched
+
+
+def _run_ivy(command: Sequence[str | Path], which: str, log: Path, say: Say) -> int:
+    """Its exit code. Whoever waits is told now and then that it goes on."""
+    began = time.monotonic()
+    with log.open("wb") as output:
+        ivy = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        try:
+            while (passed_s := time.monotonic() - began) < IVY_DEADLINE_S:
+                with suppress(subprocess.TimeoutExpired):
+                    return ivy.wait(TOLD_EVERY_S)
+                say(f"Fetching the JVM artifacts of {which} ... {passed_s + TOLD_EVERY_S:.0f} s so far")
+        finally:
+            ivy.kill()
+            ivy.wait()
+    raise HarnessError(
+        f"Fetching the JVM artifacts of {which} did not end within {IVY_DEADLINE_S} s. "
+        f"Is the network slow or cut? Ivy's log is {log}; the same command again starts afresh."
+    )
 
 
 def explain_failure(which: str, code: int, said: str, log: Path) -> str:
@@ -328,10 +341,7 @@ def _ivy_jar() -> Path:
     places = list(spec.submodule_search_locations or []) if spec else []
     found = [jar for place in places for jar in sorted(Path(place).glob("jars/ivy-*.jar"))]
     if not found:
-        raise HarnessError(
-            f"No pyspark with an Ivy inside is installed for {sys.executable}. Delete the checkout's .venv folder and "
-            "run ./streamgauge again: it makes that folder anew."
-        )
+        raise HarnessError(f"No pyspark with an Ivy inside is installed for {sys.executable}. {HOW_TO_MEND}")
     return found[-1]
 
 

@@ -29,12 +29,12 @@ from harness.certificate import certify
 from harness.clock import Clock
 from harness.engines.config import write_privately
 from harness.model import Certificate, HarnessError, KafkaAddress, LoadStatus, Mark, RunSpec
+from harness.origin import ROOT
 from harness.services.addresses import LOOPBACK, free_ports
 from harness.services.children import Child, spawn
 from harness.wait import wait_until
 from workloads.ad_impressions.schema import Population
 
-ROOT = Path(__file__).resolve().parent.parent
 LOCUSTFILE = "generators/adservers.py"
 READY_DEADLINE_S = 60.0
 MARKS_DEADLINE_S = 30.0

@@ -5,8 +5,8 @@ Of a checkout that is not ours to write it lies in the user's cache.
 The launcher, `streamgauge`, comes here with any Python of the right version and nothing installed, hence standard
 library only. A stamp inside .venv holds the digests of what was installed. As long as they fit the lock files, a use
 costs a few milliseconds and no network. The stamp goes before anything is changed and comes back last, so that an
-interrupted preparation is done again; one process prepares at a time and the others wait for it. What fails ends in one
-sentence: where it failed, why, what to do, and where the log is. All is said on stderr: stdout belongs to the command.
+interrupted preparation is done again; one process prepares at a time and the others wait for it. A program that was
+installed from a wheel never comes here.
 """
 
 from __future__ import annotations
@@ -16,29 +16,24 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import shutil
-import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from harness import __version__, jvm, room
+from harness import __version__, jvm
 from harness.ending import COMPLETING, cache_folder, command_of, ended, own_words
+from harness.installer import BOOTSTRAP, BUILDING, ROOM_NEEDED, Progress, index_settings, run_step, tell
 from harness.model import Exit, HarnessError, UsageError
+from harness.origin import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 STAMP_NAME = "streamgauge.json"
 
-BOOTSTRAP, RUN, TEST = (ROOT / "requirements" / f"{name}.lock" for name in ("bootstrap", "run", "test"))
-ROOM_NEEDED = 2_700_000_000  # at its height, while Spark is unpacked; less than 1 GB stays
-# pyspark comes as source. Its build tools are pinned in bootstrap.lock, which an isolated build would pass over; and
-# 400 MB of jars, which are packed already, are not worth being deflated on the way.
-BUILDING = ("--no-build-isolation", "--config-settings-package", "pyspark:--build-option=--compression=stored")
+RUN, TEST = (ROOT / "requirements" / f"{name}.lock" for name in ("run", "test"))
 
 # These start a broker or Spark, unless one of the options says that they list, explain or use something else.
 JAVA_COMMANDS = frozenset({"run", "up", "test", "bench", "chaos", "search", "compare", "gate"})
@@ -286,9 +281,10 @@ def make_environment(lock: TextIO) -> None:
     # The real interpreter, so that an environment or a link which leads to it today may lead elsewhere tomorrow.
     base = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     version = ".".join(str(part) for part in sys.version_info[:3])
-    run_step(f"making {VENV.name} with Python {version}", [base, "-I", "-m", "venv", "--clear", str(VENV)], lock)
+    run_step(f"making {VENV.name} with Python {version}", [base, "-I", "-m", "venv", "--clear", str(VENV)], lock, LOG)
     pip = [str(VENV_PYTHON), "-I", "-m", "pip", "install", "--no-cache-dir", "--retries", "3"]
-    run_step("fetching the installer", [*pip, "--require-hashes", "--only-binary", ":all:", "-r", str(BOOTSTRAP)], lock)
+    command = [*pip, "--require-hashes", "--only-binary", ":all:", "-r", str(BOOTSTRAP)]
+    run_step("fetching the installer", command, lock, LOG)
     # Every Python of .venv finds the checkout, whatever folder it is started in and whatever PYTHONPATH says.
     for site in VENV.glob("lib/python*/site-packages"):
         (site / "streamgauge.pth").write_text(f"{ROOT}\n", encoding="utf-8")
@@ -302,152 +298,18 @@ def install_packages(what: str, with_tests: bool, lock: TextIO) -> None:
         *(str(path) for path in (BOOTSTRAP, RUN, *([TEST] if with_tests else []))),
     ]
     try:
-        run_step(what, command, lock, index_settings())
+        run_step(what, command, lock, LOG, index_settings(VENV_PYTHON))
     finally:
         shutil.rmtree(cache, ignore_errors=True)
-
-
-def index_settings() -> dict[str, str]:
-    """A mirror or a certificate that pip was told of, for uv, which does not read pip's settings."""
-    said = subprocess.run([VENV_PYTHON, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
-    return translate_pip_settings(said.stdout, os.environ)
-
-
-def translate_pip_settings(listed: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """From what `pip config list` prints. What the user told uv itself is left alone."""
-    names = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "cert": "SSL_CERT_FILE"}
-    found = re.findall(r"^\S*\.([\w-]+)='(.*)'$", listed, re.MULTILINE)
-    return {names[key]: value for key, value in found if key in names and names[key] not in environment}
 
 
 def fetch_jars(lock: TextIO, java_matters: bool) -> bool:
     """True when all are there. A command that does without them goes on; the next one that needs them tries again."""
     try:
-        run_step("fetching the JVM artifacts", [str(VENV_PYTHON), "-E", "-P", "-m", "harness.jvm"], lock)
+        run_step("fetching the JVM artifacts", [str(VENV_PYTHON), "-E", "-P", "-m", "harness.jvm"], lock, LOG)
     except HarnessError as error:
         if java_matters:
             raise
         tell(f"Going on without the JVM artifacts, which this command does not need. {error}")
         return False
     return True
-
-
-# ---------------------------------------------------------------- One step
-
-
-def run_step(
-    what: str, command: list[str], lock: TextIO, more: Mapping[str, str] | None = None, to: Path | None = None
-) -> None:
-    """Runs one command of the preparation, its output in the log. It holds the lock too, should we be killed."""
-    to = to or LOG
-    with to.open("a", encoding="utf-8") as log, Progress(what) as progress:
-        log.write(f"$ {shlex.join(command)}\n")
-        log.flush()
-        began = log.tell()
-        child = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=clean_environment(os.environ) | dict(more or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=[lock.fileno()],
-        )
-        try:
-            while _still_runs(child):
-                progress.tick()
-        except BaseException:
-            child.terminate()
-            child.wait()
-            raise
-    if child.returncode != 0:
-        said = to.read_bytes()[began:].decode(errors="replace")
-        raise HarnessError(explain(what, child.returncode, said, to))
-
-
-def _still_runs(child: subprocess.Popen[bytes]) -> bool:
-    try:
-        child.wait(timeout=0.25)
-    except subprocess.TimeoutExpired:
-        return True
-    return False
-
-
-def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The user's, without what would make the installers put other things there, or put them elsewhere."""
-    confusing = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PYSPARK_HADOOP_VERSION"}
-    kept = {name: value for name, value in environment.items() if name not in confusing}
-    return kept | {"PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_PYTHON_DOWNLOADS": "never"}
-
-
-_CAUSES = (
-    (
-        r"(?i)hash(es)? mismatch|do not match the hashes",
-        "a package that came is not the pinned one",
-        "try once more; if it repeats, the index or a proxy gives out other files than the project was tested with",
-    ),
-    (
-        r"(?i)name resolution|dns error|error sending request|failed to fetch|connection refused|connection broken|"
-        r"timed out|network is unreachable|from versions: none|proxyerror|certificate",
-        "the package index was not reached",
-        "check the network (behind a proxy set HTTPS_PROXY; a mirror is taken from the settings of pip or uv)",
-    ),
-)
-
-
-def explain(what: str, code: int, said: str, log: Path | None = None) -> str:
-    """One sentence for the person who waits, from what the failed command wrote."""
-    own_words = re.findall(r"^streamgauge: (.*)$", said, re.MULTILINE)
-    if own_words:
-        return str(own_words[-1])
-    log = log or LOG
-    cause, remedy = _cause(code, said, log.parent)
-    again = "and start the same command again"
-    return f"Preparing failed while {what}: {cause}. To go on, {remedy}, {again}. Log: {log}"
-
-
-def _cause(code: int, said: str, place: Path) -> tuple[str, str]:
-    """And what to do about it."""
-    if room.ended_of_full(said, place):
-        needed = f"{ROOM_NEEDED / 1e9:.1f} GB"
-        return "the disk is full", f"free about {needed} on the disk of {place}, and some where temporary files go"
-    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["none"]
-    return next(
-        ((cause, remedy) for pattern, cause, remedy in _CAUSES if re.search(pattern, said)),
-        (f"it ended with exit code {code}, last words: {lines[-1]}", "read the log"),
-    )
-
-
-# ---------------------------------------------------------------- Telling
-
-
-def tell(sentence: str) -> None:
-    print(f"streamgauge: {sentence}", file=sys.stderr, flush=True)
-
-
-class Progress:
-    """Says what is being done and for how long: one line that counts at a terminal, a line now and then in a pipe."""
-
-    def __init__(self, what: str, every_s: float = 15.0) -> None:
-        self.what, self.every_s = what, every_s
-        self.began = time.monotonic()
-        self.next_line = self.began + every_s
-        self.terminal = sys.stderr.isatty()
-
-    def __enter__(self) -> Progress:
-        if not self.terminal:
-            tell(f"{self.what} ...")
-        return self
-
-    def tick(self) -> None:
-        now = time.monotonic()
-        if self.terminal:
-            print(f"\rstreamgauge: {self.what} ... {now - self.began:.0f} s ", end="", file=sys.stderr, flush=True)
-        elif now >= self.next_line:
-            tell(f"{self.what} ... {now - self.began:.0f} s so far")
-            self.next_line = now + self.every_s
-
-    def __exit__(self, *_: object) -> None:
-        if self.terminal:
-            self.tick()
-            print(file=sys.stderr)

@@ -11,6 +11,7 @@ from typing import Any
 from harness.experiments.chaos import KEEPS, Card, Case, Cell, Ran, Seen, pending
 from harness.experiments.folder import Folder
 from harness.model import Outcome
+from harness.origin import COMMAND
 from harness.store import Store
 from reports.card import CLASSES, FIGURES, counts, explained, full, groups, short, told
 from reports.card import save as save_card
@@ -56,7 +57,7 @@ class Chaos:
         asked = self.settings.get("asked", {})
         flags = {**asked, **self.settings["flags"]}
         return shlex.join(
-            ["./streamgauge", "chaos", *(w for name, value in flags.items() for w in reproduce.flag(name, value))]
+            [COMMAND, "chaos", *(w for name, value in flags.items() for w in reproduce.flag(name, value))]
         )
 
 

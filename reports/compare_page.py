@@ -15,6 +15,7 @@ from harness.experiments import compare
 from harness.experiments.compare import Leg, Settings
 from harness.experiments.folder import Folder
 from harness.model import Outcome, RunSpec
+from harness.origin import COMMAND
 from harness.store import MissingEvidence
 from harness.stored import claim_of, manifest_of, spec_of
 from reports import compared
@@ -270,4 +271,4 @@ def command(found: Compared) -> str:
     flags = [word for name, value in found.asked["flags"].items() for word in reproduce.flag(name, value)]
     engines: Sequence[str] = found.asked["named"]
     searched = ["--search"] if found.asked["search"] else []
-    return shlex.join(["./streamgauge", "compare", *engines, *rounds, *searched, *flags])
+    return shlex.join([COMMAND, "compare", *engines, *rounds, *searched, *flags])

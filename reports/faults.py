@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from harness.ending import short_path
 from harness.faults.base import Kind
-from harness.faults.evidence import Evidence
+from harness.faults.evidence import FILE, Evidence
 
 HEADER = ("fault", "needs", "a correct pipeline", "seen landing on")
 
@@ -20,7 +21,7 @@ def rows(kinds: Mapping[str, Kind], seen: Mapping[str, Sequence[Evidence]]) -> l
 
 def summary(kinds: Mapping[str, Kind], seen: Mapping[str, Sequence[Evidence]]) -> str:
     proved = sum(bool(seen.get(name)) for name in kinds)
-    return f"{len(kinds)} faults, {proved} of them seen landing, with proof: docs/faults.evidence.jsonl"
+    return f"{len(kinds)} faults, {proved} of them seen landing, with proof: {short_path(FILE)}"
 
 
 def as_object(kinds: Mapping[str, Kind], seen: Mapping[str, Sequence[Evidence]]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from harness.engines import fake, manifest
 from harness.experiments.folder import Folder
 from harness.experiments.search import QUICK, Held, Settings, Stage, Trial, next_step
 from harness.model import EngineManifest, Outcome, UsageError
+from harness.origin import COMMAND
 from reports.exports import experiment, suite
 from reports.figures import throughput
 from reports.figures.style import duration, picture
@@ -310,7 +311,7 @@ def _reproduce(searched: Searched) -> Section:
     if not recipe.in_file:
         recipe = replace(recipe, keys={key: value for key, value in recipe.keys.items() if key not in CHOSEN})
     *files, command = recipe.texts()
-    command = command.replace("./streamgauge run", "./streamgauge search", 1) + (" --quick" if quick else "")
+    command = command.replace(f"{COMMAND} run", f"{COMMAND} search", 1) + (" --quick" if quick else "")
     return Section(name, title, text=tuple(text), code=(*files, command))
 
 

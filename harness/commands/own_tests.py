@@ -6,14 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from harness.commands.shared import Json
-
-ROOT = Path(__file__).resolve().parents[2]
+from harness.model import UsageError
+from harness.origin import IS_CHECKOUT, ROOT
 
 
 def own_tests(
@@ -24,6 +23,12 @@ def own_tests(
     as_json: Json = False,
 ) -> None:
     """The project's own tests."""
+    if not IS_CHECKOUT:
+        raise UsageError(
+            f"The project's own tests lie in its checkout, and this program was installed from a wheel ({ROOT}), which "
+            "holds none of them. Take a checkout, and start ./streamgauge test there. `streamgauge selftest` shows "
+            "here that the checker can fail."
+        )
     chosen = ["-e", ",".join(suites)] if suites else []
     command = [sys.executable, "-m", "tox", "run", "-c", str(ROOT / "tox.ini"), *chosen]
     variables = os.environ | ({"STREAMGAUGE_TEST_ALL": "1"} if thorough else {})

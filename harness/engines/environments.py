@@ -25,8 +25,8 @@ from harness.ending import cache_folder
 from harness.engines import versions
 from harness.engines.manifest import JOBS, load, lock_file
 from harness.engines.versions import UV
+from harness.installer import BOOTSTRAP, BUILDING, index_settings, run_step
 from harness.model import EngineManifest, HarnessError
-from harness.prepare import BOOTSTRAP, BUILDING, index_settings, run_step
 
 ROOM_NEEDED = 4_000_000_000  # while the largest is unpacked; less than 1 GB of it stays
 COMPILE_DEADLINE_S = 120
@@ -140,7 +140,7 @@ def _install(packages: str, folder: Path, lock: TextIO) -> None:
     cache = _installer_cache(packages, folder)
     log = folder.parent / f"{folder.name}.log"
     log.write_bytes(b"")
-    common = ["--cache-dir", str(cache), "--no-config"]
+    common = ["--cache-dir", str(cache)]
     sync = [str(UV), "pip", "sync", *common, "--python", str(folder / "bin" / "python"), "--require-hashes"]
     steps = {
         f"making the environment of {packages}": [str(UV), "venv", *common, "--python", sys.executable, str(folder)],
@@ -149,7 +149,7 @@ def _install(packages: str, folder: Path, lock: TextIO) -> None:
     }
     try:
         for what, command in steps.items():
-            run_step(what, command, lock, index_settings(), log)
+            run_step(what, command, lock, log, index_settings(sys.executable))
     finally:
         shutil.rmtree(cache, ignore_errors=True)
     stamp_of(folder).touch()

@@ -29,14 +29,16 @@ from harness.engines.progress import ProgressFile
 from harness.engines.spark import checkpoint as spark_checkpoint
 from harness.engines.spark import forgotten
 from harness.model import BatchLog, EarlierRun, EngineManifest, HarnessError, LastWords, Progress
+from harness.origin import ROOT
 from harness.services.children import Child, spawn
 from harness.wait import DeadlinePassed, wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
 STOP_DEADLINE_S = 30.0
 KILL_DEADLINE_S = 30.0
 JAVA_OPTIONS_FILE = "java.options"  # as `java @FILE` reads it
 LOGS = "logs"  # of a run, as its report names it
+WORKLOADS = ROOT / "workloads"
+SCRATCH, NEIGHBOURS = "scratch", "neighbours"  # in the private folder of a run
 # pyspark and pyflink trust these before they look for the Spark or the Flink that they came with.
 OTHER_ENGINES = frozenset(
     {
@@ -80,7 +82,8 @@ class ProcessEngine:
         self.orders = orders(manifest, config, private)
         self._surroundings = surroundings
         self._argv = self._argv_with(self.orders)
-        self._env = environment_of(manifest, env, _scratch(private), surroundings.python)
+        _furnish(private)
+        self._env = environment_of(manifest, env, private, surroundings.python)
         self._progress = ProgressFile(Path(config.progress_path))
         self._kept = Kept(Path(config.progress_path).parent, evidence.parent)
         self._checkpoint = _local_folder(config.checkpoint) if manifest.evidence != "none" else None
@@ -315,21 +318,27 @@ def argv_of(
     return [str(beside_manifest) if beside_manifest.is_file() else program, *arguments]
 
 
-def _scratch(private: Path) -> Path:
-    """A killed engine can't remove its temporary files: they go where they vanish with the run's private folder."""
-    folder = private / "scratch"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+def _furnish(private: Path) -> None:
+    """A killed engine can't remove its temporary files: they go where they vanish with the run's private folder.
+
+    From there a shipped job finds its neighbours too, and nothing that lies beside those: of an installed program that
+    would be all packages of this program, and an engine with packages of its own would get ours in their place."""
+    (private / SCRATCH).mkdir(parents=True, exist_ok=True)
+    jobs = private / NEIGHBOURS / WORKLOADS.name
+    jobs.parent.mkdir(exist_ok=True)
+    if not jobs.is_symlink():
+        jobs.symlink_to(WORKLOADS)
 
 
-def environment_of(manifest: EngineManifest, env: Mapping[str, str], scratch: Path, python: Path) -> dict[str, str]:
+def environment_of(manifest: EngineManifest, env: Mapping[str, str], private: Path, python: Path) -> dict[str, str]:
     """What an engine finds around it: the user's shell, then ours, then what its manifest says."""
-    ours = {"PYTHONUNBUFFERED": "1", "TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)}
+    scratch = str(private / SCRATCH)
+    ours = {"PYTHONUNBUFFERED": "1", "TMPDIR": scratch, "SPARK_LOCAL_DIRS": scratch}
     if any("{python}" in word for word in manifest.command):
         # Spark's Python workers take `python3` from PATH unless told. A Spark of the user's own is told by its user.
         ours |= {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
     if manifest.shipped or manifest.extends:
-        ours["PYTHONPATH"] = str(ROOT)  # a shipped job finds its neighbours from there
+        ours["PYTHONPATH"] = str(private / NEIGHBOURS)
     shell = without_other_engines(os.environ) if manifest.command[0] == "{python}" else os.environ
     return {**shell, **ours, **env, **manifest.env}
 

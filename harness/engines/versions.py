@@ -20,8 +20,8 @@ from typing import TextIO
 from harness import jvm
 from harness.ending import cache_folder
 from harness.engines.manifest import HERE, lock_file
+from harness.installer import BOOTSTRAP, index_settings, run_step
 from harness.model import HarnessError, UsageError
-from harness.prepare import BOOTSTRAP, index_settings, run_step
 
 UV = Path(sys.executable).with_name("uv")
 BESIDE_SPARK = ("redis", "hiredis", "numpy", "pyarrow")  # what the job imports
@@ -73,7 +73,11 @@ def ivy_of(engine: str) -> str:
 
 
 def requirements_of(engine: str) -> str:
-    return "\n".join([f"pyspark=={_version(engine)}", *(f"{name}=={version_of(name)}" for name in BESIDE_SPARK), ""])
+    """For this Python the very packages that are here. Other Pythons may have none of that version."""
+    this = f"python_version == '{sys.version_info.major}.{sys.version_info.minor}'"
+    here = [f"{name}=={version_of(name)} ; {this}" for name in BESIDE_SPARK]
+    others = [f"{name} ; {this.replace('==', '!=')}" for name in BESIDE_SPARK]
+    return "\n".join([f"pyspark=={_version(engine)}", *here, *others, ""])
 
 
 def _version(engine: str) -> str:
@@ -85,13 +89,13 @@ def _pin_packages(engine: str, folder: Path, lock: TextIO) -> None:
     wanted.write_text(requirements_of(engine), encoding="utf-8")
     log.write_bytes(b"")
     command = [
-        *(str(UV), "pip", "compile", "--quiet", "--no-config", "--cache-dir", str(installer_cache(engine))),
+        *(str(UV), "pip", "compile", "--quiet", "--cache-dir", str(installer_cache(engine))),
         *("--universal", "--python-version", "3.11", "--python", sys.executable, "--no-build-isolation"),
         *("--generate-hashes", "--no-emit-index-url", "--no-emit-find-links", "--no-header", "--no-annotate"),
         *("--constraints", str(BOOTSTRAP), "--output-file", str(lock_file(engine)), str(wanted)),
     ]
     try:
-        run_step(f"looking up the packages of {engine}", command, lock, index_settings(), log)
+        run_step(f"looking up the packages of {engine}", command, lock, log, index_settings(sys.executable))
     except HarnessError as error:
         said = " ".join(log.read_text(encoding="utf-8", errors="replace").split())
         if f"no version of pyspark=={_version(engine)}" in said:

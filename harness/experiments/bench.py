@@ -16,12 +16,12 @@ from pathlib import Path
 from harness import jvm
 from harness.experiments.bench_parts import PARTITIONS, Arguments, Cost
 from harness.model import HarnessError, KafkaAddress
+from harness.origin import ROOT
 from harness.services import owners
 from harness.services.children import spawn
 from harness.services.kafka import EmbeddedKafka, create_topic
 from harness.wait import wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
 PART_DEADLINE_S = 600.0
 QUICK = 10  # sizes are divided by this
 MILLION = 1_000_000

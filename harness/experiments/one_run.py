@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from generators.reel import Reel
-from harness import console, environment, needs, room, wait
+from harness import console, environment, jvm, needs, room, wait
 from harness.ending import UnderWay, short_path, under_way
 from harness.engines import environments, fake, manifest, removal, warm
 from harness.engines.environments import Surroundings
@@ -22,6 +22,7 @@ from harness.run import Screen
 from harness.run import run as run_nine_steps
 from harness.services import children
 from harness.services.claim import claim_external
+from harness.services.redis import find_server
 from harness.store import Store
 from harness.stored import spec_of
 from harness.worlds.base import World
@@ -58,6 +59,19 @@ def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Pat
     room.refuse(wanted, room.disk_of)
 
 
+def prepare(spec: RunSpec, engine_manifest: EngineManifest) -> Surroundings:
+    """All that a run needs is there, or fetched, before anything of it is started or written.
+
+    An installed program has no Kafka before its first run, and there are machines without a Java or a Redis."""
+    if spec.engine != fake.MANIFEST.id:
+        jvm.java()
+        if not spec.redis:
+            find_server()
+        if not spec.kafka:
+            jvm.jars("services", console.say)
+    return environments.prepare(engine_manifest, console.say)
+
+
 def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Path | None = None) -> load.Result:
     """A fresh run, and its page."""
     result = answer(spec, engine_manifest, out, twin=twin)
@@ -74,7 +88,7 @@ def answer(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: P
     refuse_without_room(spec, engine_manifest, out)
     claim_external(spec)
     with removal.in_use(engine_manifest):
-        surroundings = environments.prepare(engine_manifest, console.say)
+        surroundings = prepare(spec, engine_manifest)
         # Kafka allows no @ in the name of a topic, which is that of the run.
         place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}".replace("@", "-"))
         if twin:

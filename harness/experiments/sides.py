@@ -13,7 +13,6 @@ import msgspec
 
 from harness import console, jvm, plan, room
 from harness.bursts import Bursts
-from harness.engines import environments
 from harness.engines.manifest import FAKE
 from harness.experiments import one_run
 from harness.experiments.folder import Folder
@@ -57,7 +56,7 @@ class Sides:
             raise UsageError("The fake engine costs nothing and has no processes: there is nothing to gate of it.")
         bursts = settings.most_bursts(is_struck=spec.fault.planned)
         spec = replace(spec, tape=tape(spec.tape, bursts, settings))
-        surroundings = environments.prepare(manifest, console.say)
+        surroundings = one_run.prepare(spec, manifest)
         store = Store.create(self._place.runs, name.replace(" ", "-"))
         starts, seen = one_run.starts_and_machine(spec, manifest, surroundings)
         world = RealWorld(spec, manifest, surroundings, store, starts, load_of=Bursts)

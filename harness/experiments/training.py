@@ -14,7 +14,7 @@ from pathlib import Path
 from harness import archives, console, jvm, plan, wait
 from harness.archives import Archive
 from harness.ending import summary
-from harness.engines import environments, warm
+from harness.engines import warm
 from harness.engines.environments import Surroundings
 from harness.experiments import one_run
 from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, Stopped, UsageError
@@ -46,7 +46,7 @@ def _train(flags: Mapping[str, object]) -> None:
         _, keys = plan.read_scenario(SCENARIO)
         asked = {"patience": PATIENCE, **flags}
         spec, engine_manifest = plan.resolve(SCENARIO, {**keys, **SHORT}, asked, one_run.find_manifest)
-        surroundings = environments.prepare(engine_manifest, console.say)
+        surroundings = one_run.prepare(spec, engine_manifest)
         if _lacking(spec, engine_manifest, surroundings):
             console.say("Making archives of Java's classes, so that the next start is faster. Ctrl-C leaves that out.")
             for sentence in _make(spec, engine_manifest, surroundings):

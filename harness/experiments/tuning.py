@@ -30,13 +30,13 @@ from harness.experiments import tuning_topic as topic
 from harness.experiments.tuning_threads import ORDER, Threads, spent, threads_of
 from harness.model import HarnessError, KafkaAddress, RedisAddress
 from harness.observe import counts_only
+from harness.origin import ROOT
 from harness.services import owners
 from harness.services.children import Child, spawn
 from harness.services.kafka import EmbeddedKafka
 from harness.services.redis import EmbeddedRedis, connect
 from harness.wait import wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
 WORTH = 0.05  # what is cheaper by less may be so by chance: the way that the job has stays
 DEADLINE_S = 600.0
 STOP_DEADLINE_S = 30.0

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.model import HarnessError
 
-FILE = Path(__file__).parents[2] / "docs" / "faults.evidence.jsonl"
+FILE = Path(__file__).with_name("evidence.jsonl")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Evidence:
 
 def by_kind(file: Path = FILE) -> Mapping[str, tuple[Evidence, ...]]:
     found: dict[str, tuple[Evidence, ...]] = {}
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file.is_file() else (), start=1):
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
         try:
             each = msgspec.json.decode(line, type=Evidence)
         except msgspec.DecodeError as error:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from harness.ending import state_folder
 from harness.model import Exit, HarnessError
+from harness.origin import ROOT
 from harness.services.children import detach, guard
 from harness.services.kafka import EmbeddedKafka
 from harness.services.owners import is_alive, locked, owner_mark, start_of, sweep
@@ -62,7 +63,7 @@ def up(jars: Path, java: str | Path) -> tuple[Services, bool]:
             old.unlink()
         log = folder / "keeper.log"
         argv = [sys.executable, "-m", "harness.services.keeper", str(folder), str(jars), str(java)]
-        pid = detach(argv, log=log, cwd=Path(__file__).resolve().parents[2])
+        pid = detach(argv, log=log, cwd=ROOT)
         return wait_until(
             lambda: _ready(pid, log),
             deadline_s=UP_DEADLINE_S,

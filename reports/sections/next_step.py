@@ -10,6 +10,7 @@ from harness.experiments import compare
 from harness.experiments.chaos import Card, Case, Seen
 from harness.experiments.search import Answer
 from harness.model import EngineManifest, Outcome, RunSpec
+from harness.origin import COMMAND
 from reports.evidence import Evidence
 from reports.page import Section, Table
 from reports.sections import reproduce
@@ -47,9 +48,9 @@ def _of_run(evidence: Evidence) -> Iterator[Step]:
     if outcome is Outcome.FAIL and manifest.checksum and not spec.tape.checksum:
         yield "which events were lost or counted twice", recipe.varied(checksum=True)
     if outcome is Outcome.UNKNOWN:
-        yield "whether anything is missing on this machine", "./streamgauge doctor"
-        yield "what the files of the run say now", f"./streamgauge recheck {run}"
-    yield "whether it comes out the same again", f"./streamgauge replay {run}"
+        yield "whether anything is missing on this machine", f"{COMMAND} doctor"
+        yield "what the files of the run say now", f"{COMMAND} recheck {run}"
+    yield "whether it comes out the same again", f"{COMMAND} replay {run}"
 
 
 def _after_a_pass(
@@ -61,11 +62,11 @@ def _after_a_pass(
         yield "whether it stays right when it is killed", recipe.varied(fault=hard)
     if planned:
         yield "whether it stays right under other faults", chaos_of(engine)
-    yield "how fast it can be", shlex.join(["./streamgauge", "search", "--engine", engine, "--sink", spec.sink])
+    yield "how fast it can be", shlex.join([COMMAND, "search", "--engine", engine, "--sink", spec.sink])
 
 
 def chaos_of(engine: str) -> str:
-    return shlex.join(["./streamgauge", "chaos", "--engine", engine, *(w for each in HARD for w in ("--fault", each))])
+    return shlex.join([COMMAND, "chaos", "--engine", engine, *(w for each in HARD for w in ("--fault", each))])
 
 
 def of_chaos(path: Path, card: Card, missing: Sequence[Case]) -> Section:
@@ -75,14 +76,14 @@ def of_chaos(path: Path, card: Card, missing: Sequence[Case]) -> Section:
 def _of_chaos(path: Path, card: Card, missing: Sequence[Case]) -> Iterator[Step]:
     place = place_of(path)
     if missing:
-        yield "the runs that were not made", f"./streamgauge chaos --resume {place}"
+        yield "the runs that were not made", f"{COMMAND} chaos --resume {place}"
     for cell in [cell for cell in card.cells if cell.kept is False or cell.seen is Seen.UNKNOWN]:
         if cell.witness:
             what = "is below its claim again" if cell.kept is False else "can be decided now"
-            replay = f"./streamgauge replay {place}/{shlex.quote(cell.witness)}"
+            replay = f"{COMMAND} replay {place}/{shlex.quote(cell.witness)}"
             yield f"whether {cell.engine}/{cell.sink} under {cell.fault} {what}", replay
     if card.outcome is Outcome.PASS and not missing:
-        yield "every fault on every engine and sink", "./streamgauge chaos --tier nightly"
+        yield "every fault on every engine and sink", f"{COMMAND} chaos --tier nightly"
 
 
 def of_search(path: Path, engine: str, found: Answer, *, finished: bool) -> Section:
@@ -91,14 +92,14 @@ def of_search(path: Path, engine: str, found: Answer, *, finished: bool) -> Sect
 
 def _of_search(path: Path, engine: str, found: Answer, *, finished: bool) -> Iterator[Step]:
     if not finished:
-        yield "the rest of this search", f"./streamgauge search --resume {place_of(path)}"
+        yield "the rest of this search", f"{COMMAND} search --resume {place_of(path)}"
     if found.held_per_s is None:
         yield (
             "what a slow, calm run says",
-            shlex.join(["./streamgauge", "run", "calm", "--engine", engine, "--rate", "100"]),
+            shlex.join([COMMAND, "run", "calm", "--engine", engine, "--rate", "100"]),
         )
         return
-    yield "how others do", shlex.join(["./streamgauge", "compare", engine, "--search"])
+    yield "how others do", shlex.join([COMMAND, "compare", engine, "--search"])
     yield "whether it stays right under faults", chaos_of(engine)
 
 
@@ -110,12 +111,12 @@ def _of_comparison(
     path: Path, found: compare.Table, command: Sequence[str], *, missing: int, quick: bool
 ) -> Iterator[Step]:
     if missing:
-        yield "the runs that were not made", f"./streamgauge compare --resume {place_of(path)}"
+        yield "the runs that were not made", f"{COMMAND} compare --resume {place_of(path)}"
     for row in found.rows:
         if not row.right and row.witness:
             yield (
                 f"whether {row.engine} comes out the same again",
-                f"./streamgauge replay {place_of(path)}/{row.witness}",
+                f"{COMMAND} replay {place_of(path)}/{row.witness}",
             )
     if quick and not missing:
         more = [word for word in command if word != "--quick"]

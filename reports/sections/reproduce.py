@@ -11,6 +11,7 @@ from typing import Any
 
 from harness import plan
 from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, UsageError, redacted
+from harness.origin import COMMAND
 from harness.settings import KEYS
 from reports.evidence import Evidence
 from reports.page import Section
@@ -55,9 +56,9 @@ class Recipe:
         """To copy."""
         if not self.in_file:
             flags = [word for key, value in self.keys.items() for word in flag(key, value)]
-            return (shlex.join(["./streamgauge", "run", self.scenario, *flags]),)
+            return (shlex.join([COMMAND, "run", self.scenario, *flags]),)
         lines = [f"{key} = {_toml(value)}" for key, value in self.keys.items()]
-        return "\n".join([f"# {self.scenario}.toml", *lines]), f"./streamgauge run {shlex.quote(self.scenario)}.toml"
+        return "\n".join([f"# {self.scenario}.toml", *lines]), f"{COMMAND} run {shlex.quote(self.scenario)}.toml"
 
 
 def section(evidence: Evidence) -> Section:

@@ -145,7 +145,7 @@ def shipped(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(environments, "lock_file", lambda _: tmp_path / "requirements.lock")
     monkeypatch.setattr(environments, "BOOTSTRAP", tmp_path / "bootstrap.lock")
-    monkeypatch.setattr(environments, "index_settings", lambda: {"UV_DEFAULT_INDEX": NOBODY, "UV_HTTP_RETRIES": "0"})
+    monkeypatch.setattr(environments, "index_settings", lambda _: {"UV_DEFAULT_INDEX": NOBODY, "UV_HTTP_RETRIES": "0"})
     (tmp_path / "bootstrap.lock").touch()
     return EngineManifest(
         "ours", ("{python}",), str(tmp_path), shipped=True, sinks=(SinkClaim("s", "keep", "none"),), packages="ours"
@@ -174,7 +174,7 @@ def test_packages_that_nobody_hands_out_are_said_to_be_out_of_reach(tmp_path, sh
 
 def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path, shipped, monkeypatch):
     wheel(tmp_path)
-    monkeypatch.setattr(environments, "index_settings", lambda: {"UV_NO_INDEX": "1", "UV_FIND_LINKS": str(tmp_path)})
+    monkeypatch.setattr(environments, "index_settings", lambda _: {"UV_NO_INDEX": "1", "UV_FIND_LINKS": str(tmp_path)})
     (tmp_path / "requirements.lock").write_text(f"tiny==1.0 --hash=sha256:{'0' * 64}\n")
 
     with pytest.raises(HarnessError, match="a package that came is not the pinned one"):
@@ -186,7 +186,7 @@ def test_what_failed_once_is_made_anew_when_the_packages_are_there(tmp_path, shi
     (tmp_path / "requirements.lock").write_text(f"tiny==1.0 --hash=sha256:{wheel(tmp_path)}\n")
     with pytest.raises(HarnessError):
         prepare(shipped, print)
-    monkeypatch.setattr(environments, "index_settings", lambda: {"UV_NO_INDEX": "1", "UV_FIND_LINKS": str(tmp_path)})
+    monkeypatch.setattr(environments, "index_settings", lambda _: {"UV_NO_INDEX": "1", "UV_FIND_LINKS": str(tmp_path)})
 
     ready = prepare(shipped, print)
 

@@ -163,7 +163,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(prepare, "STAMP", venv / "streamgauge.json")
     monkeypatch.setattr(prepare, "LOG", tmp_path / ".venv.log")
     monkeypatch.setattr(prepare, "LOCK", tmp_path / ".venv.lock")
-    monkeypatch.setattr(prepare, "index_settings", dict)
+    monkeypatch.setattr(prepare, "index_settings", lambda _: {})
     monkeypatch.setattr(prepare, "why_no_java", lambda: "")
     monkeypatch.setattr(prepare, "ROOM_NEEDED", 0)
     steps: list[str] = []
@@ -440,7 +440,7 @@ def test_a_second_first_use_waits_and_finds_it_done(checkout, capsys):
             what="the second to say that it waits",
         )
         for step in FIRST_STEPS:
-            prepare.run_step(step, [], None)  # type: ignore[arg-type]
+            prepare.run_step(step, [], None, prepare.LOG)  # type: ignore[arg-type]
         prepare.write_stamp(prepare.wanted({}, "run"))
     second.join()
     assert checkout == FIRST_STEPS
@@ -479,61 +479,7 @@ def test_main_hands_over_or_ends_in_one_sentence(checkout, monkeypatch, capsys, 
         assert words in capsys.readouterr().err
 
 
-# ---------------------------------------------------------------- One step
-
-
-def test_a_step_that_fails_ends_in_a_sentence_with_its_log(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(prepare, "LOG", tmp_path / "log")
-    with (tmp_path / "lock").open("w") as lock:
-        prepare.run_step("seeing", ["sh", "-c", "echo earlier: dns error"], lock)
-        with pytest.raises(HarnessError) as caught:
-            prepare.run_step("listening", ["sh", "-c", "echo all is quiet; exit 3"], lock)
-    assert "Preparing failed while listening: it ended with exit code 3, last words: all is quiet." in str(caught.value)
-    assert str(tmp_path / "log") in str(caught.value)
-    assert (tmp_path / "log").read_text().startswith("$ sh -c 'echo earlier: dns error'\nearlier: dns error\n$ sh")
-    assert capsys.readouterr().err == "streamgauge: seeing ...\nstreamgauge: listening ...\n"
-
-
-@pytest.mark.parametrize(
-    ("said", "cause"),
-    [
-        ("error: failed to write: No space left on device (os error 28)", "the disk is full"),
-        ("Caused by: dns error\nCaused by: failed to lookup address", "the package index was not reached"),
-        (
-            "ERROR: Could not find a version that satisfies uv (from versions: none)",
-            "the package index was not reached",
-        ),
-        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES", "a package that came is not the pinned one"),
-        ("error: Hash mismatch for `rich==15.0.0`", "a package that came is not the pinned one"),
-        ("\n  something else  \n\n", "it ended with exit code 2, last words: something else"),
-        ("", "it ended with exit code 2, last words: none"),
-    ],
-)
-def test_why_a_step_failed(said, cause):
-    assert prepare.explain("installing", 2, said).startswith(f"Preparing failed while installing: {cause}. To go on, ")
-
-
-def test_a_sentence_of_our_own_is_passed_on():
-    assert prepare.explain("fetching", 4, "Fetching ...\nstreamgauge: The disk is full.\n") == "The disk is full."
-
-
-def test_pips_mirror_is_handed_to_the_installer_unless_the_user_told_it_another():
-    listed = ":env:.index-url='mirror-a'\nglobal.cert='certificates.pem'\nglobal.timeout='60'\n"
-    assert prepare.translate_pip_settings(listed, {}) == {
-        "UV_DEFAULT_INDEX": "mirror-a",
-        "SSL_CERT_FILE": "certificates.pem",
-    }
-    assert "UV_DEFAULT_INDEX" not in prepare.translate_pip_settings(listed, {"UV_DEFAULT_INDEX": "mirror-b"})
-
-
-def test_what_would_confuse_the_installers_is_left_out():
-    kept = prepare.clean_environment({"PYTHONPATH": "x", "PYSPARK_HADOOP_VERSION": "2", "PIP_USER": "1", "LANG": "C"})
-    assert kept == {
-        "LANG": "C",
-        "PIP_USER": "0",
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "UV_PYTHON_DOWNLOADS": "never",
-    }
+# ---------------------------------------------------------------- The stamp
 
 
 def test_the_stamp_depends_on_every_lock_and_on_the_place(tmp_path, monkeypatch):
@@ -552,7 +498,7 @@ def test_the_stamp_depends_on_every_lock_and_on_the_place(tmp_path, monkeypatch)
 # ---------------------------------------------------------------- The lock files
 
 
-@pytest.mark.parametrize("lock", sorted((ROOT / "requirements").glob("*.lock")), ids=lambda path: path.name)
+@pytest.mark.parametrize("lock", [prepare.BOOTSTRAP, prepare.RUN, prepare.TEST], ids=lambda path: path.name)
 def test_locks_pin_every_package_with_hashes_and_name_no_place(lock):
     text = lock.read_text()
     assert not re.search(r"://|--index|--find-links|--extra|(?<![\w.])/\w|@ ", text)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from generators.tape import Tape
-from harness import cli, environment, jvm, plan, prepare, room
+from harness import cli, environment, installer, jvm, plan, room
 from harness.ending import cache_folder, ended
 from harness.engines import fake
 from harness.engines.manifest import load
@@ -307,7 +307,7 @@ def test_a_program_that_a_full_disk_ended_need_not_say_so(left, full, tmp_path, 
 
     assert room.ended_of_full("Killed", tmp_path) == full
     assert room.ended_of_full(f"cp: {room.FULL_WORDS[0]}", tmp_path)
-    assert ("the disk is full" in prepare.explain("installing", 1, "Killed", log)) == full
+    assert ("the disk is full" in installer.explain("installing", 1, "Killed", log)) == full
     assert (f"the disk of {cache_folder()} is full" in jvm.explain_failure("toy", 1, "Killed", log)) == full
 
 

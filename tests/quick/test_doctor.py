@@ -92,7 +92,7 @@ def test_packages_are_compared_with_what_is_asked_for(tmp_path, monkeypatch):
     finding = doctor.packages(asked)
     assert finding.state is State.WRONG
     assert finding.seen == f"pytest 1.0.1 is {pytest.__version__}; no-such-package 2.0 is not installed"
-    monkeypatch.setattr(doctor, "_ROOT", tmp_path)
+    monkeypatch.setattr(doctor, "ROOT", tmp_path)
     assert doctor.packages().seen == f"no list of them in {tmp_path}"
 
 

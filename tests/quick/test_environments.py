@@ -26,7 +26,7 @@ def _cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "own.lock").write_text("toy==1\n")
     monkeypatch.setattr(environments, "lock_file", lambda name: tmp_path / f"{name}.lock")
-    monkeypatch.setattr(environments, "index_settings", dict)
+    monkeypatch.setattr(environments, "index_settings", lambda _: {})
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import jvm
+from harness import jvm, plan
 from harness.ending import cache_folder
+from harness.experiments import one_run
 from harness.model import HarnessError
 from harness.wait import wait_until
 
@@ -87,6 +88,14 @@ def test_no_java_at_all(no_java, tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(HarnessError, match=r"JAVA_HOME is .*, but there is no program .*/bin/java\. Unset"):
         jvm.java()
+
+
+def test_without_java_a_run_is_refused_before_anything_of_it_is_written(no_java, tmp_path, monkeypatch):
+    spec, manifest = plan.resolve("calm", {}, {"engine": "reference"}, one_run.find_manifest)
+
+    with pytest.raises(HarnessError, match=r"no java is on PATH\. Install"):
+        one_run.answer(spec, manifest, tmp_path / "runs")
+    assert list(tmp_path.iterdir()) == []
 
 
 # ---------------------------------------------------------------- Comparing
@@ -282,6 +291,35 @@ def test_why_a_fetch_failed(said, cause, tmp_path):
     sentence = jvm.explain_failure("services", 1, said, tmp_path / "services.log")
     assert re.match(rf"The JVM artifacts of services could not be fetched: .*{re.escape(cause)}\. To go", sentence)
     assert sentence.endswith(f"Ivy's log is {tmp_path / 'services.log'}.")
+
+
+def slow_ivy(folder: Path, text: str) -> Path:
+    program = folder / "java"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return program
+
+
+def test_a_fetch_that_takes_long_says_that_it_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(jvm, "TOLD_EVERY_S", 0.01)
+    waits = slow_ivy(tmp_path, f"until [ -e {tmp_path}/heard ]; do sleep 0.01; done; exit 7")
+    heard: list[str] = []
+
+    def say(sentence: str) -> None:
+        heard.append(sentence)
+        (tmp_path / "heard").touch()
+
+    assert jvm._run_ivy([waits], "toy", tmp_path / "log", say) == 7
+    assert heard[0].startswith("Fetching the JVM artifacts of toy ... ")
+    assert heard[0].endswith(" s so far")
+
+
+def test_a_fetch_that_does_not_end_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(jvm, "IVY_DEADLINE_S", 0.05)
+    monkeypatch.setattr(jvm, "TOLD_EVERY_S", 0.01)
+
+    with pytest.raises(HarnessError, match=r"did not end within 0\.05 s\. .* the same command again starts afresh"):
+        jvm._run_ivy([slow_ivy(tmp_path, "exec sleep 60")], "toy", tmp_path / "log", lambda _: None)
 
 
 def test_main_names_the_folders_or_the_reason(ivy, tmp_path, capsys):

@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from harness.engines import fake
+from harness.engines.config import EngineConfig
 from harness.engines.manifest import load
-from harness.engines.process import OTHER_ENGINES, ROOT, environment_of
-from harness.model import EngineManifest
+from harness.engines.process import OTHER_ENGINES, ProcessEngine, environment_of
+from harness.model import EngineManifest, KafkaAddress, RedisAddress
 
 PYTHON = Path("/ours/bin/python")
 THEIRS = replace(fake.MANIFEST, id="theirs", shipped=False, command=("spark-submit", "job.py", "{config}"))
 
 
 def around(manifest: EngineManifest, **env: str) -> dict[str, str]:
-    return environment_of(manifest, env, Path("/scratch"), PYTHON)
+    return environment_of(manifest, env, Path("/private"), PYTHON)
 
 
 @pytest.mark.parametrize("engine", ["spark", "spark-rtm", "flink", "flink-standalone"])
@@ -67,5 +68,27 @@ def test_a_shipped_job_finds_its_neighbours_also_when_another_manifest_extends_i
 
     found = [around(manifest).get("PYTHONPATH") for manifest in (load("quix"), load(str(tmp_path)), THEIRS)]
 
-    assert found == [str(ROOT), str(ROOT), "/theirs"]
-    assert (ROOT / "workloads" / "ad_impressions").is_dir()
+    assert found == ["/private/neighbours", "/private/neighbours", "/theirs"]
+
+
+def test_beside_the_neighbours_of_a_job_there_is_nothing_of_this_program(tmp_path):
+    """Installed, its own packages lie beside them, and an engine in another environment would import those."""
+    quix = load("quix")
+    config = EngineConfig(
+        run="r",
+        kafka=KafkaAddress("k:1"),
+        topic="t",
+        redis=RedisAddress("redis://r/0"),
+        window_ms=1,
+        watermark_ms=1,
+        checkpoint="",
+        progress_path="p",
+        crash_path="c",
+        sink=quix.sinks[0].name,
+    )
+    for _ in range(2):  # a gate has engines that share a folder
+        ProcessEngine(quix, config, logs=tmp_path, evidence=tmp_path, private=tmp_path, env={})
+
+    (beside,) = (tmp_path / "neighbours").iterdir()
+    assert beside.name == "workloads"
+    assert (beside / "ad_impressions" / "jobs" / "orders.py").is_file()

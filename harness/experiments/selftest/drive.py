@@ -11,10 +11,9 @@ from pathlib import Path
 from harness.checks.case import Case
 from harness.experiments.selftest import clean, planted, sinks, stored
 from harness.experiments.selftest.mutants import Mutant, mutants
-from harness.experiments.selftest.report import Report, Tried, words_of
+from harness.experiments.selftest.report import EXPECTED, Report, Tried, words_of
 from harness.judge import conclude
 
-EXPECTED = Path(__file__).with_name("expected.toml")
 MISSING = "nothing: expected.toml does not have it"
 UNTRIED = "nothing: it was not tried"
 KILLED, SURVIVED = "killed", "SURVIVED: no planted bug tells it from the real one"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from harness.console import table
+from harness.ending import short_path
 from harness.model import Outcome, Verdict
 
+EXPECTED = Path(__file__).with_name("expected.toml")
 CLEAN, MUTANTS = "clean", "mutants"
 
 
@@ -68,11 +71,7 @@ def lines(report: Report) -> list[str]:
     shown += [""] if report.wrong else []
     rows = [[part, str(len(tried)), str(sum(each.right for each in tried))] for part, tried in _parts(report.tried)]
     shown.append(table(rows, ("part", "tried", "as expected")))
-    return [
-        *shown,
-        "",
-        f"{report.took_s:.0f} s, seed {report.seed}; what is expected: harness/experiments/selftest/expected.toml",
-    ]
+    return [*shown, "", f"{report.took_s:.0f} s, seed {report.seed}; what is expected: {short_path(EXPECTED)}"]
 
 
 def as_object(report: Report) -> dict[str, Any]:

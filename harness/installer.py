@@ -1,0 +1,156 @@
+"""Packages are installed: by pip or uv, from pinned lists, one step after the other.
+
+Each step says what it does and for how long, and writes a log. What fails ends in one sentence: where it failed, why,
+what to do, and where the log is. All is said on stderr: stdout belongs to the command. Standard library only, because
+the launcher comes here before anything is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TextIO
+
+from harness import room
+from harness.model import HarnessError
+
+BOOTSTRAP = Path(__file__).with_name("bootstrap.lock")  # what must be there before anything else can be installed
+ROOM_NEEDED = 2_700_000_000  # at its height, while Spark is unpacked; less than 1 GB stays
+# pyspark comes as source. Its build tools are pinned in bootstrap.lock, which an isolated build would pass over; and
+# 400 MB of jars, which are packed already, are not worth being deflated on the way.
+BUILDING = ("--no-build-isolation", "--config-settings-package", "pyspark:--build-option=--compression=stored")
+
+
+def index_settings(python: str | Path) -> dict[str, str]:
+    """A mirror or a certificate that the pip of this Python was told of, for uv, which does not read pip's settings.
+
+    Where there is no pip, uv installed the program, and needs no telling."""
+    said = subprocess.run([python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
+    return translate_pip_settings(said.stdout, os.environ)
+
+
+def translate_pip_settings(listed: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """From what `pip config list` prints. What the user told uv itself is left alone."""
+    names = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "cert": "SSL_CERT_FILE"}
+    found = re.findall(r"^\S*\.([\w-]+)='(.*)'$", listed, re.MULTILINE)
+    return {names[key]: value for key, value in found if key in names and names[key] not in environment}
+
+
+def run_step(what: str, command: list[str], lock: TextIO, log: Path, more: Mapping[str, str] | None = None) -> None:
+    """Runs one command of an installation, its output in the log. It holds the lock too, should we be killed."""
+    with log.open("a", encoding="utf-8") as output, Progress(what) as progress:
+        output.write(f"$ {shlex.join(command)}\n")
+        output.flush()
+        began = output.tell()
+        child = subprocess.Popen(
+            command,
+            cwd=log.parent,
+            env=clean_environment(os.environ) | dict(more or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=[lock.fileno()],
+        )
+        try:
+            while _still_runs(child):
+                progress.tick()
+        except BaseException:
+            child.terminate()
+            child.wait()
+            raise
+    if child.returncode != 0:
+        said = log.read_bytes()[began:].decode(errors="replace")
+        raise HarnessError(explain(what, child.returncode, said, log))
+
+
+def _still_runs(child: subprocess.Popen[bytes]) -> bool:
+    try:
+        child.wait(timeout=0.25)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The user's, without what would make the installers put other things there, or put them elsewhere."""
+    confusing = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PYSPARK_HADOOP_VERSION"}
+    kept = {name: value for name, value in environment.items() if name not in confusing}
+    return kept | {"PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_PYTHON_DOWNLOADS": "never"}
+
+
+_CAUSES = (
+    (
+        r"(?i)hash(es)? mismatch|do not match the hashes",
+        "a package that came is not the pinned one",
+        "try once more; if it repeats, the index or a proxy gives out other files than the project was tested with",
+    ),
+    (
+        r"(?i)name resolution|dns error|error sending request|failed to fetch|connection refused|connection broken|"
+        r"timed out|network is unreachable|from versions: none|proxyerror|certificate",
+        "the package index was not reached",
+        "check the network (behind a proxy set HTTPS_PROXY; a mirror is taken from the settings of pip or uv)",
+    ),
+)
+
+
+def explain(what: str, code: int, said: str, log: Path) -> str:
+    """One sentence for the person who waits, from what the failed command wrote."""
+    own_words = re.findall(r"^streamgauge: (.*)$", said, re.MULTILINE)
+    if own_words:
+        return str(own_words[-1])
+    cause, remedy = _cause(code, said, log.parent)
+    again = "and start the same command again"
+    return f"Preparing failed while {what}: {cause}. To go on, {remedy}, {again}. Log: {log}"
+
+
+def _cause(code: int, said: str, place: Path) -> tuple[str, str]:
+    """And what to do about it."""
+    if room.ended_of_full(said, place):
+        needed = f"{ROOM_NEEDED / 1e9:.1f} GB"
+        return "the disk is full", f"free about {needed} on the disk of {place}, and some where temporary files go"
+    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["none"]
+    return next(
+        ((cause, remedy) for pattern, cause, remedy in _CAUSES if re.search(pattern, said)),
+        (f"it ended with exit code {code}, last words: {lines[-1]}", "read the log"),
+    )
+
+
+# ---------------------------------------------------------------- Telling
+
+
+def tell(sentence: str) -> None:
+    print(f"streamgauge: {sentence}", file=sys.stderr, flush=True)
+
+
+class Progress:
+    """Says what is being done and for how long: one line that counts at a terminal, a line now and then in a pipe."""
+
+    def __init__(self, what: str, every_s: float = 15.0) -> None:
+        self.what, self.every_s = what, every_s
+        self.began = time.monotonic()
+        self.next_line = self.began + every_s
+        self.terminal = sys.stderr.isatty()
+
+    def __enter__(self) -> Progress:
+        if not self.terminal:
+            tell(f"{self.what} ...")
+        return self
+
+    def tick(self) -> None:
+        now = time.monotonic()
+        if self.terminal:
+            print(f"\rstreamgauge: {self.what} ... {now - self.began:.0f} s ", end="", file=sys.stderr, flush=True)
+        elif now >= self.next_line:
+            tell(f"{self.what} ... {now - self.began:.0f} s so far")
+            self.next_line = now + self.every_s
+
+    def __exit__(self, *_: object) -> None:
+        if self.terminal:
+            self.tick()
+            print(file=sys.stderr)

@@ -1,0 +1,178 @@
+"""The program as a wheel brings it: in an environment of its own, with no checkout near, no home and no cache before.
+
+One Python is tried always. It borrows the packages of the tests' environment, so that nothing is fetched; the program
+itself comes from the wheel. `--all` does what users do: `uv tool install`, with each Python that is here, and all is
+fetched. uv's own cache is used for that, where Spark is unpacked once for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import jvm
+from harness.engines.versions import UV
+from harness.installer import index_settings
+from harness.model import Exit
+from tests.program.wheels import ROOT, built, copied
+
+EXAMPLE = ROOT / "examples" / "own-engine"
+SMALL = ("--rate", "500", "--duration", "3s", "--window", "1s", "--campaigns", "10", "--fault", "none", "--no-archive")
+PYENV = Path.home() / ".pyenv" / "versions"  # its names on PATH run only for the version that was chosen
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(copied(tmp_path_factory.mktemp("checkout")), tmp_path_factory.mktemp("dist"))
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A program that somebody installed, and who that is."""
+
+    program: Path
+    environment: Path  # the folder in which it lies
+    home: Path
+
+    def call(self, *words: object, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [str(self.program), *map(str, words)]
+        env, place = self.shell | more, cwd or self.home
+        return subprocess.run(command, env=env, cwd=place, capture_output=True, text=True, timeout=280, check=False)
+
+    @property
+    def shell(self) -> Mapping[str, str]:
+        kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ}
+        return kept | {"HOME": str(self.home)}
+
+    def run(self, folder: Path, *words: object) -> dict[str, Any]:
+        done = self.call("run", "calm", *SMALL, *words, "--json", cwd=folder)
+        assert done.stdout, done.stderr
+        answer: dict[str, Any] = json.loads(done.stdout)
+        answer["said"] = done.stderr
+        return answer
+
+    def files(self) -> dict[str, tuple[int, int]]:
+        """Of the environment, but what Python itself makes of a module that it imports."""
+        found = (path for path in self.environment.rglob("*") if "__pycache__" not in path.parts)
+        seen = ((path, path.lstat()) for path in found if not path.is_dir())
+        return {str(path): (stat.st_size, stat.st_mtime_ns) for path, stat in seen}
+
+
+@pytest.fixture(scope="module")
+def borrowing(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Of the wheel alone; the packages that it asks for lie in the tests' environment."""
+    base = tmp_path_factory.mktemp("some body")  # as people's folders are called
+    environment = base / "environment"
+    uv(base, "venv", "--python", sys.executable, str(environment))
+    uv(base, "pip", "install", "--no-deps", "--python", str(environment / "bin" / "python"), str(wheel))
+    (site,) = environment.glob("lib/python*/site-packages")
+    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+    home = base / "home"
+    folder = jvm.jar_folder("services")
+    shutil.copytree(jvm.jars("services"), home / ".cache" / "streamgauge" / "jars" / folder.name)
+    return Installed(environment / "bin" / "streamgauge", environment, home)
+
+
+def uv(home: Path, *words: str, **more: str) -> None:
+    env = {**os.environ, **index_settings(sys.executable), "HOME": str(home), "UV_PYTHON_DOWNLOADS": "never", **more}
+    done = subprocess.run([UV, *words], env=env, cwd=home, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def counts_what_it_shall(installed: Installed, folder: Path, served: Sequence[str]) -> None:
+    """A run with the reference, and one with somebody's own manifest from another folder, on servers that are there."""
+    mine, empty = folder / "my engine", folder / "empty"
+    shutil.copytree(EXAMPLE, mine)
+    empty.mkdir()
+    installed.call("--version")
+    before = installed.files()
+    assert len(before) > 200
+
+    for engine, services in (("reference", ()), ("../my engine/manifest.toml", served)):
+        answer = installed.run(empty, "--engine", engine, *services)
+        assert (answer["verdict"], answer["exit"]) == ("PASS", Exit.PASS), answer["sentence"]
+        page = (Path(answer["run"]) / "report.html").read_text()
+        assert "streamgauge run calm" in page
+        assert "./streamgauge" not in page, "there is no launcher"
+
+    assert installed.files() == before, "nothing is written beside an installed program"
+    assert {path.name for path in empty.iterdir()} == {"runs"}
+    assert sorted(path.name for path in mine.iterdir()) == sorted(path.name for path in EXAMPLE.iterdir())
+
+
+def test_it_judges_engines_and_writes_nothing_beside_its_code(borrowing, tmp_path, served):
+    counts_what_it_shall(borrowing, tmp_path, served)
+
+
+def test_it_finds_all_that_it_opens(borrowing):
+    """Each of these reads files that are no modules."""
+    told = {
+        "engines": ("kafka-streams", "quix"),
+        "run --list": ("ad-impressions", "storm"),
+        "tape --disorder storm --rate 1000": ("digest",),
+        "chaos --list": ("61 of them seen landing", "harness/faults/evidence.jsonl"),
+        "doctor": ("packages: ok", "Redis server: ok"),
+    }
+    for line, words in told.items():
+        done = borrowing.call(*line.split())
+        assert [word for word in words if word not in done.stdout] == [], done.stdout + done.stderr
+
+
+def test_its_tests_lie_in_the_checkout(borrowing):
+    done = borrowing.call("test", "quick")
+
+    assert (done.returncode, done.stdout) == (Exit.USAGE, "")
+    assert "tests lie in its checkout, and this program was installed from a wheel" in done.stderr
+
+
+def test_modules_of_the_same_names_on_pythonpath_are_not_taken_for_its_own(borrowing, tmp_path):
+    for name in ("reports", "workloads", "generators", "redis"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('the wrong one')")
+
+    done = borrowing.call("run", "calm", "--engine", "fake", "--duration", "1s", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+
+    assert "the wrong one" not in done.stderr
+    assert done.returncode == Exit.PASS, done.stderr
+
+
+def python_of(version: str) -> Path:
+    """As uv finds it, or as pyenv keeps it."""
+    path = os.pathsep.join([*(str(each / "bin") for each in sorted(PYENV.glob(f"{version}.*"))), os.environ["PATH"]])
+    env = {**os.environ, "PATH": path, "UV_PYTHON_DOWNLOADS": "never"}
+    asked = [UV, "python", "find", "--no-project", "--system", version]
+    done = subprocess.run(asked, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"there is no Python {version} on this machine: NOT TRIED with it")
+    return Path(done.stdout.strip())
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_uv_tool_install_brings_a_program_that_works(wheel, tmp_path, version, served):
+    python, home = python_of(version), tmp_path / "home"
+    cache = subprocess.run([UV, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
+    home.mkdir()
+    uv(home, "tool", "install", "--python", str(python), str(wheel), UV_CACHE_DIR=cache)
+    environment = home / ".local/share/uv/tools/streamgauge"
+    installed = Installed(home / ".local/bin/streamgauge", environment, home)
+
+    first = installed.call("doctor")
+    assert f"Python: ok, {version}" in first.stdout
+    assert "packages: ok" in first.stdout
+    assert "JVM artifacts of services: missing" in first.stdout
+    counts_what_it_shall(installed, tmp_path, served)
+    assert "JVM artifacts of services: ok" in installed.call("doctor").stdout
