@@ -7,6 +7,7 @@ state folder, and the current folder. Standard library only, because the launche
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from harness.ending import PROGRAM
@@ -15,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent  # the checkout; of an installed p
 IS_CHECKOUT = (ROOT / PROGRAM).is_file()
 COMMAND = f"./{PROGRAM}" if IS_CHECKOUT else PROGRAM  # as it is typed
 HOW_TO_MEND = (
-    f"Delete {ROOT / '.venv'} and start again: the next command makes it anew."
+    f"Delete {sys.prefix} and start again: the next command makes it anew."
     if IS_CHECKOUT
-    else f"Install it again: `uv tool install --reinstall`, or `pipx reinstall {PROGRAM}`."
+    else "Install its wheel again: `uv tool install --reinstall WHEEL`, or `pipx install --force WHEEL`."
 )
