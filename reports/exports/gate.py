@@ -9,6 +9,7 @@ from harness import room
 from harness.experiments.gate import Answer, Gated
 from harness.experiments.rounds import METRICS, Settings
 from harness.model import Outcome
+from harness.origin import COMMAND
 from reports.exports import annotation, badge, benchmark, experiment, openmetrics, suite
 from reports.exports.experiment import Case
 from reports.exports.markdown import versions
@@ -100,7 +101,7 @@ def _annotation(record: Record) -> str:
 def command(record: Record) -> str:
     """To copy."""
     asked = record.asked
-    words = ["./streamgauge", "gate", "--base", asked["base"], "--head", asked["head"]]
+    words = [COMMAND, "gate", "--base", asked["base"], "--head", asked["head"]]
     words += ["--engine", asked["engine"]] if asked["engine"] else []
     words += ["--threshold", f"{asked['threshold'] * 100:g}%", "--budget", f"{asked['budget_s'] / 60:g}"]
     words += ["--burst", str(asked["burst_events"])] if asked["burst_events"] != Settings.burst_events else []
