@@ -159,16 +159,19 @@ def python_of(version: str) -> Path:
     return Path(done.stdout.strip())
 
 
+def as_a_tool(wheel: Path, python: str | Path, home: Path) -> Installed:
+    """By uv, into an empty home."""
+    cache = subprocess.run([UV, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
+    home.mkdir()
+    uv(home, "tool", "install", "--python", str(python), str(wheel), UV_CACHE_DIR=cache)
+    return Installed(home / ".local/bin/streamgauge", home / ".local/share/uv/tools/streamgauge", home)
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_uv_tool_install_brings_a_program_that_works(wheel, tmp_path, version, served):
-    python, home = python_of(version), tmp_path / "home"
-    cache = subprocess.run([UV, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
-    home.mkdir()
-    uv(home, "tool", "install", "--python", str(python), str(wheel), UV_CACHE_DIR=cache)
-    environment = home / ".local/share/uv/tools/streamgauge"
-    installed = Installed(home / ".local/bin/streamgauge", environment, home)
+    installed = as_a_tool(wheel, python_of(version), tmp_path / "home")
 
     first = installed.call("doctor")
     assert f"Python: ok, {version}" in first.stdout
@@ -176,3 +179,21 @@ def test_uv_tool_install_brings_a_program_that_works(wheel, tmp_path, version, s
     assert "JVM artifacts of services: missing" in first.stdout
     counts_what_it_shall(installed, tmp_path, served)
     assert "JVM artifacts of services: ok" in installed.call("doctor").stdout
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1800)
+def test_an_engine_with_packages_of_its_own_is_installed_in_the_cache_and_gets_none_of_ours(wheel, tmp_path):
+    """Of confluent-kafka it has another version than this program, whose packages lie beside the jobs that it imports."""
+    installed = as_a_tool(wheel, sys.executable, tmp_path / "home")
+    installed.call("--version")
+    before = installed.files()
+
+    answer = installed.run(tmp_path, "--engine", "quix")
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert installed.files() == before
+    (own,) = (installed.home / ".cache/streamgauge/engines").glob("quix-*/bin")
+    environment = json.loads((Path(answer["run"]) / "environment.json").read_text())
+    assert "quixstreams" in environment["packages of the engine"]
+    assert own.is_dir()
