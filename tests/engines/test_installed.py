@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ class Installed:
         return subprocess.run(command, env=env, cwd=place, capture_output=True, text=True, timeout=280, check=False)
 
     @property
-    def shell(self) -> Mapping[str, str]:
+    def shell(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ}
         return kept | {"HOME": str(self.home)}
 
@@ -87,7 +87,7 @@ def borrowing(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
 
 def uv(home: Path, *words: str, **more: str) -> None:
     env = {**os.environ, **index_settings(sys.executable), "HOME": str(home), "UV_PYTHON_DOWNLOADS": "never", **more}
-    done = subprocess.run([UV, *words], env=env, cwd=home, capture_output=True, text=True, check=False)
+    done = subprocess.run([str(UV), *words], env=env, cwd=home, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -152,7 +152,7 @@ def python_of(version: str) -> Path:
     """As uv finds it, or as pyenv keeps it."""
     path = os.pathsep.join([*(str(each / "bin") for each in sorted(PYENV.glob(f"{version}.*"))), os.environ["PATH"]])
     env = {**os.environ, "PATH": path, "UV_PYTHON_DOWNLOADS": "never"}
-    asked = [UV, "python", "find", "--no-project", "--system", version]
+    asked = [str(UV), "python", "find", "--no-project", "--system", version]
     done = subprocess.run(asked, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"there is no Python {version} on this machine: NOT TRIED with it")
@@ -184,7 +184,7 @@ def test_uv_tool_install_brings_a_program_that_works(wheel, tmp_path, version, s
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_an_engine_with_packages_of_its_own_is_installed_in_the_cache_and_gets_none_of_ours(wheel, tmp_path):
-    """Of confluent-kafka it has another version than this program, whose packages lie beside the jobs that it imports."""
+    """Of confluent-kafka it has another version than this program, whose packages lie beside the jobs it imports."""
     installed = as_a_tool(wheel, sys.executable, tmp_path / "home")
     installed.call("--version")
     before = installed.files()

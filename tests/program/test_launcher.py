@@ -21,7 +21,7 @@ from types import ModuleType
 
 import pytest
 
-from harness import prepare
+from harness import installer, prepare
 from harness.model import HarnessError, Stopped
 from harness.wait import wait_until
 
@@ -385,7 +385,7 @@ def test_whatever_is_not_whole_is_made_anew(checkout, harm):
 
 def test_an_interrupted_update_leaves_no_stamp(checkout, monkeypatch):
     prepared(["run"], checkout)
-    working = prepare.run_step
+    working = vars(prepare)["run_step"]
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -409,12 +409,12 @@ def test_without_java_a_run_is_refused_before_anything_is_installed_and_a_list_i
 
 
 def test_jars_that_cannot_be_fetched_stop_only_who_needs_them(checkout, monkeypatch, capsys):
-    working = prepare.run_step
+    working = vars(prepare)["run_step"]
 
     def no_maven(what: str, *rest: object) -> None:
         if what == "fetching the JVM artifacts":
             raise HarnessError("The Maven repository was not reached.")
-        working(what, *rest)  # type: ignore[arg-type]
+        working(what, *rest)
 
     monkeypatch.setattr(prepare, "run_step", no_maven)
     prepared(["ls"], checkout)
@@ -440,7 +440,7 @@ def test_a_second_first_use_waits_and_finds_it_done(checkout, capsys):
             what="the second to say that it waits",
         )
         for step in FIRST_STEPS:
-            prepare.run_step(step, [], None, prepare.LOG)  # type: ignore[arg-type]
+            vars(prepare)["run_step"](step, [])
         prepare.write_stamp(prepare.wanted({}, "run"))
     second.join()
     assert checkout == FIRST_STEPS
@@ -498,7 +498,7 @@ def test_the_stamp_depends_on_every_lock_and_on_the_place(tmp_path, monkeypatch)
 # ---------------------------------------------------------------- The lock files
 
 
-@pytest.mark.parametrize("lock", [prepare.BOOTSTRAP, prepare.RUN, prepare.TEST], ids=lambda path: path.name)
+@pytest.mark.parametrize("lock", [installer.BOOTSTRAP, prepare.RUN, prepare.TEST], ids=lambda path: path.name)
 def test_locks_pin_every_package_with_hashes_and_name_no_place(lock):
     text = lock.read_text()
     assert not re.search(r"://|--index|--find-links|--extra|(?<![\w.])/\w|@ ", text)

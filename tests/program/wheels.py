@@ -26,7 +26,7 @@ def copied(folder: Path) -> Path:
 def built(checkout: Path, out: Path) -> Path:
     """As .ci/run builds it: with what the tests' environment has, and no network."""
     how = ["build", "--wheel", "--no-build-isolation", "--offline", "--python", sys.executable]
-    command = [UV, *how, "--out-dir", out, checkout]
+    command = [str(UV), *how, "--out-dir", str(out), str(checkout)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (wheel,) = out.glob("*.whl")
