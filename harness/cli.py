@@ -45,6 +45,7 @@ COMMANDS = {
     "chaos": Place("chaos", "chaos", panels.EXPERIMENTS),
     "compare": Place("compare", "compare", panels.EXPERIMENTS),
     "gate": Place("gate", "gate", panels.EXPERIMENTS),
+    "trend": Place("trend", "trend", panels.EXPERIMENTS),
     "replay": Place("replay", "replay", panels.RUNS),
     "selftest": Place("selftest", "selftest", panels.ITSELF),
     "audit": Place("audit", "audit", panels.RUNS),

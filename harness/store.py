@@ -7,6 +7,7 @@ import, and many commands read no table.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -191,7 +192,7 @@ class Store:
         """Add one line to the history."""
         line = msgspec.json.encode({"at_ms": self.clock.now_ms(), "kind": kind, **facts})
         with room.writing(self.path / HISTORY, len(line)), (self.path / HISTORY).open("ab", buffering=0) as file:
-            _append(file, line + b"\n")
+            append(file, line + b"\n")
 
     def history(self, *kinds: str) -> Iterator[dict[str, Any]]:
         """The lines of some kinds, in the order in which they were written. A torn last line is passed over: the run
@@ -222,9 +223,9 @@ class Store:
         return values[-1]
 
 
-def _append(file: RawIOBase, line: bytes) -> None:
+def append(file: RawIOBase, line: bytes) -> None:
     """All of it or nothing: the next line would else go on where a full disk tore this one."""
-    begin, written = file.tell(), 0
+    begin, written = file.seek(0, os.SEEK_END), 0
     try:
         while written < len(line):
             written += file.write(line[written:]) or 0

@@ -18,3 +18,8 @@ def shown(text: str, most: int = SHOWN) -> str:
 def named(error: Exception) -> str:
     """An error of somebody else's. Some quote a whole request and its answer: the beginning says it all."""
     return shown(f"{type(error).__name__}: {error}")
+
+
+def printable(text: str) -> str:
+    """Without what would steer a terminal or end a line: such characters under an escaped name, as `\\x1b`."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

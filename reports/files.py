@@ -21,6 +21,8 @@ KNOWN = {
     "card.md": "the guarantee card in Markdown",
     "card.json": "the guarantee card as JSON",
     "table.md": "the table in Markdown",
+    "trend.json": "each gate of a history, series by series",
+    "otava.yaml": "what Apache Otava needs to read figures/*.csv",
     "experiment.json": "what was asked, and what is known of each run",
     "rounds.jsonl": "each round of a gate as it was measured",
     "verdict.json": "the verdict, its checks and their witnesses",

@@ -31,6 +31,7 @@ class Record:
     environment: Mapping[str, Any]
     rounds: tuple[Round, ...]
     found: Gated
+    commits: Mapping[str, str]  # of the sides that are in a repository
 
     @property
     def named(self) -> Mapping[str, str]:
@@ -69,7 +70,7 @@ def read(folder: Folder) -> Record:
     folder.refuse_other_settings(settings, Settings)
     try:
         rounds = tuple(kept(folder.path / ROUNDS))
-        return Record(folder, asked, machine, rounds, _found(folder, len(rounds) // len(SIDES)))
+        return Record(folder, asked, machine, rounds, _found(folder, len(rounds) // len(SIDES)), _commits(folder))
     except msgspec.ValidationError as error:
         raise UsageError(
             f"{folder.path} was made by another version of streamgauge: {error}. Use the version that made it."
@@ -83,6 +84,15 @@ def _found(folder: Folder, rounds: int) -> Gated:
     except KeyError:
         return Gated({side: Judged(Outcome.UNKNOWN, BROKEN_OFF, "") for side in SIDES}, (), rounds, BROKEN_OFF)
     return found
+
+
+def _commits(folder: Folder) -> Mapping[str, str]:
+    """Older versions kept none."""
+    try:
+        commits: dict[str, str] = folder.load("commits", dict[str, str])
+    except KeyError:
+        return {}
+    return commits
 
 
 def row(effect: Effect) -> tuple[str, ...]:

@@ -96,6 +96,7 @@ LAYERS = [
         "harness.experiments.rounds",
         "harness.experiments.conditions",
         "harness.experiments.calibrate",
+        "harness.experiments.history",
     },
     {"reports"},
     {"harness.experiments", "harness.console"},

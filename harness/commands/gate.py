@@ -12,7 +12,7 @@ from harness import completion, console
 from harness.commands.planned import EVENTS
 from harness.commands.resumed import ExperimentsOut, Resume, refuse_beside_resume
 from harness.commands.shared import EXPERIMENTS, Json
-from harness.experiments import drive_calibrate, drive_gate
+from harness.experiments import drive_calibrate, drive_gate, history
 from harness.experiments.drive_gate import Asked
 from harness.experiments.folder import Folder
 from harness.experiments.rounds import Settings
@@ -59,6 +59,15 @@ def gate(
         bool,
         typer.Option("--calibrate", help="How often would it find a slowdown of --base, and one that is not there?"),
     ] = False,
+    history_at: Annotated[
+        str,
+        typer.Option(
+            "--history",
+            metavar="PATH",
+            help="A file of yours that gets one more line, or a folder (FOLDER/) that gets one more file: for `trend`.",
+            show_default=False,
+        ),
+    ] = "",
     resume: Resume = None,
     out: ExperimentsOut = EXPERIMENTS,
     as_json: Json = False,
@@ -79,11 +88,17 @@ def gate(
             raise UsageError(
                 f"{name} is missing: a gate compares two, as in `streamgauge gate --base main --head HEAD`."
             )
+    if history_at:
+        history.refuse_unusable(history_at)
     asked = Asked(base, head, _share(threshold or USUAL), budget * 60, flags, engine, burst)
     found, place = drive_gate.drive(asked, out)
     from reports.exports import gate as gate_exports
+    from reports.exports import history as history_export
 
-    gate_exports.save(reports_gated.read(Folder(place)))
+    record = reports_gated.read(Folder(place))
+    gate_exports.save(record)
+    if history_at:
+        console.say(f"added to {history.add(history_at, history_export.of_gate(record))}")
     # A threshold that somebody typed is a mistake where nothing so small could be told; the usual one is not.
     code = Exit.USAGE if threshold and found.is_too_fine else found.outcome.exit_code
     if as_json:

@@ -56,6 +56,18 @@ def look_up(text: str, engine: str) -> Candidate:
     return Candidate(text, str(inside), commit=commit, top=Path(top))
 
 
+def commit_of(candidate: Candidate) -> str:
+    """Of what is in a repository where it is: that which is checked out, with "-dirty" where files differ from it. ""
+    of what is in none, such as a shipped engine."""
+    if candidate.commit or _is_known(candidate.engine):
+        return candidate.commit
+    path = Path(candidate.engine).expanduser()
+    folder = path if path.is_dir() else path.parent
+    commit = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
+    is_dirty = commit and _git(folder, "--no-optional-locks", "status", "--porcelain", "--untracked-files=no")
+    return f"{commit}-dirty" if is_dirty else commit
+
+
 @contextmanager
 def made(candidate: Candidate, logs: Path, say: Callable[[str], None]) -> Iterator[str]:
     """What can be started: of a commit, what its checkout holds when it is built."""
@@ -70,8 +82,11 @@ def made(candidate: Candidate, logs: Path, say: Callable[[str], None]) -> Iterat
 
 def _is_engine(text: str) -> bool:
     path = Path(text).expanduser()
-    known = text == manifests.FAKE or ("/" not in text and text.partition("@")[0] in manifests.SHIPPED)
-    return known or path.is_file() or (path / manifests.FILE).is_file()
+    return _is_known(text) or path.is_file() or (path / manifests.FILE).is_file()
+
+
+def _is_known(text: str) -> bool:
+    return text == manifests.FAKE or ("/" not in text and text.partition("@")[0] in manifests.SHIPPED)
 
 
 @contextmanager

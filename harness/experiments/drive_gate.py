@@ -11,7 +11,7 @@ from typing import Any
 from harness import console, environment
 from harness.ending import short_path
 from harness.experiments import gate
-from harness.experiments.candidates import look_up, made
+from harness.experiments.candidates import commit_of, look_up, made
 from harness.experiments.conditions import Conditions, Watch
 from harness.experiments.folder import Folder
 from harness.experiments.gate import AGAIN, BASE, HEAD, SIDES, Answer, Effect, Gated
@@ -40,7 +40,8 @@ class Asked:
 def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
     candidates = [look_up(text, asked.engine) for text in (asked.base, asked.head)]
     place, settings = Folder.create(out.absolute(), "gate"), Settings(asked.burst_events)
-    known = {"asked": asked, "settings": settings, "environment": environment.describe()}
+    commits = dict(zip((BASE, HEAD), map(commit_of, candidates), strict=True))
+    known = {"asked": asked, "settings": settings, "environment": environment.describe(), "commits": commits}
     place.save("gate", **known)
     logs = place.path / "logs"
     logs.mkdir()

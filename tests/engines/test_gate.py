@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from harness.experiments import history
+from harness.experiments.history import DECIDING
 from harness.model import Exit
 from reports.exports.gate import EXPORTS
 
@@ -83,9 +85,16 @@ def test_a_commit_that_counts_wrong_is_red_and_shows_no_speed(repository):
     (repository / "engine" / "job.py").write_text("what is not committed is nobody's business")
     before = _git(repository, "status", "--porcelain", "--branch") + _git(repository, "worktree", "list")
 
-    answer = gate(repository, "--base", "right", "--head", "wrong")
+    kept = repository.parent / "bench" / "gates.jsonl"
+
+    answer = gate(repository, "--base", "right", "--head", "wrong", "--history", str(kept))
 
     assert (answer["exit"], answer["answer"]) == (Exit.FAIL, "REGRESSED"), answer["sentence"]
+    (line,) = history.read(kept).entries
+    assert (line.answer, line.engine, line.metrics) == ("REGRESSED", "mine", ())
+    assert (line.base.verdict, line.head.verdict) == ("PASS", "FAIL")
+    assert [line.base.commit, line.head.commit] == _git(repository, "rev-parse", "right", "wrong").split()
+    assert {*DECIDING} <= line.environment.keys()
     assert answer["sentence"].startswith("the head counts wrong: lost: ")
     assert answer["effects"] == []
     assert {side: each["outcome"] for side, each in answer["sides"].items()} == {

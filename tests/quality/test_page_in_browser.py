@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,17 @@ from typer.testing import CliRunner
 from harness import cli, environment
 from harness.experiments import drive_chaos, one_run
 from harness.experiments.folder import Folder
+from harness.experiments.history import History
 from harness.experiments.search import QUICK, Trial
 from harness.model import Outcome
 from harness.store import Store
-from reports import chaos_page, compare_page, run_page, search_page
+from reports import chaos_page, compare_page, run_page, search_page, trend_page
 from reports.evidence import Evidence
 from reports.figures import percentiles, throughput
 from reports.figures.style import BLUE, picture
 from reports.page import Page, Section, render
 from tests.program import pages
+from tests.quick.histories import many
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 WIDTHS = (360, 390, 1280)
@@ -164,7 +167,16 @@ def drawings_of_no_run() -> str:
     return render(Page("drawings", "", Outcome.PASS, "held", (), (), "", sections))
 
 
-EXPERIMENTS = ("search", "slow", "chaos", "comparison")
+def a_trend(folder: Path) -> str:
+    """Gates of two machines by turns."""
+    by_turns = [
+        replace(each, environment={**each.environment, "cpu": f"cpu {n % 2}"}) for n, each in enumerate(many(40))
+    ]
+    trend_page.write(History(tuple(by_turns)), folder)
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+EXPERIMENTS = ("search", "slow", "chaos", "comparison", "trend")
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +190,7 @@ def texts(tmp_path_factory):
         "slow": a_search(tmp_path_factory.mktemp("slow"), pages.SLOW),
         "chaos": a_chaos(tmp_path_factory.mktemp("chaos")),
         "comparison": a_comparison(tmp_path_factory.mktemp("comparison")),
+        "trend": a_trend(tmp_path_factory.mktemp("trend")),
     }
 
 

@@ -1,0 +1,302 @@
+"""The history of gates that a user keeps: a line of JSON for each gate, in a file that only ever grows, or in a folder
+in which each gate has a file of its own.
+
+Lines are read as far as they can be. What cannot be read is passed over and told, and nothing is ever written but one
+more line.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from io import RawIOBase
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from harness import room
+from harness.experiments.gate import Answer
+from harness.model import HarnessError, Outcome, UsageError
+from harness.store import append
+from harness.texts import printable, shown
+
+SCHEMA = 1
+PATTERN = "*.jsonl"
+SHOWN = 60  # letters of a line that is no gate
+COMMIT_LETTERS = 12
+A_COMMIT = "a commit"
+SEED = "seed"  # another one is other events of the same kind
+# What a figure depends on beside what was compared: with another of these a new series begins. A kernel or a patch of
+# Python is told and begins none: hosted runners get a new one each week, and base and head meet it alike.
+DECIDING = ("cpu", "cores", "java", "python", "streamgauge", "kafka")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One metric of a gate: the head by the base, and what each of them took."""
+
+    metric: str
+    unit: str
+    ratio: float
+    low: float
+    high: float
+    level: float
+    detectable: float
+    answer: Answer
+    base: float | None = None
+    head: float | None = None
+    declined: str = ""  # why nothing is said of it, whatever was seen
+
+
+@dataclass(frozen=True)
+class Stood:
+    """What one of the two was, and the verdict on what it counted."""
+
+    named: str
+    verdict: Outcome
+    commit: str = ""  # with "-dirty" where its files were not those of that commit
+    versions: Mapping[str, str] = field(default_factory=dict)  # of what it is built on, such as pyspark
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One gate."""
+
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    engine: str  # the head's, without its version
+    base: Stood
+    head: Stood
+    answer: Answer
+    sentence: str
+    threshold: float
+    rounds: int
+    burst_events: int
+    flags: Mapping[str, Any]
+    environment: Mapping[str, str]
+    metrics: tuple[Figure, ...] = ()  # none of a gate in which somebody counted wrong
+
+    def figure(self, metric: str) -> Figure | None:
+        return next((each for each in self.metrics if each.metric == metric), None)
+
+    @property
+    def commit(self) -> str:
+        """The head's, as short as people write it."""
+        commit, dirty, _ = self.head.commit.partition("-dirty")
+        return commit[:COMMIT_LETTERS] + dirty
+
+    @property
+    def what(self) -> Mapping[str, str]:
+        """All that has to be alike, so that two gates may stand in one line."""
+        own = {"engine": self.engine, "base": self._base, "burst": f"{self.burst_events:,} events"}
+        own |= {name: str(value) for name, value in sorted(self.flags.items()) if name != SEED}
+        own |= {name: self._environment(name) for name in DECIDING}
+        own |= {f"{name} of the base": version for name, version in sorted(self.base.versions.items())}
+        return own | dict(sorted(self.head.versions.items()))
+
+    @property
+    def _base(self) -> str:
+        """A commit by its number is another one in every gate: what they have in common is that it is one."""
+        commit, named = self.base.commit, self.base.named
+        return A_COMMIT if len(named) >= 7 and commit.startswith(named.lower()) else named
+
+    def _environment(self, name: str) -> str:
+        told = self.environment.get(name, "")
+        return ".".join(told.split(".")[:2]) if name == "python" else told
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """What could not be read."""
+
+    file: Path
+    line: int  # 0: the whole file
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.file}, line {self.line}: {self.why}" if self.line else f"{self.file}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is new in a series."""
+
+    name: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.before or 'unknown'} -> {self.after or 'unknown'}"
+
+
+@dataclass(frozen=True)
+class Series:
+    """Gates that can be held against each other, oldest first."""
+
+    number: int  # from 1, in the order in which they began
+    what: Mapping[str, str]
+    entries: tuple[Entry, ...]
+    changes: tuple[Change, ...]  # from the series before it that is most alike
+
+
+@dataclass(frozen=True)
+class History:
+    """All that could be read, oldest first."""
+
+    entries: tuple[Entry, ...]
+    passed_over: tuple[PassedOver, ...] = ()
+
+    @cached_property
+    def series(self) -> tuple[Series, ...]:
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault(repr(entry.what), []).append(entry)
+        made: list[Series] = []
+        for number, entries in enumerate(found.values(), 1):
+            what = entries[0].what
+            made.append(Series(number, what, tuple(entries), _changes(what, made)))
+        return tuple(made)
+
+    @cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """Their names, in the order of the newest gate that has them."""
+        return tuple(dict.fromkeys(each.metric for entry in reversed(self.entries) for each in entry.metrics))
+
+
+def _changes(what: Mapping[str, str], before: Iterable[Series]) -> tuple[Change, ...]:
+    """As few as there are to any series that began before; of several the newest one."""
+    differences = [_difference(each.what, what) for each in before]
+    return min(reversed(differences), key=len, default=())
+
+
+def _difference(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change, ...]:
+    names = dict.fromkeys((*after, *before))
+    pairs = ((name, before.get(name, ""), after.get(name, "")) for name in names)
+    return tuple(Change(*pair) for pair in pairs if pair[1] != pair[2])
+
+
+# ---------------------------------------------------------------- Writing
+
+
+def is_folder(place: str) -> bool:
+    """One that is there, or that is named as one."""
+    return place.endswith("/") or Path(place).is_dir()
+
+
+def refuse_unusable(place: str) -> None:
+    """Before a gate takes its time: what is there has to be a history that this program may go on with."""
+    path = Path(place)
+    there = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+    if not os.access(there, os.W_OK) or (there != path.absolute() and not there.is_dir()):
+        raise UsageError(f"--history {place} can't be written: {there} is no folder or file that you may write to.")
+    if path.exists() and (list(path.glob(PATTERN)) if path.is_dir() else path.stat().st_size):
+        read(path)
+
+
+def add(place: str, entry: Entry) -> Path:
+    """One more line, whole or not at all, beside whoever adds another one at the same time. What was there stays as it
+    is; where that ends in half a line, this one begins on a line of its own."""
+    path = Path(place)
+    if is_folder(place):
+        path /= f"{entry.at:%Y%m%d-%H%M%S}-{entry.head.commit[:COMMIT_LETTERS] or 'gate'}.jsonl"
+    line = encoded(entry)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with room.writing(path, len(line)), path.open("ab+", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            append(file, line if _ends_whole(file) else b"\n" + line)
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise HarnessError(f"--history: {path} could not be written: {error.strerror}.") from error
+    return path
+
+
+def encoded(entry: Entry) -> bytes:
+    """As it is written. Texts of others, such as the name of a branch, can't steer the terminal of who reads it."""
+    return msgspec.json.encode({"schema": SCHEMA, **_readable(msgspec.to_builtins(entry))}) + b"\n"
+
+
+def _ends_whole(file: RawIOBase) -> bool:
+    if not file.seek(0, os.SEEK_END):
+        return True
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return {_readable(name): _readable(each) for name, each in value.items()}
+    return [_readable(each) for each in value] if isinstance(value, list) else value
+
+
+# ---------------------------------------------------------------- Reading
+
+
+def read(path: Path) -> History:
+    """Of a file, or of all such files of a folder. The same gate in two of them is one."""
+    files = sorted(path.glob(PATTERN)) if path.is_dir() else [path]
+    if not files:
+        raise UsageError(
+            f"{path} holds no history: none of its files ends with .jsonl. `streamgauge gate --history {path}/` "
+            "puts one there."
+        )
+    entries: dict[bytes, Entry] = {}
+    passed_over: list[PassedOver] = []
+    for file in files:
+        found, wrong = _of(file)
+        entries |= found
+        passed_over += wrong if found else [PassedOver(file, 0, _no_history(wrong))]
+    if not entries:
+        raise UsageError(
+            f"{'; '.join(each.sentence for each in passed_over)}. What `streamgauge gate --history FILE` writes is "
+            "expected: a line of JSON for each gate."
+        )
+    return History(tuple(sorted(entries.values(), key=lambda each: each.at)), tuple(passed_over))
+
+
+def _no_history(wrong: list[PassedOver]) -> str:
+    """Of a file without a single gate."""
+    return f"no line of it is a gate; line {wrong[0].line}: {wrong[0].why}" if wrong else "it is empty"
+
+
+def _of(file: Path) -> tuple[dict[bytes, Entry], list[PassedOver]]:
+    try:
+        lines = file.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        raise UsageError(f"There is no {file}: `streamgauge gate --history {file}` makes it.") from None
+    except OSError as error:
+        raise UsageError(f"{file} can't be read: {error.strerror}.") from None
+    found: dict[bytes, Entry] = {}
+    wrong: list[PassedOver] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                found[line.strip()] = _entry(line, f"{file}, line {number}")
+        except (ValueError, RecursionError) as error:
+            why = "it is cut off, as by a gate that was killed" if number == len(lines) else _why(line, error)
+            wrong.append(PassedOver(file, number, why))
+    return found, wrong
+
+
+def _entry(line: bytes, where: str) -> Entry:
+    told = msgspec.json.decode(line, type=dict[str, Any])
+    schema = told.get("schema")
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise UsageError(
+            f"{where} was written in schema {schema}, this program reads {SCHEMA}. Use the streamgauge that wrote it, "
+            "or a newer one."
+        )
+    if schema != SCHEMA:
+        raise ValueError(f"it has schema {schema}, not {SCHEMA}")
+    return msgspec.convert(_readable(told), Entry)
+
+
+def _why(line: bytes, error: Exception) -> str:
+    return f"{printable(str(error))}: {printable(shown(line.decode(errors='replace'), SHOWN))}"

@@ -1,0 +1,94 @@
+"""A metric of gates, one after the other: for each series of them a panel, and in it each head by its base."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import shorten
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from reports.figures.style import GREEN, GRID, INK, MUTED, RED, Sheet
+
+PANEL_PX, LEGEND_PX = 120.0, 24.0
+WIDE_LETTERS, NARROW_LETTERS = 90, 38
+LEAST = 0.02  # of the ratio, above and below what was seen
+# Answer -> its colour and its mark, so that nobody has to tell them by colour alone.
+MARKS = {"OK": (GREEN, "o"), "REGRESSED": (RED, "D"), "INCONCLUSIVE": (MUTED, "s")}
+WITHOUT = "no figure"
+SMALL = 60  # more points than this get smaller marks
+PERCENT = FuncFormatter(lambda ratio, _: f"{(ratio - 1) * 100:+.4g}%".replace("+0%", "0%"))
+
+
+@dataclass(frozen=True)
+class Point:
+    """A gate. Without a ratio nothing was compared there."""
+
+    place: int  # of the gate, among all that are drawn
+    answer: str
+    ratio: float | None = None
+    low: float = 1.0
+    high: float = 1.0
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One series."""
+
+    title: str
+    points: tuple[Point, ...]
+
+
+def draw(panels: Sequence[Panel], days: Sequence[str], threshold: float, sheet: Sheet) -> None:
+    """`days`: of each gate, whichever series it is in."""
+    rows = sheet.rows([PANEL_PX] * len(panels), above_px=LEGEND_PX)
+    for panel, axes in zip(panels, rows, strict=True):
+        _draw(panel, threshold, axes)
+        title = shorten(panel.title, NARROW_LETTERS if sheet.narrow else WIDE_LETTERS, placeholder=" ...")
+        # Not every letter of somebody's branch is in our font.
+        axes.set_title(title.encode("ascii", "backslashreplace").decode(), fontweight="bold", parse_math=False)
+    last = rows[-1]
+    last.set_xlim(-0.6, len(days) - 0.4)
+    last.xaxis.set_major_locator(MaxNLocator(4 if sheet.narrow else 8, integer=True))
+    last.xaxis.set_major_formatter(FuncFormatter(lambda place, _: _day(place, days)))
+    last.set_xlabel("gates, by date")
+    marks = [_mark(colour, shape, answer) for answer, (colour, shape) in MARKS.items()]
+    marks.append(_mark(INK, "x", WITHOUT))
+    sheet.figure.legend(handles=marks, loc="outside upper left", ncols=2 if sheet.narrow else 4)
+
+
+def _day(place: float, days: Sequence[str]) -> str:
+    """Of a tick that stands at a gate."""
+    return days[int(place)] if place in range(len(days)) else ""
+
+
+def _mark(colour: str, shape: str, label: str) -> Line2D:
+    return Line2D([], [], color=colour, marker=shape, linestyle="", markersize=6, label=label)
+
+
+def _draw(panel: Panel, threshold: float, axes: Axes) -> None:
+    seen = [each for each in panel.points if each.ratio is not None]
+    ratios = [each.ratio for each in seen if each.ratio is not None]
+    size = 5.0 if len(panel.points) <= SMALL else 3.0
+    axes.plot([each.place for each in seen], ratios, color=GRID, linewidth=1.0)
+    for answer, (colour, shape) in MARKS.items():
+        own = [each for each in seen if each.answer == answer]
+        places = [each.place for each in own]
+        axes.vlines(places, [each.low for each in own], [each.high for each in own], color=colour, linewidth=1.2)
+        axes.plot(places, [each.ratio for each in own], shape, color=colour, markersize=size)
+        without = [each.place for each in panel.points if each.ratio is None and each.answer == answer]
+        axes.plot(without, [0.06] * len(without), "x", color=colour, transform=axes.get_xaxis_transform())
+    axes.axhline(1.0, color=INK, linewidth=0.8)
+    axes.axhline(1.0 + threshold, color=MUTED, linewidth=1.0, linestyle=(0, (4, 2)))
+    axes.set_ylim(*_limits(ratios, threshold))
+    axes.yaxis.set_major_formatter(PERCENT)
+    axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+
+
+def _limits(ratios: Sequence[float], threshold: float) -> tuple[float, float]:
+    """By what was seen: an interval that tells nothing would leave nothing to be seen."""
+    low, high = min([1.0, *ratios]), max([1.0 + threshold, *ratios])
+    room = max(LEAST, 0.25 * (high - low))
+    return low - room, high + room

@@ -1,0 +1,167 @@
+"""The page of a history of gates: for each metric its ratios over time, series by series."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness import room
+from harness.experiments.gate import Answer
+from harness.experiments.history import Entry, History, Series
+from harness.model import UsageError
+from reports import trended
+from reports.exports import otava
+from reports.figures import trend
+from reports.figures.style import picture
+from reports.gated import percent
+from reports.page import Page, Section, Table
+from reports.saved import save
+
+FILE = "trend.json"  # what makes a folder one of a trend
+DRAWN, PANELS = 300, 6
+LISTED = 100
+OTAVA = ("uvx --from apache-otava otava analyze all --config-file otava.yaml --magnitude 0.05",)
+
+
+def refuse_others(out: Path) -> None:
+    """A folder of somebody else's: drawings that lie in one are replaced."""
+    if out.exists() and not (out.is_dir() and ((out / FILE).is_file() or not any(out.iterdir()))):
+        raise UsageError(f"--out {out} holds something else than a trend. Name a folder that is new or empty.")
+
+
+def write(history: History, out: Path) -> Page:
+    """The page, its drawings, and what Otava reads."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {out} can't be made: {error.strerror}. Name another folder.") from None
+    room.write(out / FILE, (json.dumps(trended.as_object(history, out), indent=1) + "\n").encode())
+    room.write(out / otava.FILE, otava.configuration(history, "figures").encode())
+    page = page_of(history)
+    save(page, otava.texts(history), out)
+    return page
+
+
+def page_of(history: History) -> Page:
+    last = trended.newest(history)
+    return Page(
+        title="Trend of gates",
+        subtitle=trended.counts(history),
+        outcome=trended.OUTCOMES[last.answer],
+        sentence=f"The newest gate, {trended.minute(last)} UTC, is {last.answer.value}: {last.sentence}.",
+        facts=("Each point is a gate: what its head took by what its base took, with the interval of that gate.",),
+        numbers=(),
+        withheld="",
+        sections=(*_read(history), *_metrics(history), _series(history), _gates(history), _otava()),
+    )
+
+
+def _read(history: History) -> Iterator[Section]:
+    if history.passed_over:
+        missing = tuple(f"{each.sentence}." for each in history.passed_over)
+        yield Section("passed-over", "What could not be read", missing=missing)
+
+
+def _metrics(history: History) -> Iterator[Section]:
+    for metric in history.metrics:
+        yield _metric(history, metric)
+
+
+def _metric(history: History, metric: str) -> Section:
+    entries = history.entries[-DRAWN:]
+    panels, left_out = _panels(history, entries, metric)
+    name = f"trend-{otava.slug(metric)}"
+    days, threshold = [trended.day(each) for each in entries], entries[-1].threshold
+    alt = f"{metric}, head by base: " + "; ".join(_alt(panel) for panel in panels)
+    text = [f"Dashed: the threshold of the newest gate, {threshold:+.0%}."]
+    if len(entries) < len(history.entries):
+        text.append(f"The newest {DRAWN} gates are drawn; the CSVs below hold all {len(history.entries):,}.")
+    if left_out:
+        text.append(f"Not drawn: {left_out} older series.")
+    drawn = picture(name, alt, lambda sheet: trend.draw(panels, days, threshold, sheet)) if panels else None
+    return Section(name, f"{metric[:1].upper()}{metric[1:]}", picture=drawn, text=tuple(text))
+
+
+def _panels(history: History, entries: Sequence[Entry], metric: str) -> tuple[list[trend.Panel], int]:
+    """Of the newest series that have such a figure; and how many others there are."""
+    place = {id(entry): number for number, entry in enumerate(entries)}
+    found = []
+    for series in history.series:
+        own = [entry for entry in series.entries if id(entry) in place]
+        if any(entry.figure(metric) for entry in own):
+            found.append((place[id(own[-1])], series, [_point(entry, place[id(entry)], metric) for entry in own]))
+    newest = sorted(found, key=lambda each: each[0])[-PANELS:]
+    panels = [trend.Panel(_title(each), tuple(points)) for _, each, points in sorted(newest, key=lambda n: n[1].number)]
+    return panels, len(found) - len(newest)
+
+
+def _title(series: Series) -> str:
+    new = ", ".join(f"{each.name} {each.after}" for each in series.changes)
+    return f"series {series.number}: {new or series.what['engine'] + ' by ' + series.what['base']}"
+
+
+def _point(entry: Entry, place: int, metric: str) -> trend.Point:
+    figure = entry.figure(metric)
+    if figure is None:
+        return trend.Point(place, entry.answer.value)
+    answer = Answer.INCONCLUSIVE if figure.declined else figure.answer
+    return trend.Point(place, answer.value, figure.ratio, figure.low, figure.high)
+
+
+def _alt(panel: trend.Panel) -> str:
+    ratios = [each.ratio for each in panel.points if each.ratio is not None]
+    return f"{panel.title}, {len(ratios)} gates, from {percent(ratios[0])} to {percent(ratios[-1])}"
+
+
+def _series(history: History) -> Section:
+    names = dict.fromkeys(name for series in history.series for name in series.what)
+    columns = ("series", "gates", "from", "to", "new in it", *names)
+    rows = tuple(
+        (
+            str(each.number),
+            f"{len(each.entries):,}",
+            trended.day(each.entries[0]),
+            trended.day(each.entries[-1]),
+            ", ".join(map(str, each.changes)),
+            *(each.what.get(name, "") for name in names),
+        )
+        for each in history.series
+    )
+    text = "Gates of one series can be held against each other. Another CPU model or another version begins a new one."
+    return Section("series", "Series", text=(text,), tables=(Table(columns, rows),))
+
+
+def _gates(history: History) -> Section:
+    number = {id(entry): str(series.number) for series in history.series for entry in series.entries}
+    newest = history.entries[-LISTED:]
+    rows = tuple(
+        (
+            trended.minute(e),
+            e.head.named,
+            e.commit,
+            e.base.named,
+            number[id(e)],
+            *_figures(e, history),
+            e.answer.value,
+            e.sentence,
+        )
+        for e in reversed(newest)
+    )
+    columns = ("when, UTC", "head", "commit", "base", "series", *history.metrics, "answer", "in words")
+    caption = f"{len(newest)} gates, the newest first"
+    return Section("gates", "Every gate", tables=(Table(columns, rows, caption, folded=True),))
+
+
+def _figures(entry: Entry, history: History) -> Iterator[str]:
+    for metric in history.metrics:
+        figure = entry.figure(metric)
+        yield f"{percent(figure.ratio)} ({trended.within(figure)})" if figure else ""
+
+
+def _otava() -> Section:
+    text = (
+        f"Where a series changed is a question for Apache Otava: {otava.FILE} names a test for each metric of each "
+        "series, and groups them as `all` and by series. Run it in this folder:"
+    )
+    return Section("otava", "Change points", text=(text,), code=OTAVA)

@@ -1,0 +1,104 @@
+"""What is shown of a history of gates: on a terminal, as JSON, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.experiments.gate import Answer
+from harness.experiments.history import Entry, Figure, History, Series
+from harness.model import Outcome
+from reports.gated import percent
+
+OUTCOMES = {Answer.OK: Outcome.PASS, Answer.REGRESSED: Outcome.FAIL, Answer.INCONCLUSIVE: Outcome.UNKNOWN}
+ROWS, SERIES = 7, 2  # of a screen
+FEW = 3  # changes that are told one by one
+NOT_TOLD = ("engine", "base", "burst")  # among what a series is: its first words say them
+
+
+def newest(history: History) -> Entry:
+    return history.entries[-1]
+
+
+def head(history: History) -> str:
+    last = newest(history)
+    return f"{last.answer.value}  {day(last)}, {last.head.named}: {last.sentence}"
+
+
+def counts(history: History) -> str:
+    """How many of each answer."""
+    found = Counter(each.answer for each in history.entries)
+    each = ", ".join(f"{found[answer]:,} {answer.value}" for answer in Answer if found[answer])
+    first, last = history.entries[0], newest(history)
+    gates, series = len(history.entries), len(history.series)
+    return f"{_many(gates, 'gate')} in {series:,} series, {day(first)} to {day(last)}: {each}"
+
+
+def series_lines(history: History) -> Iterator[str]:
+    """The newest ones."""
+    found = sorted(history.series, key=lambda each: each.entries[-1].at)
+    for each in sorted(found[-SERIES:], key=lambda each: each.number):
+        yield f"series {each.number}, {_many(len(each.entries), 'gate')} since {day(each.entries[0])}: {in_words(each)}"
+    if len(found) > SERIES:
+        yield f"and {len(found) - SERIES:,} older series, which the page tells"
+
+
+def in_words(series: Series) -> str:
+    """What is new in it; of the first one of its kind all that it is."""
+    if 0 < len(series.changes) <= FEW:
+        return ", ".join(map(str, series.changes))
+    what = series.what
+    rest = ", ".join(f"{name} {value}" for name, value in what.items() if value and name not in NOT_TOLD)
+    return f"{what['engine'] or 'an engine'} by {what['base']}, bursts of {what['burst']}; {rest}"
+
+
+def header(history: History) -> tuple[str, ...]:
+    return ("date", "head", "series", *history.metrics, "answer")
+
+
+def rows(history: History) -> list[tuple[str, ...]]:
+    """The newest gates, oldest first."""
+    number = {id(entry): series.number for series in history.series for entry in series.entries}
+    return [_row(entry, number[id(entry)], history.metrics) for entry in history.entries[-ROWS:]]
+
+
+def _row(entry: Entry, series: int, metrics: tuple[str, ...]) -> tuple[str, ...]:
+    figures = (entry.figure(metric) for metric in metrics)
+    seen = (percent(each.ratio) if each and not each.declined else "-" for each in figures)
+    return day(entry), entry.commit or entry.head.named, str(series), *seen, entry.answer.value
+
+
+def within(figure: Figure) -> str:
+    return f"{percent(figure.low)} to {percent(figure.high)}"
+
+
+def day(entry: Entry) -> str:
+    return f"{entry.at:%Y-%m-%d}"
+
+
+def minute(entry: Entry) -> str:
+    return f"{entry.at:%Y-%m-%d %H:%M}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def as_object(history: History, out: Path) -> dict[str, Any]:
+    return {
+        "command": "trend",
+        "exit": 0,
+        "page": str(out / "report.html"),
+        "gates": len(history.entries),
+        "series": [_series(each) for each in history.series],
+        "passed_over": [each.sentence for each in history.passed_over],
+    }
+
+
+def _series(series: Series) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(series)
+    return told | {"changes": [str(each) for each in series.changes]}
