@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness import room
-from harness.experiments.gate import Answer
 from harness.experiments.history import Entry, History, Series
 from harness.model import UsageError
 from reports import trended
@@ -89,7 +88,7 @@ def _panels(history: History, entries: Sequence[Entry], metric: str) -> tuple[li
     found = []
     for series in history.series:
         own = [entry for entry in series.entries if id(entry) in place]
-        if any(entry.figure(metric) for entry in own):
+        if any(_point(entry, 0, metric).ratio is not None for entry in own):
             found.append((place[id(own[-1])], series, [_point(entry, place[id(entry)], metric) for entry in own]))
     newest = sorted(found, key=lambda each: each[0])[-PANELS:]
     panels = [trend.Panel(_title(each), tuple(points)) for _, each, points in sorted(newest, key=lambda n: n[1].number)]
@@ -102,11 +101,11 @@ def _title(series: Series) -> str:
 
 
 def _point(entry: Entry, place: int, metric: str) -> trend.Point:
+    """What was declined is no figure: nobody can tell what it is worth."""
     figure = entry.figure(metric)
-    if figure is None:
-        return trend.Point(place, entry.answer.value)
-    answer = Answer.INCONCLUSIVE if figure.declined else figure.answer
-    return trend.Point(place, answer.value, figure.ratio, figure.low, figure.high)
+    if figure is None or figure.declined:
+        return trend.Point(place, (figure.answer if figure else entry.answer).value)
+    return trend.Point(place, figure.answer.value, figure.ratio, figure.low, figure.high)
 
 
 def _alt(panel: trend.Panel) -> str:
@@ -156,7 +155,8 @@ def _gates(history: History) -> Section:
 def _figures(entry: Entry, history: History) -> Iterator[str]:
     for metric in history.metrics:
         figure = entry.figure(metric)
-        yield f"{percent(figure.ratio)} ({trended.within(figure)})" if figure else ""
+        seen = f"{percent(figure.ratio)} ({trended.within(figure)})" if figure else ""
+        yield "declined" if figure and figure.declined else seen
 
 
 def _otava() -> Section:

@@ -209,7 +209,8 @@ def test_the_page_has_a_drawing_for_each_metric(drawn):
         assert (folder / "figures" / f"{each.name}.png").read_bytes().startswith(b"\x89PNG")
         assert "series 2" in each.alt
     html = (folder / "report.html").read_text()
-    for text in ("the head counts wrong: lost: 251 events", OTHER_CPU, "otava analyze all", "otava.yaml"):
+    assert "+200.0%" not in html, "what was declined is no ratio to read"
+    for text in ("declined", "the head counts wrong: lost: 251 events", OTHER_CPU, "otava analyze all", "otava.yaml"):
         assert text in html
     assert {path.name for path in folder.iterdir() if path.is_file()} - {"report.html"} <= files.KNOWN.keys()
     for link in re.findall(r'<a href="([^#"]+)"', html):
