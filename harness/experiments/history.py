@@ -68,7 +68,7 @@ class Entry:
     """One gate."""
 
     at: Annotated[datetime, msgspec.Meta(tz=True)]
-    engine: str  # the head's, without its version
+    engine: str  # the head's, without its version, and its sink
     base: Stood
     head: Stood
     answer: Answer

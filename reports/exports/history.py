@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from harness.experiments.gate import BASE, HEAD, Effect
 from harness.experiments.history import Entry, Figure, Stood
 from harness.store import MissingEvidence, Store, made_ms
-from harness.stored import manifest_of
+from harness.stored import manifest_of, spec_of
 from reports.gated import Record
 
 # What engines are built on. Of those that run on a Python of their user's nothing is known.
@@ -21,7 +22,7 @@ def of_gate(record: Record) -> Entry:
     found, asked = record.found, record.asked
     return Entry(
         at=datetime.fromtimestamp((made_ms(record.folder.path) or 0) // 1000, UTC),
-        engine=record.engine,
+        engine=_engine(record),
         base=_stood(record, BASE),
         head=_stood(record, HEAD),
         answer=found.answer,
@@ -33,6 +34,13 @@ def of_gate(record: Record) -> Entry:
         environment=_environment(record.environment),
         metrics=tuple(_figure(record, each) for each in found.effects) if found.right else (),
     )
+
+
+def _engine(record: Record) -> str:
+    """As runs are shown: with its sink. "" where the head never became a run."""
+    with suppress(MissingEvidence):
+        return f"{record.engine}/{spec_of(Store(record.folder.path / record.found.sides[HEAD].run)).sink}"
+    return ""
 
 
 def _stood(record: Record, side: str) -> Stood:

@@ -74,10 +74,10 @@ def _draw(panel: Panel, threshold: float, axes: Axes) -> None:
     size = 5.0 if len(panel.points) <= SMALL else 3.0
     axes.plot([each.place for each in seen], ratios, color=GRID, linewidth=1.0)
     for answer, (colour, shape) in MARKS.items():
-        own = [each for each in seen if each.answer == answer]
-        places = [each.place for each in own]
-        axes.vlines(places, [each.low for each in own], [each.high for each in own], color=colour, linewidth=1.2)
-        axes.plot(places, [each.ratio for each in own], shape, color=colour, markersize=size)
+        own = [(each, ratio) for each, ratio in zip(seen, ratios, strict=True) if each.answer == answer]
+        places = [each.place for each, _ in own]
+        axes.vlines(places, [each.low for each, _ in own], [each.high for each, _ in own], color=colour, linewidth=1.2)
+        axes.plot(places, [ratio for _, ratio in own], shape, color=colour, markersize=size)
         without = [each.place for each in panel.points if each.ratio is None and each.answer == answer]
         axes.plot(without, [0.06] * len(without), "x", color=colour, transform=axes.get_xaxis_transform())
     axes.axhline(1.0, color=INK, linewidth=0.8)

@@ -91,7 +91,7 @@ def test_a_commit_that_counts_wrong_is_red_and_shows_no_speed(repository):
 
     assert (answer["exit"], answer["answer"]) == (Exit.FAIL, "REGRESSED"), answer["sentence"]
     (line,) = history.read(kept).entries
-    assert (line.answer, line.engine, line.metrics) == ("REGRESSED", "mine", ())
+    assert (line.answer, line.engine, line.metrics) == ("REGRESSED", "mine/transaction", ())
     assert (line.base.verdict, line.head.verdict) == ("PASS", "FAIL")
     assert [line.base.commit, line.head.commit] == _git(repository, "rev-parse", "right", "wrong").split()
     assert {*DECIDING} <= line.environment.keys()

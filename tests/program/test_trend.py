@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from ruamel.yaml import YAML
@@ -228,9 +229,7 @@ def test_the_answers_have_colours_and_marks_of_their_own():
     drawing.draw([drawing.Panel("series 1", points)], ["2026-03-01"] * 3, 0.05, sheet)
 
     (axes,) = sheet.figure.axes
-    marks = {
-        (line.get_color(), line.get_marker()): list(line.get_xdata()) for line in axes.lines if len(line.get_xdata())
-    }
+    marks = {(line.get_color(), line.get_marker()): np.array(line.get_xdata()).tolist() for line in axes.lines[1:]}
     assert marks[style.GREEN, "o"] == [0]
     assert marks[style.RED, "D"] == [1]
     assert marks[style.RED, "x"] == [2], "a wrong head has no figure and is seen all the same"

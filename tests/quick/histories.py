@@ -42,7 +42,7 @@ def entry(number: int = 0, *figures: Figure, cpu: str = "", spark: str = "", **c
     environment: Mapping[str, str] = MACHINE | ({"cpu": cpu} if cpu else {})
     made = Entry(
         at=BEGUN + timedelta(days=number),
-        engine="ad-counts",
+        engine="ad-counts/absolute",
         base=Stood("v1.0", Outcome.PASS, f"{7:040x}", versions),
         head=Stood("main", Outcome.PASS, f"{number * 2654435761 % 16**12:012x}" + "0" * 28, versions),
         answer=answer,

@@ -360,7 +360,7 @@ def test_a_gate_leaves_its_ratios_its_figures_and_its_environment(kept):
     assert cost.base
     assert cost.head
     assert 1.05 < cost.head / cost.base < 1.15
-    assert (line.answer, line.engine) == (Answer.REGRESSED, "count")
+    assert (line.answer, line.engine) == (Answer.REGRESSED, "count/absolute")
     assert (line.base.named, line.head.named, line.rounds) == ("main", "c0ffee", 40)
     assert line.environment["streamgauge"] == "0.1.0"
 
