@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from generators.fleet import Fleet, LoadConfig, Slice
 from harness.clock import Clock
 from harness.load import Load
-from harness.model import HarnessError, KafkaAddress, LoadStatus
+from harness.model import Certificate, HarnessError, KafkaAddress, LoadStatus
 
 CLIENT = "confluent"
+NO_SCHEDULE = "it came in bursts, which a gate measures one by one"
 QUEUE_DEADLINE_S = 30.0
 QUEUE_FULL_S = 0.002
 
@@ -89,6 +90,11 @@ class Bursts(Load):
     def status(self) -> LoadStatus:
         sent = self._sender.sent
         return LoadStatus(sent, sent, sent, self._finished)
+
+    def certify(self) -> Certificate:
+        """Whatever was asked for was sent. There was no schedule to keep, and so no speed by that of the load."""
+        kept = super().certify()
+        return replace(kept, valid=False, reasons=(NO_SCHEDULE,), intended=kept.sent)
 
     def signal(self, number: signal.Signals) -> None:
         raise HarnessError(f"There are no ad servers that {number.name} could be sent to: a gate sends by itself.")

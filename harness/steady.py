@@ -106,6 +106,8 @@ def find(timeline: pa.Table, load_s: float, window_s: float, warm_up_s: float = 
     needed_s = max(SHORTEST_S, SHORTEST_WINDOWS * window_s)
     if len(seconds) - first < needed_s:
         return _too_short(first or warm_up_s, len(seconds) - first, needed_s)
+    if not offered[first:].any():
+        return _no(None, None, "not steady: nothing was offered any more")
     rest = [each.after(own) for each, own in zip(whole, firsts, strict=True)]
     bounds = list(_bounds(rest, float(offered[first:].mean()), window_s))
     return _judged(seconds[first:], bounds, first or warm_up_s, told_apart=slowness is not None)
