@@ -15,7 +15,6 @@ from harness.commands.shared import EXPERIMENTS, Json
 from harness.experiments import drive_calibrate, drive_gate, history
 from harness.experiments.drive_gate import Asked
 from harness.experiments.folder import Folder
-from harness.experiments.rounds import Settings
 from harness.explain import wrong
 from harness.flags import takes
 from harness.model import Exit, UsageError
@@ -54,7 +53,10 @@ def gate(
         str | None, typer.Option(metavar="PERCENT", help=f"So much slower is too slow: {USUAL}.", show_default=False)
     ] = None,
     budget: Annotated[float, typer.Option(min=1, metavar="MINUTES", help="How long it may take.")] = 10,
-    burst: Annotated[int, typer.Option(min=100, metavar="EVENTS", help="What is sent at once in a round.")] = 100_000,
+    burst: Annotated[
+        int | None,
+        typer.Option(min=100, metavar="EVENTS", help="What is sent at once: what takes about 2 s.", show_default=False),
+    ] = None,
     calibrate: Annotated[
         bool,
         typer.Option("--calibrate", help="How often would it find a slowdown of --base, and one that is not there?"),
@@ -79,8 +81,8 @@ def gate(
             refuse_beside_resume(context, "calibrate")
         elif not base:
             raise UsageError("--base is missing: say of what, as in `streamgauge gate --calibrate --base spark`.")
-        settings = drive_calibrate.Asked(base, engine, flags, budget * 60, Settings(burst))
-        _calibrate(drive_calibrate.resume(resume) if resume else drive_calibrate.begin(settings, out), as_json=as_json)
+        begun = drive_calibrate.Asked(base, engine, flags, budget * 60, drive_gate.settings_of(burst or 0, budget * 60))
+        _calibrate(drive_calibrate.resume(resume) if resume else drive_calibrate.begin(begun, out), as_json=as_json)
     if resume:
         raise UsageError("Only --calibrate takes --resume: a gate compares what ran side by side, and begins anew.")
     for name, given in (("--base", base), ("--head", head)):
@@ -90,7 +92,7 @@ def gate(
             )
     if history_at:
         history.refuse_unusable(history_at)
-    asked = Asked(base, head, _share(threshold or USUAL), budget * 60, flags, engine, burst)
+    asked = Asked(base, head, _share(threshold or USUAL), budget * 60, flags, engine, burst or 0)
     found, place = drive_gate.drive(asked, out)
     from reports.exports import gate as gate_exports
     from reports.exports import history as history_export

@@ -37,7 +37,7 @@ GATES = 1000
 
 
 def settings_of(arm: Arm, settings: Settings) -> Settings:
-    return replace(settings, burst_events=round(settings.burst_events * (1 + arm.more)))
+    return replace(settings, stretch_events=round(settings.stretch_events * (1 + arm.more)))
 
 
 def billed(each: Round, arm: Arm) -> Round:

@@ -14,7 +14,7 @@ from harness.ending import short_path
 from harness.experiments import calibrate
 from harness.experiments.calibrate import ARMS, GATE_SHARE, Calibrated
 from harness.experiments.candidates import look_up, made
-from harness.experiments.drive_gate import JUDGED_WITHIN_S
+from harness.experiments.drive_gate import JUDGED_S, judged_within_s
 from harness.experiments.folder import Folder
 from harness.experiments.gate import FEWEST_ROUNDS
 from harness.experiments.rounds import Settings, kept
@@ -45,6 +45,8 @@ class Took:
 
     until_warm_s: float
     rounds_s: float
+    warm_events: int  # sent until then, to all sides
+    rounds_events: int
 
 
 def begin(asked: Asked, out: Path) -> Folder:
@@ -97,8 +99,9 @@ def _record(place: Folder, number: int, asked: Asked) -> Took:
         sides = Sides(place, _file(place, number), kafka, asked.flags)
         for arm in ARMS:
             sides.add(arm.name, engine, candidate.sink, calibrate.settings_of(arm, settings))
-        with sides.up():
-            warm_s = told_s = time.monotonic()
+        with sides.up(settings):
+            warm_s, warm_events = time.monotonic(), sides.sent_events
+            told_s = warm_s
             for done, _ in enumerate(sides.rounds(asked.rounds), 1):
                 if time.monotonic() - told_s > TELL_EVERY_S:
                     told_s = time.monotonic()
@@ -107,14 +110,14 @@ def _record(place: Folder, number: int, asked: Asked) -> Took:
     for name, judged in sides.judged().items():
         if judged.outcome is not Outcome.PASS:
             raise HarnessError(f"The side {name} of session {number} is {judged.outcome.value}: {judged.sentence}")
-    return Took(warm_s - begun_s, rounds_s)
+    return Took(warm_s - begun_s, rounds_s, warm_events, sides.sent_events - warm_events)
 
 
 def _answer(place: Folder, asked: Asked, took: Sequence[Took]) -> Calibrated:
     """For a gate that has half as many sides, which start and run in half the time."""
-    start_s = GATE_SHARE * mean(each.until_warm_s for each in took)
-    each_s = GATE_SHARE * mean(each.rounds_s for each in took) / asked.rounds
-    affordable = int((asked.budget_s - JUDGED_WITHIN_S - start_s) / each_s)
+    start_s = GATE_SHARE * mean(each.until_warm_s + judged_within_s(each.warm_events) for each in took)
+    each_s = GATE_SHARE * mean(each.rounds_s + JUDGED_S * each.rounds_events for each in took) / asked.rounds
+    affordable = int((asked.budget_s - start_s) / each_s)
     gate_rounds = max(FEWEST_ROUNDS, min(affordable, asked.settings.most_rounds))
     sessions = [list(kept(_file(place, number))) for number in range(1, len(took) + 1)]
     rates = tuple(calibrate.table(sessions, gate_rounds, asked.settings.seed))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,20 @@ from harness.experiments import gate
 from harness.experiments.candidates import commit_of, look_up, made
 from harness.experiments.conditions import Conditions, Watch
 from harness.experiments.folder import Folder
-from harness.experiments.gate import AGAIN, BASE, HEAD, SIDES, Answer, Effect, Gated
-from harness.experiments.rounds import ROUNDS, Round, Settings
+from harness.experiments.gate import AGAIN, BASE, HEAD, SIDES, Answer, Effect, Gated, looks
+from harness.experiments.rounds import ROUNDS, Round, Settings, of_burst
 from harness.experiments.sides import Sides, broker
 from harness.model import HarnessError, Outcome
 from harness.services import children
 
 TELL_EVERY_S = 15.0
-JUDGED_WITHIN_S = 60.0  # of the budget: draining, reading and judging three sides
+WARM_UP_SHARE = 0.07  # of the budget, for each side
+END_S, JUDGED_S = 15.0, 9e-6  # for all sides to drain and stop; for each event to be read and judged
+
+
+def judged_within_s(events: int) -> float:
+    """All that was sent is read and judged at the end, on two cores within so long."""
+    return END_S + events * JUDGED_S
 
 
 @dataclass(frozen=True)
@@ -34,12 +40,17 @@ class Asked:
     budget_s: float
     flags: Mapping[str, Any]
     engine: str  # of commits: where in their repository the manifest lies
-    burst_events: int
+    burst_events: int  # 0: as many as fit
+
+
+def settings_of(burst_events: int, budget_s: float) -> Settings:
+    return replace(of_burst(burst_events), warm_up_s=WARM_UP_SHARE * budget_s)
 
 
 def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
     candidates = [look_up(text, asked.engine) for text in (asked.base, asked.head)]
-    place, settings = Folder.create(out.absolute(), "gate"), Settings(asked.burst_events)
+    settings = settings_of(asked.burst_events, asked.budget_s)
+    place = Folder.create(out.absolute(), "gate")
     commits = dict(zip((BASE, HEAD), map(commit_of, candidates), strict=True))
     known = {"asked": asked, "settings": settings, "environment": environment.describe(), "commits": commits}
     place.save("gate", **known)
@@ -80,7 +91,7 @@ class _Gate:
         console.say(f"{self.asked.base} and {self.asked.head} start, the base twice")
         broken = ""
         try:
-            with sides.up():
+            with sides.up(self.settings):
                 self.watch.rounds_begin()
                 self._measure(sides)
                 self.conditions = self.watch.seen()
@@ -98,13 +109,13 @@ class _Gate:
 
     def _measure(self, sides: Sides) -> None:
         """All rounds that there is time for, or as many as it takes."""
-        most, warm_s = self.settings.most_rounds, time.monotonic()
-        planned = gate.looks(most)
+        most, warm_s, warm_events = self.settings.most_rounds, time.monotonic(), sides.sent_events
+        planned = looks(most)
         for done, block in enumerate(sides.rounds(most), 1):
             self.rounds += block
-            now_s = time.monotonic()
-            each_s = (now_s - warm_s) / done
-            left_s = self.asked.budget_s - JUDGED_WITHIN_S - (now_s - self.begun_s)
+            now_s, sent = time.monotonic(), sides.sent_events
+            each_s = (now_s - warm_s + judged_within_s(sent) - judged_within_s(warm_events)) / done
+            left_s = self.asked.budget_s - (now_s - self.begun_s) - judged_within_s(sent)
             is_last = done == most or left_s < each_s
             self._tell(done, min(left_s, each_s * (most - done)))
             if is_last or done in planned:

@@ -21,19 +21,44 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
+STRETCH_EVENTS, STRETCH_MS = 25_000, 500  # a burst is made of these; the latter of event time
+STRETCHES = 20_000  # no gate sends more
+ROUND_S, WAVE_S = 2.0, 10.0
+
+
 @dataclass(frozen=True)
 class Settings:
     """What all sides meet alike."""
 
-    burst_events: int = 100_000
-    burst_ms: int = 2_000  # of event time
+    stretch_events: int = STRETCH_EVENTS
+    round_stretches: int = 0  # 0: as many as the base does in ROUND_S
     struck_bursts: int = 12  # at most, until a planned fault has struck and is over
-    warm_up_bursts: int = 12  # into each side, before the first round
+    struck_stretches: int = 4  # in each of those
+    warm_up_s: float = 40.0  # of the base; the other sides are sent the same
     most_rounds: int = 40
     seed: int = 1  # of the bootstrap
 
-    def most_bursts(self, *, is_struck: bool) -> int:
-        return self.warm_up_bursts + self.most_rounds + (self.struck_bursts if is_struck else 0)
+    @property
+    def struck_events(self) -> int:
+        return self.struck_bursts * self.struck_stretches * self.stretch_events
+
+
+def of_burst(events: int) -> Settings:
+    """With so many events a round; 0: as it fits."""
+    if not events:
+        return Settings()
+    stretches = -(-events // STRETCH_EVENTS)
+    return Settings(stretch_events=events // stretches, round_stretches=stretches)
+
+
+def next_wave(stretches: int, took_s: float) -> int:
+    """How much is sent next to a side that warms up: twice as much, and no more than it does in a while."""
+    return max(1, min(2 * stretches, int(stretches * WAVE_S / took_s)))
+
+
+def fitting(stretches: int, took_s: float, settings: Settings) -> int:
+    """How many make a round, by the last wave of the base: much longer than what each round takes whatever it holds."""
+    return settings.round_stretches or max(1, round(stretches * ROUND_S / took_s))
 
 
 @dataclass(frozen=True)
@@ -65,10 +90,10 @@ def kept(path: Path) -> Iterator[Round]:
         yield msgspec.json.decode(line, type=Round)
 
 
-def tape(spec: TapeSpec, bursts: int, settings: Settings) -> TapeSpec:
-    """What so many bursts send. A tape of fewer is its beginning."""
-    rate = settings.burst_events / settings.burst_ms * 1000
-    return replace(spec, profile=(Segment(bursts * settings.burst_ms, rate, rate),), probes=0, warm_up=())
+def tape(spec: TapeSpec, stretches: int, settings: Settings) -> TapeSpec:
+    """What so many stretches hold. A tape of fewer is its beginning."""
+    rate = settings.stretch_events / STRETCH_MS * 1000
+    return replace(spec, profile=(Segment(stretches * STRETCH_MS, rate, rate),), probes=0, warm_up=())
 
 
 def order(sides: Sequence[str], rounds: int) -> Iterator[tuple[str, ...]]:

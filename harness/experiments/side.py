@@ -21,7 +21,7 @@ from harness import epoch, latency
 from harness.accounting import ENGINE, WORKERS, Processes
 from harness.bursts import Bursts, Sent
 from harness.compilers import Compilers
-from harness.experiments.rounds import Round, Settings, tape, with_latency
+from harness.experiments.rounds import LEAST_S, STRETCH_MS, Round, Settings, next_wave, tape, with_latency
 from harness.faults.moment import Moment
 from harness.model import EngineManifest, HarnessError, RunSpec, Verdict
 from harness.observe import Row, interpret
@@ -65,8 +65,9 @@ class SideRun(Run):
     def __init__(
         self, spec: RunSpec, manifest: EngineManifest, world: RealWorld, store: Store, settings: Settings
     ) -> None:
-        super().__init__(spec, manifest, world, store, Unseen())  # sides that go on at the same time share the gate's
-        self.settings, self.bursts = settings, 0
+        begin = replace(spec, tape=tape(spec.tape, 1, settings))
+        super().__init__(begin, manifest, world, store, Unseen())  # sides that go on at the same time share the gate's
+        self.settings, self.stretches = settings, 0  # the latter: that were sent
         self.done = Done(0.0, 0)
         self._looked_ms = 0
         self.begun, self.stopping = threading.Event(), threading.Event()
@@ -83,7 +84,7 @@ class SideRun(Run):
 
     def cut(self) -> None:
         """Only what was sent was the tape, and is what is judged."""
-        self.spec = replace(self.spec, tape=tape(self.spec.tape, self.bursts, self.settings))
+        self.spec = replace(self.spec, tape=tape(self.spec.tape, self.stretches, self.settings))
         self.reel = Reel(self.spec.tape)
         self.store.write_json("spec.json", self.spec.public())
         self.fold()
@@ -91,8 +92,7 @@ class SideRun(Run):
 
     def _moment(self) -> Moment:
         """Of a fault that waits for a share of the load: it strikes before anything is measured."""
-        settings = self.settings
-        return replace(super()._moment(), total=settings.struck_bursts * settings.burst_events)
+        return replace(super()._moment(), total=self.settings.struck_events)
 
     def _tick(self) -> None:
         """What the engine tells is read by this thread alone: a file that two read at once is read in pieces."""
@@ -112,10 +112,11 @@ class SideRun(Run):
             self.done = Done(now_ms, interpret(rows, self.campaign_index, ()).counts.total)
             self._looked_ms = self.world.now_ms()
 
-    def views(self, bursts: int) -> int:
-        """What so many bursts leave in the results, of those that follow the ones that were sent."""
-        before, after = (Tape(tape(self.spec.tape, count, self.settings)) for count in (self.bursts or 1, bursts))
-        first = [before.server_total(server) if self.bursts else 0 for server in range(self.spec.tape.senders)]
+    def views(self, stretches: int) -> int:
+        """What so many more leave in the results."""
+        sent, all_of = self.stretches, self.stretches + stretches
+        before, after = (Tape(tape(self.spec.tape, count, self.settings)) for count in (sent or 1, all_of))
+        first = [before.server_total(server) if sent else 0 for server in range(self.spec.tape.senders)]
         blocks = (
             after.events(server, np.arange(low, after.server_total(server), dtype=np.int64))
             for server, low in enumerate(first)
@@ -157,27 +158,35 @@ class Side:
     def going(self) -> bool:
         return self._thread.is_alive()
 
-    def warm_up(self) -> None:
-        """As many at once, so that its engine compiles what it will run, as it runs it when there is much to do. What a
-        fault has killed starts cold, so that it strikes before."""
-        self._strike()
-        for _ in range(self.run.settings.warm_up_bursts):
-            self._send(self._written())
-        self._await_done()
-        self._settled = self._await_idle()
+    def warm_up(self, seconds: float) -> list[tuple[int, float]]:
+        """Waves of stretches, each as much as it does in some seconds, so that its engine compiles what it will run, as
+        it runs it when there is much to do. How many were in each, and how long that took."""
+        waves, begun_s, size = list[tuple[int, float]](), time.monotonic(), 1
+        while time.monotonic() - begun_s < seconds:
+            took_s = self.wave(size)
+            waves.append((size, took_s))
+            size = next_wave(size, took_s)
+        return waves
 
-    def _strike(self) -> None:
-        """Whether it landed is for the judge."""
-        fault = self.world.fault
-        for _ in range(self.run.settings.struck_bursts if self.run.spec.fault.planned else 0):
-            self._send(self._written())
-            self._await_done()
+    def wave(self, stretches: int) -> float:
+        """Sent at once and waited for; seconds."""
+        sent = self._send(self._written(stretches))
+        took_s = (self._await_done() - sent.begun_ms) / 1000
+        self._settled = self._await_idle()
+        return max(took_s, LEAST_S)
+
+    def strike(self) -> None:
+        """What a fault has killed starts cold, so that it strikes before a side is warmed up. Whether it landed is for
+        the judge."""
+        fault, settings = self.world.fault, self.run.settings
+        for _ in range(settings.struck_bursts if self.run.spec.fault.planned else 0):
+            self.wave(settings.struck_stretches)
             if all(each.at_ms for each in fault.reports()) and fault.settled():
                 return
 
-    def burst(self) -> Round:
+    def burst(self, stretches: int) -> Round:
         """One round, from a burst's begin until the engine has fallen idle again."""
-        written = self._written()
+        written = self._written(stretches)
         self._most_memory_bytes, begun = 0, self._used()
         sent = self._send(written)
         done_ms = self._await_done()
@@ -203,13 +212,12 @@ class Side:
             self._owed += sent.events
         return sent
 
-    def _written(self) -> list[Slice]:
+    def _written(self, stretches: int) -> list[Slice]:
         """The next burst's records, made while nothing is measured."""
-        bursts = self.run.bursts + 1
         if not self.run.manifest.progress:
-            self._owed += self.run.views(bursts)
-        self.run.bursts = bursts
-        return self._load.write(bursts * self.run.settings.burst_ms)
+            self._owed += self.run.views(stretches)
+        self.run.stretches += stretches
+        return self._load.write(self.run.stretches * STRETCH_MS)
 
     def _await_idle(self) -> Used:
         """An engine goes on behind its last batch: it commits, cleans up, and compiles. One that is never idle, since

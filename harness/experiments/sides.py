@@ -17,7 +17,7 @@ from harness.engines.manifest import FAKE
 from harness.experiments import one_run
 from harness.experiments.folder import Folder
 from harness.experiments.gate import Judged
-from harness.experiments.rounds import Round, Settings, order, tape
+from harness.experiments.rounds import STRETCH_MS, STRETCHES, Round, Settings, fitting, order, tape
 from harness.experiments.side import Side, SideRun
 from harness.model import HarnessError, Outcome, UsageError
 from harness.run import Unseen
@@ -45,17 +45,17 @@ class Sides:
     def __init__(self, place: Folder, rounds: Path, kafka: str, flags: Mapping[str, Any]) -> None:
         self._place, self._rounds, self._kafka, self._flags = place, rounds, kafka, flags
         self._sides: dict[str, Side] = {}
+        self._stretches = 1  # in each round
 
     def add(self, name: str, engine: str, sink: str, settings: Settings) -> None:
         _, keys = plan.read_scenario(SCENARIO)
-        rate = settings.burst_events / settings.burst_ms * 1000
+        rate = settings.stretch_events / STRETCH_MS * 1000
         own = {"engine": engine, "sink": sink, "rate": rate, "fault": "none"}
         own |= {"kafka": self._kafka, "lag_budget_ms": QUEUED_MS}
         spec, manifest = plan.resolve("gate", {**keys, **own}, self._flags, one_run.find_manifest)
         if manifest.id == FAKE:
             raise UsageError("The fake engine costs nothing and has no processes: there is nothing to gate of it.")
-        bursts = settings.most_bursts(is_struck=spec.fault.planned)
-        spec = replace(spec, tape=tape(spec.tape, bursts, settings))
+        spec = replace(spec, tape=tape(spec.tape, STRETCHES, settings))
         surroundings = one_run.prepare(spec, manifest)
         store = Store.create(self._place.runs, name.replace(" ", "-"))
         starts, seen = one_run.starts_and_machine(spec, manifest, surroundings)
@@ -63,7 +63,7 @@ class Sides:
         self._sides[name] = Side(name, SideRun(spec, manifest, world, store, settings), world, seen)
 
     @contextmanager
-    def up(self) -> Iterator[None]:
+    def up(self, settings: Settings) -> Iterator[None]:
         """From their start until all are judged; whatever ends the rounds too early is told by `judged`'s caller."""
         begun_s, sides = time.monotonic(), self._sides.values()
         try:
@@ -72,8 +72,7 @@ class Sides:
             for side in sides:
                 side.await_ready()
             console.say(f"all have answered after {time.monotonic() - begun_s:.0f} s, and are warmed up")
-            for side in sides:
-                side.warm_up()
+            self._warm_up(settings)
             yield
         except HarnessError:
             raise
@@ -88,13 +87,29 @@ class Sides:
             for side in sides:
                 side.join()
 
+    def _warm_up(self, settings: Settings) -> None:
+        """The first one says how much that is."""
+        first, *others = self._sides.values()
+        for side in (first, *others):
+            side.strike()
+        waves = first.warm_up(settings.warm_up_s)
+        for side in others:
+            for stretches, _ in waves:
+                side.wave(stretches)
+        self._stretches = fitting(*waves[-1], settings)
+        console.say(f"a round is a burst of {self._stretches * settings.stretch_events:,} events")
+
+    @property
+    def sent_events(self) -> int:
+        return sum(side.run.stretches * side.run.settings.stretch_events for side in self._sides.values())
+
     def rounds(self, most: int) -> Iterator[list[Round]]:
         """One round of each side at a time. Each is on disk before it is looked at."""
         with self._rounds.open("ab") as file:
             for names in order(tuple(self._sides), most):
                 block = []
                 for name in names:
-                    block.append(self._sides[name].burst())
+                    block.append(self._sides[name].burst(self._stretches))
                     file.write(msgspec.json.encode(block[-1]) + b"\n")
                     file.flush()
                 yield block

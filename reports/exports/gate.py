@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from harness import room
 from harness.experiments.gate import Answer, Gated
-from harness.experiments.rounds import METRICS, Settings
+from harness.experiments.rounds import METRICS
 from harness.model import Outcome
 from harness.origin import COMMAND
 from reports.exports import annotation, badge, benchmark, experiment, openmetrics, suite
@@ -104,7 +104,7 @@ def command(record: Record) -> str:
     words = [COMMAND, "gate", "--base", asked["base"], "--head", asked["head"]]
     words += ["--engine", asked["engine"]] if asked["engine"] else []
     words += ["--threshold", f"{asked['threshold'] * 100:g}%", "--budget", f"{asked['budget_s'] / 60:g}"]
-    words += ["--burst", str(asked["burst_events"])] if asked["burst_events"] != Settings.burst_events else []
+    words += ["--burst", str(asked["burst_events"])] if asked["burst_events"] else []
     return shlex.join(
         [*words, *(word for name, value in asked["flags"].items() for word in reproduce.flag(name, value))]
     )

@@ -51,9 +51,9 @@ def test_rounds_go_forth_and_back_so_that_a_slowing_machine_slows_all_alike():
     assert len({sum(each) for each in places.values()}) == 1
 
 
-def test_a_tape_of_fewer_bursts_is_the_beginning_of_one_of_more():
-    settings = Settings(burst_events=1000, burst_ms=500)
-    few, many = (Tape(rounds.tape(SPEC.tape, bursts, settings)) for bursts in (3, 7))
+def test_a_tape_of_fewer_stretches_is_the_beginning_of_one_of_more():
+    settings = Settings(stretch_events=1000)
+    few, many = (Tape(rounds.tape(SPEC.tape, stretches, settings)) for stretches in (3, 7))
 
     assert (few.total, many.total) == (3000, 7000)
     for server in range(few.spec.senders):
