@@ -75,7 +75,7 @@ class Entry:
     sentence: str
     threshold: float
     rounds: int
-    burst_events: int
+    burst_events: int  # 0: as many as fit
     flags: Mapping[str, Any]
     environment: Mapping[str, str]
     metrics: tuple[Figure, ...] = ()  # none of a gate in which somebody counted wrong
@@ -92,7 +92,8 @@ class Entry:
     @property
     def what(self) -> Mapping[str, str]:
         """All that has to be alike, so that two gates may stand in one line."""
-        own = {"engine": self.engine, "base": self._base, "burst": f"{self.burst_events:,} events"}
+        burst = f"{self.burst_events:,} events" if self.burst_events else "as it fits"
+        own = {"engine": self.engine, "base": self._base, "burst": burst}
         own |= {name: str(value) for name, value in sorted(self.flags.items()) if name != SEED}
         own |= {name: self._environment(name) for name in DECIDING}
         own |= {f"{name} of the base": version for name, version in sorted(self.base.versions.items())}
