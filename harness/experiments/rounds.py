@@ -56,9 +56,9 @@ def next_wave(stretches: int, took_s: float) -> int:
     return max(1, min(2 * stretches, int(stretches * WAVE_S / took_s)))
 
 
-def fitting(stretches: int, took_s: float, settings: Settings) -> int:
-    """How many make a round, by the last wave of the base: much longer than what each round takes whatever it holds."""
-    return settings.round_stretches or max(1, round(stretches * ROUND_S / took_s))
+def fitting(waves: Sequence[tuple[int, float]], settings: Settings) -> int:
+    """How many make a round, by the fastest wave of the base: what disturbs a machine only ever adds."""
+    return settings.round_stretches or max(1, round(max(stretches * ROUND_S / took_s for stretches, took_s in waves)))
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class Sides:
         for side in others:
             for stretches, _ in waves:
                 side.wave(stretches)
-        self._stretches = fitting(*waves[-1], settings)
+        self._stretches = fitting(waves, settings)
         console.say(f"a round is a burst of {self._stretches * settings.stretch_events:,} events")
 
     @property

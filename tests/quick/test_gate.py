@@ -62,6 +62,29 @@ def test_a_tape_of_fewer_stretches_is_the_beginning_of_one_of_more():
             assert np.array_equal(mine, other)
 
 
+def test_a_side_is_warmed_up_by_ever_more_as_far_as_it_goes_fast():
+    assert rounds.next_wave(4, took_s=0.5) == 8
+    assert rounds.next_wave(40, took_s=20.0) == 20, "a wave lasts ten seconds"
+    assert rounds.next_wave(1, took_s=60.0) == 1
+
+
+def test_a_round_holds_what_the_base_does_in_two_seconds_at_its_best():
+    """While it warmed up somebody else had the machine: its last wave was slow."""
+    waves = [(1, 4.0), (2, 1.0), (8, 2.0), (8, 16.0)]
+
+    assert rounds.fitting(waves, Settings()) == 8
+    assert rounds.fitting([(1, 30.0)], Settings()) == 1
+    assert rounds.fitting(waves, rounds.of_burst(60_000)) == 3
+
+
+@pytest.mark.parametrize("events", [100, 2000, 25_000, 60_000, 1_000_000])
+def test_a_burst_that_was_asked_for_is_as_large_as_that(events):
+    settings = rounds.of_burst(events)
+
+    assert settings.stretch_events * settings.round_stretches == pytest.approx(events, rel=0.001)
+    assert settings.stretch_events <= rounds.STRETCH_EVENTS
+
+
 def test_what_an_idle_engine_takes_is_not_billed():
     """After its own round an engine still compiles: a pause right behind one is not believed."""
     pauses = [(4.0, 0.4), (0.2, 0.2), (4.0, 0.4), (4.0, 0.5)]
