@@ -23,7 +23,8 @@ Floats = NDArray[np.float64]
 
 STRETCH_EVENTS, STRETCH_MS = 25_000, 500  # a burst is made of these; the latter of event time
 STRETCHES = 20_000  # no gate sends more
-ROUND_S, WAVE_S = 2.0, 10.0
+ROUND_S = 4.0  # much longer than what a round takes whatever it holds
+PACED_STRETCHES = 8
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,9 @@ def of_burst(events: int) -> Settings:
     return Settings(stretch_events=events // stretches, round_stretches=stretches)
 
 
-def next_wave(stretches: int, took_s: float) -> int:
-    """How much is sent next to a side that warms up: twice as much, and no more than it does in a while."""
-    return max(1, min(2 * stretches, int(stretches * WAVE_S / took_s)))
-
-
-def fitting(waves: Sequence[tuple[int, float]], settings: Settings) -> int:
-    """How many make a round, by the fastest wave of the base: what disturbs a machine only ever adds."""
-    return settings.round_stretches or max(1, round(max(stretches * ROUND_S / took_s for stretches, took_s in waves)))
+def fitting(stretches: int, took_s: float, settings: Settings) -> int:
+    """How many make a round, by how long so many took the base."""
+    return settings.round_stretches or max(1, round(stretches * ROUND_S / took_s))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from harness import epoch, latency
 from harness.accounting import ENGINE, WORKERS, Processes
 from harness.bursts import Bursts, Sent
 from harness.compilers import Compilers
-from harness.experiments.rounds import LEAST_S, STRETCH_MS, Round, Settings, next_wave, tape, with_latency
+from harness.experiments.rounds import LEAST_S, STRETCH_MS, STRETCHES, Round, Settings, tape, with_latency
 from harness.faults.moment import Moment
 from harness.model import EngineManifest, HarnessError, RunSpec, Verdict
 from harness.observe import Row, interpret
@@ -158,20 +158,23 @@ class Side:
     def going(self) -> bool:
         return self._thread.is_alive()
 
-    def warm_up(self, seconds: float) -> list[tuple[int, float]]:
-        """Waves of stretches, each as much as it does in some seconds, so that its engine compiles what it will run, as
-        it runs it when there is much to do. How many were in each, and how long that took."""
-        waves, begun_s, size = list[tuple[int, float]](), time.monotonic(), 1
-        while time.monotonic() - begun_s < seconds:
-            took_s = self.wave(size)
-            waves.append((size, took_s))
-            size = next_wave(size, took_s)
-        return waves
+    def warm_up(self, seconds: float, most: int = STRETCHES) -> int:
+        """Stretches one behind the other, none sent before the last but one is done: an engine that cuts what comes
+        into batches compiles most of what it runs when it has run many of them. How many there was time for."""
+        begun_s, sent = time.monotonic(), 0
+        while sent < most and time.monotonic() - begun_s < seconds:
+            owed = self._owed
+            self._send(self._written(1))
+            self._await_done(owed)
+            sent += 1
+        self._await_done(self._owed)
+        self._settled = self._await_idle()
+        return sent
 
     def wave(self, stretches: int) -> float:
         """Sent at once and waited for; seconds."""
         sent = self._send(self._written(stretches))
-        took_s = (self._await_done() - sent.begun_ms) / 1000
+        took_s = (self._await_done(self._owed) - sent.begun_ms) / 1000
         self._settled = self._await_idle()
         return max(took_s, LEAST_S)
 
@@ -189,7 +192,7 @@ class Side:
         written = self._written(stretches)
         self._most_memory_bytes, begun = 0, self._used()
         sent = self._send(written)
-        done_ms = self._await_done()
+        done_ms = self._await_done(self._owed)
         before, self._settled = self._settled, self._await_idle()
         self._rounds += 1
         return Round(
@@ -235,16 +238,16 @@ class Side:
         what = f"the {self.name} to fall idle"
         return wait_until(settled, deadline_s=2 * AFTERWARDS_S, what=what, every_s=IDLE_LOOK_S / 2)
 
-    def _await_done(self) -> float:
-        """When the engine said that all of it is done."""
+    def _await_done(self, owed: int) -> float:
+        """When the engine said that so much is done."""
 
         def done() -> Done | None:
             if not self.going:
                 raise HarnessError(f"The {self.name} ended in the middle of a burst.")
-            return self.run.done if self.run.done.amount >= self._owed else None
+            return self.run.done if self.run.done.amount >= owed else None
 
         how, what = ("offsets", "records") if self.run.manifest.progress else ("results", "views")
-        what = f"the {self.name} to be done with {self._owed:,} {what}"
+        what = f"the {self.name} to be done with {owed:,} {what}"
         seen = lambda: f"{self.run.done.amount:,} by its {how}"  # noqa: E731
         return wait_until(done, deadline_s=BURST_S, what=what, state=seen, every_s=0.02).at_ms
 

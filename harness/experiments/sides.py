@@ -17,7 +17,7 @@ from harness.engines.manifest import FAKE
 from harness.experiments import one_run
 from harness.experiments.folder import Folder
 from harness.experiments.gate import Judged
-from harness.experiments.rounds import STRETCH_MS, STRETCHES, Round, Settings, fitting, order, tape
+from harness.experiments.rounds import PACED_STRETCHES, STRETCH_MS, STRETCHES, Round, Settings, fitting, order, tape
 from harness.experiments.side import Side, SideRun
 from harness.model import HarnessError, Outcome, UsageError
 from harness.run import Unseen
@@ -26,6 +26,7 @@ from harness.store import Store
 from harness.worlds.real import RealWorld
 
 SCENARIO = "calm"
+LONGEST_S = 600.0  # a side may be so much slower than the first one
 QUEUED_MS = 5000.0  # a burst is due all at once, and it takes its time to hand it over
 
 
@@ -92,11 +93,11 @@ class Sides:
         first, *others = self._sides.values()
         for side in (first, *others):
             side.strike()
-        waves = first.warm_up(settings.warm_up_s)
+        sent = first.warm_up(settings.warm_up_s)
         for side in others:
-            for stretches, _ in waves:
-                side.wave(stretches)
-        self._stretches = fitting(waves, settings)
+            side.warm_up(LONGEST_S, sent)
+        took_s = [side.wave(PACED_STRETCHES) for side in (first, *others)]
+        self._stretches = fitting(PACED_STRETCHES, took_s[0], settings)
         console.say(f"a round is a burst of {self._stretches * settings.stretch_events:,} events")
 
     @property

@@ -62,19 +62,10 @@ def test_a_tape_of_fewer_stretches_is_the_beginning_of_one_of_more():
             assert np.array_equal(mine, other)
 
 
-def test_a_side_is_warmed_up_by_ever_more_as_far_as_it_goes_fast():
-    assert rounds.next_wave(4, took_s=0.5) == 8
-    assert rounds.next_wave(40, took_s=20.0) == 20, "a wave lasts ten seconds"
-    assert rounds.next_wave(1, took_s=60.0) == 1
-
-
-def test_a_round_holds_what_the_base_does_in_two_seconds_at_its_best():
-    """While it warmed up somebody else had the machine: its last wave was slow."""
-    waves = [(1, 4.0), (2, 1.0), (8, 2.0), (8, 16.0)]
-
-    assert rounds.fitting(waves, Settings()) == 8
-    assert rounds.fitting([(1, 30.0)], Settings()) == 1
-    assert rounds.fitting(waves, rounds.of_burst(60_000)) == 3
+def test_a_round_holds_what_the_base_does_in_a_few_seconds():
+    assert rounds.fitting(8, 2.0, Settings()) == 16
+    assert rounds.fitting(8, 80.0, Settings()) == 1
+    assert rounds.fitting(8, 2.0, rounds.of_burst(60_000)) == 3
 
 
 @pytest.mark.parametrize("events", [100, 2000, 25_000, 60_000, 1_000_000])
