@@ -126,9 +126,9 @@ class _Gate:
     def _tell(self, done: int, left_s: float) -> None:
         if time.monotonic() - self.told_s >= TELL_EVERY_S:
             self.told_s = time.monotonic()
-            console.say(f"  {done} rounds, at most {max(0.0, left_s) / 60:.0f} minutes more of them")
+            console.say(f"  {done} rounds a side, at most {max(0.0, left_s) / 60:.0f} minutes more of them")
 
     def _is_known(self, done: int) -> bool:
         found = self._effects()
-        console.say(f"  {done} rounds: {gate.in_words(found[0]) if found else 'too few to say anything'}")
+        console.say(f"  {done} rounds a side: {gate.in_words(found[0]) if found else 'too few to say anything'}")
         return bool(found) and found[0].answer is not Answer.INCONCLUSIVE

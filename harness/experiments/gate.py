@@ -203,7 +203,7 @@ class Gated:
             name, worst = next((n, each) for n, each in self.sides.items() if each.outcome is not Outcome.PASS)
             return f"the {name} is {worst.outcome.value}, so no speed is compared: {worst.sentence}"
         if not self.effects:
-            return f"{self.rounds} rounds are too few to compare anything"
+            return f"{self.rounds} of each side are too few rounds to compare anything"
         told = [each for each in self.effects if each.answer is self.answer]
         if self.answer is Answer.INCONCLUSIVE:
             told = [self.effects[0]]

@@ -27,6 +27,7 @@ from harness.worlds.real import RealWorld
 
 SCENARIO = "calm"
 LONGEST_S = 600.0  # a side may be so much slower than the first one
+TURNS = 10  # by which all sides are warmed up: one that then waits for the others long would be another one again
 QUEUED_MS = 5000.0  # a burst is due all at once, and it takes its time to hand it over
 
 
@@ -93,9 +94,10 @@ class Sides:
         first, *others = self._sides.values()
         for side in (first, *others):
             side.strike()
-        sent = first.warm_up(settings.warm_up_s)
-        for side in others:
-            side.warm_up(LONGEST_S, sent)
+        for _ in range(TURNS):
+            sent = first.warm_up(settings.warm_up_s / TURNS)
+            for side in others:
+                side.warm_up(LONGEST_S, sent)
         took_s = [side.wave(PACED_STRETCHES) for side in (first, *others)]
         self._stretches = fitting(PACED_STRETCHES, took_s[0], settings)
         console.say(f"a round is a burst of {self._stretches * settings.stretch_events:,} events")
