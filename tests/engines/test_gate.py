@@ -6,14 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.experiments import history
+from harness.experiments import calibrate, drive_calibrate, drive_gate, history
 from harness.experiments.history import DECIDING
 from harness.model import Exit
+from reports import calibrated
 from reports.exports.gate import EXPORTS
 
 MANIFEST = """
@@ -132,3 +135,27 @@ def test_a_manifest_that_is_not_in_a_commit_is_told_and_nothing_is_made(reposito
     assert answer["exit"] == Exit.USAGE
     assert "later has no engine: was it moved?" in answer["error"]
     assert not (repository.parent / "experiments").exists()
+
+
+@pytest.mark.thorough
+def test_a_calibration_that_was_broken_off_goes_on_with_the_sessions_that_it_has(tmp_path, monkeypatch):
+    monkeypatch.setattr(calibrate, "table", partial(calibrate.table, gates=20))
+    asked = drive_calibrate.Asked(
+        "reference", "", {}, budget_s=60, settings=drive_gate.settings_of(5000, 20), sessions=2, rounds=6
+    )
+    place = drive_calibrate.begin(asked, tmp_path)
+    first = replace(asked, sessions=1)
+    drive_calibrate._keep(place, first, [], {})
+    drive_calibrate.drive(place)
+    kept = (place.path / "rounds-1.jsonl").read_bytes()
+    drive_calibrate._keep(place, asked, drive_calibrate._took(place), {})
+    (place.path / "rounds-2.jsonl").write_bytes(b"what a session left that was broken off")
+
+    found = drive_calibrate.drive(drive_calibrate.resume(place.path))
+
+    assert (found.sessions, found.rounds) == (2, 12)
+    assert (place.path / "rounds-1.jsonl").read_bytes() == kept
+    arms = {each["side"] for each in map(json.loads, (place.path / "rounds-2.jsonl").read_text().splitlines())}
+    assert arms == {arm.name for arm in calibrate.ARMS}
+    assert {each.gates for each in found.rates} == {20}
+    assert list(calibrated.rows(found))
