@@ -114,6 +114,9 @@ def in_words(effect: Effect) -> str:
 
 def notes(found: Gated) -> Iterator[str]:
     """What is said below the table of metrics."""
+    for name, side in found.sides.items():
+        for witness in side.witnesses:
+            yield f"  {name}: {witness.cell}: expected {witness.expected}, seen {witness.seen} {witness.detail}"
     if found.effects:
         yield f"{found.rounds} rounds a side"
     if found.conditions:

@@ -15,7 +15,7 @@ from statistics import NormalDist
 from harness.experiments.conditions import Conditions
 from harness.experiments.rounds import COST, METRICS, Metric, Round, by_side, levelled
 from harness.measurement import Recovery
-from harness.model import Outcome
+from harness.model import Outcome, Witness
 from harness.stats import Ratio, holm, quantile_ratio, widened
 
 BASE, HEAD, AGAIN = "base", "head", "base again"
@@ -149,6 +149,7 @@ class Judged:
     sentence: str
     run: str  # its directory, below that of the gate
     recovery: tuple[Recovery, ...] = ()  # from each fault
+    witnesses: tuple[Witness, ...] = ()  # the first of each check that is wrong
 
 
 @dataclass(frozen=True)

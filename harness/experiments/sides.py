@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -92,8 +93,8 @@ class Sides:
     def _warm_up(self, settings: Settings) -> None:
         """The first one says how much that is."""
         first, *others = self._sides.values()
-        for side in (first, *others):
-            side.strike()
+        with ThreadPoolExecutor() as together:  # what a fault has killed takes as long to come back as it took to start
+            list(together.map(Side.strike, self._sides.values()))
         for _ in range(TURNS):
             sent = first.warm_up(settings.warm_up_s / TURNS)
             for side in others:
@@ -126,7 +127,9 @@ class Sides:
         if not side.verdict:
             return Judged(Outcome.UNKNOWN, f"{type(side.error).__name__}: {side.error}", run)
         recovery = one_run.report(side.run.store, side.verdict, Unseen()).recovery
-        return Judged(side.verdict.outcome, side.verdict.sentence, run, recovery)
+        wrong = [check for check in side.verdict.checks if check.outcome is not Outcome.PASS and check.witnesses]
+        witnesses = tuple(check.witnesses[0] for check in wrong)
+        return Judged(side.verdict.outcome, side.verdict.sentence, run, recovery, witnesses)
 
     def with_latency(self, measured: Sequence[Round]) -> list[Round]:
         """The rounds, with what only the files of sides tell that were judged and are right."""

@@ -100,6 +100,9 @@ def test_a_commit_that_counts_wrong_is_red_and_shows_no_speed(repository):
     assert {*DECIDING} <= line.environment.keys()
     assert answer["sentence"].startswith("the head counts wrong: lost: ")
     assert answer["effects"] == []
+    [witness, *_] = answer["sides"]["head"]["witnesses"]
+    assert witness["cell"].startswith("campaign ")
+    assert witness["expected"] != witness["seen"]
     assert {side: each["outcome"] for side, each in answer["sides"].items()} == {
         "base": "PASS",
         "head": "FAIL",
