@@ -7,6 +7,7 @@ fetched. uv's own cache is used for that, where Spark is unpacked once for all o
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -53,14 +54,14 @@ class Installed:
 
     @property
     def shell(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ}
-        return kept | {"HOME": str(self.home)}
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "JAVA_HOME")}
+        return kept | uv_settings() | {"HOME": str(self.home)}
 
     def run(self, folder: Path, *words: object) -> dict[str, Any]:
         done = self.call("run", "calm", *SMALL, *words, "--json", cwd=folder)
         assert done.stdout, done.stderr
         answer: dict[str, Any] = json.loads(done.stdout)
-        answer["said"] = done.stderr
+        assert answer["verdict"], answer
         return answer
 
     def files(self) -> dict[str, tuple[int, int]]:
@@ -85,8 +86,15 @@ def borrowing(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     return Installed(environment / "bin" / "streamgauge", environment, home)
 
 
+@functools.cache
+def uv_settings() -> dict[str, str]:
+    """From where packages come on this machine, as somebody would have told uv who installs programs with it."""
+    own = {name: value for name, value in os.environ.items() if name.startswith(("UV_", "SSL_"))}
+    return own | index_settings(sys.executable) | {"UV_PYTHON_DOWNLOADS": "never"}
+
+
 def uv(home: Path, *words: str, **more: str) -> None:
-    env = {**os.environ, **index_settings(sys.executable), "HOME": str(home), "UV_PYTHON_DOWNLOADS": "never", **more}
+    env = {**os.environ, **uv_settings(), "HOME": str(home), **more}
     done = subprocess.run([str(UV), *words], env=env, cwd=home, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
