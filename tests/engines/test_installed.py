@@ -31,7 +31,7 @@ EXAMPLE = ROOT / "examples" / "own-engine"
 SMALL = ("--rate", "500", "--duration", "3s", "--window", "1s", "--campaigns", "10", "--fault", "none", "--no-archive")
 PYENV = Path.home() / ".pyenv" / "versions"  # its names on PATH run only for the version that was chosen
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("installed")]  # one installation for all of them
 
 
 @pytest.fixture(scope="module")
