@@ -49,13 +49,8 @@ class Record:
     def typical(self, effect: Effect) -> Mapping[str, float]:
         """What is compared of each side's rounds. There is no effect of wrong counts, and so no figure."""
         metric = next((each for each in METRICS if each.name == effect.metric), None)
-        return (
-            {}
-            if metric is None
-            else {
-                side: float(np.quantile(values, metric.share)) for side, values in self.values(metric).items() if values
-            }
-        )
+        values = self.values(metric) if metric else {}
+        return {side: float(np.quantile(each, metric.share)) for side, each in values.items() if metric and each}
 
     def values(self, metric: Metric) -> Mapping[str, list[float]]:
         """Of each side's rounds, as they were measured."""

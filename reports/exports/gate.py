@@ -13,7 +13,7 @@ from harness.origin import COMMAND
 from reports.exports import annotation, badge, benchmark, experiment, openmetrics, suite
 from reports.exports.experiment import Case
 from reports.exports.markdown import versions
-from reports.gated import HEADER, Record, in_words, row
+from reports.gated import HEADER, Record, in_words, notes, row
 from reports.sections import reproduce
 from reports.tables import markdown
 
@@ -79,7 +79,7 @@ def _lines(record: Record) -> Iterator[str]:
     ]
     yield from markdown(("side", "what", "counts", "in words", "run"), sides)
     yield ""
-    yield f"{found.rounds} rounds a side."
+    yield from (f"- {note.strip()}" for note in notes(found) if note)
     yield ""
     yield ", ".join(f"{name} {value}" for name, value in versions(record.environment))
 

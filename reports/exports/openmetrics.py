@@ -103,4 +103,4 @@ def _of_sides(record: Record, effect: Effect) -> Iterator[Gauge]:
         words = effect.metric.replace("-", "_").replace(" ", "_")
         name = f"{words}_{unit}"
         samples = tuple(({"side": side}, value * factor) for side, value in values.items())
-        yield Gauge(name, unit, f"{effect.metric}, the lower quartile over rounds.", samples)
+        yield Gauge(name, unit, f"{effect.metric}: the quantile over rounds that is compared.", samples)

@@ -1,0 +1,41 @@
+"""The program itself, run by a test in a process of its own, but for the minutes of a gate: its rounds are made up, as
+the variable ROUNDS says."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from harness import __main__
+from harness.experiments import drive_gate
+from harness.experiments.candidates import look_up
+from harness.experiments.drive_gate import Asked
+from harness.experiments.folder import Folder
+from harness.experiments.gate import Gated, Judged
+from harness.model import HarnessError, Outcome
+from reports import gated
+from tests.program import pages
+from tests.quick.test_gate import measured
+
+WRONG = Judged(Outcome.FAIL, "lost: 251 events are missing from 8 cells", "runs/head")
+MADE = {
+    "level": (measured(), {}),
+    "slower": (measured(count=40, noise=0.005, head=0.2), {}),
+    "noisy": (measured(count=6, noise=0.8), {}),
+    "wrong": (measured(), {"head": WRONG}),
+}
+
+
+def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
+    for text in (asked.base, asked.head):
+        look_up(text, asked.engine)
+    if os.environ["ROUNDS"] == "broken":
+        raise HarnessError("The broker ended.\nThe end of its log: 100%")
+    made, sides = MADE[os.environ["ROUNDS"]]
+    place = pages.gate(Folder.create(out.absolute(), "gate").path, made, asked=asdict(asked), **sides)
+    return gated.read(place).found, place.path
+
+
+drive_gate.drive = drive
+__main__.main()
