@@ -98,7 +98,11 @@ def row(effect: Effect) -> tuple[str, ...]:
 
 
 def percent(ratio: float) -> str:
-    return f"{ratio - 1:+.1%}"
+    return f"{ratio - 1:+z.1%}"
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def in_words(effect: Effect) -> str:

@@ -77,6 +77,11 @@ class Page:
     numbers: tuple[Number, ...]
     withheld: str  # why there are no numbers; empty when there are
     sections: tuple[Section, ...]
+    word: str = ""  # the answer, where it is another one than its outcome
+
+    @property
+    def answer(self) -> str:
+        return self.word or self.outcome.value
 
     @property
     def contents(self) -> tuple[tuple[str, str], ...]:

@@ -94,13 +94,11 @@ def gate(
         history.refuse_unusable(history_at)
     asked = Asked(base, head, _share(threshold or USUAL), budget * 60, flags, engine, burst or 0)
     found, place = drive_gate.drive(asked, out)
-    from reports.exports import gate as gate_exports
-    from reports.exports import history as history_export
-
-    record = reports_gated.read(Folder(place))
-    gate_exports.save(record)
     if history_at:
-        console.say(f"added to {history.add(history_at, history_export.of_gate(record))}")
+        from reports.exports import history as history_export
+
+        line = history_export.of_gate(reports_gated.read(Folder(place)))
+        console.say(f"added to {history.add(history_at, line)}")
     # A threshold that somebody typed is a mistake where nothing so small could be told; the usual one is not.
     code = Exit.USAGE if threshold and found.is_too_fine else found.outcome.exit_code
     if as_json:
@@ -110,6 +108,7 @@ def gate(
         table = [console.table(rows, reports_gated.HEADER), ""] if rows else []
         head = f"{found.answer.value}  {found.sentence}"
         console.show_result([head, "", *table, *reports_gated.notes(found), "", str(place)], found.outcome)
+    drive_gate.draw(Folder(place))
     raise typer.Exit(code)
 
 

@@ -11,7 +11,7 @@ import typer
 from harness import completion, console, digests
 from harness.commands.judged import show
 from harness.commands.shared import Json, Run
-from harness.experiments import drive_chaos, drive_compare, drive_search, folder, one_run
+from harness.experiments import drive_chaos, drive_compare, drive_gate, drive_search, folder, one_run
 from harness.experiments.folder import Folder
 from harness.judge import judge
 from harness.model import UsageError
@@ -21,6 +21,7 @@ EXPERIMENT_PAGES = {
     "chaos": drive_chaos.write_page,
     "search": drive_search.write_page,
     "compare": drive_compare.write_page,
+    "gate": drive_gate.write_page,
 }
 
 

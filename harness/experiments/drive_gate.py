@@ -6,11 +6,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness import console, environment
-from harness.ending import short_path
-from harness.experiments import gate
+from harness import console, environment, store
+from harness.ending import UnderWay, short_path, under_way
+from harness.experiments import gate, one_run
 from harness.experiments.candidates import commit_of, look_up, made
 from harness.experiments.conditions import Conditions, Watch
 from harness.experiments.folder import Folder
@@ -19,6 +19,9 @@ from harness.experiments.rounds import ROUNDS, Round, Settings, of_burst
 from harness.experiments.sides import Sides, broker
 from harness.model import HarnessError, Outcome
 from harness.services import children
+
+if TYPE_CHECKING:
+    from reports.page import Page
 
 TELL_EVERY_S = 15.0
 WARM_UP_SHARE = 0.07  # of the budget, for each side
@@ -68,8 +71,34 @@ def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
         engines = {BASE: (base, sinks[0]), HEAD: (head, sinks[1]), AGAIN: (base, sinks[0])}
         found = comparison.drive(engines, kafka)
         place.save("gate", **known, found=found)
+        save_exports(place)
         place.finished(found.outcome, found.sentence)
     return found, place.path
+
+
+def save_exports(place: Folder) -> None:
+    """What a CI job reads."""
+    from reports.exports import gate as exports
+    from reports.gated import read
+
+    exports.save(read(place))
+
+
+def draw(place: Folder) -> None:
+    """The pages of its sides and its own, after whatever waits for the answer has it: drawing takes seconds."""
+    for side in store.runs(place.runs):
+        if side.has("verdict.json"):
+            one_run.draw(side.path)
+    next_step = f"`streamgauge report {short_path(place.path)}` makes its page"
+    with under_way(UnderWay(place.path, place.path, next_step), place.history.tell):
+        write_page(place)
+
+
+def write_page(place: Folder) -> Page:
+    """Drawing is slow to import, and most commands draw nothing."""
+    from reports import gate_page
+
+    return gate_page.write(place)
 
 
 class _Gate:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 
 from harness.experiments.gate import BASE, HEAD
-from reports.gated import Record, in_words
+from reports.gated import Record, in_words, number
 
 
 def of_gate(record: Record) -> str:
@@ -25,7 +25,7 @@ def _figures(record: Record) -> Iterator[dict[str, str | float]]:
         extra = f"{record.asked['head']} by {record.asked['base']}: {in_words(effect)}; {effect.rounds} rounds a side"
         values = record.typical(effect)
         if values:
-            base = f"the base takes {values[BASE]:.4g}"
+            base = f"the base takes {number(values[BASE])}"
             yield {"name": name, "unit": effect.unit, "value": values[HEAD], "extra": f"{base}; {extra}"}
         ratio = effect.head
         within = f"{ratio.low:.3f} to {ratio.high:.3f}"

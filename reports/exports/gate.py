@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from harness import room
 from harness.experiments.gate import Answer, Gated
@@ -98,9 +99,9 @@ def _annotation(record: Record) -> str:
     )
 
 
-def command(record: Record) -> str:
-    """To copy."""
-    asked = record.asked
+def command(record: Record, **changes: Any) -> str:
+    """To copy: what was asked, or something else in its place."""
+    asked = {**record.asked, **changes}
     words = [COMMAND, "gate", "--base", asked["base"], "--head", asked["head"]]
     words += ["--engine", asked["engine"]] if asked["engine"] else []
     words += ["--threshold", f"{asked['threshold'] * 100:g}%", "--budget", f"{asked['budget_s'] / 60:g}"]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import ceil
 from pathlib import Path
 
-from harness.experiments import compare
+from harness.experiments import compare, gate
 from harness.experiments.chaos import Card, Case, Seen
+from harness.experiments.gate import HEAD, Gated
+from harness.experiments.rounds import Settings
 from harness.experiments.search import Answer
 from harness.model import EngineManifest, Outcome, RunSpec
 from harness.origin import COMMAND
@@ -123,3 +126,24 @@ def _of_comparison(
         yield "how far the figures vary: five rounds, with intervals", shlex.join(more)
     if "--search" not in command:
         yield "the highest rate that each sustains", shlex.join([*command, "--search"])
+
+
+def of_gate(path: Path, found: Gated, again: Callable[..., str], budget_s: float) -> Section:
+    """`again`: its command, with what is changed of it."""
+    return _section(_of_gate(path, found, again, budget_s))
+
+
+def _of_gate(path: Path, found: Gated, again: Callable[..., str], budget_s: float) -> Iterator[Step]:
+    if found.sides[HEAD].outcome is Outcome.FAIL:
+        run = f"{place_of(path)}/{shlex.quote(found.sides[HEAD].run)}"
+        yield "what the files of the head say, judged again", f"{COMMAND} recheck {run}"
+    elif not found.effects:
+        yield "whether anything is missing on this machine", f"{COMMAND} doctor"
+        yield "whether it comes to an answer the next time", again()
+    elif found.answer is gate.Answer.REGRESSED:
+        yield "whether it is slower the next time, too", again()
+    elif found.answer is gate.Answer.INCONCLUSIVE:
+        if found.rounds < Settings.most_rounds:
+            yield "whether more rounds can tell it", again(budget_s=2 * budget_s)
+        told = min(100, ceil(found.effects[0].detectable * 100))
+        yield f"whether it is slower by {told}%, which can be told here", again(threshold=told / 100)

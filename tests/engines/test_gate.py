@@ -112,6 +112,9 @@ def test_a_commit_that_counts_wrong_is_red_and_shows_no_speed(repository):
     assert {name for name in EXPORTS if (place / name).is_file()} == EXPORTS.keys()
     assert 'failures="1"' in (place / "junit.xml").read_text()
     assert 'engine="mine"' in (place / "metrics.prom").read_text()
+    page = (place / "report.html").read_text()
+    assert [(place / each["run"] / "report.html").is_file() for each in answer["sides"].values()] == [True] * 3
+    assert all(f'href="{each["run"]}/report.html"' in page for each in answer["sides"].values())
     assert before == _git(repository, "status", "--porcelain", "--branch") + _git(repository, "worktree", "list")
 
 

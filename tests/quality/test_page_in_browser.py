@@ -24,13 +24,14 @@ from harness.experiments.history import History
 from harness.experiments.search import QUICK, Trial
 from harness.model import Outcome
 from harness.store import Store
-from reports import chaos_page, compare_page, run_page, search_page, trend_page
+from reports import chaos_page, compare_page, gate_page, run_page, search_page, trend_page
 from reports.evidence import Evidence
 from reports.figures import percentiles, throughput
 from reports.figures.style import BLUE, picture
 from reports.page import Page, Section, render
 from tests.program import pages
 from tests.quick.histories import many
+from tests.quick.test_gate import measured
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 WIDTHS = (360, 390, 1280)
@@ -149,6 +150,11 @@ def a_comparison(folder: Path) -> str:
     return render(compare_page.page_of(pages.comparison(folder)))
 
 
+def a_gate(folder: Path) -> str:
+    gate_page.write(pages.gate(folder, measured(count=40, head=0.1)))
+    return (folder / "report.html").read_text()
+
+
 def drawings_of_no_run() -> str:
     """On a page of their own."""
     rungs = [
@@ -191,6 +197,7 @@ def texts(tmp_path_factory):
         "chaos": a_chaos(tmp_path_factory.mktemp("chaos")),
         "comparison": a_comparison(tmp_path_factory.mktemp("comparison")),
         "trend": a_trend(tmp_path_factory.mktemp("trend")),
+        "gate": a_gate(tmp_path_factory.mktemp("gate")),
     }
 
 

@@ -1,0 +1,193 @@
+"""The page of a gate, from the files of its folder: what differs, each round as it was measured, the three sides."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from functools import partial
+
+from harness.experiments.folder import Folder
+from harness.experiments.gate import HEAD, SIDES, Answer, Effect, Gated
+from harness.experiments.rounds import METRICS, ROUNDS, Metric, idle_cores
+from harness.model import Outcome
+from harness.stats import Ratio
+from reports import outage
+from reports.exports import gate as exports
+from reports.figures import bursts, forest
+from reports.figures.style import GREEN, ORANGE, RED, picture
+from reports.gated import HEADER, Record, number, percent, read, row
+from reports.page import Link, Number, Page, Section, Table
+from reports.saved import save
+from reports.sections import fairness, next_step
+
+COLOURS = {Answer.REGRESSED: RED, Answer.OK: GREEN, Answer.INCONCLUSIVE: ORANGE}
+METRICS_SAID = {
+    "cost": "CPU seconds of the engine and its workers per million events, less what it takes when it is idle",
+    "memory": "the most that they held in a round",
+    "catch-up": "from the begin of a burst until the engine said that it was done, per million events",
+    "latency p50": "until half of a burst's events were seen in the results",
+    "latency p99": "until 99 % of them were",
+}
+
+
+def write(folder: Folder) -> Page:
+    """Everything that is made from a gate's files: its exports, its page and its drawings."""
+    record = read(folder)
+    exports.save(record)
+    page = page_of(record)
+    save(page, {"rounds": _curve(record)} if record.rounds and record.found.effects else {}, folder.path)
+    return page
+
+
+def page_of(record: Record) -> Page:
+    found, asked = record.found, record.asked
+    begun = f", {record.folder.begun}" if record.folder.begun else ""
+    return Page(
+        title=f"Gate: {asked['head']} against {asked['base']}",
+        subtitle=f"{found.rounds} rounds a side, threshold {asked['threshold'] * 100:g}%{begun}",
+        outcome=found.outcome,
+        word=found.answer.value,
+        sentence=f"{found.sentence[:1].upper()}{found.sentence[1:]}.",
+        facts=tuple(_facts(found)),
+        numbers=tuple(_numbers(record)),
+        withheld=_withheld(found),
+        sections=(*_speed(record), _sides(record), _machine(record), _again(record), _next(record)),
+    )
+
+
+def _withheld(found: Gated) -> str:
+    """Why no figure may stand on the page."""
+    if found.sides[HEAD].outcome is Outcome.FAIL:
+        return "no speed is compared of wrong counts"
+    return "" if found.effects else found.sentence
+
+
+def _facts(found: Gated) -> Iterator[str]:
+    yield (
+        "Base and head, and the base once more, were up on one broker at the same time. Bursts went into them in turn, "
+        "and all that each of them counted was judged at the end."
+    )
+    if found.conditions:
+        yield f"{found.conditions.words[:1].upper()}{found.conditions.words[1:]}."
+
+
+def _numbers(record: Record) -> Iterator[Number]:
+    for effect in record.found.effects:
+        values = record.typical(effect)
+        was = f"; head {number(values[HEAD])} {effect.unit}" if values else ""
+        yield Number(effect.metric, percent(effect.head.estimate), note=f"{effect.answer.value}{was}")
+
+
+def _speed(record: Record) -> Iterator[Section]:
+    """Nothing of counts that are not right."""
+    if record.found.effects:
+        yield _effects(record)
+        yield _rounds(record)
+
+
+def _effects(record: Record) -> Section:
+    name, found = "effects", record.found
+    rows = [_row(effect) for effect in found.effects]
+    threshold = record.asked["threshold"]
+    alt = "; ".join(f"{each.metric} {percent(each.head.estimate)}: {each.answer.value}" for each in found.effects)
+    reasons = [f"{each.metric}: {each.reason}." for each in found.effects if each.reason]
+    return Section(
+        name,
+        "What differs",
+        picture=picture(name, alt, lambda sheet: forest.draw(rows, threshold, sheet)),
+        text=(
+            "Less is better everywhere. REGRESSED: the head takes more by the threshold at least, and surely more than "
+            "the base. OK: so small a slowdown as the threshold could have been told, and the interval ends "
+            "below twice the threshold. The base by itself is what differs where nothing differs.",
+            *reasons,
+        ),
+        tables=(Table(HEADER, tuple(row(each) for each in found.effects)),),
+    )
+
+
+def _row(effect: Effect) -> forest.Row:
+    answer = effect.answer
+    head, control = _span(effect.head), _span(effect.control)
+    return forest.Row(effect.metric, answer.value, COLOURS[answer], head, control, effect.detectable)
+
+
+def _span(ratio: Ratio) -> forest.Span:
+    return forest.Span(ratio.estimate - 1, ratio.low - 1, ratio.high - 1)
+
+
+def _rounds(record: Record) -> Section:
+    name, title, metrics = "rounds", "The rounds, as they were measured", _compared(record)
+    if not record.rounds:
+        return Section(name, title, missing=(f"{ROUNDS} is missing, or nothing is left of it.",))
+    panels = [_panel(record, metric) for metric in metrics]
+    alt = "; ".join(f"{panel.title}: {len(panel.series[0].values)} rounds a side" for panel in panels)
+    said = "; ".join(f"{metric.name}: {METRICS_SAID[metric.name]}" for metric in metrics)
+    drawn = picture(name, alt, lambda sheet: bursts.draw(panels, sheet))
+    return Section(name, title, picture=drawn, text=(f"{said}.",))
+
+
+def _compared(record: Record) -> list[Metric]:
+    """None of counts that are not right."""
+    told = {each.metric for each in record.found.effects}
+    return [metric for metric in METRICS if metric.name in told]
+
+
+def _panel(record: Record, metric: Metric) -> bursts.Panel:
+    begun_ms = record.rounds[0].at_ms
+    series = []
+    for side in SIDES:
+        points = [((at_ms - begun_ms) / 1000, value) for at_ms, value in _points(record, side, metric)]
+        series.append(bursts.Series(side, tuple(x for x, _ in points), tuple(y for _, y in points)))
+    return bursts.Panel(f"{metric.name}, {metric.unit}", tuple(series))
+
+
+def _points(record: Record, side: str, metric: Metric) -> list[tuple[float, float]]:
+    own = [each for each in record.rounds if each.side == side]
+    idle = idle_cores(own)
+    return [(each.at_ms, value) for each in own if (value := metric.of(each, idle)) is not None]
+
+
+def _curve(record: Record) -> str:
+    """What is drawn, as CSV."""
+    file = io.StringIO()
+    lines = csv.writer(file, lineterminator="\n")
+    lines.writerow(["side", "second", "metric", "unit", "value"])
+    for metric in _compared(record):
+        for series in _panel(record, metric).series:
+            for second, value in zip(series.seconds, series.values, strict=True):
+                lines.writerow([series.name, f"{second:.3f}", metric.name, metric.unit, f"{value:.6g}"])
+    return file.getvalue()
+
+
+def _sides(record: Record) -> Section:
+    rows = tuple(
+        (
+            Link(name, f"{side.run}/report.html") if side.run else name,
+            record.named[name],
+            side.outcome.value,
+            side.sentence,
+            outage.in_words(side.recovery),
+        )
+        for name, side in record.found.sides.items()
+    )
+    return Section(
+        "sides",
+        "The three sides",
+        text=("Each is a whole run, with a page of its own that has all of its evidence.",),
+        tables=(Table(("side", "what", "counts", "in words", "after its fault"), rows),),
+    )
+
+
+def _machine(record: Record) -> Section:
+    versions = tuple(fairness.flat(record.environment))
+    return Section("machine", "Machine and versions", tables=(Table(("", ""), versions),))
+
+
+def _again(record: Record) -> Section:
+    return Section("reproduce", "Do it again", code=(exports.command(record),))
+
+
+def _next(record: Record) -> Section:
+    again = partial(exports.command, record)
+    return next_step.of_gate(record.folder.path, record.found, again, record.asked["budget_s"])
