@@ -75,8 +75,8 @@ def _draw(axes: Axes, place: int, row: Row) -> None:
     if row.detectable < end:
         axes.plot([row.detectable] * 2, [place - 0.42, place], color=INK, linewidth=1.2, linestyle=DASHED)
     else:
-        where = {"textcoords": "offset points", "ha": "right", "va": "center"}
-        axes.annotate(f"detectable {row.detectable:.0%}", (end, place), (-12, 0), **where)
+        words = f"detectable {row.detectable:.0%}"
+        axes.annotate(words, (end, place), (-12, 0), textcoords="offset points", ha="right", va="center")
 
 
 def _span(axes: Axes, place: float, span: Span, colour: str, *, width: float, mark: str, size: float) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from harness import __main__
 from harness.experiments import drive_gate
@@ -13,13 +14,14 @@ from harness.experiments.candidates import look_up
 from harness.experiments.drive_gate import Asked
 from harness.experiments.folder import Folder
 from harness.experiments.gate import Gated, Judged
+from harness.experiments.rounds import Round
 from harness.model import HarnessError, Outcome
 from reports import gated
 from tests.program import pages
 from tests.quick.test_gate import measured
 
 WRONG = Judged(Outcome.FAIL, "lost: 251 events are missing from 8 cells", "runs/head")
-MADE = {
+MADE: dict[str, tuple[list[Round], dict[str, Any]]] = {
     "level": (measured(), {}),
     "slower": (measured(count=40, noise=0.005, head=0.2), {}),
     "noisy": (measured(count=6, noise=0.8), {}),
@@ -40,5 +42,5 @@ def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
 
 drive_gate.drive = drive
 if os.environ["ROUNDS"] != "level":
-    drive_gate.draw = lambda _: None  # it takes longer than all else here
+    drive_gate.draw = lambda place: None  # it takes longer than all else here
 __main__.main()

@@ -91,7 +91,7 @@ def run(job, rounds="level", **inputs):
     return job
 
 
-def annotations(job):
+def annotated(job):
     """Level, title and the first words of each."""
     return re.findall(r"^::(\w+) title=(.*?)::(.*)", job.log, re.MULTILINE)
 
@@ -120,7 +120,7 @@ def test_the_answer_of_a_gate_is_that_of_the_job(job, rounds, policy, code, leve
     run(job, rounds, **GATE, inconclusive=policy)
 
     assert job.failed == code, job.log
-    [seen] = annotations(job)
+    [seen] = annotated(job)
     assert seen[:2] == (level, title)
     assert job.summary.startswith(f"## {title.replace('%3A', ':')}\n")
     folder = Path(job.outputs["steps.run.outputs.folder"])
@@ -149,7 +149,7 @@ def test_where_no_answer_is_made_the_sentence_that_says_why_is_shown(job, rounds
     run(job, rounds, **{**GATE, **inputs})
 
     assert job.failed == code, job.log
-    [(level, title, text)] = annotations(job)
+    [(level, title, text)] = annotated(job)
     assert (level, title) == ("error", f"streamgauge ended with {code}")
     assert told in text
     assert told.replace("%0A", "\n").replace("%25", "%") in job.summary
@@ -160,7 +160,7 @@ def test_a_scenario_is_one_run(job):
     run(job, scenario="small.toml", engine="fake")
 
     assert job.failed == 0, job.log
-    assert annotations(job)[0][:2] == ("notice", "streamgauge run%3A PASS")
+    assert annotated(job)[0][:2] == ("notice", "streamgauge run%3A PASS")
     assert job.summary.startswith("## streamgauge: PASS\n")
     assert (Path(job.outputs["steps.run.outputs.folder"]) / "report.html").is_file()
 
@@ -178,7 +178,7 @@ def test_what_can_not_be_meant_is_refused_before_anything_is_installed(job, inpu
     run(job, **inputs)
 
     assert job.failed == 2
-    [(level, _, text)] = annotations(job)
+    [(level, _, text)] = annotated(job)
     assert level == "error"
     assert told in text
     assert job.uses == []
