@@ -28,6 +28,7 @@ from harness.worlds.real import RealWorld
 
 SCENARIO = "calm"
 LONGEST_S = 600.0  # a side may be so much slower than the first one
+TELL_EVERY_S = 15.0
 TURNS = 10  # by which all sides are warmed up: one that then waits for the others long would be another one again
 QUEUED_MS = 5000.0  # a burst is due all at once, and it takes its time to hand it over
 
@@ -95,7 +96,11 @@ class Sides:
         first, *others = self._sides.values()
         with ThreadPoolExecutor() as together:  # what a fault has killed takes as long to come back as it took to start
             list(together.map(Side.strike, self._sides.values()))
-        for _ in range(TURNS):
+        told_s = time.monotonic()
+        for turn in range(TURNS):
+            if time.monotonic() - told_s > TELL_EVERY_S:
+                told_s = time.monotonic()
+                console.say(f"  warmed up in {turn} turns of {TURNS}")
             sent = first.warm_up(settings.warm_up_s / TURNS)
             for side in others:
                 side.warm_up(LONGEST_S, sent)
