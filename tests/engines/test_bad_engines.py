@@ -225,9 +225,9 @@ def test_jars_out_of_reach_end_the_command_with_the_exit_code_of_our_own_trouble
 
     added, ran = command("engines", "add", "spark"), command("run", "--engine", "spark", "--out", tmp_path / "runs")
 
-    for done in (added, ran):
+    for done, first in ((added, "spark"), (ran, "services")):
         assert done.returncode == Exit.BROKEN
-        assert "The JVM artifacts of spark could not be fetched: the Maven repository was not reached" in done.stderr
+        assert f"The JVM artifacts of {first} could not be fetched: the Maven repository was not reached" in done.stderr
         assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists(), "nothing was begun"
     listed = json.loads(command("engines", "--json").stdout)["engines"]
