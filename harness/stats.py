@@ -114,6 +114,13 @@ def widened(ratio: Ratio, deviation: float, level: float) -> Ratio:
     )
 
 
+def by(now: Ratio, then: Ratio, level: float) -> Ratio:
+    """One ratio by another that was measured apart from it: neither knows of the other, and both errors are in it."""
+    both = widened(now, then.error, level)
+    low, seen, high = (each / then.estimate for each in (both.low, both.estimate, both.high))
+    return Ratio(seen, low, high, both.error)
+
+
 def holm(chances: Sequence[float], alpha: float) -> list[float]:
     """At which alpha each of several questions is asked, so that all together err no more often than one at `alpha`.
 

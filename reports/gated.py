@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from harness.experiments.baseline import REFERENCE
 from harness.experiments.folder import Folder
-from harness.experiments.gate import AGAIN, BASE, HEAD, SIDES, Effect, Gated, Judged
+from harness.experiments.gate import AGAIN, ANY, BASE, HEAD, SIDES, Effect, Gated, Judged
 from harness.experiments.rounds import METRICS, ROUNDS, Metric, Round, Settings, by_side, kept
 from harness.model import Outcome, UsageError
 from harness.store import MissingEvidence, Store
@@ -19,6 +20,11 @@ from harness.stored import spec_of
 from reports import outage
 
 HEADER = ("metric", "head by base", "it lies within", "base by itself", "detectable", "answer")
+ABOUT_STORED = (
+    "The base did not run: what the head takes by the reference engine is compared with what it took in the job of "
+    "{at}. That is weaker than a base beside it: another machine cancels out only as far as both engines feel it "
+    "alike. The errors of both jobs are in each interval."
+)
 BROKEN_OFF = "the gate was broken off before its end"
 
 
@@ -35,8 +41,9 @@ class Record:
 
     @property
     def named(self) -> Mapping[str, str]:
-        """What each side is, as it was typed."""
-        return {BASE: self.asked["base"], HEAD: self.asked["head"], AGAIN: self.asked["base"]}
+        """What ran on each side, as it was typed."""
+        base = REFERENCE if self.found.stored else self.asked["base"]
+        return {BASE: base, HEAD: self.asked["head"], AGAIN: base}
 
     @property
     def engine(self) -> str:
@@ -92,9 +99,10 @@ def _commits(folder: Folder) -> Mapping[str, str]:
 
 def row(effect: Effect) -> tuple[str, ...]:
     head, control = effect.head, effect.control
-    within = f"{percent(head.low)} to {percent(head.high)}"
+    written = times if effect.threshold == ANY else percent
+    within = f"{written(head.low)} to {written(head.high)}"
     detectable = f"{effect.detectable:.1%}"
-    return effect.metric, percent(head.estimate), within, percent(control.estimate), detectable, effect.answer.value
+    return effect.metric, written(head.estimate), within, percent(control.estimate), detectable, effect.answer.value
 
 
 def percent(ratio: float) -> str:
@@ -103,6 +111,11 @@ def percent(ratio: float) -> str:
 
 def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def times(ratio: float) -> str:
+    """Of two that are not alike, and which nobody expects to be."""
+    return f"{ratio:.4g} times"
 
 
 def in_words(effect: Effect) -> str:
@@ -120,6 +133,8 @@ def notes(found: Gated) -> Iterator[str]:
         yield f"{found.rounds} rounds a side"
     if found.conditions:
         yield found.conditions.words
+    if found.stored:
+        yield ABOUT_STORED.format(at=found.stored.at)
     back = {name: outage.in_words(side.recovery) for name, side in found.sides.items()}
     if any(back.values()):
         yield ""

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness import room
+from harness.experiments.gate import ANY
 from harness.experiments.history import Entry, History, Series
 from harness.model import UsageError
 from reports import trended
 from reports.exports import otava
 from reports.figures import trend
 from reports.figures.style import picture
-from reports.gated import percent
+from reports.gated import percent, times
 from reports.page import Page, Section, Table
 from reports.saved import save
 
@@ -71,14 +72,14 @@ def _metric(history: History, metric: str) -> Section:
     entries = history.entries[-DRAWN:]
     panels, left_out = _panels(history, entries, metric)
     name = f"trend-{otava.slug(metric)}"
-    days, threshold = [trended.day(each) for each in entries], entries[-1].threshold
+    days = [trended.day(each) for each in entries]
     alt = f"{metric}, head by base: " + "; ".join(_alt(panel) for panel in panels)
-    text = [f"Dashed: the threshold of the newest gate, {threshold:+.0%}."]
+    text = ["Dashed: the threshold of the newest gate of a series."]
     if len(entries) < len(history.entries):
         text.append(f"The newest {DRAWN} gates are drawn; the CSVs below hold all {len(history.entries):,}.")
     if left_out:
         text.append(f"Not drawn: {left_out} older series.")
-    drawn = picture(name, alt, lambda sheet: trend.draw(panels, days, threshold, sheet)) if panels else None
+    drawn = picture(name, alt, lambda sheet: trend.draw(panels, days, sheet)) if panels else None
     return Section(name, f"{metric[:1].upper()}{metric[1:]}", picture=drawn, text=tuple(text))
 
 
@@ -91,8 +92,13 @@ def _panels(history: History, entries: Sequence[Entry], metric: str) -> tuple[li
         if any(_point(entry, 0, metric).ratio is not None for entry in own):
             found.append((place[id(own[-1])], series, [_point(entry, place[id(entry)], metric) for entry in own]))
     newest = sorted(found, key=lambda each: each[0])[-PANELS:]
-    panels = [trend.Panel(_title(each), tuple(points)) for _, each, points in sorted(newest, key=lambda n: n[1].number)]
+    panels = [_panel(each, points) for _, each, points in sorted(newest, key=lambda each: each[1].number)]
     return panels, len(found) - len(newest)
+
+
+def _panel(series: Series, points: Sequence[trend.Point]) -> trend.Panel:
+    threshold = series.entries[-1].threshold
+    return trend.Panel(_title(series), tuple(points), None if threshold == ANY else threshold)
 
 
 def _title(series: Series) -> str:
@@ -110,7 +116,8 @@ def _point(entry: Entry, place: int, metric: str) -> trend.Point:
 
 def _alt(panel: trend.Panel) -> str:
     ratios = [each.ratio for each in panel.points if each.ratio is not None]
-    return f"{panel.title}, {len(ratios)} gates, from {percent(ratios[0])} to {percent(ratios[-1])}"
+    write = times if panel.threshold is None else percent
+    return f"{panel.title}, {len(ratios)} gates, from {write(ratios[0])} to {write(ratios[-1])}"
 
 
 def _series(history: History) -> Section:
@@ -155,7 +162,7 @@ def _gates(history: History) -> Section:
 def _figures(entry: Entry, history: History) -> Iterator[str]:
     for metric in history.metrics:
         figure = entry.figure(metric)
-        seen = f"{percent(figure.ratio)} ({trended.within(figure)})" if figure else ""
+        seen = trended.with_interval(entry, figure) if figure else ""
         yield "declined" if figure and figure.declined else seen
 
 

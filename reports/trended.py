@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from harness.experiments.gate import Answer
+from harness.experiments.gate import ANY, Answer
 from harness.experiments.history import Entry, Figure, History, Series
 from harness.model import Outcome
-from reports.gated import percent
+from reports.gated import percent, times
 
 OUTCOMES = {Answer.OK: Outcome.PASS, Answer.REGRESSED: Outcome.FAIL, Answer.INCONCLUSIVE: Outcome.UNKNOWN}
 ROWS, SERIES = 7, 2  # of a screen
@@ -68,12 +68,18 @@ def rows(history: History) -> list[tuple[str, ...]]:
 
 def _row(entry: Entry, series: int, metrics: tuple[str, ...]) -> tuple[str, ...]:
     figures = (entry.figure(metric) for metric in metrics)
-    seen = (percent(each.ratio) if each and not each.declined else "-" for each in figures)
+    seen = (written(entry)(each.ratio) if each and not each.declined else "-" for each in figures)
     return day(entry), entry.commit or entry.head.named, str(series), *seen, entry.answer.value
 
 
-def within(figure: Figure) -> str:
-    return f"{percent(figure.low)} to {percent(figure.high)}"
+def written(entry: Entry) -> Callable[[float], str]:
+    """How a ratio of this gate is written."""
+    return times if entry.threshold == ANY else percent
+
+
+def with_interval(entry: Entry, figure: Figure) -> str:
+    write = written(entry)
+    return f"{write(figure.ratio)} ({write(figure.low)} to {write(figure.high)})"
 
 
 def day(entry: Entry) -> str:

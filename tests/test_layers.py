@@ -97,6 +97,7 @@ LAYERS = [
         "harness.experiments.conditions",
         "harness.experiments.calibrate",
         "harness.experiments.history",
+        "harness.experiments.baseline",
     },
     {"reports"},
     {"harness.experiments", "harness.console"},

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, Never
 
 import typer
@@ -12,16 +14,19 @@ from harness import completion, console
 from harness.commands.planned import EVENTS
 from harness.commands.resumed import ExperimentsOut, Resume, refuse_beside_resume
 from harness.commands.shared import EXPERIMENTS, Json
-from harness.experiments import drive_calibrate, drive_gate, history
+from harness.experiments import baseline, drive_calibrate, drive_gate, history
+from harness.experiments.baseline import REFERENCE, is_baseline
 from harness.experiments.drive_gate import Asked
 from harness.experiments.folder import Folder
+from harness.experiments.gate import ANY
 from harness.explain import wrong
 from harness.flags import takes
-from harness.model import Exit, UsageError
+from harness.model import Exit, Outcome, UsageError
 from reports import calibrated as reports_calibrated
 from reports import gated as reports_gated
+from reports.gated import Record
 
-USUAL = "5%"
+USUAL, USUAL_STORED = "5%", "10%"
 
 
 @takes(*EVENTS, "fault", "conf", "archive")
@@ -32,7 +37,7 @@ def gate(
         str,
         typer.Option(
             metavar="WHAT",
-            help="What is: an engine, the path of a manifest or of a job beside one, or a commit.",
+            help="What is: an engine, the path of a manifest or of a job beside one, a commit, or a baseline.json.",
             autocompletion=completion.engine,
             show_default=False,
         ),
@@ -50,7 +55,12 @@ def gate(
         ),
     ] = "",
     threshold: Annotated[
-        str | None, typer.Option(metavar="PERCENT", help=f"So much slower is too slow: {USUAL}.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help=f"So much slower is too slow: {USUAL}, and {USUAL_STORED} by a baseline.json.",
+            show_default=False,
+        ),
     ] = None,
     budget: Annotated[float, typer.Option(min=1, metavar="MINUTES", help="How long it may take.")] = 10,
     burst: Annotated[
@@ -61,6 +71,15 @@ def gate(
         bool,
         typer.Option("--calibrate", help="How often would it find a slowdown of --base, and one that is not there?"),
     ] = False,
+    saves: Annotated[
+        str,
+        typer.Option(
+            "--save-baseline",
+            metavar="FILE",
+            help="Without --base: what --head costs by the reference engine, for a later --base FILE.",
+            show_default=False,
+        ),
+    ] = "",
     history_at: Annotated[
         str,
         typer.Option(
@@ -85,20 +104,17 @@ def gate(
         _calibrate(drive_calibrate.resume(resume) if resume else drive_calibrate.begin(begun, out), as_json=as_json)
     if resume:
         raise UsageError("Only --calibrate takes --resume: a gate compares what ran side by side, and begins anew.")
-    for name, given in (("--base", base), ("--head", head)):
-        if not given:
-            raise UsageError(
-                f"{name} is missing: a gate compares two, as in `streamgauge gate --base main --head HEAD`."
-            )
+    if saves:
+        _refuse_beside_saving(saves, base, threshold)
+        base = REFERENCE
+    _refuse_missing(base, head)
     if history_at:
         history.refuse_unusable(history_at)
-    asked = Asked(base, head, _share(threshold or USUAL), budget * 60, flags, engine, burst or 0)
-    found, place = drive_gate.drive(asked, out)
-    if history_at:
-        from reports.exports import history as history_export
-
-        line = history_export.of_gate(reports_gated.read(Folder(place)))
-        console.say(f"added to {history.add(history_at, line)}")
+    usual = USUAL_STORED if is_baseline(base) else USUAL
+    too_slow = ANY if saves else _share(threshold or usual)
+    found, place = drive_gate.drive(Asked(base, head, too_slow, budget * 60, flags, engine, burst or 0, saves), out)
+    for said in _kept(reports_gated.read(Folder(place)), saves, history_at):
+        console.say(said)
     # A threshold that somebody typed is a mistake where nothing so small could be told; the usual one is not.
     code = Exit.USAGE if threshold and found.is_too_fine else found.outcome.exit_code
     if as_json:
@@ -110,6 +126,42 @@ def gate(
         console.show_result([head, "", *table, *reports_gated.notes(found), "", str(place)], found.outcome)
     drive_gate.draw(Folder(place))
     raise typer.Exit(code)
+
+
+def _refuse_beside_saving(saves: str, base: str, threshold: str | None) -> None:
+    for name, given in (("--base", base), ("--threshold", threshold)):
+        if given:
+            raise UsageError(
+                f"{name} can't be given beside --save-baseline, which compares nothing: it measures --head by the "
+                "reference engine. Leave it out."
+            )
+    if not is_baseline(saves):
+        raise UsageError(wrong("--save-baseline", saves, "a name that ends with .json, so that --base knows it,"))
+    history.refuse_unwritable("--save-baseline", saves)
+
+
+def _refuse_missing(base: str, head: str) -> None:
+    for name, given in (("--base", base), ("--head", head)):
+        if not given:
+            raise UsageError(
+                f"{name} is missing: a gate compares two, as in `streamgauge gate --base main --head HEAD`."
+            )
+
+
+def _kept(record: Record, saves: str, history_at: str) -> Iterator[str]:
+    """In its folder, and where it was asked for."""
+    from reports.exports import gate as gate_exports
+    from reports.exports import history as history_export
+
+    gate_exports.save(record)
+    line = history_export.of_gate(record)
+    if saves and record.found.outcome is Outcome.PASS:
+        baseline.save(Path(saves), line)
+        yield f"{saves} is measured: `streamgauge gate --base {saves} --head HEAD` compares with it"
+    elif saves:
+        yield f"{saves} is left as it was"
+    if history_at:
+        yield f"added to {history.add(history_at, line)}"
 
 
 def _calibrate(place: Folder, *, as_json: bool) -> Never:

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from harness import console, environment, store
 from harness.ending import UnderWay, short_path, under_way
-from harness.experiments import gate, one_run
+from harness.experiments import baseline, gate, history, one_run
+from harness.experiments.baseline import REFERENCE, Baseline
 from harness.experiments.candidates import commit_of, look_up, made
 from harness.experiments.conditions import Conditions, Watch
 from harness.experiments.folder import Folder
-from harness.experiments.gate import AGAIN, BASE, HEAD, SIDES, Answer, Effect, Gated, looks
+from harness.experiments.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, Effect, Gated, Stored, looks
 from harness.experiments.rounds import ROUNDS, Round, Settings, of_burst
 from harness.experiments.sides import Sides, broker
 from harness.model import HarnessError, Outcome
 from harness.services import children
+from harness.store import Store
 
 if TYPE_CHECKING:
     from reports.page import Page
@@ -44,6 +46,7 @@ class Asked:
     flags: Mapping[str, Any]
     engine: str  # of commits: where in their repository the manifest lies
     burst_events: int  # 0: as many as fit
+    saves: str = ""  # the baseline that is measured, and nothing compared
 
 
 def settings_of(burst_events: int, budget_s: float) -> Settings:
@@ -51,25 +54,30 @@ def settings_of(burst_events: int, budget_s: float) -> Settings:
 
 
 def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
-    candidates = [look_up(text, asked.engine) for text in (asked.base, asked.head)]
-    settings = settings_of(asked.burst_events, asked.budget_s)
+    then = baseline.read(asked.base, asked.flags, asked.burst_events) if baseline.is_baseline(asked.base) else None
+    candidates = [look_up(text, asked.engine) for text in (REFERENCE if then else asked.base, asked.head)]
+    settings = settings_of(then.burst_events if then else asked.burst_events, asked.budget_s)
     place = Folder.create(out.absolute(), "gate")
     commits = dict(zip((BASE, HEAD), map(commit_of, candidates), strict=True))
+    if then:
+        commits[BASE] = then.entry.head.commit
     known = {"asked": asked, "settings": settings, "environment": environment.describe(), "commits": commits}
     place.save("gate", **known)
     logs = place.path / "logs"
     logs.mkdir()
-    comparison = _Gate(place, asked, settings)
+    comparison = _Gate(place, asked, settings, then)
     with (
         place.going_on(f"`streamgauge ls {short_path(place.path)}` lists its sides, each a whole run"),
         children.guard(),
         made(candidates[0], logs, console.say) as base,
         made(candidates[1], logs, console.say) as head,
-        broker(logs) as kafka,
     ):
         sinks = [candidate.sink for candidate in candidates]
         engines = {BASE: (base, sinks[0]), HEAD: (head, sinks[1]), AGAIN: (base, sinks[0])}
-        found = comparison.drive(engines, kafka)
+        if then:
+            then.refuse_other(one_run.find_manifest(head), sinks[1])
+        with broker(logs) as kafka:
+            found = comparison.drive(engines, kafka)
         place.save("gate", **known, found=found)
         save_exports(place)
         place.finished(found.outcome, found.sentence)
@@ -104,8 +112,9 @@ def write_page(place: Folder) -> Page:
 class _Gate:
     """Three sides, and rounds between them until it is known or the budget is used up."""
 
-    def __init__(self, place: Folder, asked: Asked, settings: Settings) -> None:
-        self.place, self.asked, self.settings = place, asked, settings
+    def __init__(self, place: Folder, asked: Asked, settings: Settings, then: Baseline | None) -> None:
+        self.place, self.asked, self.settings, self.then = place, asked, settings, then
+        self.stored: Stored | None = then.stored() if then else None
         self.begun_s = time.monotonic()
         self.rounds: list[Round] = []
         self.look = 0
@@ -117,10 +126,11 @@ class _Gate:
         sides = Sides(self.place, self.place.path / ROUNDS, kafka, self.asked.flags)
         for name in SIDES:
             sides.add(name, *engines[name], self.settings)
-        console.say(f"{self.asked.base} and {self.asked.head} start, the base twice")
+        console.say(f"{REFERENCE if self.then else self.asked.base} and {self.asked.head} start, the first one twice")
         broken = ""
         try:
-            with sides.up(self.settings):
+            # The reference engine may be many times as fast as the head.
+            with sides.up(self.settings, by=HEAD if self.then or self.asked.saves else BASE):
                 self.watch.rounds_begin()
                 self._measure(sides)
                 self.conditions = self.watch.seen()
@@ -130,16 +140,21 @@ class _Gate:
         if all(each.outcome is Outcome.PASS for each in judged.values()):
             self.rounds = sides.with_latency(self.rounds)
             compared = self._effects()
-        return Gated(judged, compared, len(self.rounds) // len(SIDES), broken, self.conditions)
+        if self.then:
+            versions = history.versions_of(Store(self.place.path / judged[HEAD].run))
+            machine = history.environment_of(self.place.load("environment", dict[str, Any]))
+            self.stored = self.then.stored(machine, versions)
+        return Gated(judged, compared, len(self.rounds) // len(SIDES), broken, self.conditions, self.stored)
 
     def _effects(self) -> tuple[Effect, ...]:
         declined = self.conditions.declined if self.conditions else ""
-        return gate.effects(self.rounds, self.asked.threshold, self.look, self.settings.seed, declined)
+        asked, seed = self.asked, self.settings.seed
+        return gate.effects(self.rounds, asked.threshold, self.look, seed, declined, stored=self.stored)
 
     def _measure(self, sides: Sides) -> None:
         """All rounds that there is time for, or as many as it takes."""
         most, warm_s, warm_events = self.settings.most_rounds, time.monotonic(), sides.sent_events
-        planned = looks(most)
+        planned = (most,) if self.asked.saves else looks(most)
         for done, block in enumerate(sides.rounds(most), 1):
             self.rounds += block
             now_s, sent = time.monotonic(), sides.sent_events
@@ -148,7 +163,7 @@ class _Gate:
             is_last = done == most or left_s < each_s
             self._tell(done, min(left_s, each_s * (most - done)))
             if is_last or done in planned:
-                self.look = len(planned) - 1 if is_last else planned.index(done)
+                self.look = len(LEVELS) - 1 if is_last else planned.index(done)
                 if self._is_known(done) or is_last:
                     return
 

@@ -16,7 +16,7 @@ from harness.experiments.conditions import Conditions
 from harness.experiments.rounds import COST, METRICS, Metric, Round, by_side, levelled
 from harness.measurement import Recovery
 from harness.model import Outcome, Witness
-from harness.stats import Ratio, holm, quantile_ratio, widened
+from harness.stats import Ratio, by, holm, quantile_ratio, widened
 
 BASE, HEAD, AGAIN = "base", "head", "base again"
 SIDES = (BASE, HEAD, AGAIN)
@@ -26,6 +26,7 @@ LEVELS = (0.995, 0.99, 0.98)
 POWER = 0.8  # a difference that is called detectable is told from none so often
 FEWEST_ROUNDS = 6
 MOST_SPREAD = 0.05  # of the base by itself, of what goes by the clock
+ANY = 1e9  # the threshold of what is only recorded: nothing is too slow
 TINY = 1e-9
 
 
@@ -35,6 +36,15 @@ class Answer(StrEnum):
     REGRESSED = "REGRESSED"
     OK = "OK"
     INCONCLUSIVE = "INCONCLUSIVE"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A baseline from an earlier job: what the base took by the reference engine, which runs in its place."""
+
+    at: str  # when it was measured
+    ratios: Mapping[str, Ratio]  # of each metric
+    changes: tuple[str, ...] = ()  # of machine and versions, since then
 
 
 @dataclass(frozen=True)
@@ -49,12 +59,17 @@ class Effect:
     rounds: int
     level: float
     declined: str = ""  # why nothing is said of it, whatever was seen
+    stored_error: float = 0.0  # of `head`, from an earlier job: no round of this one takes it away
 
     @property
     def detectable(self) -> float:
         """The smallest slowdown that this gate would have told from none."""
-        sure = NormalDist().inv_cdf((1 + self.level) / 2) + NormalDist().inv_cdf(POWER)
-        return exp(sure * self.head.error) - 1
+        return exp(self._sure * self.head.error) - 1
+
+    @property
+    def _sure(self) -> float:
+        """So many standard errors tell a difference from none."""
+        return NormalDist().inv_cdf((1 + self.level) / 2) + NormalDist().inv_cdf(POWER)
 
     @property
     def chance(self) -> float:
@@ -62,9 +77,12 @@ class Effect:
         return 1 - NormalDist().cdf(log(self.head.estimate) / max(self.head.error, TINY))
 
     @property
-    def rounds_needed(self) -> int:
-        """So that the threshold could have been detected; an error shrinks with the root of their number."""
-        return max(self.rounds, round(self.rounds * (log(1 + self.detectable) / log(1 + self.threshold)) ** 2 + 0.5))
+    def rounds_needed(self) -> int | None:
+        """So that the threshold could have been detected; an error shrinks with the root of their number. None: no
+        number of them is enough."""
+        wanted = (log(1 + self.threshold) / self._sure) ** 2 - self.stored_error**2
+        ours = self.head.error**2 - self.stored_error**2
+        return max(self.rounds, round(self.rounds * ours / wanted + 0.5)) if wanted > 0 else None
 
     @property
     def answer(self) -> Answer:
@@ -91,9 +109,10 @@ class Effect:
             return self.declined
         if self.differs_from_itself:
             return f"the base differs from itself by {self.control.estimate - 1:+.1%}"
+        needed = self.rounds_needed
         return (
             f"{self.rounds} rounds tell no less than {self.detectable:.1%}, and {self.threshold:.0%} is asked for: "
-            f"about {self.rounds_needed} rounds are needed"
+            + (f"about {needed} rounds are needed" if needed else "the baseline itself tells no less; record it anew")
         )
 
 
@@ -113,6 +132,12 @@ def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: flo
     return Effect(metric.name, metric.unit, threshold, compared, control, len(base), level)
 
 
+def since(effect: Effect, stored: Stored) -> Effect | None:
+    """The same by what it was in an earlier job; None where that tells nothing of this metric."""
+    then = stored.ratios.get(effect.metric)
+    return replace(effect, head=by(effect.head, then, effect.level), stored_error=then.error) if then else None
+
+
 def _of_starts(metric: Metric, control: Ratio) -> float:
     """How far two starts of the same differ, as a standard deviation: as far as is known of this metric, or as far as
     the two bases do, beyond what their rounds explain."""
@@ -120,17 +145,29 @@ def _of_starts(metric: Metric, control: Ratio) -> float:
     return max(metric.of_starts, sqrt(max(0.0, beyond) / 2))
 
 
-def effects(rounds: Sequence[Round], threshold: float, look: int, seed: int, declined: str = "") -> tuple[Effect, ...]:
+def effects(
+    rounds: Sequence[Round],
+    threshold: float,
+    look: int,
+    seed: int,
+    declined: str = "",
+    *,
+    stored: Stored | None = None,
+) -> tuple[Effect, ...]:
     """The first one decides. The others are so many questions more: each is asked at a level at which all of them
     together err no more often than it does (Holm). `declined`: why nothing of the clock can be believed."""
     if min(sum(each.side == side for each in rounds) for side in SIDES) < FEWEST_ROUNDS:
         return ()
-    level = LEVELS[look]
-    found = {metric: told for metric in METRICS if (told := effect(metric, rounds, threshold, level, seed))}
+
+    def asked(metric: Metric, level: float) -> Effect | None:
+        told = effect(metric, rounds, threshold, level, seed)
+        return since(told, stored) if told and stored else told
+
+    found = {metric: told for metric in METRICS if (told := asked(metric, LEVELS[look]))}
     others = [metric for metric in found if metric is not COST]
     alphas = holm([found[metric].chance for metric in others], 1 - LEVELS[0])
     for metric, alpha in zip(others, alphas, strict=True):
-        told = effect(metric, rounds, threshold, 1 - alpha, seed) or found[metric]
+        told = asked(metric, 1 - alpha) or found[metric]
         found[metric] = replace(told, declined=(declined or _spread(told)) if metric.is_of_clock else "")
     return tuple(found.values())
 
@@ -161,6 +198,7 @@ class Gated:
     rounds: int
     broken: str = ""  # why it ended early
     conditions: Conditions | None = None
+    stored: Stored | None = None  # with what the head is compared, where no base ran
 
     @property
     def right(self) -> bool:
@@ -208,10 +246,13 @@ class Gated:
         told = [each for each in self.effects if each.answer is self.answer]
         if self.answer is Answer.INCONCLUSIVE:
             told = [self.effects[0]]
-        return "; ".join(in_words(each) for each in told)
+        since = ", ".join(self.stored.changes) if self.stored else ""
+        return "; ".join(map(in_words, told)) + (f"; and since the baseline was measured: {since}" if since else "")
 
 
 def in_words(effect: Effect) -> str:
+    if effect.threshold == ANY:
+        return f"{effect.metric} {effect.head.estimate:.4g} times [{effect.head.low:.4g}, {effect.head.high:.4g}]"
     seen = f"{effect.head.estimate - 1:+.1%} [{effect.head.low - 1:+.1%}, {effect.head.high - 1:+.1%}]"
     return f"{effect.metric} {seen}" + (f": {effect.reason}" if effect.reason else "")
 

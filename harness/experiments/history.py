@@ -22,7 +22,8 @@ import msgspec
 from harness import room
 from harness.experiments.gate import Answer
 from harness.model import HarnessError, Outcome, UsageError
-from harness.store import append
+from harness.store import MissingEvidence, Store, append
+from harness.stored import manifest_of
 from harness.texts import printable, shown
 
 SCHEMA = 1
@@ -31,6 +32,7 @@ SHOWN = 60  # letters of a line that is no gate
 COMMIT_LETTERS = 12
 A_COMMIT = "a commit"
 SEED = "seed"  # another one is other events of the same kind
+FRAMEWORKS = ("pyspark", "apache-flink", "quixstreams")  # of those on a Python of their user's nothing is known
 # What a figure depends on beside what was compared: with another of these a new series begins. A kernel or a patch of
 # Python is told and begins none: hosted runners get a new one each week, and base and head meet it alike.
 DECIDING = ("cpu", "cores", "java", "python", "streamgauge", "kafka")
@@ -46,6 +48,7 @@ class Figure:
     low: float
     high: float
     level: float
+    error: float  # of the ratio's logarithm
     detectable: float
     answer: Answer
     base: float | None = None
@@ -76,6 +79,7 @@ class Entry:
     threshold: float
     rounds: int
     burst_events: int  # 0: as many as fit
+    round_events: int  # and so many they were
     flags: Mapping[str, Any]
     environment: Mapping[str, str]
     metrics: tuple[Figure, ...] = ()  # none of a gate in which somebody counted wrong
@@ -181,6 +185,30 @@ def _difference(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Ch
     return tuple(Change(*pair) for pair in pairs if pair[1] != pair[2])
 
 
+# ---------------------------------------------------------------- What is told of a gate
+
+
+def environment_of(told: Mapping[str, Any]) -> dict[str, str]:
+    """A machine and its versions, by the names that decide."""
+    granted = told.get("granted", {})
+    quota = granted.get("quota", "none")
+    cores = f"{granted.get('cores', '')}" + ("" if quota == "none" else f", quota {quota}")
+    names = ("machine", "cpu", "kernel", "java", "python", "streamgauge")
+    known = {name: str(told.get(name, "")) for name in names}
+    return {**known, "cores": cores, "kafka": str(told.get("embedded kafka", ""))}
+
+
+def versions_of(run: Store) -> dict[str, str]:
+    """What the engine of a side is built on."""
+    try:
+        environment: dict[str, Any] = run.read_json("environment.json")
+        ours = manifest_of(run).command[:1] == ("{python}",)
+    except MissingEvidence:
+        return {}
+    packages = environment.get("packages of the engine") or (environment.get("packages", {}) if ours else {})
+    return {name: packages[name] for name in FRAMEWORKS if name in packages}
+
+
 # ---------------------------------------------------------------- Writing
 
 
@@ -189,12 +217,17 @@ def is_folder(place: str) -> bool:
     return place.endswith("/") or Path(place).is_dir()
 
 
+def refuse_unwritable(option: str, place: str) -> None:
+    path = Path(place).absolute()
+    there = next(each for each in (path, *path.parents) if each.exists())
+    if not os.access(there, os.W_OK) or (there != path and not there.is_dir()):
+        raise UsageError(f"{option} {place} can't be written: {there} is no folder or file that you may write to.")
+
+
 def refuse_unusable(place: str) -> None:
     """Before a gate takes its time: what is there has to be a history that this program may go on with."""
+    refuse_unwritable("--history", place)
     path = Path(place)
-    there = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
-    if not os.access(there, os.W_OK) or (there != path.absolute() and not there.is_dir()):
-        raise UsageError(f"--history {place} can't be written: {there} is no folder or file that you may write to.")
     if path.exists() and (list(path.glob(PATTERN)) if path.is_dir() else path.stat().st_size):
         read(path)
 

@@ -17,7 +17,7 @@ from harness.bursts import Bursts
 from harness.engines.manifest import FAKE
 from harness.experiments import one_run
 from harness.experiments.folder import Folder
-from harness.experiments.gate import Judged
+from harness.experiments.gate import BASE, Judged
 from harness.experiments.rounds import PACED_STRETCHES, STRETCH_MS, STRETCHES, Round, Settings, fitting, order, tape
 from harness.experiments.side import Side, SideRun
 from harness.model import HarnessError, Outcome, UsageError
@@ -67,8 +67,9 @@ class Sides:
         self._sides[name] = Side(name, SideRun(spec, manifest, world, store, settings), world, seen)
 
     @contextmanager
-    def up(self, settings: Settings) -> Iterator[None]:
-        """From their start until all are judged; whatever ends the rounds too early is told by `judged`'s caller."""
+    def up(self, settings: Settings, by: str = BASE) -> Iterator[None]:
+        """From their start until all are judged; whatever ends the rounds too early is told by `judged`'s caller. `by`:
+        the side that says how much is sent to all."""
         begun_s, sides = time.monotonic(), self._sides.values()
         try:
             for side in sides:
@@ -76,7 +77,7 @@ class Sides:
             for side in sides:
                 side.await_ready()
             console.say(f"all have answered after {time.monotonic() - begun_s:.0f} s, and are warmed up")
-            self._warm_up(settings)
+            self._warm_up(settings, by)
             yield
         except HarnessError:
             raise
@@ -91,9 +92,9 @@ class Sides:
             for side in sides:
                 side.join()
 
-    def _warm_up(self, settings: Settings) -> None:
-        """The first one says how much that is."""
-        first, *others = self._sides.values()
+    def _warm_up(self, settings: Settings, by: str) -> None:
+        """One says how much that is."""
+        first, others = self._sides[by], [side for name, side in self._sides.items() if name != by]
         with ThreadPoolExecutor() as together:  # what a fault has killed takes as long to come back as it took to start
             list(together.map(Side.strike, self._sides.values()))
         told_s = time.monotonic()

@@ -102,9 +102,11 @@ def _annotation(record: Record) -> str:
 def command(record: Record, **changes: Any) -> str:
     """To copy: what was asked, or something else in its place."""
     asked = {**record.asked, **changes}
-    words = [COMMAND, "gate", "--base", asked["base"], "--head", asked["head"]]
+    saves = asked.get("saves", "")
+    words = [COMMAND, "gate", *([] if saves else ["--base", asked["base"]]), "--head", asked["head"]]
     words += ["--engine", asked["engine"]] if asked["engine"] else []
-    words += ["--threshold", f"{asked['threshold'] * 100:g}%", "--budget", f"{asked['budget_s'] / 60:g}"]
+    words += ["--save-baseline", saves] if saves else ["--threshold", f"{asked['threshold'] * 100:g}%"]
+    words += ["--budget", f"{asked['budget_s'] / 60:g}"]
     words += ["--burst", str(asked["burst_events"])] if asked["burst_events"] else []
     return shlex.join(
         [*words, *(word for name, value in asked["flags"].items() for word in reproduce.flag(name, value))]

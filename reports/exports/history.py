@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
 
 from harness.experiments.gate import BASE, HEAD, Effect
-from harness.experiments.history import Entry, Figure, Stood
+from harness.experiments.history import Entry, Figure, Stood, environment_of, versions_of
 from harness.store import MissingEvidence, Store, made_ms
-from harness.stored import manifest_of, spec_of
+from harness.stored import spec_of
 from reports.gated import Record
-
-# What engines are built on. Of those that run on a Python of their user's nothing is known.
-FRAMEWORKS = ("pyspark", "apache-flink", "quixstreams")
 
 
 def of_gate(record: Record) -> Entry:
@@ -30,8 +25,9 @@ def of_gate(record: Record) -> Entry:
         threshold=asked["threshold"],
         rounds=found.rounds,
         burst_events=asked["burst_events"],
+        round_events=record.rounds[0].events if record.rounds else 0,
         flags=asked["flags"],
-        environment=_environment(record.environment),
+        environment=environment_of(record.environment),
         metrics=tuple(_figure(record, each) for each in found.effects) if found.right else (),
     )
 
@@ -44,29 +40,10 @@ def _engine(record: Record) -> str:
 
 
 def _stood(record: Record, side: str) -> Stood:
+    """A base that did not run is the file that was named."""
     judged = record.found.sides[side]
-    versions = _versions(Store(record.folder.path / judged.run))
-    return Stood(record.named[side], judged.outcome, record.commits.get(side, ""), versions)
-
-
-def _versions(run: Store) -> dict[str, str]:
-    try:
-        environment: dict[str, Any] = run.read_json("environment.json")
-        ours = manifest_of(run).command[:1] == ("{python}",)
-    except MissingEvidence:
-        return {}
-    packages = environment.get("packages of the engine") or (environment.get("packages", {}) if ours else {})
-    return {name: packages[name] for name in FRAMEWORKS if name in packages}
-
-
-def _environment(told: Mapping[str, Any]) -> dict[str, str]:
-    """By the names that harness/experiments/history.py decides by."""
-    granted = told.get("granted", {})
-    quota = granted.get("quota", "none")
-    cores = f"{granted.get('cores', '')}" + ("" if quota == "none" else f", quota {quota}")
-    names = ("machine", "cpu", "kernel", "java", "python", "streamgauge")
-    known = {name: str(told.get(name, "")) for name in names}
-    return {**known, "cores": cores, "kafka": str(told.get("embedded kafka", ""))}
+    versions = versions_of(Store(record.folder.path / judged.run))
+    return Stood(record.asked[side], judged.outcome, record.commits.get(side, ""), versions)
 
 
 def _figure(record: Record, effect: Effect) -> Figure:
@@ -78,9 +55,10 @@ def _figure(record: Record, effect: Effect) -> Figure:
         low=effect.head.low,
         high=effect.head.high,
         level=effect.level,
+        error=effect.head.error,
         detectable=effect.detectable,
         answer=effect.answer,
-        base=typical.get(BASE),
+        base=None if record.found.stored else typical.get(BASE),
         head=typical.get(HEAD),
         declined=effect.declined,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from harness.experiments.gate import Answer, Effect
+from harness.experiments.gate import ANY, Answer, Effect
 from harness.model import Outcome
 from reports.gated import Record
 
@@ -70,9 +70,9 @@ def _gauges(record: Record) -> Iterator[Gauge]:
     )
     yield Gauge("counts", "", "1 at the verdict on what a side counted.", verdicts)
     yield Gauge("rounds", "", "Rounds of each side.", (({}, found.rounds),))
-    yield Gauge(
-        "threshold_ratio", "ratio", "A head that takes more by this share has regressed.", (({}, asked["threshold"]),)
-    )
+    if asked["threshold"] < ANY:
+        about = "A head that takes more by this share has regressed."
+        yield Gauge("threshold_ratio", "ratio", about, (({}, asked["threshold"]),))
     yield from _compared(found.effects)
     for effect in found.effects:
         yield from _of_sides(record, effect)

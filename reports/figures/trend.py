@@ -19,6 +19,7 @@ LEAST = 0.02  # of the ratio, above and below what was seen
 MARKS = {"OK": (GREEN, "o"), "REGRESSED": (RED, "D"), "INCONCLUSIVE": (MUTED, "s")}
 WITHOUT = "no figure"
 SMALL = 60  # more points than this get smaller marks
+TIMES = FuncFormatter(lambda ratio, _: f"{ratio:.4g}")
 PERCENT = FuncFormatter(lambda ratio, _: f"{(ratio - 1) * 100:+.4g}%".replace("+0%", "0%"))
 
 
@@ -39,13 +40,14 @@ class Panel:
 
     title: str
     points: tuple[Point, ...]
+    threshold: float | None  # None: head and base are not alike, and nothing is too slow
 
 
-def draw(panels: Sequence[Panel], days: Sequence[str], threshold: float, sheet: Sheet) -> None:
+def draw(panels: Sequence[Panel], days: Sequence[str], sheet: Sheet) -> None:
     """`days`: of each gate, whichever series it is in."""
     rows = sheet.rows([PANEL_PX] * len(panels), above_px=LEGEND_PX)
     for panel, axes in zip(panels, rows, strict=True):
-        _draw(panel, threshold, axes)
+        _draw(panel, axes)
         title = shorten(panel.title, NARROW_LETTERS if sheet.narrow else WIDE_LETTERS, placeholder=" ...")
         # Not every letter of somebody's branch is in our font.
         axes.set_title(title.encode("ascii", "backslashreplace").decode(), fontweight="bold", parse_math=False)
@@ -68,7 +70,7 @@ def _mark(colour: str, shape: str, label: str) -> Line2D:
     return Line2D([], [], color=colour, marker=shape, linestyle="", markersize=6, label=label)
 
 
-def _draw(panel: Panel, threshold: float, axes: Axes) -> None:
+def _draw(panel: Panel, axes: Axes) -> None:
     seen = [each for each in panel.points if each.ratio is not None]
     ratios = [each.ratio for each in seen if each.ratio is not None]
     size = 5.0 if len(panel.points) <= SMALL else 3.0
@@ -80,15 +82,16 @@ def _draw(panel: Panel, threshold: float, axes: Axes) -> None:
         axes.plot(places, [ratio for _, ratio in own], shape, color=colour, markersize=size)
         without = [each.place for each in panel.points if each.ratio is None and each.answer == answer]
         axes.plot(without, [0.06] * len(without), "x", color=colour, transform=axes.get_xaxis_transform())
-    axes.axhline(1.0, color=INK, linewidth=0.8)
-    axes.axhline(1.0 + threshold, color=MUTED, linewidth=1.0, linestyle=(0, (4, 2)))
-    axes.set_ylim(*_limits(ratios, threshold))
-    axes.yaxis.set_major_formatter(PERCENT)
+    lines = () if panel.threshold is None else (1.0, 1.0 + panel.threshold)
+    for line, colour, style in zip(lines, (INK, MUTED), ("solid", (0, (4, 2))), strict=False):
+        axes.axhline(line, color=colour, linewidth=0.8, linestyle=style)
+    axes.set_ylim(*_limits([*ratios, *lines]))
+    axes.yaxis.set_major_formatter(PERCENT if lines else TIMES)
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
 
 
-def _limits(ratios: Sequence[float], threshold: float) -> tuple[float, float]:
+def _limits(values: Sequence[float]) -> tuple[float, float]:
     """By what was seen: an interval that tells nothing would leave nothing to be seen."""
-    low, high = min([1.0, *ratios]), max([1.0 + threshold, *ratios])
-    room = max(LEAST, 0.25 * (high - low))
+    low, high = min(values), max(values)
+    room = max(LEAST * low, 0.25 * (high - low))
     return low - room, high + room

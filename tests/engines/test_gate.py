@@ -165,3 +165,20 @@ def test_a_calibration_that_was_broken_off_goes_on_with_the_sessions_that_it_has
     assert arms == {arm.name for arm in calibrate.ARMS}
     assert {each.gates for each in found.rates} == {20}
     assert list(calibrated.rows(found))
+
+
+@pytest.mark.thorough
+def test_a_baseline_of_an_earlier_job_takes_the_place_of_a_base(repository):
+    file = repository.parent / "baseline.json"
+
+    recorded = gate(repository, "--head", "right", "--save-baseline", str(file))
+    compared = gate(repository, "--base", str(file), "--head", "right", "--threshold", "100%")
+    wrong = gate(repository, "--base", str(file), "--head", "wrong")
+
+    assert (recorded["exit"], recorded["answer"]) == (Exit.PASS, "OK"), recorded["sentence"]
+    (line,) = history.read(file).entries
+    assert (line.base.named, line.head.commit) == ("reference", _git(repository, "rev-parse", "right").strip())
+    assert 0.5 < line.figure("cost").ratio < 2, "it is the reference by another name"
+    assert (compared["exit"], compared["answer"]) == (Exit.PASS, "OK"), compared["sentence"]
+    assert compared["effects"][0]["stored_error"] == pytest.approx(line.figure("cost").error)
+    assert (wrong["exit"], wrong["effects"]) == (Exit.FAIL, [])

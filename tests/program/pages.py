@@ -182,7 +182,7 @@ def comparison(folder: Path) -> Compared:
     return Compared(Folder(folder), asked, {"machine": "a" * 100}, (), CompareTable(rows), ())
 
 
-_effects = functools.cache(lambda made: gates.effects(made, 0.05, len(gates.LEVELS) - 1, seed=1))
+_effects = functools.cache(lambda made, threshold: gates.effects(made, threshold, len(gates.LEVELS) - 1, seed=1))
 
 
 def gate(
@@ -195,10 +195,10 @@ def gate(
         for name in gates.SIDES
     }
     right = all(each.outcome is Outcome.PASS for each in judged.values())
-    effects = _effects(tuple(made)) if right else ()
-    found = gates.Gated(judged, effects, len(made) // len(gates.SIDES), broken)
     typed = {"base": "main", "head": "c0ffee", "engine": "jobs/count", "threshold": 0.05, "budget_s": 600.0}
     whole = {**typed, "flags": {}, "burst_events": 0, **(asked or {})}
+    effects = _effects(tuple(made), whole["threshold"]) if right else ()
+    found = gates.Gated(judged, effects, len(made) // len(gates.SIDES), broken)
     machine = {"streamgauge": "0.1.0", "machine": "Linux x86_64, 2 cores, 25 GB", "packages": {"numpy": "2.4"}}
     folder.save("gate", asked=whole, settings=Settings(), environment=machine, found=found)
     (place / ROUNDS).write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in made))

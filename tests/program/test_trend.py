@@ -18,9 +18,9 @@ from ruamel.yaml import YAML
 
 from harness import cli, console, texts
 from harness.ending import ended
-from harness.experiments import drive_gate, history
+from harness.experiments import baseline, drive_gate, history
 from harness.experiments.folder import Folder
-from harness.experiments.gate import Answer
+from harness.experiments.gate import ANY, Answer, Judged
 from harness.experiments.history import History
 from harness.model import Exit, Outcome
 from harness.services import owners
@@ -109,6 +109,41 @@ def test_a_file_that_is_no_history_is_told_before_a_gate_takes_its_time(place, m
 
     assert "notes.txt: no line of it is a gate" in capsys.readouterr().err
     assert (place / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--base", "main"], "--base can't be given beside --save-baseline"),
+        (["--threshold", "3%"], "--threshold can't be given beside --save-baseline"),
+    ],
+)
+def test_what_has_no_meaning_while_a_baseline_is_measured_is_refused(words, told, place, capsys):
+    line = ["gate", "--head", "reference", "--save-baseline", "baseline.json", *words]
+
+    assert ended(line, lambda: cli.called(line)) == Exit.USAGE
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_baseline_is_saved_of_a_head_that_counts_right(right, place, monkeypatch, capsys):
+    (place / "baseline.json").write_text("the one before")
+    wrong = {} if right else {"head": Judged(Outcome.FAIL, "lost: 251 events", "runs/head")}
+    asked = {"base": "reference", "saves": "baseline.json", "threshold": ANY}
+    folder = pages.gate(Folder.create(place, "gate").path, measured(head=11.0), asked=asked, **wrong)
+    monkeypatch.setattr(drive_gate, "drive", lambda *_: (gated.read(folder).found, folder.path))
+    line = ["gate", "--head", "reference", "--save-baseline", "baseline.json", "--history", "gates.jsonl"]
+
+    assert ended(line, lambda: cli.called(line)) == (Exit.PASS if right else Exit.FAIL)
+
+    said = capsys.readouterr()
+    if right:
+        assert said.out.startswith("OK  cost 1")
+        assert baseline.read("baseline.json", {}, 0).stored().ratios["cost"].estimate == pytest.approx(12, rel=0.05)
+    else:
+        assert "baseline.json is left as it was" in said.err
+        assert (place / "baseline.json").read_text() == "the one before"
+    assert len(history.read(Path("gates.jsonl")).entries) == 1
 
 
 # ---------------------------------------------------------------- On a terminal
@@ -226,7 +261,7 @@ def test_the_answers_have_colours_and_marks_of_their_own():
         drawing.Point(2, "REGRESSED"),
     )
 
-    drawing.draw([drawing.Panel("series 1", points)], ["2026-03-01"] * 3, 0.05, sheet)
+    drawing.draw([drawing.Panel("series 1", points, 0.05)], ["2026-03-01"] * 3, sheet)
 
     (axes,) = sheet.figure.axes
     marks = {(line.get_color(), line.get_marker()): np.array(line.get_xdata()).tolist() for line in axes.lines[1:]}
@@ -242,9 +277,9 @@ def test_the_answers_have_colours_and_marks_of_their_own():
 def test_no_name_breaks_a_drawing(width_px):
     """Letters that our font does not have, and what looks like a formula."""
     sheet = style.Sheet(Figure(), width_px)
-    panels = [drawing.Panel(texts.printable(name), (drawing.Point(0, "OK", 1.0),)) for name in ODD]
+    panels = [drawing.Panel(texts.printable(name), (drawing.Point(0, "OK", 1.0),), 0.05) for name in ODD]
 
-    drawing.draw(panels, ["2026-03-01"], 0.05, sheet)
+    drawing.draw(panels, ["2026-03-01"], sheet)
 
     sheet.figure.draw_without_rendering()
 
@@ -257,6 +292,22 @@ def test_a_long_history_is_drawn_as_far_as_it_can_be_seen_and_says_so(tmp_path):
     assert "The newest 300 gates are drawn" in page.sections[0].text[1]
     assert len((tmp_path / "long" / "figures" / "cost-1.csv").read_text().splitlines()) == 1001
     assert (tmp_path / "long" / "report.html").stat().st_size < 2_000_000
+
+
+def test_ratios_by_the_reference_engine_are_drawn_in_times(tmp_path):
+    found = History(
+        tuple(entry(n, replace(figure(), ratio=12.0 + n / 10, low=11.0, high=13.0), threshold=ANY) for n in range(5))
+    )
+    (cost, *_) = trend_page.page_of(found).sections
+    assert cost.picture
+    assert "from 12 times to 12.4 times" in cost.picture.alt
+    assert trended.rows(found)[0][3] == "12 times"
+
+    sheet = style.Sheet(Figure(), style.WIDE_PX)
+    panels, _ = trend_page._panels(found, found.entries, "cost")
+    drawing.draw(panels, ["2026-03-01"] * 5, sheet)
+    low, high = sheet.figure.axes[0].get_ylim()
+    assert (11 < low < 12, 12.4 < high < 13) == (True, True)
 
 
 def test_many_series_are_drawn_as_far_as_there_is_room_and_told(tmp_path):

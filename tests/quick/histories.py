@@ -31,7 +31,9 @@ UNITS = {"cost": ("CPU-s per million events", 15.0), "memory": ("MiB", 900.0), "
 def figure(metric: str = "cost", ratio: float = 1.0, half: float = 0.02) -> Figure:
     unit, took = UNITS[metric]
     answer = Answer.REGRESSED if ratio - half > 1 and ratio > 1.05 else Answer.OK
-    return Figure(metric, unit, ratio, ratio - half, ratio + half, 0.98, half * 1.4, answer, took, took * ratio)
+    return Figure(
+        metric, unit, ratio, ratio - half, ratio + half, 0.98, half / 2.3, half * 1.4, answer, took, took * ratio
+    )
 
 
 def entry(number: int = 0, *figures: Figure, cpu: str = "", spark: str = "", **changes: object) -> Entry:
@@ -49,7 +51,8 @@ def entry(number: int = 0, *figures: Figure, cpu: str = "", spark: str = "", **c
         sentence="; ".join(f"{each.metric} {each.ratio - 1:+.1%}" for each in found),
         threshold=0.05,
         rounds=40,
-        burst_events=100_000,
+        burst_events=0,
+        round_events=100_000,
         flags={},
         environment=environment,
         metrics=found,
