@@ -92,7 +92,7 @@ def _refuse_unlike(found: Baseline, flags: Mapping[str, Any], burst_events: int)
             f"{found.path} was measured with {_shown(then)}, and this gate is asked for with {_shown(now)}: other "
             f"events have other costs. Say the same, or measure another baseline. {ANEW}"
         )
-    if burst_events and burst_events != found.burst_events:
+    if burst_events not in (0, found.entry.burst_events, found.burst_events):
         raise UsageError(
             f"{found.path} was measured with bursts of {found.burst_events:,} events, not {burst_events:,}: leave "
             "--burst out, and they will be the same."

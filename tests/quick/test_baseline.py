@@ -181,7 +181,10 @@ def test_another_burst_is_refused_and_none_takes_that_of_the_baseline(file):
 
     with pytest.raises(UsageError, match="bursts of 100,000 events, not 5,000: leave --burst out"):
         baseline.read(str(file), {}, 5000)
-    assert baseline.read(str(file), {"seed": 7}, BURST).burst_events == BURST
+    for burst_events in (0, BURST):
+        assert baseline.read(str(file), {"seed": 7}, burst_events).burst_events == BURST
+    baseline.save(file, of_reference(burst_events=BURST + 1))
+    assert baseline.read(str(file), {}, BURST + 1).burst_events == BURST, "whole stretches of it"
 
 
 def test_a_baseline_of_another_job_is_refused():
