@@ -73,8 +73,8 @@ def _commit(place: Path, tag: str) -> None:
     _git(place, "tag", tag)
 
 
-def gate(place: Path, *words: str) -> dict[str, Any]:
-    own = ["--engine", "engine", "--budget", "1", "--burst", "2000", "--out", str(place.parent / "experiments")]
+def gate(place: Path, *words: str, budget: str = "1") -> dict[str, Any]:
+    own = ["--engine", "engine", "--budget", budget, "--burst", "2000", "--out", str(place.parent / "experiments")]
     line = [sys.executable, "-m", "harness", "gate", *words, *own, "--json"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(line, cwd=place, env=env, capture_output=True, text=True, check=False, timeout=280)
@@ -168,17 +168,19 @@ def test_a_calibration_that_was_broken_off_goes_on_with_the_sessions_that_it_has
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(600)
 def test_a_baseline_of_an_earlier_job_takes_the_place_of_a_base(repository):
     file = repository.parent / "baseline.json"
 
-    recorded = gate(repository, "--head", "right", "--save-baseline", str(file))
-    compared = gate(repository, "--base", str(file), "--head", "right", "--threshold", "100%")
+    recorded = gate(repository, "--head", "right", "--save-baseline", str(file), budget="3")
+    compared = gate(repository, "--base", str(file), "--head", "right", "--threshold", "100%", budget="3")
     wrong = gate(repository, "--base", str(file), "--head", "wrong")
 
     assert (recorded["exit"], recorded["answer"]) == (Exit.PASS, "OK"), recorded["sentence"]
     (line,) = history.read(file).entries
     assert (line.base.named, line.head.commit) == ("reference", _git(repository, "rev-parse", "right").strip())
-    assert 0.5 < line.figure("cost").ratio < 2, "it is the reference by another name"
+    cost = line.metrics[0]
+    assert 0.5 < cost.ratio < 2, "it is the reference by another name"
     assert (compared["exit"], compared["answer"]) == (Exit.PASS, "OK"), compared["sentence"]
-    assert compared["effects"][0]["stored_error"] == pytest.approx(line.figure("cost").error)
+    assert compared["effects"][0]["stored_error"] == pytest.approx(cost.error)
     assert (wrong["exit"], wrong["effects"]) == (Exit.FAIL, [])

@@ -128,9 +128,9 @@ def test_what_has_no_meaning_while_a_baseline_is_measured_is_refused(words, told
 @pytest.mark.parametrize("right", [True, False])
 def test_a_baseline_is_saved_of_a_head_that_counts_right(right, place, monkeypatch, capsys):
     (place / "baseline.json").write_text("the one before")
-    wrong = {} if right else {"head": Judged(Outcome.FAIL, "lost: 251 events", "runs/head")}
+    head = Judged(Outcome.PASS if right else Outcome.FAIL, "lost: 251 events", "runs/head")
     asked = {"base": "reference", "saves": "baseline.json", "threshold": ANY}
-    folder = pages.gate(Folder.create(place, "gate").path, measured(head=11.0), asked=asked, **wrong)
+    folder = pages.gate(Folder.create(place, "gate").path, measured(head=11.0), asked=asked, head=head)
     monkeypatch.setattr(drive_gate, "drive", lambda *_: (gated.read(folder).found, folder.path))
     line = ["gate", "--head", "reference", "--save-baseline", "baseline.json", "--history", "gates.jsonl"]
 

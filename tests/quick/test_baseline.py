@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import hypot
+from pathlib import Path
 
 import pytest
 
@@ -115,7 +116,7 @@ def test_a_changed_machine_is_told_in_the_answer():
 
 
 def test_what_has_changed_since_then_is_what_decides_series():
-    found = Baseline(None, entry(0, figure()))
+    found = Baseline(Path("baseline.json"), entry(0, figure()))
     versions = entry().head.versions
 
     assert found.stored().changes == ()
@@ -188,7 +189,7 @@ def test_another_burst_is_refused_and_none_takes_that_of_the_baseline(file):
 
 
 def test_a_baseline_of_another_job_is_refused():
-    found = Baseline(None, of_reference(engine="count/absolute"))
+    found = Baseline(Path("baseline.json"), of_reference(engine="count/absolute"))
     mine = replace(fake.MANIFEST, id="count@2")
 
     found.refuse_other(mine, "absolute")
@@ -238,5 +239,5 @@ def test_a_measured_baseline_is_told_in_times_and_can_be_typed_again(tmp_path):
     assert gate_exports.command(record) == (
         "./streamgauge gate --head c0ffee --engine jobs/count --save-baseline baseline.json --budget 10"
     )
-    assert of_gate(record).figure("cost").ratio == pytest.approx(1 + SLOWER, rel=0.03)
+    assert of_gate(record).metrics[0].ratio == pytest.approx(1 + SLOWER, rel=0.03)
     assert of_gate(record).head.verdict is Outcome.PASS
