@@ -149,11 +149,9 @@ def _refuse_missing(base: str, head: str) -> None:
 
 
 def _kept(record: Record, saves: str, history_at: str) -> Iterator[str]:
-    """In its folder, and where it was asked for."""
-    from reports.exports import gate as gate_exports
+    """Where it was asked for."""
     from reports.exports import history as history_export
 
-    gate_exports.save(record)
     line = history_export.of_gate(record)
     if saves and record.found.outcome is Outcome.PASS:
         baseline.save(Path(saves), line)
