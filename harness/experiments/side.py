@@ -153,6 +153,8 @@ class Side:
         wait_until(
             lambda: self.run.begun.is_set() or not self._thread.is_alive(), deadline_s=READY_S, what=f"the {self.name}"
         )
+        if not self.run.begun.is_set():
+            raise HarnessError(f"The {self.name} ended before it was sent anything: {self._ended_with}")
 
     @property
     def going(self) -> bool:
@@ -243,7 +245,7 @@ class Side:
 
         def done() -> Done | None:
             if not self.going:
-                raise HarnessError(f"The {self.name} ended in the middle of a burst.")
+                raise HarnessError(f"The {self.name} ended in the middle of a burst: {self._ended_with}")
             return self.run.done if self.run.done.amount >= owed else None
 
         how, what = ("offsets", "records") if self.run.manifest.progress else ("results", "views")
@@ -255,6 +257,10 @@ class Side:
         """Of its rounds, when it is judged and right."""
         raw = latency.by_rank(self.run.store)
         return with_latency([each for each in rounds if each.side == self.name], raw.due_us, raw.corrected_ms)
+
+    @property
+    def _ended_with(self) -> str:
+        return str(self.error) if self.error else self.verdict.sentence if self.verdict else "its run is being judged"
 
     def end(self) -> None:
         if self.going and self.run.begun.is_set():

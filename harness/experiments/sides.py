@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -61,7 +62,7 @@ class Sides:
             raise UsageError("The fake engine costs nothing and has no processes: there is nothing to gate of it.")
         spec = replace(spec, tape=tape(spec.tape, STRETCHES, settings))
         surroundings = one_run.prepare(spec, manifest)
-        store = Store.create(self._place.runs, name.replace(" ", "-"))
+        store = Store.create(self._place.runs, re.sub(r"\W+", "-", name))  # a part of the topic's name
         starts, seen = one_run.starts_and_machine(spec, manifest, surroundings)
         world = RealWorld(spec, manifest, surroundings, store, starts, load_of=Bursts)
         self._sides[name] = Side(name, SideRun(spec, manifest, world, store, settings), world, seen)
