@@ -24,6 +24,7 @@ LAYERS = [
         "harness.origin",
         "harness.descriptors",
     },
+    {"generators.draws"},
     {"workloads"},
     {"generators"},
     {
@@ -200,7 +201,7 @@ def test_jobs_know_nothing_of_the_harness_but_the_schema():
 
 
 def test_the_start_of_a_command_waits_for_no_library_that_few_commands_need():
-    slow = {"kafka", "matplotlib", "harness.services.kafka_admin", "reports.figures"}
+    slow = {"kafka", "matplotlib", "duckdb", "fastavro", "harness.services.kafka_admin", "reports.figures"}
     wanting = {
         module
         for module, found in AT_ONCE.items()

@@ -1,0 +1,76 @@
+"""Declared events as an Arrow table: what the oracle gets, whether they were drawn or read back from a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from workloads.declared.draws import Columns, names
+from workloads.declared.fields import Decimal, Field, Fields, Integer, Named, Nested, Time, leaves
+
+PRECISION = 18  # digits of a decimal: as many as fit into 64 bits
+UNKNOWN = -1
+
+
+class Arrow:
+    """Turns numbers into what they stand for, and back, for one seed. `within`: what stands before the paths."""
+
+    def __init__(self, fields: Fields, seed: int, within: str = "") -> None:
+        self._fields, self._seed, self._within = fields, seed, within
+        self._leaves = dict(leaves(fields))
+
+    def table(self, columns: Columns) -> pa.Table:
+        """A column for each field, an object as a struct. What is one of several texts has a dictionary."""
+        return pa.table({name: self._whole(field, name, columns) for name, field in self._fields.items()})
+
+    def flat(self, path: str, column: NDArray[Any]) -> pa.Array:
+        """One column, whose numbers are all known."""
+        field = self._leaves[path]
+        if isinstance(field, Named):
+            return pa.DictionaryArray.from_arrays(column, self._names(field, path))
+        return decimals(column, field.digits) if isinstance(field, Decimal) else pa.array(column)
+
+    def numbers(self, path: str, values: list[Any]) -> NDArray[np.int64]:
+        """What was read, back as numbers; UNKNOWN for a text that is none of them. Raises ArrowInvalid for a number
+        that the field can't hold."""
+        field = self._leaves[path]
+        column = pa.array(values, kind_of(field))
+        if isinstance(field, Named):
+            return np.asarray(pc.fill_null(pc.index_in(column, self._names(field, path)), UNKNOWN)).astype(np.int64)
+        return units(column) if isinstance(field, Decimal) else np.asarray(column)
+
+    def _whole(self, field: Field, path: str, columns: Mapping[str, NDArray[Any]]) -> pa.Array:
+        if not isinstance(field, Nested):
+            return self.flat(path, columns[path])
+        inner = [self._whole(each, f"{path}.{name}", columns) for name, each in field.fields.items()]
+        return pa.StructArray.from_arrays(inner, names=list(field.fields))
+
+    def _names(self, field: Named, path: str) -> pa.Array:
+        return pa.array(names(field, self._seed, self._within + path))
+
+
+def kind_of(field: Field) -> pa.DataType:
+    """How the values of a field are held."""
+    match field:
+        case Integer() | Time():
+            return pa.int64()
+        case Decimal():
+            return pa.decimal128(PRECISION, field.digits)
+    return pa.string()
+
+
+def decimals(units: NDArray[np.int64], digits: int) -> pa.Array:
+    """Whole numbers of the last digit's units: Arrow holds them in 128 bits, of which the upper ones are the sign."""
+    wide = np.empty((len(units), 2), dtype="<i8")
+    wide[:, 0], wide[:, 1] = units, units >> 63
+    return pa.Array.from_buffers(pa.decimal128(PRECISION, digits), len(units), [None, pa.py_buffer(wide)])
+
+
+def units(column: pa.Array) -> NDArray[np.int64]:
+    """The other way round."""
+    return np.frombuffer(column.buffers()[1], dtype="<i8")[0::2][column.offset : column.offset + len(column)]

@@ -1,0 +1,235 @@
+"""A declared workload: the `workload.toml` of a folder, read whole before anything is started.
+
+It is written by people who did not write this program, so that each mistake is answered by a sentence that names the
+file, the table, the key, what is allowed and the nearest right word.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from harness.explain import home, is_file
+from harness.model import UsageError
+from workloads.declared import domains, oracle
+from workloads.declared.avro_records import AvroRecords
+from workloads.declared.fields import NAME, Fields, read_fields
+from workloads.declared.json_records import JsonRecords
+from workloads.declared.mistakes import (
+    DeclarationError,
+    Reader,
+    expected,
+    flag,
+    one_of,
+    read,
+    table,
+    text,
+    texts,
+    whole,
+)
+from workloads.declared.oracle import CLOSES, EVENT, EVENT_ID, OPENS, Question
+from workloads.declared.records import Format
+from workloads.declared.tables import Table, read_tables
+
+FILE = "workload.toml"
+ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
+FORMATS = ("json", "avro")
+MOST_STEP_MS = 60_000  # a run begins at a multiple of it, and waits for that
+Texts = Mapping[str, tuple[str, ...]]
+SHIPPED = frozenset({"ad_impressions", "page_visits", "enrichment"})
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a `workload.toml` says."""
+
+    id: str
+    asks: str
+    text: str  # of its file
+    format: str
+    schema: Any  # of Avro, as JSON; None: the one that follows from the fields
+    registry_id: int | None  # of the schema, where records begin with it
+    fields: Fields
+    tables: tuple[Table, ...]
+    question: Question
+    domains: Texts  # of keys that no field says
+
+    @property
+    def sealed(self) -> str:
+        """All that it says, in one text."""
+        return json.dumps({"text": self.text, "schema": self.schema})
+
+    def records(self, seed: int) -> Format:
+        """How an event is written and read."""
+        if self.format == "json":
+            return JsonRecords(self.fields, seed)
+        return AvroRecords(self.fields, seed, self.schema, self.registry_id)
+
+    def groups(self, seed: int) -> list[tuple[str, ...]]:
+        """All that the keys which are texts can be together."""
+        return domains.combinations(self.question, self.domains, self.fields, self.tables, seed)
+
+    def relations(self, seed: int) -> dict[str, pa.Table]:
+        """The tables that the oracle finds beside the events."""
+        return {each.name: each.rows(self.fields, seed) for each in self.tables}
+
+
+def load(place: Path, *, shipped: bool = False) -> Declaration:
+    """Of a folder, or of its file."""
+    path = home(place)
+    path = path if is_file(path) else path / FILE
+    if not is_file(path):
+        raise UsageError(
+            f"There is no {FILE} in {place}. A workload of your own is a folder with one: "
+            "`streamgauge workload new DIR` writes it."
+        )
+    try:
+        return _declaration(_read_text(path), partial(_schema_in, path.resolve().parent), shipped=shipped)
+    except DeclarationError as mistake:
+        raise UsageError(f"The workload {path}: {mistake}") from mistake
+
+
+def unsealed(sealed: str) -> Declaration:
+    """What a declaration was whose `sealed` a run has kept; its folder may be gone by now."""
+    parts = json.loads(sealed)
+    return _declaration(parts["text"], lambda _where, _name: parts["schema"], shipped=True)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise DeclarationError(f"it can't be read ({error.strerror}); give a file that you may read.") from error
+    except ValueError as error:
+        raise DeclarationError(f"it is not TOML: {error}.") from error
+
+
+def _toml(content: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(content, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise DeclarationError(f"it is not TOML: {error}.") from error
+
+
+def _declaration(content: str, schema: Reader, *, shipped: bool) -> Declaration:
+    keys: dict[str, Reader] = {"id": _id, "asks": text, "event": table, "oracle": table, "tables": table}
+    found = read(_toml(content), keys, "", optional=frozenset({"tables"}))
+    if not shipped:
+        _check_own(found["id"])
+    event = _event(found["event"], schema)
+    fields = event["fields"]
+    tables = read_tables(fields, "tables", found.get("tables", {}))
+    question, stated = _question(found["oracle"], fields, tables)
+    declaration = Declaration(
+        id=found["id"],
+        asks=found["asks"],
+        text=content,
+        format=event["format"],
+        schema=event.get("schema"),
+        registry_id=event.get("registry_id"),
+        fields=fields,
+        tables=tables,
+        question=question,
+        domains=stated,
+    )
+    declaration.records(seed=0)  # whether the schema fits is known from here on
+    return declaration
+
+
+def _id(where: str, value: Any) -> str:
+    if not isinstance(value, str) or not ID.fullmatch(value):
+        raise expected(
+            where, value, "up to 60 small letters, digits, dashes and underscores: folders and topics are named by it"
+        )
+    return value
+
+
+def _check_own(name: str) -> None:
+    plain = {each.replace("_", "-"): each for each in SHIPPED}
+    if (shipped := plain.get(name.replace("_", "-"))) is not None:
+        raise expected("id", name, f"an id of your own ({shipped} comes with this program, and asks something else)")
+
+
+def _event(value: dict[str, Any], schema: Reader) -> dict[str, Any]:
+    keys: dict[str, Reader] = {
+        "format": one_of(*FORMATS),
+        "schema": schema,
+        "registry_id": whole(0, (1 << 31) - 1),
+        "fields": read_fields,
+    }
+    found = read(value, keys, "event", optional=frozenset({"format", "schema", "registry_id"}))
+    found.setdefault("format", FORMATS[0])
+    for key in ("schema", "registry_id"):
+        if key in found and found["format"] != "avro":
+            raise DeclarationError(f'[event] has the key {key!r}, which format = "json" has no use for.')
+    return found
+
+
+def _schema_in(folder: Path, where: str, value: Any) -> Any:
+    path = folder / text(where, value)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DeclarationError(
+            f"{where} = {value!r} can't be read ({error.strerror}); it is the path of an Avro schema from {folder}."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise DeclarationError(f"{where} = {value!r} is no Avro schema: it is not JSON ({error}).") from error
+
+
+def _question(value: dict[str, Any], fields: Fields, tables: tuple[Table, ...]) -> tuple[Question, Texts]:
+    keys: dict[str, Reader] = {
+        "cells": text,
+        "fold": text,
+        "keys": texts,
+        "values": _values,
+        "merge": flag,
+        "step_ms": whole(1, MOST_STEP_MS),
+        "domains": table,
+    }
+    found = read(value, keys, "oracle", optional=frozenset({"merge", "step_ms", "domains"}))
+    stated = {name: texts(f"oracle.domains.{name}", each) for name, each in found.pop("domains", {}).items()}
+    question = Question(**found)
+    _check_columns(question)
+    domains.check(question, stated, fields, tables)
+    return question, stated
+
+
+def _check_columns(question: Question) -> None:
+    for name in (*question.keys, *question.values):
+        if not NAME.fullmatch(name):
+            raise DeclarationError(
+                f"[oracle] calls a column {name!r}; a name is a letter, and then up to 62 letters, digits "
+                "and underscores."
+            )
+    if both := sorted({*question.keys} & {*question.values}):
+        raise DeclarationError(f"[oracle] has {both[0]!r} among its keys and among its values; it can be one of them.")
+    for name in (EVENT, CLOSES):
+        if name in (*question.keys, *question.values):
+            raise DeclarationError(
+                f"[oracle] has {name!r} among the columns of its answer, and it is one of the cells' own; a cell is "
+                f"named by texts, and by {OPENS} or {EVENT_ID}."
+            )
+    if {OPENS, EVENT_ID} <= {*question.keys}:
+        raise DeclarationError(
+            f"[oracle.keys] holds {OPENS!r} and {EVENT_ID!r}; one whole number is all that names a cell."
+        )
+    if question.merge and question.number != OPENS:
+        raise DeclarationError(f"[oracle.keys] lacks {OPENS!r}: cells that merge are told apart by when they open.")
+
+
+def _values(where: str, value: Any) -> dict[str, str]:
+    values = table(where, value)
+    if not values:
+        raise DeclarationError(f"[{where}] is empty; name the value columns of the fold, each with its kind.")
+    kinds = one_of(*oracle.KINDS)
+    return {name: kinds(f"{where}.{name}", kind) for name, kind in values.items()}

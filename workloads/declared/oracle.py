@@ -1,0 +1,302 @@
+"""The right answer as SQL: one query that says to which cells an event belongs, and one that folds cells to values.
+
+`cells` reads the relation `events`: the declared fields, `event` (a number of its own for each record), and `event_id`
+(from the record's key: one that is sent twice has it twice). It gives a row for each event and cell: `event`, the keys
+of the cell, `closes` (when it is complete; NULL: never, nothing is late for it), and whatever the fold needs. Where
+cells merge, as sessions do, those of equal keys that overlap or touch become one, from its first `opens` on.
+
+`fold` reads the relation `cells`: those rows. It gives a row for each cell: its keys and its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workloads.declared.mistakes import DeclarationError
+from workloads.declared.sandbox import DEADLINE_S, GIVEN, MEMORY_MIB, Sandbox
+
+EVENTS, CELLS = "events", "cells"  # relations
+EVENT, EVENT_ID, OPENS, CLOSES = "event", "event_id", "opens", "closes"
+COUNT, SUM, MONOTONE, PER_EVENT = "count", "sum", "monotone", "per event"
+KINDS = (COUNT, SUM, MONOTONE, PER_EVENT)
+CELLS_SQL, FOLD_SQL = "[oracle] cells", "[oracle] fold"
+WHOLE = frozenset(
+    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, as it was declared."""
+
+    cells: str
+    fold: str
+    keys: tuple[str, ...]  # columns of texts, and at most one whole number: OPENS or EVENT_ID
+    values: Mapping[str, str]  # column -> one of KINDS
+    merge: bool = False
+    step_ms: int = 1  # when all events move by so much, so do all cells, and nothing else changes
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The keys that are texts."""
+        return tuple(key for key in self.keys if key not in (OPENS, EVENT_ID))
+
+    @property
+    def number(self) -> str:
+        """The key that is a whole number; "" for none."""
+        return next((key for key in self.keys if key in (OPENS, EVENT_ID)), "")
+
+
+@dataclass(frozen=True)
+class Limits:
+    threads: int = 1
+    deadline_s: float = DEADLINE_S
+    memory_mib: int = MEMORY_MIB
+
+
+class Oracle:
+    """Answers a question about any events. Each query has a DuckDB of its own, so that none leaves anything behind."""
+
+    def __init__(
+        self, question: Question, tables: Mapping[str, pa.Table] | None = None, limits: Limits = Limits()
+    ) -> None:
+        self.question, self._tables, self._limits = question, tables or {}, limits
+
+    def cells(self, events: pa.Table) -> pa.Table:
+        """A row for each event and cell, as the query gives them, before any merge."""
+        with self._sandbox({EVENTS: events, **self._tables}) as sandbox:
+            return self._placed(sandbox, len(events))
+
+    def fold(self, cells: pa.Table) -> pa.Table:
+        """The values of these rows of `cells`, all or some of them."""
+        with self._sandbox({CELLS: cells}) as sandbox:
+            return self._folded(sandbox)
+
+    def answer(self, events: pa.Table) -> pa.Table:
+        """The values of all events, in one go: what lies between is never held."""
+        with self._sandbox({EVENTS: events, **self._tables}) as sandbox:
+            select, types = self._cells(sandbox)
+            self._check_cells(types)
+            sandbox.do(f"CREATE TEMP VIEW {GIVEN}{CELLS} AS SELECT * FROM {select}", CELLS_SQL)
+            return self._folded(sandbox)
+
+    def _cells(self, sandbox: Sandbox) -> tuple[str, dict[str, str]]:
+        """The query with what it may read, and the types of its columns."""
+        select = sandbox.reading(sandbox.select(self.question.cells, CELLS_SQL), (EVENTS, *self._tables))
+        return select, sandbox.types(select, CELLS_SQL)
+
+    def _sandbox(self, relations: Mapping[str, pa.Table]) -> Sandbox:
+        limits = self._limits
+        return Sandbox(relations, threads=limits.threads, deadline_s=limits.deadline_s, memory_mib=limits.memory_mib)
+
+    def _placed(self, sandbox: Sandbox, events: int) -> pa.Table:
+        select, types = self._cells(sandbox)
+        self._check_cells(types)
+        columns = ", ".join(_cast(name, kind) for name, kind in types.items())
+        sandbox.do(f"CREATE TEMP TABLE placed AS SELECT {columns} FROM {select}", CELLS_SQL)
+        placed = sandbox.rows("SELECT * FROM placed", CELLS_SQL)
+        self._check_rows(sandbox, placed, events)
+        return placed
+
+    def _check_cells(self, types: Mapping[str, str]) -> None:
+        wanted = (EVENT, *self.question.keys, CLOSES, *((OPENS,) if self.question.merge else ()))
+        if missing := [name for name in dict.fromkeys(wanted) if name not in types]:
+            raise DeclarationError(
+                f"{CELLS_SQL} gives no column {' and none '.join(missing)}; it gives {', '.join(types)}. Expected are "
+                f"{', '.join(dict.fromkeys(wanted))}, and whatever the fold needs."
+            )
+        for name in dict.fromkeys((EVENT, *self.question.keys)):
+            _check_key(CELLS_SQL, name, types[name])
+        for name in (OPENS, CLOSES):
+            if name in types and types[name] not in WHOLE | {"NULL"}:
+                raise DeclarationError(
+                    f"{CELLS_SQL} gives {name} as {types[name]}; milliseconds since 1970 as a BIGINT are expected."
+                )
+
+    def _check_rows(self, sandbox: Sandbox, placed: pa.Table, events: int) -> None:
+        """What no type tells: rows that are there twice, nothing where a key belongs, cells that close twice."""
+        question = self.question
+        never_null = (EVENT, *question.keys, *((OPENS, CLOSES) if question.merge else ()))
+        _check_nulls(CELLS_SQL, placed, never_null)
+        numbers = placed.column(EVENT).to_numpy()
+        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < events):
+            raise DeclarationError(f"{CELLS_SQL} gives an event {EVENT} that `events` does not hold; select its own.")
+        keys = ", ".join(map(_quoted, dict.fromkeys((EVENT, *question.keys))))
+        twice = sandbox.rows(f"SELECT {keys} FROM placed GROUP BY {keys} HAVING count(*) > 1 LIMIT 1", CELLS_SQL)
+        if len(twice):
+            raise DeclarationError(
+                f"{CELLS_SQL} gives a row twice: {_row(twice)}. An event belongs to a cell once; look for a join that "
+                "finds more than one row."
+            )
+        if not question.merge:
+            keys = ", ".join(map(_quoted, question.keys))
+            split = sandbox.rows(
+                f"SELECT {keys}, min({CLOSES}) AS one, max({CLOSES}) AS other FROM placed GROUP BY {keys} "
+                f"HAVING min({CLOSES}) <> max({CLOSES}) OR count({CLOSES}) NOT IN (0, count(*)) LIMIT 1",
+                CELLS_SQL,
+            )
+            if len(split):
+                raise DeclarationError(
+                    f"{CELLS_SQL} closes one cell at two times: {_row(split)}. Write `merge = true` if cells such as "
+                    "sessions are to merge, or make the time a key."
+                )
+
+    def _folded(self, sandbox: Sandbox) -> pa.Table:
+        sandbox.do(f"CREATE TEMP VIEW {CELLS} AS {self._merged()}", FOLD_SQL)
+        select = sandbox.select(self.question.fold, FOLD_SQL)
+        types = sandbox.types(select, FOLD_SQL)
+        self._check_fold(types)
+        keys = [_cast(name, types[name]) for name in self.question.keys]
+        values = [_cast(name, types[name]) for name in self.question.values]
+        order = ", ".join(map(_quoted, self.question.keys))
+        folded = sandbox.rows(f"SELECT {', '.join(keys + values)} FROM {select} ORDER BY {order}", FOLD_SQL)
+        self._check_folded(folded)
+        return folded
+
+    def _merged(self) -> str:
+        """Cells of equal keys that overlap or touch become one, from the first opening to the last close."""
+        if not self.question.merge:
+            return f"SELECT * FROM {GIVEN}{CELLS}"
+        apart = "".join(f"{_quoted(key)}, " for key in self.question.groups)
+        by = f"PARTITION BY {apart[:-2]} " if apart else ""
+        before = f"{by}ORDER BY {OPENS}, {CLOSES} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+        up_to = f"{by}ORDER BY {OPENS}, {CLOSES} ROWS UNBOUNDED PRECEDING"
+        return f"""
+            WITH begun AS (
+                SELECT *, coalesce({OPENS} > max({CLOSES}) OVER ({before}), true)::INTEGER AS cell_begins
+                FROM {GIVEN}{CELLS}
+            ), numbered AS (
+                SELECT *, sum(cell_begins) OVER ({up_to}) AS cell_number FROM begun
+            )
+            SELECT * EXCLUDE (cell_begins, cell_number)
+                REPLACE (min({OPENS}) OVER whole AS {OPENS}, max({CLOSES}) OVER whole AS {CLOSES})
+            FROM numbered WINDOW whole AS (PARTITION BY {apart}cell_number)
+        """
+
+    def _check_fold(self, types: Mapping[str, str]) -> None:
+        wanted = (*self.question.keys, *self.question.values)
+        if set(wanted) != set(types):
+            raise DeclarationError(
+                f"{FOLD_SQL} gives the columns {', '.join(types)}; expected are the keys and the values, "
+                f"{', '.join(wanted)}, and no others."
+            )
+        for name in self.question.keys:
+            _check_key(FOLD_SQL, name, types[name])
+        for name in self.question.values:
+            _check_value(name, types[name])
+
+    def _check_folded(self, folded: pa.Table) -> None:
+        _check_nulls(FOLD_SQL, folded, folded.column_names)
+        keys = folded.select(list(self.question.keys))
+        if len(keys) > 1:  # in order of their keys: equal ones are neighbours
+            same = np.ones(len(keys) - 1, dtype=np.bool_)
+            for column in keys.columns:
+                whole = column.combine_chunks()
+                same &= np.asarray(pc.equal(whole[1:], whole[:-1]))
+            if same.any():
+                at = int(np.flatnonzero(same)[0])
+                raise DeclarationError(
+                    f"{FOLD_SQL} gives the cell {_row(keys.slice(at, 1))} twice; group by all keys, and by nothing "
+                    "else."
+                )
+
+
+def answered_twice(
+    question: Question, tables: Mapping[str, pa.Table], events: pa.Table, time: str, limits: Limits = Limits()
+) -> pa.Table:
+    """The answer, if it is the same from two threads and with all events one step later, in another order, under other
+    numbers: else nobody could say which of the two is right. `time`: the events' own, as a path."""
+    one = Oracle(question, tables, replace(limits, threads=1)).answer(events)
+    other = Oracle(question, tables, replace(limits, threads=2)).answer(_moved(events, time, question.step_ms))
+    if question.number == OPENS:
+        at = other.column_names.index(OPENS)
+        other = other.set_column(at, OPENS, pc.subtract(other.column(OPENS), question.step_ms))
+    if one.equals(other):
+        return one
+    raise DeclarationError(f"{FOLD_SQL} gives two answers to the same events: {_difference(one, other)}")
+
+
+def _moved(events: pa.Table, time: str, step_ms: int) -> pa.Table:
+    """Backwards, numbered anew, and so much later."""
+    backwards = events.take(np.arange(len(events))[::-1])
+    columns = {name: backwards.column(name).combine_chunks() for name in backwards.column_names}
+    columns[EVENT] = pa.array(np.arange(len(events)))
+    first, *rest = time.split(".")
+    columns[first] = _later(columns[first], rest, step_ms)
+    return pa.table(columns)
+
+
+def _later(column: pa.Array, path: list[str], step_ms: int) -> pa.Array:
+    if not path:
+        return pc.add(column, step_ms)
+    names = [field.name for field in column.type]
+    inner = [
+        _later(each, path[1:], step_ms) if name == path[0] else each
+        for name, each in zip(names, column.flatten(), strict=True)
+    ]
+    return pa.StructArray.from_arrays(inner, names=names)
+
+
+def _difference(one: pa.Table, other: pa.Table) -> str:
+    """The first cell that is not the same in both."""
+    ones, others = ({tuple(row.items()) for row in table.to_pylist()} for table in (one, other))
+    here, there = (_said(min(some)) if some else "nothing" for some in (ones - others, others - ones))
+    return (
+        f"{here} with one thread, and {there} with two and the same events `step_ms` later in another order. Functions "
+        "such as random(), now(), first() and any_value() do that, an order that leaves ties, and a `step_ms` that is "
+        "no multiple of the windows' own."
+    )
+
+
+def _check_key(what: str, name: str, kind: str) -> None:
+    is_number = name in (EVENT, EVENT_ID, OPENS)
+    if kind in WHOLE if is_number else kind == "VARCHAR" or kind.startswith("ENUM"):
+        return
+    allowed = "a whole number" if is_number else "a text"
+    cast = "BIGINT" if is_number else "VARCHAR"
+    raise DeclarationError(f"{what} gives the key {name} as {kind}; {allowed} is expected, as of CAST(x AS {cast}).")
+
+
+def _check_value(name: str, kind: str) -> None:
+    if kind in WHOLE:
+        return
+    why = " Cast it to a BIGINT."
+    if kind in ("DOUBLE", "FLOAT"):
+        why = " A float depends on the order in which it is added up, so that no answer would be the right one."
+    elif kind.startswith("DECIMAL"):
+        why = " Give it in its smallest unit, as of CAST(100 * sum(amount) AS BIGINT), as the job under test has to."
+    raise DeclarationError(f"{FOLD_SQL} gives {name} as {kind}; a whole number is expected.{why}")
+
+
+def _check_nulls(what: str, table: pa.Table, names: Any) -> None:
+    for name in names:
+        if nulls := table.column(name).null_count:
+            raise DeclarationError(
+                f"{what} gives NULL as {name} in {nulls:,} of {len(table):,} rows; leave such rows out, or give them a "
+                "value with coalesce()."
+            )
+
+
+def _cast(name: str, kind: str) -> str:
+    """As a type that every reader of ours knows; what does not fit into 64 bits is DuckDB's to complain of."""
+    if kind in WHOLE or (kind == "NULL" and name in (OPENS, CLOSES)):
+        return f"CAST({_quoted(name)} AS BIGINT) AS {_quoted(name)}"
+    return f"CAST({_quoted(name)} AS VARCHAR) AS {_quoted(name)}" if kind.startswith("ENUM") else _quoted(name)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _row(table: pa.Table) -> str:
+    return _said(table.to_pylist()[0].items())
+
+
+def _said(row: Iterable[tuple[str, Any]]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in row)

@@ -1,0 +1,143 @@
+"""DuckDB for SQL that we did not write: in memory, with the relations that it is given, and nothing else of the world.
+
+No file, no network, no extension, no variable of Python, no other setting; within limits of time and memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from harness.texts import shown
+from workloads.declared.mistakes import DeclarationError
+
+if TYPE_CHECKING:
+    import duckdb
+
+GIVEN = "given_"  # relations are called so; a query of others sees those that `reading` names, by their own names
+DEADLINE_S = 120.0
+MEMORY_MIB = 4096
+
+_SETTINGS = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+    "temp_directory": "",
+}
+# A remainder and a quotient of SQL go towards zero, so that a window before 1970 would begin after its events.
+_MACROS = (
+    "CREATE MACRO tumbling(time_ms, size_ms) AS time_ms - ((time_ms % size_ms) + size_ms) % size_ms",
+    "CREATE MACRO sliding(time_ms, size_ms, step_ms) AS "
+    "range(tumbling(time_ms - size_ms, step_ms) + step_ms, time_ms + 1, step_ms)",
+)
+
+
+class Sandbox:
+    """One connection. Statements of ours are run as they are; those of others only if they are one SELECT."""
+
+    def __init__(
+        self,
+        relations: Mapping[str, pa.Table],
+        *,
+        threads: int = 1,
+        deadline_s: float = DEADLINE_S,
+        memory_mib: int = MEMORY_MIB,
+    ) -> None:
+        import duckdb
+
+        limits = {"threads": str(threads), "memory_limit": f"{memory_mib}MiB"}
+        self._duckdb = duckdb
+        self._deadline_s, self._memory_mib = deadline_s, memory_mib
+        self._connection = duckdb.connect(":memory:", config={**_SETTINGS, **limits})
+        self._columns = {name.lower() for table in relations.values() for name in table.column_names}
+        for macro in _MACROS:
+            self._connection.execute(macro)
+        for name, table in relations.items():
+            self._connection.register(GIVEN + name, table)
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection.execute("SET lock_configuration = true")
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def select(self, sql: str, what: str) -> str:
+        """Text of others, if it is one SELECT, as it can stand in a statement of ours."""
+        try:
+            with self._in_words(what):
+                statements = self._connection.extract_statements(sql)
+        except DeclarationError as mistake:
+            raise DeclarationError(f"{mistake}{self._word_of_sql()}") from None
+        if len(statements) != 1 or statements[0].type != self._duckdb.StatementType.SELECT:
+            kinds = " and ".join(str(each.type.name) for each in statements) or "nothing"
+            raise DeclarationError(f"{what} is {kinds}; one SELECT is expected, which changes nothing.")
+        return f"(\n{statements[0].query.strip().rstrip(';')}\n)"
+
+    def reading(self, select: str, names: Iterable[str]) -> str:
+        """The same query with these relations in sight."""
+        given = ", ".join(f"{name} AS NOT MATERIALIZED (FROM {GIVEN}{name})" for name in names)
+        return f"(WITH {given} SELECT * FROM {select})"
+
+    def _word_of_sql(self) -> str:
+        """A column whose name is a word of SQL is the usual reason why a query can't be read."""
+        found = self._connection.execute(
+            "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
+        ).fetchall()
+        words = sorted(self._columns & {str(word) for (word,) in found})
+        return f'. {words[0]!r} is a word of SQL: as a column it is written "{words[0]}"' if words else ""
+
+    def types(self, select: str, what: str) -> dict[str, str]:
+        """The columns of a query and their types, as DuckDB calls them."""
+        with self._in_words(what):
+            found = self._connection.execute(f"DESCRIBE {select}").fetchall()
+        return {str(row[0]): str(row[1]).strip('"') for row in found}
+
+    def do(self, statement: str, what: str) -> None:
+        """A statement of ours that gives nothing."""
+        with self._in_words(what):
+            self._connection.execute(statement)
+
+    def rows(self, select: str, what: str) -> pa.Table:
+        with self._in_words(what):
+            return self._connection.sql(select).to_arrow_table()
+
+    @contextmanager
+    def _in_words(self, what: str) -> Iterator[None]:
+        """Ends what takes too long, and says in a sentence what went wrong."""
+        timer = threading.Timer(self._deadline_s, self._connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except self._duckdb.InterruptException:
+            raise DeclarationError(
+                f"{what} did not end within {self._deadline_s:g} s; look for a join that pairs every row with "
+                "every other."
+            ) from None
+        except self._duckdb.OutOfMemoryException:
+            raise DeclarationError(
+                f"{what} needs more than the {self._memory_mib:,} MiB of memory that it may have; select fewer "
+                "columns, or send fewer events."
+            ) from None
+        except self._duckdb.PermissionException:
+            raise DeclarationError(
+                f"{what} reaches for a file or the network, which an oracle can't have; what it needs beside the "
+                "events goes into a [tables.NAME] of the declaration."
+            ) from None
+        except self._duckdb.Error as error:
+            raise DeclarationError(f"{what} can't be run by DuckDB: {_first(error)}") from None
+        finally:
+            timer.cancel()
+
+
+def _first(error: duckdb.Error | Any) -> str:
+    """What DuckDB says, without the picture of the line."""
+    return shown(" ".join(str(error).split("\nLINE ")[0].split()), 400)
