@@ -10,7 +10,7 @@ import msgspec
 
 from harness.experiments.calibrate import Calibrated, Rates
 
-HEADER = ("threshold", "each event costs", "REGRESSED", "that is, with 95%", "OK", "INCONCLUSIVE")
+HEADER = ("threshold", "work per event", "it costs", "REGRESSED", "that is, with 95%", "OK", "INCONCLUSIVE")
 
 
 def rows(found: Calibrated) -> Iterator[tuple[str, ...]]:
@@ -19,13 +19,15 @@ def rows(found: Calibrated) -> Iterator[tuple[str, ...]]:
         open_ones = each.gates - each.regressed - each.ok
         said = (each.regressed / each.gates, each.ok / each.gates, open_ones / each.gates)
         regressed, ok, inconclusive = (f"{share:.1%}" for share in said)
-        yield f"{each.threshold:.0%}", each.arm, regressed, f"{low:.1%} to {high:.1%}", ok, inconclusive
+        costs = f"{each.costs - 1:+.1%}"
+        yield f"{each.threshold:.0%}", each.arm, costs, regressed, f"{low:.1%} to {high:.1%}", ok, inconclusive
 
 
 def summary(found: Calibrated) -> str:
     return (
         f"{found.rounds} rounds of each arm were recorded in {found.sessions} starts of all engines; each line is "
-        f"{found.rates[0].gates:,} gates of at most {found.gate_rounds} rounds a side, drawn from them in stretches."
+        f"{found.rates[0].gates:,} gates of at most {found.gate_rounds} rounds a side, drawn from them in stretches. "
+        f"Two starts of the same differ by {found.starts_differ:.1%} (standard deviation) beyond what rounds explain."
     )
 
 

@@ -65,7 +65,7 @@ def gate(
     budget: Annotated[float, typer.Option(min=1, metavar="MINUTES", help="How long it may take.")] = 10,
     burst: Annotated[
         int | None,
-        typer.Option(min=100, metavar="EVENTS", help="What is sent at once: what takes about 2 s.", show_default=False),
+        typer.Option(min=100, metavar="EVENTS", help="What is sent at once: what takes about 4 s.", show_default=False),
     ] = None,
     calibrate: Annotated[
         bool,

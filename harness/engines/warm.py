@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness import archives, jvm
@@ -32,11 +33,13 @@ class Starts:
 
     broker: Start
     engine: Start
+    every_option: tuple[str, ...] = ()  # of each JVM of the engine, also of those that its own commands start
 
 
 def in_words(starts: Starts) -> dict[str, dict[str, str]]:
     """For the fairness card."""
-    return {"archive of classes": {"broker": starts.broker.state, "engine": starts.engine.state}}
+    told = {"archive of classes": {"broker": starts.broker.state, "engine": starts.engine.state}}
+    return told | ({"options of all JVMs": {"engine": " ".join(starts.every_option)}} if starts.every_option else {})
 
 
 COLD = Starts(archives.COLD, archives.COLD)
@@ -57,12 +60,17 @@ def archives_of(spec: RunSpec, manifest: EngineManifest, surroundings: Surroundi
 
 def starts(found: Archives) -> Starts:
     """From what there is."""
-    return Starts(*(archives.start(each) if each else archives.COLD for each in (found.broker, found.engine)))
+    return _each(found, archives.start)
 
 
 def makings(found: Archives) -> Starts:
     """Those that there are not yet are written."""
-    return Starts(*(_making(each) if each else archives.COLD for each in (found.broker, found.engine)))
+    return _each(found, _making)
+
+
+def _each(found: Archives, start: Callable[[Archive], Start]) -> Starts:
+    broker, engine = (start(each) if each else archives.COLD for each in (found.broker, found.engine))
+    return Starts(broker, engine)
 
 
 def _making(archive: Archive) -> Start:

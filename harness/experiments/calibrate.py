@@ -7,14 +7,16 @@ costs a tenth more for each. Then many gates are drawn from those rounds, and ea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import exp, log, sqrt
+from statistics import mean, variance
 
 import numpy as np
 
 from harness.experiments.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, effect, looks
-from harness.experiments.rounds import COST, Round, Settings
-from harness.stats import binomial_bounds
+from harness.experiments.rounds import COST, Round, Settings, by_side, levelled
+from harness.stats import binomial_bounds, quantile_ratio
 
 Session = Sequence[Round]  # what was recorded from one start of all engines to their end
 
@@ -51,6 +53,7 @@ class Rates:
 
     arm: str
     more: float
+    costs: float  # by what costs nothing more, in all rounds that were recorded: what a batch costs is no event's
     threshold: float
     gates: int
     regressed: int
@@ -67,6 +70,7 @@ class Calibrated:
     """What came of it."""
 
     rates: tuple[Rates, ...]
+    starts_differ: float  # two starts of the same, beyond what their rounds explain: as `Metric.of_starts`
     rounds: int  # recorded of each arm
     sessions: int
     gate_rounds: int  # so many of each side a gate has time for
@@ -74,13 +78,41 @@ class Calibrated:
 
 def table(sessions: Sequence[Session], gate_rounds: int, seed: int, gates: int = GATES) -> Iterator[Rates]:
     """Of each threshold and each change, none among them."""
+    arms = {arm: costs(sessions, arm) for arm in (Arm("no change"), *SLOWED)}
     for threshold in THRESHOLDS:
-        for arm in (Arm("no change"), *SLOWED):
+        for arm, seen in arms.items():
             draws = np.random.default_rng(seed)
             said = Counter(
                 answer(drawn(sessions, arm, gate_rounds, draws), gate_rounds, threshold) for _ in range(gates)
             )
-            yield Rates(arm.name, arm.more, threshold, gates, said[Answer.REGRESSED], said[Answer.OK])
+            yield Rates(arm.name, arm.more, seen, threshold, gates, said[Answer.REGRESSED], said[Answer.OK])
+
+
+def costs(sessions: Sequence[Session], arm: Arm) -> float:
+    """By those without a change, of which the last one stands for no change."""
+    name, plain = (arm.name, UNCHANGED) if arm.more else (UNCHANGED[-1].name, UNCHANGED[:-1])
+    differ = [
+        quartiles[name] - mean(quartiles[each.name] for each in plain) for quartiles in map(_log_quartiles, sessions)
+    ]
+    return exp(mean(differ))
+
+
+def starts_differ(sessions: Sequence[Session], seed: int) -> float:
+    """A standard deviation of the logarithm, from those without a change."""
+    beyond = []
+    for session in sessions:
+        told = by_side(session, [arm.name for arm in UNCHANGED], COST)
+        first, second, _ = (told[arm.name] for arm in UNCHANGED)
+        of_rounds = quantile_ratio([first], [second], COST.share, LEVELS[-1], seed).error ** 2 / 2
+        beyond.append(variance(_log_quartiles(session)[arm.name] for arm in UNCHANGED) - of_rounds)
+    return sqrt(max(0.0, mean(beyond)))
+
+
+def _log_quartiles(session: Session) -> Mapping[str, float]:
+    """Of each arm, billed for the events of the others."""
+    own = [replace(billed(each, arm), side=arm.name) for arm in ARMS for each in session if each.side == arm.name]
+    values = levelled(by_side(own, [arm.name for arm in ARMS], COST))
+    return {name: log(np.quantile(each, COST.share)) for name, each in values.items()}
 
 
 def drawn(sessions: Sequence[Session], arm: Arm, rounds: int, draws: np.random.Generator) -> list[Round]:

@@ -121,4 +121,5 @@ def _answer(place: Folder, asked: Asked, took: Sequence[Took]) -> Calibrated:
     gate_rounds = max(FEWEST_ROUNDS, min(affordable, asked.settings.most_rounds))
     sessions = [list(kept(_file(place, number))) for number in range(1, len(took) + 1)]
     rates = tuple(calibrate.table(sessions, gate_rounds, asked.settings.seed))
-    return Calibrated(rates, asked.rounds * len(took), len(took), gate_rounds)
+    differ = calibrate.starts_differ(sessions, asked.settings.seed)
+    return Calibrated(rates, differ, asked.rounds * len(took), len(took), gate_rounds)

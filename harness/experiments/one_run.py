@@ -6,6 +6,7 @@ What is needed once a run is under way is imported then: a run that is refused i
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,10 +114,10 @@ def _under_way(place: Store, command: str, does: str) -> AbstractContextManager[
 
 
 def starts_and_machine(
-    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings
+    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, every_option: tuple[str, ...] = ()
 ) -> tuple[Starts, dict[str, Any]]:
     """How the JVMs of a run start, and of which machine and versions its figures will be."""
-    starts = warm.starts(warm.archives_of(spec, engine_manifest, surroundings))
+    starts = replace(warm.starts(warm.archives_of(spec, engine_manifest, surroundings)), every_option=every_option)
     return starts, environment.describe() | environment.of_engine(surroundings.python) | warm.in_words(starts)
 
 

@@ -31,6 +31,10 @@ SCENARIO = "calm"
 LONGEST_S = 600.0  # a side may be so much slower than the first one
 TELL_EVERY_S = 15.0
 TURNS = 10  # by which all sides are warmed up: one that then waits for the others long would be another one again
+# A heap that grows in the middle of the rounds costs half a CPU second or more for each GiB that is touched for the
+# first time: more than what is looked for. So all JVMs take and touch their memory at once. It is an eighth of the
+# machine's, or what a job says itself, if that is less.
+STEADY_MEMORY = ("-XX:InitialRAMPercentage=12.5", "-XX:+AlwaysPreTouch")
 QUEUED_MS = 5000.0  # a burst is due all at once, and it takes its time to hand it over
 
 
@@ -63,7 +67,7 @@ class Sides:
         spec = replace(spec, tape=tape(spec.tape, STRETCHES, settings))
         surroundings = one_run.prepare(spec, manifest)
         store = Store.create(self._place.runs, re.sub(r"\W+", "-", name))  # a part of the topic's name
-        starts, seen = one_run.starts_and_machine(spec, manifest, surroundings)
+        starts, seen = one_run.starts_and_machine(spec, manifest, surroundings, STEADY_MEMORY)
         world = RealWorld(spec, manifest, surroundings, store, starts, load_of=Bursts)
         self._sides[name] = Side(name, SideRun(spec, manifest, world, store, settings), world, seen)
 

@@ -62,6 +62,7 @@ from workloads.ad_impressions.schema import Population
 T = TypeVar("T")
 PAGE = 5000
 HURRIED_S = 0.5
+TOOL_OPTIONS = "JAVA_TOOL_OPTIONS"
 ARCHIVE_DEADLINE_S = 60.0  # a broker that ends in order writes its archive then
 
 
@@ -247,9 +248,14 @@ class RealWorld:
             logs=self._store.logs,
             evidence=self._store.path / "evidence",
             private=self._engines_own,
-            env={"JAVA_HOME": os.environ.get("JAVA_HOME", java_home)},
+            env={"JAVA_HOME": os.environ.get("JAVA_HOME", java_home), **self._tool_options()},
             surroundings=self._surroundings,
         )
+
+    def _tool_options(self) -> dict[str, str]:
+        """What a command line says of a JVM wins over them."""
+        own = os.environ.get(TOOL_OPTIONS, "")
+        return {TOOL_OPTIONS: " ".join([own, *self._starts.every_option]).strip()} if self._starts.every_option else {}
 
     def _make_folder(self) -> Path:
         folder = self._engines_own / "folder"

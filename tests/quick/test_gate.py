@@ -292,6 +292,18 @@ def test_a_calibration_finds_what_it_slowed_down_and_nothing_else():
     assert found[0.05, "no change"].ok > 0.9 * found[0.05, "no change"].gates
 
 
+def test_a_calibration_measures_what_its_arms_cost_and_how_far_starts_differ():
+    sessions = [session(seed) for seed in range(1, 9)]
+    apart = [
+        [replace(each, cpu_s=each.cpu_s * (1.1 if each.side == gate.AGAIN else 1)) for each in one] for one in sessions
+    ]
+
+    assert calibrate.costs(sessions, calibrate.Arm("no change")) == pytest.approx(1.0, abs=0.01)
+    assert [calibrate.costs(sessions, arm) for arm in calibrate.SLOWED] == pytest.approx([1.05, 1.1, 1.25], abs=0.01)
+    assert calibrate.starts_differ(sessions, seed=1) < 0.005
+    assert calibrate.starts_differ(apart, seed=1) == pytest.approx(np.log(1.1) / np.sqrt(3), abs=0.01)
+
+
 def test_a_calibration_of_a_gate_that_can_not_tell_says_so():
     """The same gate on rounds that vary twenty times as much: whoever prints 95 % here prints it of anything."""
     found = rates([session(1, noise=0.6)], gates=30)
