@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import Parameter
 from typing import Annotated, Any
 
@@ -16,12 +16,13 @@ from harness.settings import KEYS
 Command = Callable[..., None]
 
 
-def takes(*keys: str) -> Callable[[Command], Command]:
-    """Give a command the flags of these keys. It gets those that were given, and no others, in its `**flags`.
+def takes(*keys: str, usual: Mapping[str, str] = {}) -> Callable[[Command], Command]:
+    """Give a command the flags of these keys. It gets those that were given, and no others, in its `**flags`. `usual`:
+    what its scenario says of a key where that is not the key's default.
 
     `--help` shows them behind the command's positional parameters and before its keyword-only ones.
     """
-    flags = [_flag(key) for key in keys]
+    flags = [_flag(key, usual.get(key, "")) for key in keys]
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
@@ -39,11 +40,11 @@ def takes(*keys: str) -> Callable[[Command], Command]:
     return decorate
 
 
-def _flag(key: str) -> Parameter:
+def _flag(key: str, usual: str) -> Parameter:
     """None when it is not given, so that the scenario decides."""
     kind: Any = {bool: bool | None, dict: list[str] | None}.get(type(KEYS[key].default), str | None)
     option = typer.Option(
-        help=KEYS[key].explained,
+        help=KEYS[key].explained(usual),
         show_default=False,
         metavar=KEYS[key].read.shape or None,
         autocompletion=completion.OF_KEY.get(key),

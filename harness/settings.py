@@ -46,11 +46,11 @@ class Key:
     help: str
     usual: str = ""  # the default in words, where the value says nothing
 
-    @property
-    def explained(self) -> str:
-        """All that `--help` says of the flag."""
+    def explained(self, usual: str = "") -> str:
+        """All that `--help` says of the flag. `usual`: what a command takes where it is not the key's own default."""
         allowed = f": {self.read.allowed}" if self.read.allowed else ""
-        default = self.usual or (f"{self.default:g}" if isinstance(self.default, float) else str(self.default or ""))
+        own = f"{self.default:g}" if isinstance(self.default, float) else str(self.default or "")
+        default = usual or self.usual or own
         return f"{self.help}{allowed}" + (f" [default: {default}]" if default else "")
 
 

@@ -29,10 +29,9 @@ from reports.gated import Record
 USUAL, USUAL_STORED = "5%", "10%"
 
 
-@takes(*EVENTS, "fault", "conf", "archive")
+@takes(*EVENTS, "fault", "conf", "archive", usual={"disorder": "none", "fault": "none"})
 def gate(
     context: typer.Context,
-    *,
     base: Annotated[
         str,
         typer.Option(
@@ -54,6 +53,7 @@ def gate(
             metavar="PATH", help="Of commits: where in their repository the manifest lies.", show_default=False
         ),
     ] = "",
+    *,
     threshold: Annotated[
         str | None,
         typer.Option(

@@ -17,7 +17,7 @@ from harness import cli, panels, plan
 from harness.commands.planned import EVENTS, SYSTEM
 from harness.ending import COMPLETING, ended
 from harness.engines.manifest import IDS, load
-from harness.experiments import chaos, folder
+from harness.experiments import chaos, folder, sides
 from harness.faults.registry import FAULTS
 from harness.model import Exit
 from harness.services import owners
@@ -63,8 +63,17 @@ def test_every_flag_of_a_key_says_what_it_takes_and_what_it_is_when_it_is_left_o
     for key in EVENTS + SYSTEM + ("engine", "sink", "rate", "duration", "fault", "repeat", "checksum", "web"):
         flag = f"--{key.replace('_', '-')}"
         assert plain(f"{flag} {KEYS[key].read.shape}") in told
-        assert plain(KEYS[key].explained) in told
-        assert "[default: " in KEYS[key].explained or KEYS[key].default in (False, {})
+        assert plain(KEYS[key].explained()) in told
+        assert "[default: " in KEYS[key].explained() or KEYS[key].default in (False, {})
+
+
+def test_a_gate_says_what_its_own_scenario_takes(shown):
+    _, keys = plan.read_scenario(sides.SCENARIO)
+
+    told = plain(shown("gate", "-h"))
+
+    for key in ("disorder", "fault"):
+        assert plain(KEYS[key].explained(keys[key])) in told
 
 
 @pytest.mark.parametrize(
