@@ -55,6 +55,7 @@ COMMANDS = {
     "completion": Place("completion", "completion", panels.SETTING_UP),
     "test": Place("own_tests", "own_tests", panels.ITSELF),
     "engines": Place("engines", "app", panels.SETTING_UP),
+    "workload": Place("workload", "app", panels.SETTING_UP),
 }
 
 

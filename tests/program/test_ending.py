@@ -26,6 +26,7 @@ from harness.experiments.folder import Folder
 from harness.model import Exit, HarnessError, Stopped, UsageError
 from harness.services import owners
 from harness.wait import wait_until
+from workloads.declared import declaration
 
 ROOT = Path(__file__).resolve().parents[2]
 FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
@@ -84,7 +85,8 @@ def test_what_nobody_foresaw_ends_every_command_alike(words, monkeypatch, capsys
         raise KeyError("never seen")
 
     monkeypatch.setattr(typer.core.TyperCommand, "invoke", broken)
-    monkeypatch.setattr(manifest, "load", broken)  # of `engines` alone, which is a group
+    monkeypatch.setattr(manifest, "load", broken)  # of `engines` alone, which is a group ...
+    monkeypatch.setattr(declaration, "shipped", broken)  # ... as `workload` is
 
     assert call(*words, "--json") == Exit.BROKEN
 

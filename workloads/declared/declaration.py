@@ -41,11 +41,13 @@ from workloads.declared.records import Format
 from workloads.declared.tables import Table, read_tables
 
 FILE = "workload.toml"
+NEW = Path(__file__).with_name("new.toml")
 ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 FORMATS = ("json", "avro")
 MOST_STEP_MS = 60_000  # a run begins at a multiple of it, and waits for that
 Texts = Mapping[str, tuple[str, ...]]
-SHIPPED = frozenset({"ad_impressions", "page_visits", "enrichment"})
+# The workloads that come with this program, and what each asks.
+SHIPPED = {"ad_impressions": "how often the ads of each campaign were viewed in each window"}
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,14 @@ class Declaration:
         return {each.name: each.rows(self.fields, seed) for each in self.tables}
 
 
+def shipped() -> Mapping[str, str]:
+    """The workloads that come with this program, and what each asks."""
+    return SHIPPED
+
+
 def load(place: Path, *, shipped: bool = False) -> Declaration:
     """Of a folder, or of its file."""
-    path = home(place)
-    path = path if is_file(path) else path / FILE
+    path = file_in(place)
     if not is_file(path):
         raise UsageError(
             f"There is no {FILE} in {place}. A workload of your own is a folder with one: "
@@ -96,6 +102,29 @@ def load(place: Path, *, shipped: bool = False) -> Declaration:
         return _declaration(_read_text(path), partial(_schema_in, path.resolve().parent), shipped=shipped)
     except DeclarationError as mistake:
         raise UsageError(f"The workload {path}: {mistake}") from mistake
+
+
+def file_in(place: Path) -> Path:
+    """The file that a folder is named by, or that is named itself."""
+    path = home(place)
+    return path if is_file(path) else path / FILE
+
+
+def write_new(place: Path) -> Path:
+    """A declaration with comments, named like its folder where an id may be called so."""
+    path = home(place) / FILE
+    name = path.resolve().parent.name.lower()
+    is_own = ID.fullmatch(name) and name.replace("-", "_") not in SHIPPED
+    written = NEW.read_text(encoding="utf-8").replace('"NAME"', f'"{name if is_own else "orders"}"')
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(written)
+    except FileExistsError:
+        raise UsageError(f"{path} is there already; give a folder without one, or edit it.") from None
+    except OSError as error:
+        raise UsageError(f"{path} can't be written ({error.strerror}); give a folder that you may write to.") from error
+    return path
 
 
 def unsealed(sealed: str) -> Declaration:

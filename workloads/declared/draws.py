@@ -68,7 +68,8 @@ def _uuids(seed: int, path: str, count: int) -> tuple[str, ...]:
 
 
 def _texts(field: Text, seed: int, path: str) -> tuple[str, ...]:
-    """No two are equal: the few that would be end in their number."""
+    """None begins or ends with a space, which a job might trim. No two are equal: the few that would be end in their
+    number."""
     numbers = np.arange(field.of, dtype=np.int64)
     lengths = between(Lane.of(seed, "text", path).at(numbers), field.shortest, field.longest).tolist()
     words = range(-(-field.longest // _PER_DRAW))
@@ -76,7 +77,7 @@ def _texts(field: Text, seed: int, path: str) -> tuple[str, ...]:
     rows = _LETTERS[draws.view(np.uint8) & 31]
     texts: dict[str, None] = {}
     for number, (row, length) in enumerate(zip(rows, lengths, strict=True)):
-        text = row.tobytes()[:length].decode()
+        text = row.tobytes()[:length].decode().strip().ljust(length, "e")
         texts[text if text not in texts else f"{text} {number}"] = None
     return tuple(texts)
 

@@ -10,13 +10,14 @@ cells merge, as sessions do, those of equal keys that overlap or touch become on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from workloads.declared.mistakes import DeclarationError
 from workloads.declared.sandbox import DEADLINE_S, GIVEN, MEMORY_MIB, Sandbox
@@ -51,6 +52,21 @@ class Question:
     def number(self) -> str:
         """The key that is a whole number; "" for none."""
         return next((key for key in self.keys if key in (OPENS, EVENT_ID)), "")
+
+    def numbered(self, rows: pa.Table, groups: Sequence[tuple[str, ...]]) -> NDArray[np.int64]:
+        """The number of the group of each row, whose texts have to be known."""
+        if not self.groups:
+            return np.zeros(len(rows), dtype=np.int64)
+        keys = [pc.cast(rows.column(name).combine_chunks(), pa.string()) for name in self.groups]
+        texts = pc.binary_join_element_wise(*keys, "\0")
+        numbers = pc.index_in(texts, pa.array("\0".join(group) for group in groups))
+        if numbers.null_count:
+            at = int(np.flatnonzero(np.asarray(numbers.is_null()))[0])
+            raise DeclarationError(
+                f"{FOLD_SQL} gives the key {_row(rows.slice(at, 1).select(list(self.groups)))}, which is none of the "
+                f"{len(groups):,} that the fields can make; list those that SQL makes up in [oracle.domains]."
+            )
+        return np.asarray(numbers).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,64 @@
+"""`workload`, with `workload new` and `workload check`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from harness import console
+from harness.commands.shared import Json
+from harness.model import UsageError
+from harness.panels import Commands
+from workloads.declared import declaration
+from workloads.declared.mistakes import DeclarationError
+
+app = typer.Typer(
+    cls=Commands,
+    help="Workloads: what an engine is asked, and a question of your own.",
+    add_completion=False,
+    rich_markup_mode=None,
+)
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a workload.toml.")]
+
+
+@app.callback(invoke_without_command=True)
+def workload(context: typer.Context, as_json: Json = False) -> None:
+    """Workloads: what an engine is asked, and a question of your own."""
+    if context.invoked_subcommand:
+        return
+    found = declaration.shipped()
+    if as_json:
+        print(json.dumps({"workloads": [{"workload": name, "asks": asks} for name, asks in found.items()]}))
+    else:
+        print(console.table([[name, asks] for name, asks in found.items()], ["workload", "asks"]))
+
+
+@app.command("new")
+def new(place: Folder, as_json: Json = False) -> None:
+    """Write a workload.toml with comments that can be checked at once, into a folder that has none."""
+    path = declaration.write_new(place)
+    print(json.dumps({"command": "workload new", "workload": str(path)}) if as_json else _next(path))
+
+
+@app.command("check")
+def check(place: Folder, as_json: Json = False) -> None:
+    """Show sample events of a declared workload, the rows expected of them, and what can't be judged and why."""
+    from workloads.declared import checked
+
+    declared = declaration.load(place)
+    try:
+        found = checked.check(declared)
+    except DeclarationError as mistake:
+        raise UsageError(f"The workload {declaration.file_in(place)}: {mistake}") from mistake
+    if as_json:
+        print(json.dumps({"command": "workload check", **msgspec.to_builtins(found)}))
+    else:
+        print("\n".join(checked.lines(found)))
+
+
+def _next(path: Path) -> str:
+    return f"wrote {path}\n`streamgauge workload check {path.parent}` shows what it says"

@@ -1,0 +1,120 @@
+"""What `streamgauge workload check` shows: sample events, the rows that they make, and what can't be judged."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.texts import shown
+from workloads.declared.declaration import Declaration
+from workloads.declared.fields import leaves, time_path
+from workloads.declared.judged import unjudged
+from workloads.declared.oracle import CLOSES, Limits, Oracle, answered_twice
+from workloads.declared.sample import SEED, sample
+from workloads.declared.tables import InRedis, in_kafka, in_redis
+
+FIRST = 2  # events, and rows of tables
+ROWS = 3
+WIDTH = 80
+LONGEST = 200  # characters of a record
+LIMITS = Limits(deadline_s=20.0)  # a minute of events takes a moment
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Everything that is shown."""
+
+    id: str
+    asks: str
+    format: str
+    fields: int
+    events: int
+    examples: tuple[str, ...]  # records
+    tables: tuple[str, ...]
+    placed: int  # pairs of an event and a cell of it
+    groups: int  # that the keys which are texts can be together
+    keys: tuple[str, ...]
+    rows: tuple[dict[str, Any], ...]  # all that are expected
+    unjudged: tuple[str, ...]
+
+
+def check(declaration: Declaration) -> Checked:
+    """Raises DeclarationError for an oracle that can't judge."""
+    columns, events = sample(declaration)
+    tables = declaration.relations(SEED)
+    cells = Oracle(declaration.question, tables, LIMITS).cells(events)
+    answer = answered_twice(declaration.question, tables, events, time_path(declaration.fields), LIMITS)
+    groups = declaration.groups(SEED)
+    declaration.question.numbered(answer, groups)
+    records = declaration.records(SEED).write({path: column[:FIRST] for path, column in columns.items()})
+    return Checked(
+        id=declaration.id,
+        asks=declaration.asks,
+        format=_format(declaration),
+        fields=len([*leaves(declaration.fields)]),
+        events=len(events),
+        examples=tuple(_readable(record) for record in records),
+        tables=tuple(_tables(declaration)),
+        placed=len(cells),
+        groups=len(groups),
+        keys=declaration.question.keys,
+        rows=tuple(answer.to_pylist()),
+        unjudged=tuple(unjudged(declaration.question, closing=cells.column(CLOSES).null_count < len(cells))),
+    )
+
+
+def lines(checked: Checked) -> Iterator[str]:
+    """For people."""
+    yield from _wrapped(f"{checked.id}: {checked.asks}", "")
+    yield f"  events   {checked.format}, {checked.fields} fields; {checked.events:,} of one minute were tried, such as"
+    yield from _wrapped(shown(checked.examples[0], LONGEST), "    ")
+    for table in checked.tables:
+        yield f"  table    {shown(table, WIDTH - 32)}"
+    cells = f"{len(checked.rows):,} rows expected, of {checked.placed:,} pairs of event and cell; the first"
+    yield f"  oracle   {cells}"
+    yield from (f"    {line}" for line in _aligned(checked.rows[:ROWS]))
+    yield "  not judged"
+    for sentence in checked.unjudged:
+        yield from _wrapped(sentence, "    ")
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent or "  ")
+
+
+def _aligned(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Rows below the names of their columns."""
+    if not rows:
+        return
+    table = [[*rows[0]], *([shown(str(value), 36) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _format(declaration: Declaration) -> str:
+    if declaration.registry_id is None:
+        return declaration.format
+    return f"{declaration.format} behind the five bytes of schema {declaration.registry_id}"
+
+
+def _readable(record: bytes) -> str:
+    """A record as text; what is none as Python writes octets."""
+    try:
+        text = record.decode()
+    except UnicodeDecodeError:
+        return repr(record)
+    return text if text.isprintable() else repr(record)
+
+
+def _tables(declaration: Declaration) -> Iterator[str]:
+    for table in declaration.tables:
+        rows = table.rows(declaration.fields, SEED)
+        if isinstance(table.place, InRedis):
+            key, field, value = next(in_redis(table.place, rows))
+            yield f"{table.name}, {len(rows):,} rows in Redis: {key}{f' {field}' if field else ''} -> {value}"
+        else:
+            _, record = next(in_kafka(rows))
+            yield f"{table.name}, {len(rows):,} rows in the topic {table.place.topic}: {record.decode()}"
