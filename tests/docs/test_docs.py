@@ -31,7 +31,7 @@ OWN_ENGINE = (ROOT / "examples" / "own-engine" / "README.md").read_text(encoding
 RUN = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
 DOCUMENTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-    for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("**/*.md"))
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("**/*.md"))
 }
 
 
@@ -113,6 +113,23 @@ def test_every_path_of_the_map_exists(path):
 )
 def test_every_link_leads_somewhere(document, link):
     assert ((ROOT / document).parent / link).exists()
+
+
+def anchors(text: str) -> set[str]:
+    """Of its headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize(
+    ("document", "link"),
+    sorted({(name, link) for name, text in DOCUMENTS.items() for link in re.findall(r"\]\(([^):]*#[^)]+)\)", text)}),
+)
+def test_every_link_to_a_heading_finds_it(document, link):
+    path, _, heading = link.partition("#")
+    there = (ROOT / document).parent / path if path else ROOT / document
+
+    assert heading in anchors(there.read_text(encoding="utf-8"))
 
 
 PUBLISHED = sorted((ROOT / "docs").rglob("*.html"))
