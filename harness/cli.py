@@ -117,7 +117,7 @@ def root(
     version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Are a stream processor's counts right, and how fast were they right?"""
+    """Does a stream processor count right, and how fast?"""
     if version:
         print(json.dumps({"version": __version__}) if as_json else f"{PROGRAM} {__version__}")
     elif context.invoked_subcommand is None and as_json:

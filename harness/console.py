@@ -79,7 +79,7 @@ class _State:
         sent, planned, done = (int(self.facts[key]) for key in ("sent", "planned", "done"))
         offered, processed = self._rates
         told = [f"{_bar(sent / max(1, planned))} sent {sent:,} ({offered:,.0f}/s)"]
-        if done >= 0:  # below zero: the engine tells no progress
+        if done >= 0:  # below zero: the engine reports no progress
             told.append(f"done {done:,} ({processed:,.0f}/s), backlog {max(0, sent - done):,}")
         return told
 

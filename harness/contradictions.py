@@ -86,7 +86,7 @@ def _of_progress(store: Store, manifest: EngineManifest) -> Iterator[str]:
     lines = processed.told(store)
     if not manifest.progress:
         if lines:
-            yield "progress.jsonl holds lines of an engine that tells no progress by its manifest"
+            yield "progress.jsonl holds lines of an engine that reports no progress by its manifest"
         return
     if manifest.evidence != "none":
         if manifest.shipped and not lines:

@@ -31,7 +31,7 @@ PROGRAM = "streamgauge"
 COMPLETING = f"_{PROGRAM.upper()}_COMPLETE"  # set by a shell that asks how a line could go on
 JSON = "--json"
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-NOTHING_LEFT = "All that was started is stopped too."
+NOTHING_LEFT = "Everything it started has been stopped."
 NOT_IN_ORDER = "not all was ended in order"
 ONCE_MORE = "Ctrl-C once more ends all at once"
 ENDED_EARLY, INTERRUPTED, BROKE = "ended early", "interrupted", "harness broke"
@@ -53,8 +53,8 @@ class UnexpectedError(HarnessError):
     def __init__(self, error: BaseException, log: Path | None) -> None:
         kept = f"The traceback is in {short_path(log)}." if log else "Its traceback could be written nowhere."
         super().__init__(
-            f"Something unexpected happened: {summary(error)}. {kept} Start the same command again; if it happens "
-            "again, `streamgauge doctor` tells what this machine lacks, and else it is a bug: report it with that file."
+            f"Something unexpected happened: {summary(error)}. {kept} Try the same command again. If it fails "
+            "again, `streamgauge doctor` says what this machine lacks; if nothing, report a bug with that file."
         )
 
 
@@ -155,9 +155,8 @@ def state_folder() -> Path:
         why = error.strerror or str(error)
     if why:
         raise HarnessError(
-            f"The folder {folder} can't be written: {why}. There it is kept which processes and folders belong to "
-            "whom. Set XDG_STATE_HOME, and XDG_CACHE_HOME as well where the home folder is read-only, to folders that "
-            "can be written."
+            f"The folder {folder} can't be written: {why}. It holds the list of processes and folders that "
+            "runs own. Set XDG_STATE_HOME, and with a read-only home XDG_CACHE_HOME too, to folders you can write."
         )
     return folder
 

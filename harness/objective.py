@@ -25,7 +25,7 @@ def check(measurement: Measurement | None, objective_p99_ms: float, starved: str
     """Where the figure had to be withheld, nobody knows: UNKNOWN."""
     p99_ms = headline_p99_ms(measurement)
     if p99_ms is None:
-        sentence = f"nothing says whether p99 keeps to {objective_p99_ms:,.0f} ms: there is no such figure"
+        sentence = f"p99 latency was not measured, so the objective of {objective_p99_ms:,.0f} ms can't be judged"
         return CheckResult("objective", Outcome.UNKNOWN, sentence, word="no speed", blame="evidence")
     kept = p99_ms <= objective_p99_ms
     sentence = f"p99 of latency is {p99_ms:,.0f} ms, {objective_p99_ms:,.0f} ms are allowed"

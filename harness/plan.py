@@ -133,8 +133,8 @@ def refuse_one_database_for(runs: int, redis: str, *, reset: bool) -> None:
     """Several runs need one that may be emptied before each."""
     if runs > 1 and redis and not reset:
         raise UsageError(
-            f"{runs} runs into one existing Redis database can only begin with an empty one each time: add --reset, or "
-            "leave --redis out."
+            f"{runs} runs share one existing Redis database, and each has to find it empty: add --reset, or leave "
+            "--redis out."
         )
 
 
@@ -253,7 +253,7 @@ def _sound(spec: RunSpec, claim: SinkClaim, explicit_limit: bool) -> None:
     if claim.late == "drop" and spec.late_dropped_max == 0 and reach > room and not explicit_limit:
         raise UsageError(
             f"disorder = {spec.disorder_name!r} reaches {reach} ms back, but the watermark of {spec.watermark_ms} ms "
-            f"leaves {room} ms (2 s are for the road) and none may be dropped as late. "
+            f"leaves {room} ms (2 s are kept for transport) and none may be dropped as late. "
             f"Raise --watermark to {reach + ROAD_MS}ms, turn the disorder down, or set late_dropped_max in a scenario."
         )
     length_ms = spec.tape.warm_up_ms + spec.tape.load_ms
@@ -267,7 +267,7 @@ def _sound(spec: RunSpec, claim: SinkClaim, explicit_limit: bool) -> None:
     if (probes_per_s := spec.tape.probes * 1000 / spec.window_ms) > MAX_PROBES_PER_S:
         raise UsageError(
             f"probes = {spec.tape.probes:,} in each window of {spec.window_ms} ms are {probes_per_s:,.0f} records a "
-            f"second; up to {MAX_PROBES_PER_S:,} are no load of their own. Lower probes or lengthen the window."
+            f"second; up to {MAX_PROBES_PER_S:,} are allowed. Lower probes or lengthen the window."
         )
     most_warmed_up = MAX_SERVERS // 2 - 1  # a warm-up numbers them and that of the probes anew
     if spec.tape.warm_up and spec.tape.servers > most_warmed_up:

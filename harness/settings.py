@@ -166,55 +166,59 @@ KEYS: dict[str, Key] = {
         "spark",
         "the system under test",
     ),
-    "sink": Key(_text("NAME", "`streamgauge engines` lists them"), "", "sink of the engine", FIRST_SINK),
+    "sink": Key(_text("NAME", "`streamgauge engines` lists them"), "", "the engine's sink", FIRST_SINK),
     "rate": Key(
-        _above_zero("a number of events per second", 10_000_000, "EVENTS/S"), 10_000.0, "offered events per second"
+        _above_zero("a number of events per second", 10_000_000, "EVENTS/S"), 10_000.0, "events sent per second"
     ),
-    "duration": Key(Reader(_duration_ms, "TIME", TIMES), "30s", "how long events are offered"),
+    "duration": Key(Reader(_duration_ms, "TIME", TIMES), "30s", "length of the load"),
     "warm_up": Key(
-        Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "0s", "how long events are offered before, unmeasured"
+        Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "0s", "load sent before that: judged, not measured"
     ),
     "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "how the rate goes over time"),
-    "seed": Key(_whole(0, 2**63 - 1), 1, "decides all randomness"),
-    "servers": Key(_whole(1, MAX_SERVERS), 10, "ad servers that send"),
+    "seed": Key(_whole(0, 2**63 - 1), 1, "seed of all randomness"),
+    "servers": Key(_whole(1, MAX_SERVERS), 10, "number of senders"),
     "campaigns": Key(_whole(1, 100_000), 100, "campaigns, each with 10 ads"),
-    "probes": Key(_whole(0, 100_000), 300, "further campaigns with one view per window, for latency"),
+    "probes": Key(_whole(0, 100_000), 300, "extra campaigns with one view per window, to measure latency"),
     "partitions": Key(_whole(1, 1000), 4, "partitions of the topic"),
     "window": Key(Reader(_duration_ms, "TIME", TIMES), "10s", "length of a tumbling window"),
-    "watermark": Key(Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "10s", "declared lateness"),
+    "watermark": Key(Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "10s", "how late an event may be"),
     "disorder": Key(
-        Reader(_disorder, "PRESET", f"{', '.join(PRESETS)}, and dial=value after a comma"), "mobile", "what goes wrong"
+        Reader(_disorder, "PRESET", f"{', '.join(PRESETS)}, and dial=value after a comma"),
+        "mobile",
+        "how event times are disordered",
     ),
-    "late_dropped_max": Key(Reader(_limit, "N", "a number of events, or any"), None, "how many may be dropped as late"),
+    "late_dropped_max": Key(
+        Reader(_limit, "N", "a number of events, or any"), None, "how many events may be dropped as late"
+    ),
     "fault": Key(
         _text("PLAN", "such as kill@c3:batch=3, or none; `streamgauge chaos --list` shows all"),
         "",
-        "a fault or a plan of several",
+        "a fault, or a plan of several",
         "a kill at the worst moment that the engine has",
     ),
     "client": Key(_choice(CLIENTS), "confluent", "Kafka client of the generator"),
     "lag_budget_ms": Key(
-        _above_zero("a number of ms", 3_600_000, "MS"), 100.0, "p99.9 of sending late that voids the certificate"
+        _above_zero("a number of ms", 3_600_000, "MS"),
+        100.0,
+        "the load certificate is void if p99.9 of sending lag is above this",
     ),
     "objective_p99_ms": Key(
-        _above_zero("a number of ms", 86_400_000, "MS"), None, "p99 of latency that the run has to keep", "none"
+        _above_zero("a number of ms", 86_400_000, "MS"), None, "fail the run if p99 latency is above this", "none"
     ),
     "trigger": Key(_text("TIME"), "0 seconds", "trigger interval of the engine"),
     "master": Key(
         _text("MASTER", "local[N], local-cluster[...], spark://, yarn or k8s://"), "local[*]", "Spark master"
     ),
     "checkpoint": Key(_text("FOLDER"), "", "where the engine keeps its state", "a folder of the run"),
-    "conf": Key(Reader(_conf, "K=V", "as often as needed"), {}, "passed to the engine"),
-    "kafka": Key(_text("HOST:PORT"), "", "bootstrap of an existing Kafka", "an embedded one"),
-    "kafka_config": Key(_text("FILE"), "", "properties file with its security settings", "none"),
+    "conf": Key(Reader(_conf, "K=V", "may be repeated"), {}, "setting passed to the engine"),
+    "kafka": Key(_text("HOST:PORT"), "", "bootstrap servers of an existing Kafka", "an embedded one"),
+    "kafka_config": Key(_text("FILE"), "", "properties file with the security settings of --kafka", "none"),
     "redis": Key(_text("URL", "redis:// or rediss://"), "", "an existing Redis", "an embedded one"),
-    "reset": Key(Reader(_flag), False, "empty a Redis database that carries our marker"),
-    "repeat": Key(_whole(1, 1000), 1, "so many fresh runs, each with the next seed"),
-    "patience": Key(
-        _above_zero("a factor", 100, "FACTOR"), 1.0, "all deadlines are so many times as long: for a slow machine"
-    ),
+    "reset": Key(Reader(_flag), False, "empty the database of --redis first, if streamgauge used it before"),
+    "repeat": Key(_whole(1, 1000), 1, "number of fresh runs, each with the next seed"),
+    "patience": Key(_above_zero("a factor", 100, "FACTOR"), 1.0, "multiply all deadlines by this: for a slow machine"),
     "checksum": Key(
-        Reader(_flag), False, "also sum the events' ids, to see a loss that a duplicate hides; gives no speed"
+        Reader(_flag), False, "also sum event ids, to see a loss that a duplicate hides; no speed is measured"
     ),
     "archive": Key(Reader(_flag), True, "start Java faster, from archives of classes (made after a first run)", "on"),
     "web": Key(Reader(_flag), False, "show Locust's own web page while it sends"),

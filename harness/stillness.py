@@ -1,4 +1,4 @@
-"""When is an engine done that tells no progress? Only its results can tell: they stand still.
+"""When is an engine done that reports no progress? Only its results can tell: they stand still.
 
 Standing still is no proof by itself. An engine that writes every 50 seconds stands still in between, and so does one
 that was killed and is not back yet. So these rules hold (docs/run.md has them for users):

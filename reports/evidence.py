@@ -66,7 +66,7 @@ class Evidence:
         try:
             return withheld(self.spec, self.verdict, self.certificate, self.clock)
         except MissingEvidence as error:
-            return f"nobody knows whether the answers are right, because {error}"
+            return f"not known whether the counts are right: {error}"
 
     @cached_property
     def measurement(self) -> Measurement:

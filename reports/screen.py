@@ -79,7 +79,7 @@ def _speed(result: Result) -> Iterator[str]:
     if way := headline(m):
         yield from _wrapped("  latency  ", latency_words(way, outage.outage_of(result.recovery, m.load_s)))
     elif not m.latency:
-        yield "  latency  not known: nobody looked at the results while the run went on"
+        yield "  latency  not known: the results were not looked at while the run went on"
     if (engine := engine_s_per_million(m.cost)) is not None:
         others = "".join(f", {each.part} {each.cpu_s_per_million:.3g}" for each in m.cost if each.part not in ENGINE)
         yield from _wrapped("  cost     ", f"{engine:.3g} CPU-s of the engine per million events{others}")

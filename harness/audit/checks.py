@@ -61,7 +61,7 @@ def amount(left: Left, offered: Offered) -> list[Finding]:
     """What whole windows hold, against what was offered."""
     expected = offered.per_cell
     if expected is None:
-        why = "no rate is known (--rate, or a folder named rate=1000), so that nobody can say whether this is all of it"
+        why = "no rate is known (--rate, or a folder named rate=1000), so completeness can't be judged"
         return [Finding("no rate", why, Outcome.UNKNOWN)]
     share = _share(left, offered)
     if share is None:

@@ -25,7 +25,7 @@ def _read(client: Any, place: str, offered: Offered) -> Left:
     cells, faults = Cells(), []
     campaigns = sorted(client.smembers("campaigns"))
     if not campaigns:
-        faults.append("there is no set `campaigns`, so that nobody knows whose counts these are")
+        faults.append("there is no set `campaigns`, so it is not known whose counts these are")
     rows = translated(observe.scan(client), campaigns)
     updated = {(row.key.removeprefix(UPDATED), row.field): row.value for row in rows if row.key.startswith(UPDATED)}
     known, orphans = set(campaigns), 0

@@ -29,7 +29,7 @@ from harness.model import (
 )
 
 EXAMPLES = 5
-NOBODY_LOOKED = "nobody looked at the results while the run went on"
+NOBODY_LOOKED = "the results were not looked at while the run went on"
 
 Ints = NDArray[np.int64]
 

@@ -12,7 +12,7 @@ from harness.model import CheckResult, Outcome, Witness
 
 def check(case: Case) -> CheckResult:
     if not case.drops_late:
-        return CheckResult("late", Outcome.PASS, "this engine and sink keep late events, none may be missing")
+        return CheckResult("late", Outcome.PASS, "this sink keeps late events, so none may be missing")
     if not case.exact and case.engine.state != "drained" and not case.complete:
         sentence = f"what the cells lack may be late or only unseen: the engine is {case.engine.state}"
         return CheckResult("late", Outcome.UNKNOWN, sentence, blame="engine")

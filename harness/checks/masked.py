@@ -26,7 +26,7 @@ def check(case: Case) -> CheckResult:
     expected = _expected(case)
     wrong = [cell for cell in right if case.observed.sums.get(cell, expected[cell]) != expected[cell]]
     unsure = len(case.expectation.may) - len(right) - len(case.differences)
-    beside = f"; of {unsure:,} cells nobody knows which events were dropped as late" if unsure > 0 else ""
+    beside = f"; for {unsure:,} cells it is not known which events were dropped as late" if unsure > 0 else ""
     if not wrong:
         return CheckResult("masked", Outcome.PASS, f"the ids of {len(right):,} cells add up as they should{beside}")
     return CheckResult(

@@ -33,4 +33,4 @@ def _overlap(fault: FaultReport, witness: Witness) -> bool:
 def _said(case: Case, fault: FaultReport) -> str:
     begin_s = (fault.at_ms - case.epoch_ms) / 1000
     end = f"to {(fault.healed_ms - case.epoch_ms) / 1000:.1f} s" if fault.healed_ms else "on"
-    return f"{fault.spec.text} was on meanwhile, from {begin_s:.1f} s {end}"
+    return f"{fault.spec.text} was active from {begin_s:.1f} s {end}"

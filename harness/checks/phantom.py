@@ -20,7 +20,7 @@ def check(case: Case) -> CheckResult:
     visitors = _visitors(case)
     found = len(windows) + len(zeros) + len(campaigns) + len(orphans) + len(visitors)
     if not found:
-        return CheckResult("phantom", Outcome.PASS, "no campaign and no window that nobody expects")
+        return CheckResult("phantom", Outcome.PASS, "no unexpected campaign or window")
     return CheckResult(
         "phantom",
         Outcome.FAIL,

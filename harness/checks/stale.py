@@ -5,7 +5,7 @@ a cell starts at the first word of the engine's own progress by which all of the
 partition also an event that lies beyond the end of the window by the whole watermark: then the window is closed by any
 rule, and what is done is written. From there on ten seconds, and the longest time between two looks, are allowed. Where
 the machine's clock was set back meanwhile, the engine's word is taken to be younger by that, which it is at most. An
-engine that tells no progress can't be stale by its own word; a cell that is never right is `lost`.
+engine that reports no progress can't be stale by its own word; a cell that is never right is `lost`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def check(case: Case) -> CheckResult:
     if case.watched is None:
         return nobody_looked("stale", case)
     if not case.told:
-        return CheckResult("stale", Outcome.PASS, "the engine tells no progress, so nothing can be held against it")
+        return CheckResult("stale", Outcome.PASS, "the engine reports no progress, so this is not judged")
     if odd := _outside(case):
         return _no_moments(case, odd)
     codes, right_ms = _first_right(case)
@@ -35,9 +35,7 @@ def check(case: Case) -> CheckResult:
     rows = np.flatnonzero(late_ms > ALLOWED_MS)
     if not len(rows):
         judged = int(known.sum())
-        sentence = (
-            f"{judged:,} cells were right within {ALLOWED_MS / 1000:.0f} s of the engine's word that they are done"
-        )
+        sentence = f"{judged:,} cells were right within {ALLOWED_MS / 1000:.0f} s after the engine reported them done"
         if case.behind_ms:
             sentence += f"; its clock was set back by up to {case.behind_ms / 1000:.1f} s, which was allowed as well"
         return CheckResult("stale", Outcome.PASS, sentence)

@@ -20,7 +20,7 @@ def check(case: Case) -> CheckResult:
             return _passed(f"not looked for: {sentence}")
         return CheckResult("stopped", Outcome.UNKNOWN, sentence, "not read again", blame="evidence")
     if after.observed is None:
-        return _passed("not asked: the engine had ended, or had no results to be read, before it could be told to stop")
+        return _passed("not judged: before it could be stopped, the engine had ended or its results were unreadable")
     return _compared(case, after.observed)
 
 
@@ -28,13 +28,9 @@ def _compared(case: Case, after: Observed) -> CheckResult:
     spoiled = [*_cells(case, _spoiled(case, after), after), *_strays(case, after)]
     late = _cells(case, _right_only_now(case, after), after)
     if not spoiled and not late:
-        return _passed("no cell changed from right to wrong, or from wrong to right, when the engine was told to stop")
-    found = (
-        [f"{len(spoiled):,} results were right until the engine was told to stop, and then wrong"] if spoiled else []
-    )
-    found += (
-        [f"{len(late):,} results were wrong until the engine was told to stop, and only then right"] if late else []
-    )
+        return _passed("stopping the engine made no right cell wrong, and no wrong cell right")
+    found = [f"{len(spoiled):,} results were right, and stopping the engine made them wrong"] if spoiled else []
+    found += [f"{len(late):,} results were wrong, and only stopping the engine made them right"] if late else []
     return CheckResult(
         "stopped",
         Outcome.FAIL,

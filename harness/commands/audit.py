@@ -25,7 +25,7 @@ def audit(
     window: Annotated[float | None, typer.Option(min=1e-3, help="Seconds of a window: 10.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Judge results that another run of the Yahoo benchmark left: can they be what was offered?"""
+    """Check results that another run of the Yahoo benchmark left: can they be right?"""
     flags: dict[str, Any] = {"rate_per_s": rate, "producers": producers, "duration_s": duration}
     flags |= {"campaigns": campaigns, "window_ms": round(window * 1000) if window else None}
     given = {name: value for name, value in flags.items() if value is not None}

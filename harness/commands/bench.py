@@ -20,7 +20,7 @@ def bench(
     spark: Annotated[bool, typer.Option("--spark", help="The Spark job's stages, each done in several ways.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The harness's own ceilings, each beside something comparable measured in the same run."""
+    """Measure the limits of the harness itself, each beside something comparable."""
     with children.guard():
         if spark:
             tuned = list(tuning.tuning(quick=quick, say=console.say))

@@ -21,7 +21,7 @@ from reports import faults as reports_faults
 
 
 def _as_often_as_needed(metavar: str, what: str, names: completion.Completer) -> Any:
-    return typer.Option(metavar=metavar, help=f"{what}; as often as needed.", autocompletion=names)
+    return typer.Option(metavar=metavar, help=f"{what}; may be repeated.", autocompletion=names)
 
 
 @takes("rate", "duration", *EVENTS, *SYSTEM, "repeat")
@@ -50,7 +50,7 @@ def chaos(
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """Faults x engines x sinks, and the guarantee card."""
+    """Run faults x engines x sinks, and show which guarantee each sink keeps."""
     if listing:
         _list_faults(as_json)
         return

@@ -35,7 +35,7 @@ def compare(
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """Engines or versions side by side: latency, cost, catch-up and recovery of those that counted right."""
+    """Compare engines or versions: latency, cost, catch-up, recovery. Wrong counts get no figures."""
     if resume:
         refuse_beside_resume(context)
     elif not engines:

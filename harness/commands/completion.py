@@ -22,7 +22,7 @@ def completion(
     ] = SHELLS[0],
     as_json: Json = False,
 ) -> None:
-    """What a shell needs to complete commands, flags and names: eval "$(streamgauge completion bash)"."""
+    """Print what a shell needs to complete commands and names: eval "$(streamgauge completion bash)"."""
     if shell not in SHELLS:
         raise UsageError(wrong("shell", shell, f"one of {', '.join(SHELLS)}", nearest(shell, SHELLS)))
     script = get_completion_script(prog_name=PROGRAM, complete_var=COMPLETING, shell=shell)

@@ -21,7 +21,7 @@ def ls(
     folder: Annotated[Path | None, typer.Argument(help="A folder of runs or experiments, or one experiment.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the runs and experiments here, newest last, with their sizes, and why some came to no verdict."""
+    """List runs and experiments, newest last: verdict and size, or why there is no verdict."""
     runs = listing.runs(folder or RUNS)
     experiments = listing.experiments(*([folder] if folder else [RUNS, EXPERIMENTS]))
     if as_json:
@@ -44,17 +44,19 @@ def rm(
         list[Path] | None,
         typer.Argument(
             metavar="RUN...",
-            help="Directories of runs or experiments; with a condition and without these, all in runs and experiments.",
+            help="What to remove; without it, a condition applies to all of runs/ and experiments/.",
             autocompletion=completion.run_or_experiment,
         ),
     ] = None,
     *,
     older_than: Annotated[
-        str | None, typer.Option(metavar="AGE", help="Only those made longer ago than this, such as 7d, 12h or 30m.")
+        str | None, typer.Option(metavar="AGE", help="Only what is older than this, such as 7d, 12h or 30m.")
     ] = None,
-    but_last: Annotated[int | None, typer.Option(min=0, metavar="N", help="All but the N that were made last.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Also what an experiment or a living process needs.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+    but_last: Annotated[int | None, typer.Option(min=0, metavar="N", help="All but the newest N.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also remove what an experiment or a running process needs.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Remove runs and experiments, and say how much that freed."""

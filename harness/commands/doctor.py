@@ -15,7 +15,7 @@ from harness.services.redis import find_server
 
 
 def doctor(as_json: Json = False) -> None:
-    """What is there, what is missing, and how to get it."""
+    """Check this machine: what is there, what is missing, and how to get it."""
     findings = examiner.examine(RUNS, lambda: Path(find_server().path))
     if as_json:
         print(json.dumps({"command": "doctor", "findings": msgspec.to_builtins(findings)}))

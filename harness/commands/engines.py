@@ -17,7 +17,7 @@ from reports import engines as reports_engines
 
 app = typer.Typer(
     cls=Commands,
-    help="Engines, and the environments that are made for them.",
+    help="List engines; install or remove what one needs.",
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -33,7 +33,7 @@ Engine = Annotated[
 
 @app.callback(invoke_without_command=True)
 def engines(context: typer.Context, as_json: Json = False) -> None:
-    """Engines, what they claim, and what of them is installed."""
+    """List engines, what their sinks claim, and what is installed."""
     if context.invoked_subcommand:
         return
     shipped = (manifest.load(engine) for engine in manifest.SHIPPED)
@@ -58,7 +58,7 @@ def add(engine: Engine, as_json: Json = False) -> None:
 
 @app.command("rm")
 def rm(engine: Engine, as_json: Json = False) -> None:
-    """Remove what was installed for an engine, also what others share with it; the next use installs it again."""
+    """Remove what was installed for an engine, shared parts too. The next use installs it again."""
     found = one_run.find_manifest(engine)
     installed = removal.remove(found, console.say)
     others = removal.sharing(found) if installed else []

@@ -22,7 +22,7 @@ def own_tests(
     thorough: Annotated[bool, typer.Option("--all", help="Also the runs that are left out to save time.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The project's own tests."""
+    """Run the project's own tests."""
     if not IS_CHECKOUT:
         raise UsageError(
             f"The project's own tests lie in its checkout, and this program was installed from a wheel ({ROOT}), which "

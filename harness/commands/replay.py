@@ -19,7 +19,7 @@ def replay(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder in which the new run directory is made.")] = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Run a stored plan again: is the outcome the same?"""
+    """Run the plan of a stored run again: is the outcome the same?"""
     found = replays.replay(run, out)
     if as_json:
         told = {"command": "replay", "same": found.same if found.known else None, "exit": found.exit_code}

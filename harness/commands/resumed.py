@@ -13,7 +13,7 @@ from harness.model import UsageError
 Resume = Annotated[
     Path | None,
     typer.Option(
-        metavar="FOLDER", help="The directory of one that was broken off.", autocompletion=completion.experiment
+        metavar="FOLDER", help="Go on with the experiment in this directory.", autocompletion=completion.experiment
     ),
 ]
 ExperimentsOut = Annotated[

@@ -26,7 +26,7 @@ def run(
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """One run: disorder, a fault, a verdict to the single event."""
+    """Run an engine once: disorder, a fault, a verdict to the single event."""
     if listing:
         _list_scenarios(as_json)
         return

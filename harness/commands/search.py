@@ -28,7 +28,7 @@ def search(
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """The highest sustainable rate, as an interval, and latency against throughput."""
+    """Find the highest sustainable rate, as an interval, and the latency below it."""
     if resume:
         refuse_beside_resume(context)
         place = drive_search.resume(resume)

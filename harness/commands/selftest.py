@@ -13,11 +13,11 @@ from harness.experiments.selftest import drive, report
 
 
 def selftest(
-    clean: Annotated[int, typer.Option(min=0, help="So many runs without a bug, all of which have to PASS.")] = 50,
-    seed: Annotated[int, typer.Option(help="Decides what the clean runs are.")] = 1,
+    clean: Annotated[int, typer.Option(min=0, help="Number of runs without a bug. All have to PASS.")] = 50,
+    seed: Annotated[int, typer.Option(help="Seed of the clean runs.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Is the checker shown to fail? Planted bugs, sinks of known class, and checkers that are wrong on purpose."""
+    """Show that the checker fails when it should: planted bugs, sinks of known class, wrong checkers."""
     found = drive.selftest(clean, seed, console.say)
     if as_json:
         print(json.dumps(report.as_object(found)))

@@ -12,7 +12,5 @@ from harness import completion
 RUNS = Path("runs")
 EXPERIMENTS = Path("experiments")
 
-Json = Annotated[
-    bool, typer.Option("--json", help="Print exactly one JSON object. It may stand at any place of the line.")
-]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object. Works anywhere in the line.")]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.", autocompletion=completion.run)]

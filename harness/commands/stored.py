@@ -50,7 +50,7 @@ def report(
     ],
     as_json: Json = False,
 ) -> None:
-    """Make the page of a stored run or experiment again, whatever is left of it."""
+    """Make the page of a stored run or experiment again, from the files that are left."""
     place = run.absolute()
     if (place / folder.FILE).exists():
         experiment = Folder.open(place, *EXPERIMENT_PAGES)

@@ -48,7 +48,7 @@ MANIFEST = EngineManifest(
 )
 
 
-# The same engine as a foreign job: it tells no progress, and nothing says which events it dropped.
+# The same engine as a foreign job: it reports no progress, and nothing says which events it dropped.
 SILENT = replace(
     MANIFEST,
     progress=False,

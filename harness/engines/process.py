@@ -191,7 +191,7 @@ class ProcessEngine:
         child.kill_group()
         # A process of many threads looks dead some moments before its parent is told so, and before it is.
         wait_until(lambda: not child.alive(), deadline_s=KILL_DEADLINE_S, what=f"the end of process {child.pid}")
-        return f"SIGKILL to process group {child.pid} (exit code {child.returncode()}), and nothing of it is left"
+        return f"SIGKILL to process group {child.pid} (exit code {child.returncode()}), no process left"
 
     def restart(self) -> None:
         if self.alive():

@@ -123,7 +123,7 @@ def _ramp(step: search.Step, result: Result, settings: search.Settings, seconds:
     estimate_per_s = search.estimate_per_s(Lines(store).processed, given_up_s, settings)
     if estimate_per_s is None:
         raise UsageError(
-            f"{result.spec.engine} tells no progress, or did nothing: nobody can see how much it keeps up with. "
+            f"{result.spec.engine} reports no progress, or did nothing, so its rate can't be measured. "
             f"A search needs an engine that writes progress; what this one did is in {result.path}."
         )
     told = "it fell behind" if given_up_s else "it never fell behind"

@@ -54,7 +54,7 @@ class Folder:
         """Nobody can go on where an address was not kept whole."""
         if HIDDEN in redis:
             raise UsageError(
-                f"{self.path} can't be gone on with: the password or the options of its Redis were not kept. Begin "
+                f"{self.path} can't be resumed: the password or the options of its Redis were not kept. Begin "
                 "anew; where each of them is written as ${env:NAME}, the address is kept."
             )
 
@@ -63,7 +63,7 @@ class Folder:
         unlike = {each.name for each in fields(kind)} ^ set(stored)
         if unlike:
             raise UsageError(
-                f"{self.path} was made by another version of streamgauge: its settings and those of this one differ in "
+                f"{self.path} was made by another version of streamgauge, whose settings differ in "
                 f"{', '.join(sorted(unlike))}. Use the version that made it, or begin anew."
             )
 

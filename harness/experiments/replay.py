@@ -64,7 +64,7 @@ class Replayed:
     @property
     def sentence(self) -> str:
         if not self.known:
-            return "nobody can say whether it ended the same: one of both is UNKNOWN"
+            return "not known whether it ended the same: one of the two runs is UNKNOWN"
         unlike = [line.what for line in self.lines if not line.same]
         return f"it ended otherwise: {', '.join(unlike)}" if unlike else "it ended the same way"
 

@@ -135,7 +135,7 @@ def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:
     if not manifest.resumes:
         missing.append(f"{manifest.id} does not resume after a kill, by its own manifest")
     if not manifest.progress:
-        missing.append(f"{manifest.id} writes no progress, so that nobody would see it go on")
+        missing.append(f"{manifest.id} reports no progress, so it could not be seen to go on")
     if spec.when.point == "c4":
         missing.append("at c4 nothing stands still: take c1, c2 or c3")
     return Idle(spec, (*missing, *missing_for(spec, context))) if missing else struck(spec, strike, context)

@@ -346,7 +346,7 @@ def missing_for_deletion(context: Context) -> tuple[str, ...]:
     """The engine is killed for it, and what it has done must be known."""
     engine = context.manifest
     resumes = () if engine.resumes else (f"{engine.id} does not resume when it was killed, by its own manifest",)
-    tells = () if engine.progress else (f"{engine.id} writes no progress, so nobody knows what it has not read",)
+    tells = () if engine.progress else (f"{engine.id} reports no progress, so it is not known what it has read",)
     return (*missing(context), *resumes, *tells)
 
 
@@ -394,7 +394,7 @@ KINDS = (
     kind(
         "kafka-delete-records",
         "the engine is killed, and of what comes in while it is down the first part is deleted before it reads it",
-        "stops loudly: nobody can count what is gone, and to go on without a word is a silent loss of just that",
+        "stops loudly: going on without a word would lose what is gone in silence",
         lambda options: DeleteRecords(hold_of(options), share_of(options)),
         {"share": "50%", "for": "3s"},
         needs=f"{NEEDS}, an engine that resumes and tells its progress",

@@ -155,7 +155,7 @@ class KillAtPoint(_Kill):
         self._landed = not committed
         state = "committed" if committed else "not committed"
         plan = "planned" if self._plan is not None else "planned as far as the engine says"
-        self._proof.append(f"batch {self._batch} stood at {self._spec.when.point}, {plan} and {state}, when it died")
+        self._proof.append(f"batch {self._batch} was at {self._spec.when.point}, {plan} and {state}, when it died")
         self._restart(engine)
 
     def _watch(self, now: Moment) -> None:
@@ -164,7 +164,7 @@ class KillAtPoint(_Kill):
             return
         if self._plan is not None:
             self._replayed = now.engine.planned(self._batch) == self._plan
-            same = "the very same plan: it was replayed" if self._replayed else "another plan: it was NOT replayed"
+            same = "the same plan: it was replayed" if self._replayed else "another plan: it was NOT replayed"
             self._proof.append(f"after the restart batch {self._batch} was committed with {same}")
         else:
             self._proof.append(f"after the restart batch {self._batch} was done, by the engine's progress")
@@ -272,7 +272,7 @@ class KillAtProgress(_Kill):
 
     def _watch(self, now: Moment) -> None:
         if not now.engine.manifest.progress:
-            self._proof.append("it was started again; it tells no progress")
+            self._proof.append("it was started again; it reports no progress")
             self._over()
         elif done(now) > self._done_before:
             self._proof.append(f"after the restart it went on to {done(now):,} records")

@@ -87,7 +87,7 @@ class GoingOn:
         if not now.engine.alive():
             return ""
         if not self._tells:
-            return "it runs; it tells no progress"
+            return "it runs; it reports no progress"
         if done(now) > self._before:
             return f"it went on from {self._before:,} to {done(now):,} records"
         return f"it runs, and all {self._before:,} records had been done" if self._before >= now.total > 0 else ""

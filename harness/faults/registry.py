@@ -74,7 +74,7 @@ def reshaped(tape: TapeSpec, fault: FaultSpec) -> TapeSpec:
             continue
         if leaf.when.relative or fault.action in TWICE:
             raise UsageError(
-                f"{leaf.text} is spent on the tape before the run: give it a time of its own, such as @t>=10s, once."
+                f"{leaf.text} changes the tape before the run, so it needs one explicit time, such as @t>=10s."
             )
         try:
             tape = kind.reshape(tape, leaf, kind)

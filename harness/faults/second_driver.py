@@ -78,7 +78,7 @@ class Zombie(ProcessStrike):
         end = f"it ended with exit code {ghost.exit_code()}: {said}"
         if is_conflict(said):
             return f"state T while a second driver {self._overtaken}; SIGCONT, and {end}"
-        self._end = f"{end}, so that nobody knows whether it had written"
+        self._end = f"{end}, so it is not known whether it had written"
         self.land_within_ms = now.now_ms - self._frozen_ms  # there is nothing more to wait for
         return ""
 

@@ -78,7 +78,7 @@ def missing_for(spec: FaultSpec, context: Context) -> tuple[str, ...]:
         points = ", ".join(claim.crash_points) or "none"
         return (f"sink {claim.name} of {engine.id} has no crash point {when.point} (it has: {points})",)
     if when.kind in ("batch", "offset") and not engine.progress:
-        return (f"{engine.id} writes no progress, so nobody knows when it is at {words(when)}",)
+        return (f"{engine.id} reports no progress, so it is not known when it is at {words(when)}",)
     return ()
 
 

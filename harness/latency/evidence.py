@@ -107,7 +107,7 @@ def collect(store: Store) -> Evidence:
 def _looked(store: Store) -> Looked:
     told = next(store.history("observer"), None)
     if told is None:
-        raise MissingEvidence(f"the history of {store.path} has no entry 'observer', so nobody looked at the results")
+        raise MissingEvidence(f"the history of {store.path} has no entry 'observer', so the results were not looked at")
     try:
         return msgspec.convert(told, Looked)
     except msgspec.ValidationError as error:

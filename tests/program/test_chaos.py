@@ -408,7 +408,7 @@ def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monke
 
 
 def test_one_database_for_many_cases_has_to_be_one_that_may_be_emptied(call, tmp_path):
-    with pytest.raises(UsageError, match=r"runs into one existing Redis .* --reset"):
+    with pytest.raises(UsageError, match=r"runs share one existing Redis .* --reset"):
         call("chaos", "--tier", MINE, *FAST, "--redis", "redis://host:6379/1")
 
     assert not (tmp_path / "experiments").exists()

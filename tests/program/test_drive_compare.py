@@ -220,7 +220,7 @@ def test_an_engine_that_can_not_be_killed_is_refused_before_anything_is_made(tmp
         (["--repeat", "x"], "repeat = 'x'"),
         (["--repeat", "2.5"], "repeat = '2.5'"),
         (["--repeat", "0"], "repeat = '0'"),
-        (["--redis", "redis://host:6379/1"], "3 runs into one existing Redis .* --reset"),
+        (["--redis", "redis://host:6379/1"], "3 runs share one existing Redis .* --reset"),
         (["--redis", "redis://host:6379/1", "--repeat", "2"], "--reset"),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_password_and_options_of_redis_reach_every_trial_and_no_file(call, tmp
 def test_one_database_for_many_trials_has_to_be_one_that_may_be_emptied(tmp_path):
     spec = replace(pages.search_spec(), redis="redis://host:6379/1")
 
-    with pytest.raises(UsageError, match=r"runs into one existing Redis .* --reset"):
+    with pytest.raises(UsageError, match=r"runs share one existing Redis .* --reset"):
         drive_search.begin(spec, search.QUICK, tmp_path)
 
     assert list(tmp_path.iterdir()) == []

@@ -346,7 +346,7 @@ def test_a_kill_in_recovery_needs_both_kills_at_the_same_batch():
 
     report = report_of(fault)
     assert (report.healed, report.replayed, report.batch, report.at_ms) == (True, True, 4, 2)
-    assert report.proof.count("stood at c2, planned and not committed") == 2
+    assert report.proof.count("was at c2, planned and not committed") == 2
 
 
 def test_a_recovery_that_was_too_quick_did_not_land():
@@ -427,7 +427,7 @@ def test_a_zombie_that_ended_for_another_reason_has_proved_nothing():
 
     assert fault.over()
     assert not report_of(fault).landed
-    assert "connection closed, so that nobody knows whether it had written" in report_of(fault).proof
+    assert "connection closed, so it is not known whether it had written" in report_of(fault).proof
 
 
 FRAMES = ("\tat java.util.Frame.of(Frame.java)",) * 500
@@ -437,7 +437,7 @@ FRAMES = ("\tat java.util.Frame.of(Frame.java)",) * 500
     ("words", "landed", "shown"),
     [
         ((*LOST, *FRAMES), True, "exit code 1: The query failed: [CONCURRENT_STREAM_LOG_UPDATE]"),
-        (("java.io.IOException: cut", *FRAMES), False, "exit code 1: java.io.IOException: cut, so that nobody knows"),
+        (("java.io.IOException: cut", *FRAMES), False, "exit code 1: java.io.IOException: cut, so it is not known"),
     ],
 )
 def test_of_a_zombie_the_reason_counts_however_long_its_stack_trace_is(words, landed, shown):

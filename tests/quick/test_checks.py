@@ -149,10 +149,10 @@ def struck(at_s, healed_s, **changes):
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (struck(12.4, 13), "; kill@c3:batch=3 was on meanwhile, from 12.4 s to 13.0 s"),
+        (struck(12.4, 13), "; kill@c3:batch=3 was active from 12.4 s to 13.0 s"),
         (struck(1, 2), ""),
-        (struck(1, 0), "; kill@c3:batch=3 was on meanwhile, from 1.0 s on"),
-        (struck(29, 29.5), "; kill@c3:batch=3 was on meanwhile, from 29.0 s to 29.5 s"),
+        (struck(1, 0), "; kill@c3:batch=3 was active from 1.0 s on"),
+        (struck(29, 29.5), "; kill@c3:batch=3 was active from 29.0 s to 29.5 s"),
         (struck(30.5, 31), ""),
         (struck(12.4, 13, landed=False), ""),
     ],
@@ -185,8 +185,7 @@ def test_an_engine_that_does_not_go_on_names_all_faults_that_struck():
     judged = {c.name: c for c in checks.run_all(case(engine=report, faults=(struck(1, 2), struck(3, 0))))}["engine"]
 
     assert judged.sentence == (
-        "it ended by itself; kill@c3:batch=3 was on meanwhile, from 1.0 s to 2.0 s; "
-        "kill@c3:batch=3 was on meanwhile, from 3.0 s on"
+        "it ended by itself; kill@c3:batch=3 was active from 1.0 s to 2.0 s; kill@c3:batch=3 was active from 3.0 s on"
     )
 
 
@@ -201,7 +200,7 @@ def test_a_step_back_names_the_fault_of_its_moment():
     judged = {check.name: check for check in checks.run_all(changed)}["non-monotonic"]
 
     assert judged.outcome is Outcome.FAIL
-    assert judged.sentence.count("was on meanwhile, from 14.9 s to 15.4 s") == 1
+    assert judged.sentence.count("was active from 14.9 s to 15.4 s") == 1
     assert "20.0" not in judged.sentence
 
 

@@ -189,7 +189,7 @@ def test_a_batch_that_was_committed_when_it_died_is_no_kill_at_c3():
     poll(fault, engine)
 
     assert not report_of(fault).landed
-    assert "batch 0 stood at c3, planned and committed" in report_of(fault).proof
+    assert "batch 0 was at c3, planned and committed" in report_of(fault).proof
 
 
 def test_a_point_that_never_came_did_not_land():

@@ -105,8 +105,8 @@ def test_a_tape_without_spells_has_the_digest_that_it_always_had():
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("input-burst@t>=+2s", "a time of its own"),
-        ("repeat(2; input-burst@t>=2s)", "a time of its own"),
+        ("input-burst@t>=+2s", "one explicit time"),
+        ("repeat(2; input-burst@t>=2s)", "one explicit time"),
         ("input-burst(times=1)@t>=2s", "'1' is not a whole number"),
         ("input-poison(share=0%)@t>=2s", "'0%' is not a share"),
         ("input-poison(share=5)@t>=2s", "'5' is not a share"),

@@ -251,7 +251,7 @@ def test_a_fault_that_interrupted_nothing_changes_no_word():
 def test_where_nobody_looked_the_latency_is_said_not_to_be_known():
     lines = screen.lines(result(replace(MEASURED, latency=())))
 
-    assert line(lines, "latency") == "  latency  not known: nobody looked at the results while the run went on"
+    assert line(lines, "latency") == "  latency  not known: the results were not looked at while the run went on"
 
 
 def test_the_last_lines_of_an_engine_come_in_their_order_and_the_run_after_them():

@@ -108,7 +108,7 @@ def test_ctrl_c_stops_all_in_order_and_says_how_to_go_faster(held):
 
     assert held.ended() == 130
     assert held.why == "by Ctrl-C"
-    assert "Stopped by Ctrl-C. All that was started is stopped too." in held.terminal.shown
+    assert "Stopped by Ctrl-C. Everything it started has been stopped." in held.terminal.shown
     assert "`streamgauge recheck runs/" in held.terminal.shown
 
 
@@ -121,7 +121,8 @@ def test_a_second_ctrl_c_ends_all_at_once_and_what_comes_after_it_changes_nothin
     assert held.ended() == 130
     assert held.why == "by Ctrl-C, a second signal"
     assert (
-        "Stopped by Ctrl-C, a second signal: not all was ended in order. All that was started is" in held.terminal.shown
+        "Stopped by Ctrl-C, a second signal: not all was ended in order. Everything it started has"
+        in held.terminal.shown
     )
     assert "Traceback" not in held.terminal.shown
 

@@ -77,9 +77,9 @@ def waited_for() -> Iterator[tuple[str, dict[str, Any]]]:
     silent: dict[str, Any] = {"manifest": replace(fake.SILENT, ready_s=80.0, drain_s=80.0)}
     killed = {**silent, "fault": "kill@t>=5s"}
     keeps = {"sink": "fenced"}
-    yield "tells no progress", silent
-    yield "tells no progress, and loses one in 100", {**silent, **bug("drop:100")}
-    yield "tells no progress, and stops after a while", {**silent, **bug("stall")}
+    yield "reports no progress", silent
+    yield "reports no progress, and loses one in 100", {**silent, **bug("drop:100")}
+    yield "reports no progress, and stops after a while", {**silent, **bug("stall")}
     yield "writes every 50 s", {**silent, **bug("flush:50")}
     yield "writes every 50 s, and keeps late events", {**silent, **keeps, **bug("flush:50")}
     yield "writes every 50 s, and is killed", {**killed, **bug("flush:50")}
@@ -90,7 +90,7 @@ def waited_for() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "goes on at the end of the log after a kill", {**killed, **bug("forget")}
     yield "gets no CPU", bug("starve")
     yield "is killed for want of memory", bug("eat-memory")
-    yield "gets no CPU, and tells no progress", {**silent, **bug("starve")}
+    yield "gets no CPU, and reports no progress", {**silent, **bug("starve")}
     yield "counts equal records once", bug("dedupe-values")
     yield "counts records with equal keys once", bug("dedupe-keys")
 
