@@ -245,7 +245,7 @@ def _end(arguments: Sequence[str], error: BaseException, sentence: str, code: in
     places = _places(error)
     told = [
         sentence,
-        *(f"{short_path(place.path)} is what there is of it: {place.next_step}" for place in reversed(places)),
+        *(f"What was recorded is in {short_path(place.path)}: {place.next_step}" for place in reversed(places)),
     ]
     with suppress(OSError):
         print("streamgauge:", "\n  ".join(told), file=sys.stderr, flush=True)

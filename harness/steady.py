@@ -96,7 +96,7 @@ def find(timeline: pa.Table, load_s: float, window_s: float, warm_up_s: float = 
         else:
             known["state"] = _least_of(known["state"], cleaned_s)
     if "backlog" not in known:
-        return _no(None, None, "not steady: the backlog is not known, because the engine told no progress")
+        return _no(None, None, "not steady: the backlog is not known, because the engine reported no progress")
     offered, slowness = _column(timeline, "offered_per_s")[within], _slowness(timeline, within)
     seconds = seconds[within]
     # The size of a state is the same on a slow machine.
@@ -107,7 +107,7 @@ def find(timeline: pa.Table, load_s: float, window_s: float, warm_up_s: float = 
     if len(seconds) - first < needed_s:
         return _too_short(first or warm_up_s, len(seconds) - first, needed_s)
     if not offered[first:].any():
-        return _no(None, None, "not steady: nothing was offered any more")
+        return _no(None, None, "not steady: nothing was sent any more")
     rest = [each.after(own) for each, own in zip(whole, firsts, strict=True)]
     bounds = list(_bounds(rest, float(offered[first:].mean()), window_s))
     return _judged(seconds[first:], bounds, first or warm_up_s, told_apart=slowness is not None)
@@ -178,7 +178,7 @@ def _judged(seconds: Floats, bounds: list[_Bound], warm_up_s: float, *, told_apa
             _WORDS[each.name] for each in bounds
         )
     if told_apart:
-        sentence += " (what goes with the machine's own speed is told apart)"
+        sentence += " (apart from what follows the machine's own speed)"
     missing = [_WORDS[name] for name in _COLUMNS if name not in {each.name for each in bounds}]
     if missing:
         sentence += f" ({' and '.join(missing)} could not be judged)"

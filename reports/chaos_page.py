@@ -207,7 +207,7 @@ def _runs(found: Chaos) -> Iterator[Section]:
     yield Section(
         "runs",
         "Every run",
-        text=("In the order in which they were made. Those without a fault are what the others are held to.",),
+        text=("In the order in which they ran. Those without a fault are the twins of the others.",),
         tables=(
             Table(("engine/sink", "fault", "seed", "seen", "took", "run"), rows),
             Table(("engine/sink", "fault", "seed"), left, "Not made"),

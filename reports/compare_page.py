@@ -57,7 +57,7 @@ def page_of(found: Compared) -> Page:
         outcome=found.found.outcome,
         sentence=f"{found.found.sentence[:1].upper()}{found.found.sentence[1:]}.",
         facts=(
-            "Fed with the same tapes, judged by the same checks, one after the other in an order drawn by lot. "
+            "The same tapes and the same checks, one run at a time, in an order drawn from the seed. "
             "There is no figure for an engine that counted wrong in any run.",
             *compared.endings(found.found),
         ),
@@ -185,7 +185,7 @@ def _fairness(found: Compared) -> Section:
         "fairness",
         "Fairness card",
         text=(
-            "What an engine does by its nature is declared; what was set is listed; what differs stands first.",
+            "What an engine claims by its nature, and its settings; those that differ come first.",
             *(() if unlike else ("No setting differs.",)),
         ),
         tables=(

@@ -17,7 +17,7 @@ from harness.store import MissingEvidence, Store
 from harness.stored import verdict_of
 
 RUNNING, KILLED, TORN = "running", "broken off", "torn"
-RECHECK = "`streamgauge recheck` judges what there is of it"
+RECHECK = "`streamgauge recheck` judges what was recorded"
 
 
 @dataclass(frozen=True)

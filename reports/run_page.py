@@ -57,8 +57,8 @@ def _load(certificate: Certificate | None) -> Iterator[str]:
         yield "There is no load certificate."
     elif certificate.valid:
         yield (
-            f"{certificate.sent:,} records were sent on schedule: p99.9 of sending late is "
-            f"{certificate.lag_ms.get('p99.9', 0.0):.1f} ms, {certificate.budget_ms:g} ms are allowed."
+            f"{certificate.sent:,} records were sent on schedule: p99.9 of sending lag is "
+            f"{certificate.lag_ms.get('p99.9', 0.0):.1f} ms; up to {certificate.budget_ms:g} ms are allowed."
         )
     else:
         yield f"The load certificate is void: {'; '.join(certificate.reasons)}."

@@ -218,10 +218,10 @@ def _trials(searched: Searched) -> Section:
     numbered = list(enumerate(searched.trials, 1))
     reasons = tuple((str(no), _rate(trial), trial.reason) for no, trial in numbered if trial.held is not Held.YES)
     text = (
-        "In the order in which they were made. Each is a run with a page of its own: report.html in its directory "
-        "below runs/. A dash is a figure that was not measured, or withheld because counts or load were not right. "
-        "What the load costs for each event tells how fast the machine was: it is the same work each time, so that a "
-        "rate which failed while that took a seventh more than at another time is tried again."
+        "In the order in which they ran. Each is a run with a page of its own: report.html in its directory below "
+        "runs/. A dash is a figure that was not measured, or withheld because counts or load were not right. Sending "
+        "costs the same work for each event, so its CPU shows how fast the machine was. A rate that failed while "
+        "sending cost a seventh more than at another time is tried again."
     )
     return Section(
         "trials",
@@ -303,7 +303,7 @@ def _reproduce(searched: Searched) -> Section:
     recipe = reproduce.recipe_of(spec, engine)
     text = []
     if unlike := reproduce.differences(recipe.resolve(engine), spec):
-        text.append(f"This comes near, but differs in {', '.join(unlike)}; experiment.json says all.")
+        text.append(f"This command differs from the original in {', '.join(unlike)}; experiment.json has all settings.")
     text += reproduce.hidden(spec.public()["redis"])
     quick = _like(settings, QUICK)
     if not quick and not _like(settings, Settings()):

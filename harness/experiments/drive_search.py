@@ -113,7 +113,7 @@ def _ramp(step: search.Step, result: Result, settings: search.Settings, seconds:
     store = Store.open(result.path)
     gone, epoch = (next(store.history(kind), None) for kind in ("gone", "epoch"))
     if gone is not None and gone["state"] != "overrun":
-        raise HarnessError(f"The ramp ended otherwise than it should: {result.verdict.sentence}. See {result.path}.")
+        raise HarnessError(f"The ramp failed: {result.verdict.sentence}. See {result.path}.")
     if result.clock:
         raise HarnessError(
             f"The ramp has to say about how much the engine keeps up with, and can't: {result.clock}. See "

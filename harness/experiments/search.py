@@ -356,7 +356,7 @@ def spec_of(base: RunSpec, step: Step, settings: Settings) -> RunSpec:
 
 def estimate_per_s(processed: Curve | None, given_up_s: float | None, settings: Settings) -> float | None:
     """Of a ramp that was given up: the most that was done in as much time as its oldest event had waited. Of one that
-    came to its end: its highest rate. None: the engine told no progress, or did nothing at all."""
+    came to its end: its highest rate. None: the engine reported no progress, or did nothing at all."""
     if given_up_s is None:
         return settings.start_per_s * settings.ramp_factor ** (settings.ramp_steps - 1)
     if processed is None:

@@ -132,7 +132,7 @@ def _sink(spec: FaultSpec, context: Context) -> Fault:
     return _changed(spec, context, {"sink": to}, {"sink": context.spec.sink}, need)
 
 
-RESUMES = "an engine that resumes and tells its progress"
+RESUMES = "an engine that resumes and reports its progress"
 CHANGED = "killed, and started again with"
 
 KINDS = (

@@ -397,7 +397,7 @@ KINDS = (
         "stops loudly: going on without a word would lose what is gone in silence",
         lambda options: DeleteRecords(hold_of(options), share_of(options)),
         {"share": "50%", "for": "3s"},
-        needs=f"{NEEDS}, an engine that resumes and tells its progress",
+        needs=f"{NEEDS}, an engine that resumes and reports its progress",
         lacks=missing_for_deletion,
     ),
     kind(

@@ -51,7 +51,7 @@ def _bar(each: Cost) -> cost.Bar:
 
 
 def _text(measurement: Measurement) -> Iterator[str]:
-    yield "Whole process trees from the first event until all was drained, dead children too, and the peak memory."
+    yield "Whole process trees with ended children, from the first event until all was drained, and the peak memory."
     if measurement.checkpoint_bytes is not None:
         yield f"The checkpoint grew to {measurement.checkpoint_bytes / 2**20:,.1f} MiB."
     if measurement.gc_s is not None:

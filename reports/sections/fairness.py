@@ -27,7 +27,7 @@ def section(evidence: Evidence) -> Section:
         text=(
             f"{spec.engine} with sink {spec.sink} claims {claim.guarantee} and {late}.",
             *(() if changed else ("Every setting has its default.",)),
-            *(() if own or missing else ("Its job does not tell what it sets by itself.",)),
+            *(() if own or missing else ("The job does not report its own settings.",)),
         ),
         tables=(
             *(
@@ -35,7 +35,11 @@ def section(evidence: Evidence) -> Section:
                 if changed
                 else ()
             ),
-            *((Table(("setting", "value"), own, "What the job sets that its engine ships otherwise"),) if own else ()),
+            *(
+                (Table(("setting", "value"), own, "Settings that the job changes from its engine's defaults"),)
+                if own
+                else ()
+            ),
             Table(("", ""), tuple(flat(evidence.environment)), "Machine and versions"),
             Table(("setting", "value"), tuple(settings(spec).items()), "All settings of this run", folded=True),
         ),

@@ -88,7 +88,7 @@ def _text(measurement: Measurement) -> Iterator[str]:
             yield f"{each.way.capitalize()}: {_sentence(each)}"
     never, dipped = measurement.never_final_share, measurement.dipped_share
     if never is not None and dipped is not None:
-        yield f"{never:.2%} of the cells never got their final value, {dipped:.2%} went back at some moment."
+        yield f"{never:.2%} of the cells never reached their final value, {dipped:.2%} went back at some moment."
 
 
 def _exact(measurement: Measurement) -> tuple[tuple[str, ...], ...]:

@@ -79,7 +79,7 @@ def _text(found: tuple[Recovery, ...], twin: Watched | None) -> Iterator[str]:
     struck = ", ".join(f"{each.fault} at {each.struck_s:.1f} s" for each in found)
     yield f"Struck: {struck}. Times count from there, until the next fault or the end of the run."
     if twin is None:
-        yield "There is no run of the same seed without a fault to hold it to."
+        yield "There is no twin, a run of the same seed without a fault, to compare with."
 
 
 def _cut(values: NDArray[np.float64], length: int) -> NDArray[np.float64]:

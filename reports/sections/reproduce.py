@@ -69,7 +69,7 @@ def section(evidence: Evidence) -> Section:
         text.append(f"Before them come {early['total']:,} of warm-up, from a tape with the digest {early['digest']}.")
     text += hidden(spec.public()["redis"])
     if unlike := differences(recipe.resolve(evidence.manifest), spec):
-        text.append(f"This comes near, but differs in {', '.join(unlike)}; spec.json in the run directory says all.")
+        text.append(f"This command differs from the original in {', '.join(unlike)}; spec.json has all settings.")
     return Section("reproduce", "Do it again", text=tuple(text), code=recipe.texts())
 
 

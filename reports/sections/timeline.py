@@ -139,7 +139,7 @@ def _text(
 ) -> Iterator[str]:
     unknown = list(_unknown(table, wanted))
     if evidence.withheld:
-        yield "Only what was sent is shown: how fast the engine was means nothing for this run."
+        yield "Only what was sent is shown, because the engine's speed means nothing in this run."
     elif (steady := evidence.measurement.steady) is not None:
         yield f"{steady.sentence[:1].upper()}{steady.sentence[1:]}."
     if unknown:

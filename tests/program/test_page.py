@@ -512,7 +512,7 @@ def test_the_flags_of_run_are_known_to_what_reproduces_it():
 
 
 def test_shares_that_nobody_knows_are_not_told_as_none_at_all(good):
-    said = "of the cells never got their final value"
+    said = "of the cells never reached their final value"
     assert said in html_of(good)
 
     good.write_json("measurement.json", replace(pages.MEASURED, never_final_share=None, dipped_share=None))
@@ -521,7 +521,7 @@ def test_shares_that_nobody_knows_are_not_told_as_none_at_all(good):
 
 
 def test_what_the_job_sets_by_itself_stands_on_the_fairness_card(good):
-    assert "Its job does not tell what it sets by itself." in html_of(good)
+    assert "The job does not report its own settings." in html_of(good)
 
     tell_settings(str(good.path / "progress.jsonl"), {"spark.sql.shuffle.partitions": "2"})
     shown = html_of(good)
