@@ -501,7 +501,7 @@ def test_what_a_checkpoint_pins_is_told_from_its_plans(spark):
         ("change-sink(to=fence)@now", SPARK, "no sink 'fence', it has absolute, fenced (nearest: 'fenced')"),
         ("change-sink(to=absolute)@now", SPARK, "what it has already: sink = absolute"),
         ("change-code@now", replace(SPARK, id="mine", ivy=""), "mine does not know streamgauge.parser"),
-        ("change-trigger@now", replace(SPARK, progress=False), "writes no progress"),
+        ("change-trigger@now", replace(SPARK, progress=False), "reports no progress"),
     ],
 )
 def test_what_an_engine_cannot_suffer_is_not_applicable(spark, text, manifest, why):
