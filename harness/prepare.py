@@ -43,7 +43,7 @@ NOTHING_LOST = "Nothing half-made will be used: the next command does it again."
 INDENT = " " * 6
 HELP = frozenset({"--help", "-h"})
 QUESTIONS = HELP | {"--version", "-V"}
-INSTALLED_LATER = "The first command that does something makes a .venv. After that, --help says more."
+INSTALLED_LATER = "The first command that does something makes a .venv; then --help says more."
 
 Stamp = dict[str, str]
 

@@ -184,5 +184,5 @@ def test_a_run_that_nobody_looked_at_says_so(tmp_path):
     lines = (store.path / "history.jsonl").read_text().splitlines(keepends=True)
     (store.path / "history.jsonl").write_text("".join(line for line in lines if '"observer"' not in line))
 
-    with pytest.raises(MissingEvidence, match="nobody looked"):
+    with pytest.raises(MissingEvidence, match="not looked at"):
         latencies(store)

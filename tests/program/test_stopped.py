@@ -41,7 +41,7 @@ def test_an_engine_that_had_ended_is_not_asked(tmp_path):
     verdict, store = fake_run(tmp_path, conf={"misbehave": "die"})
 
     assert stopped(verdict).outcome is Outcome.PASS
-    assert "not asked" in stopped(verdict).sentence
+    assert "not judged" in stopped(verdict).sentence
     assert not store.has("observed-after-stop.parquet")
 
 

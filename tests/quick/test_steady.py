@@ -247,7 +247,7 @@ def test_growth_is_found_on_such_a_machine_too_and_also_beside_a_load_that_gets_
 
         assert not found.steady
         assert "the median latency grew by" in found.sentence
-        assert "the machine's own speed is told apart" in found.sentence
+        assert "apart from what follows the machine's own speed" in found.sentence
 
 
 def test_what_slices_cost_while_the_rate_rises_is_no_slow_machine():
