@@ -46,6 +46,8 @@ class Profile:
 
     def cumulative(self, t_us: Ints) -> Floats:
         """How many events are due before each moment, as a fraction of events too."""
+        if not len(self._rate):  # a load that was broken off before its first event
+            return np.zeros(len(t_us))
         t = np.clip(t_us, 0, self._start_us[-1])
         segment = np.clip(np.searchsorted(self._start_us, t, side="right") - 1, 0, len(self._rate) - 1)
         within = (t - self._start_us[segment]).astype(np.float64)
@@ -54,6 +56,8 @@ class Profile:
 
     def inverse(self, n: Ints) -> Ints:
         """When each event is due, in whole microseconds. In a stretch of rate zero nothing is due."""
+        if not len(self._rate):
+            return np.zeros(len(n), dtype=np.int64)
         if len(self._rate) == 1:
             return self._within(n.astype(np.float64), 0)
         segment = np.clip(np.searchsorted(self._events, n, side="right") - 1, 0, len(self._rate) - 1)

@@ -187,6 +187,7 @@ class Judged:
     run: str  # its directory, below that of the gate
     recovery: tuple[Recovery, ...] = ()  # from each fault
     witnesses: tuple[Witness, ...] = ()  # the first of each check that is wrong
+    crashed: str = ""  # what the engine said last, if it ended by itself
 
 
 @dataclass(frozen=True)
@@ -205,8 +206,16 @@ class Gated:
         return all(each.outcome is Outcome.PASS for each in self.sides.values())
 
     @property
+    def clash(self) -> str:
+        """What the base said when it could not run beside itself. Then a head that crashes tells nothing either."""
+        base, again = self.sides[BASE].crashed, self.sides[AGAIN].crashed
+        return "" if base and again else base or again
+
+    @property
     def outcome(self) -> Outcome:
         """A head that counts wrong is red, whatever its base does; no speed is compared of wrong counts."""
+        if self.clash:
+            return Outcome.UNKNOWN
         if self.sides[HEAD].outcome is Outcome.FAIL:
             return Outcome.FAIL
         if not self.right or self.broken or not self.effects:
@@ -232,6 +241,11 @@ class Gated:
     @property
     def sentence(self) -> str:
         head = self.sides[HEAD]
+        if self.clash:
+            return (
+                f"the base can't run beside itself: {self.clash}. A gate runs three engines at the same time on one "
+                "machine: let the job take any port that is free, and folders of its own"
+            )
         if head.outcome is Outcome.FAIL:
             base = self.sides[BASE]
             also = "" if base.outcome is Outcome.PASS else f"; the base is {base.outcome.value} too"

@@ -21,7 +21,7 @@ from harness.experiments.folder import Folder
 from harness.experiments.gate import BASE, Judged
 from harness.experiments.rounds import PACED_STRETCHES, STRETCH_MS, STRETCHES, Round, Settings, fitting, order, tape
 from harness.experiments.side import Side, SideRun
-from harness.model import HarnessError, Outcome, UsageError
+from harness.model import HarnessError, Outcome, UsageError, Verdict
 from harness.run import Unseen
 from harness.services.kafka import EmbeddedKafka
 from harness.store import Store
@@ -35,6 +35,7 @@ TURNS = 10  # by which all sides are warmed up: one that then waits for the othe
 # first time: more than what is looked for. So all JVMs take and touch their memory at once. It is an eighth of the
 # machine's, or what a job says itself, if that is less.
 STEADY_MEMORY = ("-XX:InitialRAMPercentage=12.5", "-XX:+AlwaysPreTouch")
+CRASHED = "crashed"  # the word for an engine that ended by itself
 QUEUED_MS = 5000.0  # a burst is due all at once, and it takes its time to hand it over
 
 
@@ -140,7 +141,7 @@ class Sides:
         recovery = one_run.report(side.run.store, side.verdict, Unseen()).recovery
         wrong = [check for check in side.verdict.checks if check.outcome is not Outcome.PASS and check.witnesses]
         witnesses = tuple(check.witnesses[0] for check in wrong)
-        return Judged(side.verdict.outcome, side.verdict.sentence, run, recovery, witnesses)
+        return Judged(side.verdict.outcome, side.verdict.sentence, run, recovery, witnesses, _crashed(side.verdict))
 
     def with_latency(self, measured: Sequence[Round]) -> list[Round]:
         """The rounds, with what only the files of sides tell that were judged and are right."""
@@ -148,3 +149,10 @@ class Sides:
         made.sort(key=lambda each: each.at_ms)
         room.write(self._rounds, b"".join(msgspec.json.encode(each) + b"\n" for each in made))
         return made
+
+
+def _crashed(verdict: Verdict) -> str:
+    """What an engine said that ended by itself; the loudest line comes first."""
+    found = [check for check in verdict.checks if check.word == CRASHED]
+    said = [each.detail for check in found for each in check.witnesses if each.seen == CRASHED]
+    return said[0] if said else found[0].sentence if found else ""

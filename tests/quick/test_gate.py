@@ -261,6 +261,16 @@ def test_a_base_whose_own_clock_differs_says_nothing_of_the_heads():
     assert effect_of(made, "catch-up").reason == "the base differs from itself by +20.0%"
 
 
+def test_an_engine_that_can_not_run_beside_itself_makes_no_head_red():
+    crashed = Judged(Outcome.FAIL, "crashed: exit code 1", "x", crashed="OSError: Address already in use")
+
+    clash = gated(base_again=crashed, head=crashed)
+    both = gated(base=crashed, base_again=crashed, head=crashed)
+
+    assert (clash.outcome, "Address already in use" in clash.sentence) == (Outcome.UNKNOWN, True)
+    assert (gated(head=crashed).outcome, both.outcome) == (Outcome.FAIL, Outcome.FAIL)
+
+
 # ---------------------------------------------------------------- A calibration
 
 

@@ -80,3 +80,10 @@ def test_a_ramp_down_to_nothing_ends_in_time():
 
     assert profile.total == 500
     assert profile.inverse(np.array([499])) < 1_000_000
+
+
+def test_a_load_that_was_broken_off_before_its_first_event_has_none():
+    nothing = Profile((Segment(0, 5.0, 5.0),))
+
+    assert (nothing.total, nothing.cumulative(np.array([0, 10**6])).tolist()) == (0, [0.0, 0.0])
+    assert nothing.first_due_at(np.array([5])).tolist() == [0]
