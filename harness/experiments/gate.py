@@ -207,9 +207,10 @@ class Gated:
 
     @property
     def clash(self) -> str:
-        """What the base said when it could not run beside itself. Then a head that crashes tells nothing either."""
-        base, again = self.sides[BASE].crashed, self.sides[AGAIN].crashed
-        return "" if base and again else base or again
+        """What the base said when it could not run beside the others. Then a head that crashes tells nothing either:
+        who comes first gets what all of them want."""
+        said = [self.sides[name].crashed for name in SIDES]
+        return "" if all(said) else self.sides[BASE].crashed or self.sides[AGAIN].crashed
 
     @property
     def outcome(self) -> Outcome:
@@ -243,8 +244,8 @@ class Gated:
         head = self.sides[HEAD]
         if self.clash:
             return (
-                f"the base can't run beside itself: {self.clash}. A gate runs three engines at the same time on one "
-                "machine: let the job take any port that is free, and folders of its own"
+                f"the base crashed: {self.clash}. Can't it run beside itself? A gate runs three engines at the same time: "
+                "let the job take any port that is free, and folders of its own"
             )
         if head.outcome is Outcome.FAIL:
             base = self.sides[BASE]
