@@ -244,8 +244,8 @@ class Gated:
         head = self.sides[HEAD]
         if self.clash:
             return (
-                f"the base crashed: {self.clash}. Can't it run beside itself? A gate runs three engines at the same time: "
-                "let the job take any port that is free, and folders of its own"
+                f"the base crashed: {self.clash}. Can't it run beside itself? A gate runs three engines at the same "
+                "time: let the job take any port that is free, and folders of its own"
             )
         if head.outcome is Outcome.FAIL:
             base = self.sides[BASE]
