@@ -26,6 +26,7 @@ from harness.usage import Books, Cpu, Identity, Seen
 from harness.wait import ends_within
 
 PERIOD_S = 1.0
+CPU_CLOCK = 2  # the kind of a process' clock that counts what its threads have run
 ENGINE, WORKERS, HARNESS = "engine", "python workers", "harness"
 RESOURCES = ("at_ms", "part", "cpu_user_s", "cpu_system_s", "rss_bytes")
 STATE = ("at_ms", "checkpoint_bytes", "gc_s")
@@ -153,7 +154,19 @@ class Processes:
             ended = Cpu(times.children_user, times.children_system)
             if pid in self._ours:
                 return Seen(pid, start, parent, part, Cpu(), ended, 0)
-            return Seen(pid, start, parent, part, Cpu(times.user, times.system), ended, process.memory_info().rss)
+            used = exactly(pid, Cpu(times.user, times.system))
+            return Seen(pid, start, parent, part, used, ended, process.memory_info().rss)
+
+
+def exactly(pid: int, ticks: Cpu) -> Cpu:
+    """The kernel tells the times of a process in hundredths of a second. Its clock, where the system has one for each
+    process, knows their sum to the nanosecond: half a CPU second, such as a round of a gate, would else be off by 4 %."""
+    try:
+        total_s = time.clock_gettime(~pid << 3 | CPU_CLOCK)
+    except (OSError, OverflowError):
+        return ticks
+    share = ticks.user_s / ticks.total_s if ticks.total_s else 1.0
+    return Cpu(total_s * share, total_s * (1 - share))
 
 
 def folder_bytes(folder: Path | None) -> int | None:

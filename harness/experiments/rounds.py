@@ -124,7 +124,7 @@ class Metric:
     is_of_clock: bool = False  # what others do on the machine at the same time is in it
 
 
-LEAST_S = 0.01  # no round is cheaper: the kernel counts in hundredths of a second
+LEAST_S = 0.01  # no round is cheaper
 LONG_S = 2.0
 SMOOTH_ROUNDS = 5  # of each side
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import struct
 import sys
+import time
 
 import pytest
 
 from harness import hotspot
-from harness.accounting import ENGINE, HARNESS, WORKERS, Accounting, Processes, folder_bytes
+from harness.accounting import ENGINE, HARNESS, WORKERS, Accounting, Processes, exactly, folder_bytes
 from harness.cost import costs
 from harness.services.children import spawn
 from harness.store import Store
+from harness.usage import Cpu
 from harness.wait import wait_until
 
 # Told to go, it burns 0.3 s of CPU in a grandchild that leaves the session, and says so.
@@ -31,6 +33,23 @@ def family(tmp_path):
     child = spawn([sys.executable, "-c", FAMILY, str(tmp_path / "go")], name="family", log=tmp_path / "family.log")
     yield child
     child.kill_group()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="NOT TRIED: only Linux has a clock for each process")
+def test_what_a_process_used_is_known_more_exactly_than_in_hundredths_of_a_second():
+    before_s = time.process_time()
+    seen = exactly(os.getpid(), Cpu(3.0, 1.0))
+    after_s = time.process_time()
+
+    assert before_s <= seen.total_s <= after_s
+    assert seen.user_s == pytest.approx(3 * seen.system_s)
+
+
+def test_a_process_that_is_gone_keeps_what_was_known_of_it(tmp_path):
+    child = spawn([sys.executable, "-c", ""], name="short", log=tmp_path / "log")
+    wait_until(lambda: child.poll() is not None, deadline_s=20, what="the end of a short process")
+
+    assert exactly(child.pid, Cpu(0.03, 0.01)) == Cpu(0.03, 0.01)
 
 
 def test_a_child_its_descendants_and_the_harness_are_found_and_nobody_else(family, tmp_path):
