@@ -160,7 +160,7 @@ class Processes:
 
 def exactly(pid: int, ticks: Cpu) -> Cpu:
     """The kernel tells the times of a process in hundredths of a second. Its clock, where the system has one for each
-    process, knows their sum to the nanosecond: half a CPU second, such as a round of a gate, would else be off by 4 %."""
+    process, knows their sum to the nanosecond. A round of a gate takes half a CPU second, and would be off by 4 %."""
     try:
         total_s = time.clock_gettime(~pid << 3 | CPU_CLOCK)
     except (OSError, OverflowError):

@@ -47,7 +47,7 @@ def test_what_a_process_used_is_known_more_exactly_than_in_hundredths_of_a_secon
 
 def test_a_process_that_is_gone_keeps_what_was_known_of_it(tmp_path):
     child = spawn([sys.executable, "-c", ""], name="short", log=tmp_path / "log")
-    wait_until(lambda: child.poll() is not None, deadline_s=20, what="the end of a short process")
+    wait_until(lambda: not child.alive(), deadline_s=20, what="the end of a short process")
 
     assert exactly(child.pid, Cpu(0.03, 0.01)) == Cpu(0.03, 0.01)
 
