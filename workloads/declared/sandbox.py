@@ -136,6 +136,7 @@ class Sandbox:
             raise DeclarationError(f"{what} can't be run by DuckDB: {_first(error)}") from None
         finally:
             timer.cancel()
+            timer.join()  # it holds the connection, which has to be gone before the interpreter is
 
 
 def _first(error: duckdb.Error | Any) -> str:
