@@ -55,6 +55,19 @@ def test_all_that_is_shown_is_in_the_object_too(call):
     assert "A mistake in the SQL itself" in found["unjudged"][0]
 
 
+def test_avro_is_shown_as_what_is_in_it(call, tmp_path):
+    call("workload", "new", "x")
+    path = tmp_path / "x" / "workload.toml"
+    path.write_text(path.read_text().replace('format = "json"', 'format = "avro"\nregistry_id = 7'))
+
+    code, told, _ = call("workload", "check", "x")
+
+    assert code == Exit.PASS
+    assert max(map(len, told.splitlines())) <= 80
+    assert "avro behind five bytes of schema 7" in " ".join(told.split())
+    assert '{"order_id": "' in told
+
+
 def test_what_is_there_is_not_written_over(call, tmp_path):
     call("workload", "new", "x")
     (tmp_path / "x" / "workload.toml").write_text("mine")

@@ -20,6 +20,7 @@ from tests.quick.declared import TOML, drawn, relation
 from workloads.declared import draws
 from workloads.declared.avro_records import AvroRecords, schema_of
 from workloads.declared.declaration import load, unsealed
+from workloads.declared.fields import Decimal as FieldOfDecimals
 from workloads.declared.fields import Fields, Integer, Text, Time, Uuid, Zipf, leaves, read_fields
 from workloads.declared.json_records import JsonRecords
 from workloads.declared.mistakes import DeclarationError
@@ -238,7 +239,7 @@ SCHEMAS = {
     ),
     "a text as a number": (other("buyer", "long"), "buyer as 'long'"),
     "a number as a text": (other("pieces", "string"), "a long, or an int"),
-    "a decimal as a double": (other("amount", "double"), "scale 2"),
+    "a decimal as a float": (other("amount", "float"), "a double, or bytes"),
     "a decimal of other digits": (
         other("amount", {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 3}),
         "scale 2",
@@ -284,6 +285,32 @@ def test_a_schema_may_be_wider_than_the_event():
     assert values[0][:5] == b"\0\0\0\0\5"
     event: Any = fastavro.schemaless_reader(BytesIO(values[0][5:]), schema, None)
     assert event["more"] is None
+
+
+@given(st.lists(st.integers(-(10**15), 10**15), min_size=1), st.integers(1, 6))
+def test_a_decimal_may_be_a_double(units, digits):
+    """As it mostly is in the schemas that there are."""
+    fields: Fields = {"amount": FieldOfDecimals(-(10**15), 10**15, digits), "at": Time("ms")}
+    schema = schema_of(fields)
+    schema["fields"][0]["type"] = ["null", "double"]
+    records = AvroRecords(fields, 1, schema, None)
+    columns = {"amount": np.array(units), "at": np.full(len(units), EPOCH_MS)}
+
+    rows, read = records.read(records.write(columns))
+
+    assert len(rows) == len(units)
+    assert read["amount"].tolist() == units
+
+
+@pytest.mark.parametrize("amount", [float("nan"), float("inf"), 1e300, 0.1 + 0.2, 1.005])
+def test_a_double_of_more_digits_is_no_event(amount):
+    schema = other("amount", "double")
+    records, out = AvroRecords(FIELDS, 1, schema, None), BytesIO()
+    [value] = records.write(drawn(FIELDS, [EPOCH_MS]))
+    event: Any = fastavro.schemaless_reader(BytesIO(value), schema, None)
+    fastavro.schemaless_writer(out, schema, {**event, "amount": amount})
+
+    assert records.read([value, out.getvalue()]).rows.tolist() == [0]
 
 
 def test_a_declaration_with_its_schema_is_one_text(tmp_path):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal as Exact
 from io import BytesIO
 from typing import Any
 
@@ -19,6 +20,7 @@ NAMESPACE = "streamgauge"
 MAGIC = b"\0"
 PREFIX_LENGTH = 5
 PRECISION = 18
+EXACT_IN_DOUBLES = 10**15  # every decimal of 15 digits is the shortest one of its double
 
 
 class AvroRecords:
@@ -29,8 +31,10 @@ class AvroRecords:
 
         self._fastavro = fastavro
         self._fields = fields
-        self._arrow, self._columnar = Arrow(fields, seed), Columnar(fields, seed, of_dict)
-        self._schema = fitting(schema, fields)
+        fitted = fitting(schema, fields)
+        self._doubles = frozenset(_doubles(fitted, fields))
+        self._schema = fastavro.parse_schema(fitted)
+        self._arrow, self._columnar = Arrow(fields, seed), Columnar(fields, seed, self._getter)
         self._prefix = b"" if registry_id is None else MAGIC + registry_id.to_bytes(4, "big")
 
     @property
@@ -67,9 +71,16 @@ class AvroRecords:
         return event
 
     def _values(self, path: str, field: Field, column: NDArray[Any]) -> list[Any]:
+        if path in self._doubles and isinstance(field, Decimal):
+            return list((column / 10.0**field.digits).tolist())
         is_text = isinstance(field, Time) and field.form == "iso8601"
         values: list[Any] = (iso8601(column) if is_text else self._arrow.flat(path, column)).to_pylist()
         return values
+
+    def _getter(self, path: str) -> Callable[[Any], Any]:
+        """A double is read as the shortest number that it can be, which is the one that was written."""
+        get = of_dict(path)
+        return (lambda event: Exact(repr(get(event)))) if path in self._doubles else get
 
 
 def _nested(fields: Fields, values: Mapping[str, list[Any]], row: int, path: str = "") -> dict[str, Any]:
@@ -101,8 +112,8 @@ def _type_of(name: str, field: Field) -> Any:
 
 
 def fitting(schema: Any, fields: Fields) -> Any:
-    """As fastavro wants it, if events of these fields can be written by it. Times and uuids stay plain: nobody has to
-    turn numbers into moments and back."""
+    """The same, if events of these fields can be written by it. Times and uuids become plain: nobody has to turn
+    numbers into moments and back."""
     import fastavro
 
     if schema is None:
@@ -111,7 +122,18 @@ def fitting(schema: Any, fields: Fields) -> Any:
         fastavro.parse_schema(schema)
     except Exception as error:  # noqa: BLE001 - whatever somebody's schema makes it raise
         raise DeclarationError(f"[event] schema is no Avro schema: {type(error).__name__}: {error}.") from None
-    return fastavro.parse_schema(_fitted(schema, fields, "the schema"))
+    return _fitted(schema, fields, "the schema")
+
+
+def _doubles(schema: Any, fields: Fields, path: str = "") -> Iterator[str]:
+    """Decimals that are doubles there."""
+    types = {each["name"]: each["type"] for each in schema["fields"]}
+    for name, field in fields.items():
+        branches = types[name] if isinstance(types[name], list) else [types[name]]
+        if isinstance(field, Nested):
+            yield from _doubles(next(each for each in branches if each != "null"), field.fields, f"{path}{name}.")
+        elif "double" in branches:
+            yield path + name
 
 
 def _fitted(schema: Any, fields: Fields, where: str) -> Any:
@@ -173,9 +195,10 @@ def _fits(schema: Any, field: Field) -> bool:
         case Time(form="ms"):
             return kind == "long" and logical in (None, "timestamp-millis")
         case Decimal():
-            digits = len(str(max(abs(field.low), abs(field.high))))
+            digits = len(str(largest := max(abs(field.low), abs(field.high))))
             same = logical == "decimal" and schema.get("scale", 0) == field.digits
-            return kind == "bytes" and same and schema.get("precision", 0) >= digits
+            exact = kind == "double" and largest <= EXACT_IN_DOUBLES
+            return exact or (kind == "bytes" and same and schema.get("precision", 0) >= digits)
         case Choice() if kind == "enum":
             return set(field.values) <= set(schema["symbols"])
     return kind == "string" and logical in (None, "uuid")
@@ -190,7 +213,7 @@ def _wanted(field: Field) -> str:
         case Time(form="ms"):
             return "a long, with or without timestamp-millis,"
         case Decimal():
-            return f'bytes with the logical type "decimal", scale {field.digits} and enough precision,'
+            return f'a double, or bytes with the logical type "decimal", scale {field.digits} and enough precision,'
         case Choice():
             return "a string, or an enum with all of its values,"
     return "a string"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from harness.texts import shown
 from workloads.declared.declaration import Declaration
 from workloads.declared.fields import leaves, time_path
 from workloads.declared.judged import unjudged
-from workloads.declared.oracle import CLOSES, Limits, Oracle, answered_twice
+from workloads.declared.oracle import CLOSES, EVENT, EVENT_ID, Limits, Oracle, answered_twice
 from workloads.declared.sample import SEED, sample
 from workloads.declared.tables import InRedis, in_kafka, in_redis
 
@@ -31,7 +32,7 @@ class Checked:
     format: str
     fields: int
     events: int
-    examples: tuple[str, ...]  # records
+    examples: tuple[str, ...]  # records, in words where they are no text
     tables: tuple[str, ...]
     placed: int  # pairs of an event and a cell of it
     groups: int  # that the keys which are texts can be together
@@ -55,7 +56,7 @@ def check(declaration: Declaration) -> Checked:
         format=_format(declaration),
         fields=len([*leaves(declaration.fields)]),
         events=len(events),
-        examples=tuple(_readable(record) for record in records),
+        examples=tuple(map(_readable, records, events.drop_columns([EVENT, EVENT_ID]).slice(0, FIRST).to_pylist())),
         tables=tuple(_tables(declaration)),
         placed=len(cells),
         groups=len(groups),
@@ -68,7 +69,8 @@ def check(declaration: Declaration) -> Checked:
 def lines(checked: Checked) -> Iterator[str]:
     """For people."""
     yield from _wrapped(f"{checked.id}: {checked.asks}", "")
-    yield f"  events   {checked.format}, {checked.fields} fields; {checked.events:,} of one minute were tried, such as"
+    events = f"{checked.events:,} of one minute were tried: {checked.fields} fields, {checked.format}, such as"
+    yield from textwrap.wrap(f"  events   {events}", WIDTH, subsequent_indent=" " * 11)
     yield from _wrapped(shown(checked.examples[0], LONGEST), "    ")
     for table in checked.tables:
         yield f"  table    {shown(table, WIDTH - 32)}"
@@ -97,16 +99,19 @@ def _aligned(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 def _format(declaration: Declaration) -> str:
     if declaration.registry_id is None:
         return declaration.format
-    return f"{declaration.format} behind the five bytes of schema {declaration.registry_id}"
+    return f"{declaration.format} behind five bytes of schema {declaration.registry_id}"
 
 
-def _readable(record: bytes) -> str:
-    """A record as text; what is none as Python writes octets."""
+def _readable(record: bytes, event: dict[str, Any]) -> str:
+    """A record as text; of one that is none, what is in it."""
     try:
-        text = record.decode()
+        return record.decode() if record.decode().isprintable() else _said(record, event)
     except UnicodeDecodeError:
-        return repr(record)
-    return text if text.isprintable() else repr(record)
+        return _said(record, event)
+
+
+def _said(record: bytes, event: dict[str, Any]) -> str:
+    return f"{json.dumps(event, default=str)} as {len(record)} bytes"
 
 
 def _tables(declaration: Declaration) -> Iterator[str]:
