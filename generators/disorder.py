@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from generators.draws import Draws, Ints, Lane, below, between, fires, unit
 from harness.model import Disorder, Spell
-from workloads.ad_impressions.schema import POISON_KINDS
 
 PRESETS: dict[str, Disorder] = {
     "none": Disorder(),
@@ -56,9 +55,12 @@ DUPLICATE_GAP = 200  # of a spell of duplicates where the dial says nothing
 class ServerDisorder:
     """What disorder does to one server."""
 
-    def __init__(self, dials: Disorder, seed: int, server: int, servers: int, spells: tuple[Spell, ...] = ()) -> None:
+    def __init__(
+        self, dials: Disorder, seed: int, server: int, servers: int, spells: tuple[Spell, ...] = (), *, poisons: int
+    ) -> None:
         self.dials = _silenced(dials, spells)
-        self.spells = ServerSpells(spells, seed, server)
+        self.spells = ServerSpells(spells, seed, server, poisons)
+        self._poisons = poisons
         self._seed, self._server, self._servers = seed, server, servers
 
     @cached_property
@@ -117,7 +119,7 @@ class ServerDisorder:
         kinds = np.zeros(len(origins), dtype=np.int8)
         if self.dials.poison_share:
             bad = fires(self._draws("poison", origins), self.dials.poison_share)
-            kinds[bad] = 1 + below(self._draws("poison kind", origins[bad]), len(POISON_KINDS) - 1)
+            kinds[bad] = 1 + below(self._draws("poison kind", origins[bad]), self._poisons)
         return kinds
 
     def _copies_at(self, slots: Ints, due_us: Callable[[Ints], Ints]) -> NDArray[np.bool_]:
@@ -152,9 +154,9 @@ def _silenced(dials: Disorder, spells: tuple[Spell, ...]) -> Disorder:
 class ServerSpells:
     """What spells do to one server, each with draws of its own: outside of them nothing moves."""
 
-    def __init__(self, spells: tuple[Spell, ...], seed: int, server: int) -> None:
+    def __init__(self, spells: tuple[Spell, ...], seed: int, server: int, poisons: int) -> None:
         self._by_kind = {kind: [s for s in spells if s.kind == kind] for kind in {spell.kind for spell in spells}}
-        self._seed, self._server = seed, server
+        self._seed, self._server, self._poisons = seed, server, poisons
 
     @property
     def doubles(self) -> bool:
@@ -166,13 +168,13 @@ class ServerSpells:
     def poisoned(self, origins: Ints, due_us: Ints, kinds: NDArray[np.int8]) -> NDArray[np.int8]:
         bad = self._fires("poison", origins, due_us)
         if bad.any():
-            drawn = 1 + below(self._lane("poison kind").at(origins[bad]), len(POISON_KINDS) - 1)
+            drawn = 1 + below(self._lane("poison kind").at(origins[bad]), self._poisons)
             kinds[bad] = drawn.astype(np.int8)
         return kinds
 
-    def skewed(self, origins: Ints, due_us: Ints, ads: Ints) -> Ints:
-        """To the first ad go this share of all."""
-        return np.where(self._fires("skew", origins, due_us), 0, ads)
+    def skewed(self, origins: Ints, due_us: Ints) -> NDArray[np.bool_]:
+        """To the hot key go this share of all."""
+        return self._fires("skew", origins, due_us)
 
     def ahead_ms(self, origins: Ints, due_us: Callable[[Ints], Ints]) -> Ints:
         """One event of the first server: the first that is due in the spell."""

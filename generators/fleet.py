@@ -28,10 +28,10 @@ from generators.encode import Encoder
 from generators.producers import Message, Producer, make_producer
 from generators.reel import Reel
 from generators.sends import SENDS
-from generators.tape import population_of
 from harness.clock import Clock
 from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
 from harness.wait import wait_until
+from workloads.registry import codec_of
 
 CONFIG_VARIABLE = "STREAMGAUGE_LOAD"
 # What numpy costs is per call for small slices: so many are made together, as long as they hold few events.
@@ -102,7 +102,6 @@ class Fleet:
         self._epoch_us = 0
         self.sent = 0
         self._encoder: Encoder | None = None
-        self._population = population_of(config.tape)
         self._joined = self._left = 0
         self._books = {name: array("q") for name in SENDS if name != "acked"}
         self._errors: list[str] = []
@@ -125,7 +124,7 @@ class Fleet:
         path = self.folder / GO
         if self._clock is None and path.exists():
             told = json.loads(path.read_text())
-            self._encoder = Encoder(self._population, told["epoch_ms"])
+            self._encoder = Encoder(codec_of(self.config.tape), told["epoch_ms"])
             self._clock, self._epoch_us = Clock(told["zero_ns"]), told["epoch_ms"] * 1000
         return self._clock is not None
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generators.tape import Events, Tape, population_of
-from harness.model import TapeSpec
-from workloads.ad_impressions import oracle
-from workloads.ad_impressions.schema import EVENT_TYPES
+from generators.tape import Events, Tape
+from harness.model import RunSpec
+from workloads.base import Codec
+from workloads.registry import oracle_of
 
 FIRST = 5
 # Upper ends of the histogram's bars: an event is so much older than the moment at which it is sent.
@@ -44,10 +44,9 @@ class Preview:
     lateness: tuple[Bar, ...]
 
 
-def preview(spec: TapeSpec, window_ms: int, watermark_ms: int) -> Preview:
+def preview(spec: RunSpec) -> Preview:
     """One pass over the tape."""
-    tape = Tape(spec)
-    population = population_of(spec)
+    tape, oracle = Tape(spec.tape), oracle_of(spec)
     histogram = np.zeros(len(BARS_MS) + 1, dtype=np.int64)
     duplicates = poison = behind = 0
     for block in tape.blocks():
@@ -55,19 +54,19 @@ def preview(spec: TapeSpec, window_ms: int, watermark_ms: int) -> Preview:
         histogram += np.bincount(np.searchsorted(BARS_MS, age_ms, side="left"), minlength=len(histogram))
         duplicates += int(block.duplicate.sum())
         poison += int((block.poison != 0).sum())
-        behind += int((age_ms > window_ms + watermark_ms).sum())
-    cells = oracle.fold(tape.blocks(), population, window_ms)
+        behind += int((age_ms > spec.window_ms + spec.watermark_ms).sum())
+    cells, values = oracle.settle(oracle.plan(tape.blocks()), 0)
     return Preview(
         digest=tape.digest(),
         events=tape.total,
         duration_ms=tape.duration_ms,
-        views=sum(cells.values()),
+        views=int(values.sum()),
         duplicates=duplicates,
         poison=poison,
         cells=len(cells),
-        windows=len({window for _, window in cells}),
+        windows=len(np.unique(oracle.begins_ms(cells))),
         behind_watermark=behind,
-        watermark_ms=watermark_ms,
+        watermark_ms=spec.watermark_ms,
         first=tuple(_first(tape)),
         lateness=tuple(Bar(limit, int(n)) for limit, n in zip((*BARS_MS, None), histogram, strict=True)),
     )
@@ -79,11 +78,11 @@ def _first(tape: Tape) -> Iterator[str]:
         events = tape.events(server, np.zeros(1, dtype=np.int64))
         due = f"due {int(events.intended_us[0]) / 1000:8.3f} ms"
         time = f"event time {int(events.event_time_rel_ms[0]):+6d} ms"
-        yield f"  server {server}  {due}  {time}  partition {events.partition[0]}  {_content(events)}"
+        yield f"  server {server}  {due}  {time}  partition {events.partition[0]}  {_content(tape.codec, events)}"
 
 
-def _content(events: Events) -> str:
-    return "poison" if events.poison[0] else f"{EVENT_TYPES[int(events.event_type[0])]} of ad {events.ad[0]}"
+def _content(codec: Codec, events: Events) -> str:
+    return "poison" if events.poison[0] else codec.say(events.content, 0)
 
 
 def lines(shown: Preview) -> list[str]:

@@ -18,18 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.disorder import ServerDisorder
-from generators.draws import Draws, Ints, Lane, below
+from generators.draws import Ints, Lane
 from generators.probes import ProbeSchedule
 from generators.profiles import Profile, raised
-from harness.model import INDEX_BITS, INDEX_MASK, Segment, TapeSpec
-from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, PAGES, USERS, VIEW, Population
+from harness.model import AD_IMPRESSIONS, INDEX_BITS, INDEX_MASK, Segment, TapeSpec
+from workloads.base import Columns
+from workloads.registry import codec_of
 
 # Small enough for a block's columns to stay in the cache, large enough for numpy's overhead to vanish.
 BLOCK = 1 << 15
 _SLICES_AT_ONCE = 1024
 IDLE_PARTITION = 0  # the one that falls idle where a spell says so
-
-_AUDIENCE = USERS * PAGES * len(AD_TYPES)
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,8 @@ class Events:
     intended_us: Ints
     event_time_rel_ms: Ints
     partition: NDArray[np.int16]
-    ad: NDArray[np.int32]
-    ad_type: NDArray[np.int8]
-    event_type: NDArray[np.int8]
-    user: NDArray[np.int8]
-    page: NDArray[np.int8]
-    poison: NDArray[np.int8]  # 0: an event; else which of schema.POISON_KINDS
+    content: Columns  # what the workload's codec drew
+    poison: NDArray[np.int8]  # 0: an event; else which of the codec's poisons
     duplicate: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -60,19 +55,10 @@ class Events:
             self.intended_us,
             self.event_time_rel_ms,
             self.partition,
-            self.ad,
-            self.ad_type,
-            self.event_type,
-            self.user,
-            self.page,
+            *self.content.values(),
             self.poison,
             self.duplicate,
         )
-
-
-def population_of(spec: TapeSpec) -> Population:
-    """Who occurs in the events of a tape."""
-    return Population(spec.seed, spec.all_campaigns, spec.ads_per_campaign, carries_ids=spec.checksum)
 
 
 class Tape:
@@ -80,11 +66,11 @@ class Tape:
 
     def __init__(self, spec: TapeSpec) -> None:
         self.spec = spec
+        self.codec = codec_of(spec)
         self.profile = Profile(_with_bursts(spec))
         self.probes = ProbeSchedule(spec.seed, spec.probes, spec.probe_every_ms, self.profile.duration_ms)
         self.total = self.profile.total + self.probes.total
         self._slice_us = spec.slice_ms * 1000
-        self._ads = spec.campaigns * spec.ads_per_campaign
         self._servers: dict[int, tuple[ServerDisorder, Lane]] = {}
 
     def server_total(self, server: int) -> int:
@@ -98,17 +84,8 @@ class Tape:
         due_us = self._due_us(server, slots)
         intended_us = _after_silence(due_us, disorder.silence_us)
         origin_due_us = self._due_us(server, origin) if copy.any() else due_us
-        draws = content.at(origin)
-        rest = ((draws & np.uint64(0xFFFFFFFF)) * np.uint64(_AUDIENCE * len(EVENT_TYPES))) >> np.uint64(32)
-        event_type, rest = _take(rest.astype(np.uint32), _AUDIENCE)
-        if self._probing(server):
-            ad, event_type = self._ads_of_probes(slots, draws), np.full_like(event_type, VIEW)
-        else:
-            ad = disorder.spells.skewed(origin, origin_due_us, below(draws, self._ads))
         ahead_ms = disorder.spells.ahead_ms(origin, lambda some: self._due_us(server, some))
-        event_type = np.where(ahead_ms > 0, VIEW, event_type)  # of another kind no job would look at its time
-        ad_type, rest = _take(rest, USERS * PAGES)
-        user, page = _take(rest, PAGES)
+        probing = self._probing(server)
         return Events(
             server=server,
             id=origin.astype(np.uint64) | np.uint64(server << INDEX_BITS),
@@ -116,11 +93,12 @@ class Tape:
             intended_us=intended_us,
             event_time_rel_ms=origin_due_us // 1000 + disorder.shift_ms(origin) + ahead_ms,
             partition=self._partitions(server, intended_us // self._slice_us).astype(np.int16),
-            ad=ad.astype(np.int32),
-            ad_type=ad_type.astype(np.int8),
-            event_type=event_type.astype(np.int8),
-            user=user.astype(np.int8),
-            page=page.astype(np.int8),
+            content=self.codec.draw(
+                content.at(origin),
+                probes=self.probes.campaign(slots) if probing else None,
+                hot=disorder.spells.skewed(origin, origin_due_us),
+                sure=np.asarray(ahead_ms > 0) | probing,  # of another kind no job would look at its time
+            ),
             poison=disorder.spells.poisoned(origin, origin_due_us, disorder.poison(origin)),
             duplicate=copy,
         )
@@ -202,10 +180,11 @@ class Tape:
         return seal.hexdigest()
 
     def _sealed_spec(self) -> dict[str, object]:
-        """A tape without probes, spells or checksums has the digest that it had before there were any. A warm-up is
-        another tape."""
+        """A tape without probes, spells or checksums has the digest that it had before there were any, and so has one
+        of the only workload that there was. A warm-up is another tape."""
         spec = self.spec
         used = {"probe": spec.probes, "spells": spec.spells, "checksum": spec.checksum}
+        used |= {"workload": spec.workload != AD_IMPRESSIONS, "declaration": spec.declaration}
         unsealed = ("warm_up", *(name for name, value in used.items() if not value))
         return {key: value for key, value in asdict(spec).items() if not key.startswith(unsealed)}
 
@@ -219,14 +198,9 @@ class Tape:
             if self._probing(server):  # one event a cell and the same load throughout: that is what makes a probe
                 dials = replace(dials, duplicate_share=0.0, poison_share=0.0, silent_servers=0)
             spells = () if self._probing(server) else spec.spells
-            disorder = ServerDisorder(dials, spec.seed, server, spec.servers, spells)
+            disorder = ServerDisorder(dials, spec.seed, server, spec.servers, spells, poisons=self.codec.poisons)
             self._servers[server] = disorder, Lane.of(spec.seed, server, "content")
         return self._servers[server]
-
-    def _ads_of_probes(self, slots: Ints, draws: Draws) -> Ints:
-        """Any ad of the probe's own campaign."""
-        ads = self.spec.ads_per_campaign
-        return self._ads + self.probes.campaign(slots) * ads + below(draws, ads)
 
     def _due_us(self, server: int, slots: Ints) -> Ints:
         if self._probing(server):
@@ -268,9 +242,3 @@ def _before_silence(intended_us: Ints, silence_us: tuple[int, int] | None) -> In
         return intended_us
     start, end = silence_us
     return np.where((intended_us > start) & (intended_us <= end), start, intended_us)
-
-
-def _take(mixed: NDArray[np.uint32], base: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Splits mixed = first * base + rest."""
-    first = mixed // np.uint32(base)
-    return first, mixed - first * np.uint32(base)

@@ -15,13 +15,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from generators.reel import Reel
-from generators.tape import population_of
 from harness import checks, clock_watch, contradictions, digests, lateness, processed, recount
 from harness.checks import edited
 from harness.checks.case import AfterStop, Case, Doubt, Edits, Glitch, LogAudit, Named, Observed, Watched
 from harness.glitches import STRANGER, UNREADABLE
 from harness.lateness import Countable, LogEvents
-from harness.ledger import LATEST_WINDOW_MS, Cell, Expectation, Ledger
+from harness.ledger import LATEST_WINDOW_MS, Cell, Expectation, Ledger, seal_of
 from harness.model import (
     INDEX_BITS,
     Certificate,
@@ -46,7 +45,8 @@ from harness.stored import (
     stored_rows,
     unread_files,
 )
-from workloads.ad_impressions.schema import Population
+from workloads.base import Oracle
+from workloads.registry import codec_of, oracle_of, results_of
 
 # Events sent this much after their intended time are late by our fault: "inside the watermark" leaves two seconds.
 ROAD_MS = 2000
@@ -124,8 +124,8 @@ def _assemble(store: Store) -> Case:
     epoch_ms = epoch_ms_of(store)
     marks = tuple(mark for told in store.told("marks", "marks", list[Mark]) for mark in told)
     reel = Reel(spec.tape)
-    population, unread = population_of(spec.tape), unread_files(store)
-    log = recount.no_records(population) if LOG in unread else lateness.stored_log(store)
+    oracle, keys, unread = oracle_of(spec), results_of(spec.tape).keys, unread_files(store)
+    log = recount.no_records(codec_of(spec.tape)) if LOG in unread else lateness.stored_log(store)
     batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
     sends = store.read_table("sends.parquet")
     audit = recount.compare(reel, epoch_ms, log, marks)
@@ -139,12 +139,12 @@ def _assemble(store: Store) -> Case:
     else:
         counted = lateness.stored_countable(store, batch_log, spec, doubt.newest_ms)
     events, dropped, permitted = counted.events, counted.dropped, counted.permitted
-    tape_ledger = _expected(store).in_windows(epoch_ms, spec.window_ms) + _ledger_of_marks(marks, spec.window_ms)
+    tape_ledger = _expected(store, oracle, epoch_ms) + _ledger_of_marks(marks, spec.window_ms)
     certificate: Certificate = store.told_last("certificate", "certificate", Certificate)
     return Case(
         spec=spec,
         epoch_ms=epoch_ms,
-        campaign_names=tuple(population.campaign_ids),
+        campaign_names=tuple(keys),
         sent=certificate.sent,
         audit=audit,
         doubt=doubt,
@@ -157,11 +157,11 @@ def _assemble(store: Store) -> Case:
         sent_late=_sent_late(sends, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
         expectation=_expectation(counted, spec, counted.exact or claim.late == "keep"),
         observed=(
-            Observed(Ledger(), ()) if OBSERVED in unread else _observed(store, OBSERVED, population, claim.bookkeeping)
+            Observed(Ledger(), ()) if OBSERVED in unread else _observed(store, OBSERVED, keys, claim.bookkeeping)
         ),
         results_unread=unread.get(OBSERVED, ""),
         log_unread=unread.get(LOG, ""),
-        after_stop=_after_stop(store, population, claim.bookkeeping),
+        after_stop=_after_stop(store, keys, claim.bookkeeping),
         drops_late=claim.late == "drop",
         batch_log=batch_log,
         exact=counted.exact,
@@ -171,7 +171,7 @@ def _assemble(store: Store) -> Case:
         unread=_ledger(events.only(_unread(log, events) & ~dropped), spec.window_ms),
         unread_at=_places(log),
         aborted=_aborted(store),
-        watched=_watched(store, population.campaign_ids),
+        watched=_watched(store, keys),
         sent_us=_sent_us(sends, events, epoch_ms),
         told=processed.told(store),
         span_ms=processed.span_ms(store),
@@ -234,29 +234,30 @@ def _aborted(store: Store) -> Ledger:
     return sum((Ledger({Cell(campaign, window_ms): count}) for campaign, window_ms, count in cells), Ledger())
 
 
-def _expected(store: Store) -> Ledger:
-    table = store.read_table("expected.parquet").to_pydict()
-    cells = zip(table["campaign"], table["window_rel_ms"], table["views"], strict=True)
-    ledger = Ledger((Cell(campaign, window), views) for campaign, window, views in cells)
+def _expected(store: Store, oracle: Oracle, epoch_ms: int) -> Ledger:
+    table = store.read_table("expected.parquet")
+    planned = {name: np.asarray(table.column(name).to_numpy()) for name in table.column_names}
     sealed = plan_of(store).expected
-    if sealed and ledger.digest() != sealed.digest:
+    if sealed and seal_of(planned) != sealed.digest:
         raise MissingEvidence(f"{store.path / 'expected.parquet'} is not what was sealed in plan.json before the run")
-    return ledger
+    cells, values = oracle.settle(planned, epoch_ms)
+    pairs = zip(cells.tolist(), values.tolist(), strict=True)
+    return Ledger((Cell(oracle.codes.key(cell), oracle.codes.field(cell)), value) for cell, value in pairs)
 
 
-def _after_stop(store: Store, population: Population, bookkeeping: Sequence[str]) -> AfterStop | None:
+def _after_stop(store: Store, keys: Sequence[str], bookkeeping: Sequence[str]) -> AfterStop | None:
     """None: older versions sealed no expectation, and read the results once."""
     if plan_of(store).expected is None:
         return None
     error = store.told_last("stopped", "error", str)
     if error or not store.told_last("stopped", "asked", bool):
         return AfterStop(error=error)
-    return AfterStop(_observed(store, AFTER_STOP, population, bookkeeping))
+    return AfterStop(_observed(store, AFTER_STOP, keys, bookkeeping))
 
 
-def _observed(store: Store, name: str, population: Population, bookkeeping: Sequence[str]) -> Observed:
+def _observed(store: Store, name: str, keys: Sequence[str], bookkeeping: Sequence[str]) -> Observed:
     rows = stored_rows(store, name)
-    return interpret(rows, {name: index for index, name in enumerate(population.campaign_ids)}, bookkeeping)
+    return interpret(rows, {key: number for number, key in enumerate(keys)}, bookkeeping)
 
 
 def _sent_late(sends: pa.Table, events: LogEvents) -> NDArray[np.bool_]:

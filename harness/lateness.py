@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from harness.faults.when import seconds
 from harness.model import INDEX_BITS, MARK_SERVER, BatchLog, EarlierRun, RunSpec
 from harness.store import Store
-from workloads.ad_impressions.records import OTHER_EVENT, VIEW_EVENT
+from workloads.base import BESIDE, COUNTS
 
 NO_BATCH = -1
 
@@ -89,11 +89,11 @@ def countable(log: pa.Table, batch_log: BatchLog | None, spec: RunSpec, missing_
     """
     kind = np.asarray(log.column("kind").to_numpy())
     # All well-formed events, views or not: an engine may take its watermark from any of them.
-    well_formed = (kind == VIEW_EVENT) | (kind == OTHER_EVENT)
+    well_formed = (kind == COUNTS) | (kind == BESIDE)
     names = ("partition", "offset", "event_id", "campaign", "event_time_ms")
     partition, offset, event_id, campaign, time_ms = (np.asarray(log.column(n).to_numpy())[well_formed] for n in names)
     real = LogEvents(partition, offset, event_id, campaign.astype(np.int64), time_ms)
-    counted = kind[well_formed] == VIEW_EVENT
+    counted = kind[well_formed] == COUNTS
     may_be_late = permitted(real, spec.window_ms, min(watermarks_ms(spec)), missing_ms)
     late, events = may_be_late[counted], real.only(counted)
     gone = np.zeros(len(events), dtype=np.bool_)

@@ -7,13 +7,14 @@ equal ledgers compare equal whatever way they were put together. An `Expectation
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from workloads.base import Columns
 
 
 class Cell(NamedTuple):
@@ -42,17 +43,18 @@ def cell_of(code: int) -> Cell:
     return Cell(code >> _WINDOW_BITS, code & LATEST_WINDOW_MS)
 
 
+def seal_of(planned: Columns) -> str:
+    """The digest of what is expected by the plan: of its cells and their values, in order."""
+    rows = sorted(zip(*(column.tolist() for column in planned.values()), strict=True))
+    return hashlib.sha256("".join(",".join(map(str, row)) + "\n" for row in rows).encode()).hexdigest()
+
+
 class Ledger(Mapping[Cell, int]):
     """An immutable multiset of counted events, added and subtracted cell by cell."""
 
     def __init__(self, counts: Mapping[Cell, int] | Iterable[tuple[Cell, int]] = ()) -> None:
         pairs = counts.items() if isinstance(counts, Mapping) else counts
         self._counts = {cell if type(cell) is Cell else Cell(*cell): count for cell, count in pairs if count}
-
-    def digest(self) -> str:
-        """Of the cells and their counts, in order."""
-        lines = (f"{cell.campaign},{cell.window_ms},{count}\n" for cell, count in sorted(self.items()))
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     @classmethod
     def of_events(cls, campaigns: NDArray[np.int64], times_ms: NDArray[np.int64], window_ms: int) -> Ledger:
@@ -83,14 +85,6 @@ class Ledger(Mapping[Cell, int]):
 
     def count(self, cell: Cell) -> int:
         return self._counts.get(cell, 0)
-
-    def in_windows(self, epoch_ms: int, window_ms: int) -> Ledger:
-        """Of counts that are relative to the epoch those of the windows in which they lie. They may be of parts of
-        windows, if none reaches over the edge of one."""
-        counts: Counter[Cell] = Counter()
-        for cell, count in self.items():
-            counts[Cell(cell.campaign, (cell.window_ms + epoch_ms) // window_ms * window_ms)] += count
-        return Ledger(counts)
 
     def __add__(self, other: Ledger) -> Ledger:
         return self._merge(other, 1)

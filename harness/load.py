@@ -33,7 +33,7 @@ from harness.origin import ROOT
 from harness.services.addresses import LOOPBACK, free_ports
 from harness.services.children import Child, spawn
 from harness.wait import wait_until
-from workloads.ad_impressions.schema import Population
+from workloads.base import Codec
 
 LOCUSTFILE = "generators/adservers.py"
 READY_DEADLINE_S = 60.0
@@ -159,9 +159,9 @@ class Load:
         return json.loads(whole[-1]) if whole else {}
 
 
-def send_marks(kafka: KafkaAddress, topic: str, marks: Sequence[Mark], population: Population) -> None:
+def send_marks(kafka: KafkaAddress, topic: str, marks: Sequence[Mark], codec: Codec) -> None:
     """Send the harness' own events, each into its partition, and wait until Kafka has confirmed all of them."""
-    encoder = Encoder(population, 0)
+    encoder = Encoder(codec, 0)
     # A new broker refuses the first request for an id and is asked again; only errors are worth a person's time.
     producer = ConfluentProducer(kafka.bootstrap, topic, {**kafka.librdkafka, "log_level": "3"})
     try:

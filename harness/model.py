@@ -25,6 +25,8 @@ INDEX_MASK = (1 << INDEX_BITS) - 1
 MARK_SERVER = 4095
 MAX_SERVERS = 4094
 
+AD_IMPRESSIONS = "ad_impressions"  # the workload of every run of old, which did not say
+
 HIDDEN = "***"  # stands for what is never saved or shown
 VARIABLE = re.compile(r"\$\{env:([^}]*)\}")
 
@@ -146,6 +148,8 @@ class TapeSpec:
     spells: tuple[Spell, ...] = ()
     checksum: bool = False  # the low 48 bits of an event's user id are the event's id, so that a job can sum it
     warm_up: tuple[Segment, ...] = ()  # what is offered before the epoch, as a tape of its own (generators/reel.py)
+    workload: str = AD_IMPRESSIONS  # its id, which decides what the events are
+    declaration: str = ""  # of a declared workload the whole of what it declares, "" of a shipped one
 
     @property
     def load_ms(self) -> int:
@@ -312,7 +316,11 @@ class RunSpec:
     give_up_ms: float | None = None  # a load whose oldest event waits for so long is given up; None: never
     patience: float = 1.0  # all deadlines of the run are so many times as long
     archive: bool = False  # JVMs of ours start from archives of their classes where there are some
-    workload: str = "ad_impressions"
+
+    @property
+    def workload(self) -> str:
+        """The question that is asked."""
+        return self.tape.workload
 
     def public(self) -> dict[str, Any]:
         """The spec as saved: nothing secret in it."""
@@ -425,11 +433,12 @@ class Mark:
     """An event of the harness itself: opening (proves that the engine answers) or closing (moves the watermark on)."""
 
     id: int
-    campaign: int
+    campaign: int  # of the workload's keys: the number of one
     partition: int
     event_time_ms: int
     kind: str  # "opening" | "between" and "aborted" (faults asked for them) | "closing"
-    user: int = 0  # in runs of old all marks were of the first user on the first page
+    # By these a codec tells marks apart. In runs of old all marks were of the first user on the first page.
+    user: int = 0
     page: int = 0
 
 

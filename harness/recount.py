@@ -21,11 +21,9 @@ from generators.reel import Reel
 from harness.checks.case import Doubt, LogAudit, Named
 from harness.ledger import Ledger
 from harness.model import INDEX_BITS, INDEX_MASK, HarnessError, KafkaAddress, Mark
-from workloads.ad_impressions import records
-from workloads.ad_impressions.schema import VIEW as VIEW_TYPE
-from workloads.ad_impressions.schema import Population
-
-VIEW, OTHER, POISON = records.VIEW_EVENT, records.OTHER_EVENT, records.NO_EVENT
+from workloads.base import COUNTS, NO_EVENT, Codec
+from workloads.keys import read_keys
+from workloads.registry import codec_of
 
 # A column that the log of a run has only if a planned fault took records out of it: what had become of each by then.
 FATE = "fate"
@@ -57,36 +55,35 @@ Columns = dict[str, NDArray[Any]]
 Part = tuple[int, NDArray[np.int64], Columns]
 
 
-def parse_records(values: Sequence[bytes | None], keys: Sequence[bytes | None], population: Population) -> Columns:
+def parse_records(values: Sequence[bytes | None], keys: Sequence[bytes | None], codec: Codec) -> Columns:
     """The records as columns, without their place in the log."""
-    return records.reader(population).read(values, keys).columns()
+    ids = read_keys(keys)
+    return {"event_id": ids, **codec.read(values, ids)}
 
 
-def columns_of(
-    parts: Iterable[tuple[int, Sequence[bytes | None], Sequence[bytes | None]]], population: Population
-) -> Columns:
+def columns_of(parts: Iterable[tuple[int, Sequence[bytes | None], Sequence[bytes | None]]], codec: Codec) -> Columns:
     """Whole partitions (number, values, keys) as the columns of log.parquet; offsets count from 0."""
     return _joined(
-        [(number, np.arange(len(values)), parse_records(values, keys, population)) for number, values, keys in parts],
-        population,
+        [(number, np.arange(len(values)), parse_records(values, keys, codec)) for number, values, keys in parts],
+        codec,
     )
 
 
-def no_records(population: Population) -> pa.Table:
+def no_records(codec: Codec) -> pa.Table:
     """An empty log."""
-    return pa.table(_joined([], population))
+    return pa.table(_joined([], codec))
 
 
-def read(address: KafkaAddress, topic: str, ends: Mapping[int, int], population: Population) -> Columns:
+def read(address: KafkaAddress, topic: str, ends: Mapping[int, int], codec: Codec) -> Columns:
     """The whole topic up to the ends, as the columns of log.parquet, ordered by partition and offset."""
     consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
     with closing(consumer), uncollected():
         parts = [
-            (partition, offsets, parse_records(values, keys, population))
+            (partition, offsets, parse_records(values, keys, codec))
             for partition, end in sorted(ends.items())
             for offsets, values, keys in _read_partition(consumer, topic, partition, end)
         ]
-    return _joined(parts, population)
+    return _joined(parts, codec)
 
 
 @contextmanager
@@ -149,9 +146,9 @@ def _offset(message: Message) -> int:
     return message.offset() or 0  # a record that was read has one
 
 
-def _joined(parts: Sequence[Part], population: Population) -> Columns:
+def _joined(parts: Sequence[Part], codec: Codec) -> Columns:
     """An empty part comes first, so that an empty log has its columns too."""
-    parts = [(0, np.arange(0), parse_records([], [], population)), *parts]
+    parts = [(0, np.arange(0), parse_records([], [], codec)), *parts]
     columns = {
         "partition": np.concatenate([np.full(len(offsets), number, dtype=np.int16) for number, offsets, _ in parts]),
         "offset": np.concatenate([offsets for _, offsets, _ in parts]),
@@ -183,7 +180,7 @@ class _Audit:
     """One comparison. Counts per event are one array over all of the tape, of two bytes each."""
 
     def __init__(self, reel: Reel, epoch_ms: int, log: pa.Table, marks: Sequence[Mark]) -> None:
-        self._reel, self._epoch_ms = reel, epoch_ms
+        self._reel, self._epoch_ms, self._codec = reel, epoch_ms, codec_of(reel.spec)
         self._log: Columns = {name: np.asarray(log.column(name).to_numpy()) for name in log.column_names}
         self._marks = {mark.id: mark for mark in marks}
         self._ids = self._log["event_id"]
@@ -214,8 +211,8 @@ class _Audit:
             by = balance[self._reel.places(ids)].astype(np.int64)
             gone = np.maximum(-by, 0) * booked(ids) + np.isin(ids, moved_ids)
             real = ~block.duplicate & (block.poison == 0)
-            campaign, time_ms = block.ad // self._reel.spec.ads_per_campaign, block.event_time_rel_ms + self._epoch_ms
-            views = block.event_type == VIEW_TYPE
+            campaign = block.content["ad"] // self._reel.spec.ads_per_campaign
+            time_ms, views = block.event_time_rel_ms + self._epoch_ms, self._codec.counts(block.content)
             missing.append(_times(campaign, time_ms, gone * real, views))
             extra.append(_times(campaign, time_ms, np.maximum(by, 0) * real, views))
         newest_ms = max((int(each.time_ms.max()) for each in missing if len(each.time_ms)), default=None)
@@ -228,8 +225,8 @@ class _Audit:
 
     def _strange_rows(self) -> _Views:
         """Of the log: what nobody sent, and what was sent otherwise."""
-        rows = (~self._ours | self._moved) & (self._log["kind"] != POISON)
-        return _times(self._log["campaign"], self._log["event_time_ms"], rows, self._log["kind"] == VIEW)
+        rows = (~self._ours | self._moved) & (self._log["kind"] != NO_EVENT)
+        return _times(self._log["campaign"], self._log["event_time_ms"], rows, self._log["kind"] == COUNTS)
 
     def result(self) -> LogAudit:
         missing_ids, doubled_ids = self._audit_marks()
@@ -271,13 +268,13 @@ class _Audit:
         np.add.at(balance, self._reel.places(self._ids[rows[own]]), 1)
         real = planned.poison == 0
         time_ms = planned.event_time_rel_ms + self._epoch_ms
-        expected = {"event_time_ms": time_ms, **{name: getattr(planned, name) for name in _CONTENT}}
-        same = (self._log["kind"][rows] != POISON) == real
+        expected = {"event_time_ms": time_ms, **planned.content}
+        same = (self._log["kind"][rows] != NO_EVENT) == real
         for name, column in expected.items():
             same &= (self._log[name][rows] == column) | ~real
         self._altered[rows] = own & ~same
-        placed = (self._log["kind"][rows] != POISON) == real
-        for name in ("event_time_ms", "ad", "event_type"):
+        placed = (self._log["kind"][rows] != NO_EVENT) == real
+        for name in ("event_time_ms", *self._codec.decisive):
             placed &= (self._log[name][rows] == expected[name]) | ~real
         self._moved[rows] = own & ~placed
 
@@ -298,9 +295,8 @@ class _Audit:
         return f"{_text(number)} (the {mark.kind} event of partition {mark.partition})"
 
     def _is_mark(self, rows: NDArray[np.intp], mark: Mark) -> NDArray[np.bool_]:
-        ad = mark.campaign * self._reel.spec.ads_per_campaign
-        who = {"user": mark.user, "page": mark.page, "partition": mark.partition}
-        expected = {"event_time_ms": mark.event_time_ms, "ad": ad, "event_type": VIEW_TYPE, **who}
+        place = {"event_time_ms": mark.event_time_ms, "partition": mark.partition}
+        expected = {**place, **self._codec.mark(mark)}
         return np.asarray(np.logical_and.reduce([self._log[name][rows] == value for name, value in expected.items()]))
 
     def _planned_at(self, place: np.intp) -> str:
@@ -345,10 +341,6 @@ def _times(campaign: NDArray[Any], time_ms: NDArray[Any], times: NDArray[Any], i
 def _ledger(parts: Sequence[_Views], window_ms: int) -> Ledger:
     campaign, time_ms = (np.concatenate([getattr(part, name) for part in parts]) for name in ("campaign", "view_ms"))
     return Ledger.of_events(campaign, time_ms, window_ms)
-
-
-# Columns of the log that must be as planned, beside the time.
-_CONTENT = ("ad", "ad_type", "event_type", "user", "page")
 
 
 def _text(event_id: int) -> str:

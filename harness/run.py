@@ -19,14 +19,14 @@ import numpy as np
 
 from generators.marks import mark
 from generators.reel import Reel
-from generators.tape import Tape, population_of
+from generators.tape import Tape
 from harness import clock_watch, diagnosis, digests, epoch, out_of_memory, room, starvation
 from harness.diagnosis import Diagnosis, Wanted
 from harness.ending import ONCE_MORE, summary
 from harness.faults.moment import Moment
 from harness.judge import judge
 from harness.lateness import watermarks_ms
-from harness.ledger import Cell, Ledger
+from harness.ledger import Cell, seal_of
 from harness.model import (
     EngineManifest,
     EngineReport,
@@ -46,7 +46,8 @@ from harness.store import Store
 from harness.stored import AFTER_STOP, LOG, OBSERVED
 from harness.texts import shown
 from harness.worlds.base import ServiceGone, World
-from workloads.ad_impressions import oracle
+from workloads.base import Columns
+from workloads.registry import oracle_of, results_of
 
 T = TypeVar("T")
 TICK_S = 0.05
@@ -113,8 +114,8 @@ class Run:
     def __init__(self, spec: RunSpec, manifest: EngineManifest, world: World, store: Store, screen: Screen) -> None:
         self.spec, self.manifest, self.world, self.store, self.screen = spec, manifest, world, store, screen
         self.reel = Reel(spec.tape)
-        self.population = population_of(spec.tape)
-        self.expected = Ledger()
+        self.oracle, self.results = oracle_of(spec), results_of(spec.tape)
+        self.expected: Columns = {}
         self.epoch_ms = 0
         self.collected_ms = 0
         self.opened_ms = self.starts = self.started_ms = 0
@@ -127,7 +128,7 @@ class Run:
         self.booked_ms = 0
         self.stillness: Stillness | None = None  # of an engine without progress, from the load on
         self.seen: object = None  # the results at the last look, of the newest start
-        self.campaign_index = {name: number for number, name in enumerate(self.population.campaign_ids)}
+        self.campaign_index = {name: number for number, name in enumerate(self.results.keys)}
         self.counted: tuple[tuple[Cell, object], int] | None = None  # of a cell, when the results were as they were
         self.unreadable = ""  # why the results could not be read when the engine had not answered yet
 
@@ -160,15 +161,14 @@ class Run:
     # 2. Fold the tape to the ideal ledger before any engine exists.
     def fold(self) -> None:
         self.screen.phase("seal", f"{self.reel.total:,} events from seed {self.spec.tape.seed}")
-        cells = oracle.fold(self.reel.blocks(), self.population, epoch.part_ms(self.spec))
-        self.expected = Ledger((Cell(*cell), views) for cell, views in cells.items())
+        self.expected = self.oracle.plan(self.reel.blocks())
 
     # 3. Seal the tape and the plan: all randomness is spent here, and what is expected is settled.
     def seal(self) -> None:
         plan = {
             "tape": _sealed(self.reel.load),
             "warm_up": _sealed(self.reel.warm_up) if self.reel.warm_up else None,
-            "expected": {"digest": self.expected.digest()},
+            "expected": {"digest": seal_of(self.expected)},
             "fault": self.spec.fault,
             "manifest": self.manifest,
         }
@@ -176,13 +176,7 @@ class Run:
 
     # What is expected comes to lie beside the results when the engine is gone: it could read it there.
     def reveal(self) -> None:
-        rows = sorted(self.expected.items())
-        columns = {
-            "campaign": [cell.campaign for cell, _ in rows],
-            "window_rel_ms": [cell.window_ms for cell, _ in rows],
-            "views": [count for _, count in rows],
-        }
-        self.store.write_table("expected.parquet", columns)
+        self.store.write_table("expected.parquet", self.expected)
 
     def close(self) -> None:
         self.screen.phase("stop", ONCE_MORE if isinstance(sys.exception(), Stopped) else "")
@@ -255,7 +249,7 @@ class Run:
         """From the epoch on it is sent, and looked at: the address of the fleet's page."""
         self.screen.phase("fleet", f"{self.spec.tape.senders} ad servers")
         page = self.world.await_fleet()
-        self.epoch_ms = epoch.next_ms(self.world.now_ms() + self.reel.warm_up_ms, epoch.part_ms(self.spec))
+        self.epoch_ms = epoch.next_ms(self.world.now_ms() + self.reel.warm_up_ms, self.oracle.part_ms)
         self._tell("epoch", epoch_ms=self.epoch_ms)
         self.world.start_observing()
         self.world.start_load(self.epoch_ms)
@@ -461,8 +455,8 @@ class Run:
         wanted = Wanted(
             self.manifest,
             self.manifest.sink(self.spec.sink).bookkeeping,
-            frozenset(self.population.campaign_ids),
-            self.population.ad_to_campaign.keys(),
+            frozenset(self.results.keys),
+            self.results.tables.texts.keys(),
             {cell.window_ms},
             self.spec.window_ms,
             count,

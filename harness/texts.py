@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 SHOWN = 200
 
 
@@ -23,3 +25,11 @@ def named(error: Exception) -> str:
 def printable(text: str) -> str:
     """Without what would steer a terminal or end a line: such characters under an escaped name, as `\\x1b`."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def clock(moment_ms: int) -> str:
+    """A moment as a person reads it, or the number where no calendar has it."""
+    try:
+        return f"{datetime.fromtimestamp(moment_ms / 1000, UTC):%H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return f"of {moment_ms} ms"

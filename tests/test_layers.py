@@ -186,6 +186,24 @@ def test_nobody_imports_what_is_not_theirs():
     assert wrong == []
 
 
+def test_nobody_knows_a_workload_but_by_the_registry():
+    assert [
+        f"{module} imports {imported}"
+        for module, found in IMPORTS.items()
+        for imported in found
+        if not is_program(module) and concrete(imported) and concrete(module) != concrete(imported)
+    ] == []
+    assert concrete("workloads.ad_impressions.schema") == "ad_impressions"
+    assert concrete("workloads.base") == concrete("harness.judge") == ""
+
+
+def concrete(module: str) -> str:
+    """The workload to which a module belongs; "" for what is of no workload."""
+    first, _, rest = module.partition(".")
+    name = rest.partition(".")[0]
+    return name if first == "workloads" and (ROOT / first / name).is_dir() and name else ""
+
+
 def test_jobs_know_nothing_of_the_harness_but_the_schema():
     """A job that shared the judge's arithmetic would share its mistakes."""
     allowed = {"workloads.ad_impressions.schema", "workloads.ad_impressions.jobs"}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +26,7 @@ from harness.model import (
     RunSpec,
     Witness,
 )
+from harness.texts import clock
 
 EXAMPLES = 5
 NOBODY_LOOKED = "the results were not looked at while the run went on"
@@ -313,14 +313,6 @@ class Case:
         """The largest first: they say most about the cause."""
         ranked = sorted(differences, key=lambda d: (-abs(d.surplus), d.cell))
         return tuple(self.witness(d) for d in ranked[:EXAMPLES])
-
-
-def clock(moment_ms: int) -> str:
-    """A moment as a person reads it, or the number where no calendar has it."""
-    try:
-        return f"{datetime.fromtimestamp(moment_ms / 1000, UTC):%H:%M:%S} UTC"
-    except (OverflowError, ValueError, OSError):
-        return f"of {moment_ms} ms"
 
 
 def _larger(one: Ledger, other: Mapping[Cell, int]) -> Ledger:

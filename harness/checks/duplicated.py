@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from harness.checks import removed, reruns
-from harness.checks.case import Case, clock, join
+from harness.checks.case import Case, join
 from harness.lateness import NO_BATCH
 from harness.ledger import Difference, Ledger
 from harness.model import CheckResult, Outcome
+from harness.texts import clock
 
 
 def check(case: Case) -> CheckResult:

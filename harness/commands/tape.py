@@ -21,5 +21,5 @@ def tape(scenario: Scenario = plan.DEFAULT_SCENARIO, *, as_json: Json = False, *
     name, keys = plan.read_scenario(scenario)
     # A tape is only looked at here: whether its late events would be allowed is a question of the run.
     spec, _ = plan.resolve(name, {"late_dropped_max": "any", **keys}, flags, one_run.find_manifest)
-    shown = preview.preview(spec.tape, spec.window_ms, spec.watermark_ms)
+    shown = preview.preview(spec)
     print(json.dumps(msgspec.to_builtins(shown)) if as_json else "\n".join(preview.lines(shown)))

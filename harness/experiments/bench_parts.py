@@ -23,14 +23,13 @@ from generators.producers import CONFLUENT_SETTINGS, ConfluentProducer, Message,
 from generators.profiles import steady
 from generators.tape import Tape
 from harness import recount
-from harness.model import KafkaAddress, TapeSpec
-from workloads.ad_impressions import oracle
-from workloads.ad_impressions.schema import Population
+from harness.model import FaultSpec, KafkaAddress, RunSpec, TapeSpec
+from workloads.base import Oracle
+from workloads.registry import oracle_of
 
 PARTITIONS = 4
 SERVERS = 10
 RATE_PER_S = 2_500_000  # of the tape's own time; here it is sent as fast as it goes, 2,500 events a slice
-POPULATION = Population(1, 100, 10, carries_ids=False)
 EPOCH_MS = 1_763_700_000_000
 WINDOW_MS = 10_000
 # A paced load has little in flight; a queue of millions would measure the memory of the machine instead.
@@ -132,7 +131,8 @@ class OneByOne(ConfluentProducer):
 
 
 def _produce(arguments: Arguments, producer: Producer) -> Cost:
-    tape, encoder = tape_of(arguments.events), Encoder(POPULATION, EPOCH_MS)
+    tape = tape_of(arguments.events)
+    encoder = Encoder(tape.codec, EPOCH_MS)
     producer.await_topic(DEADLINE_S)
     producer.offer(0, encoder.batch(tape.events(0, np.arange(100))))
     _await_room(producer, 0)  # connected, and with an identity for its idempotence: once, however long the load is
@@ -176,9 +176,10 @@ def _await_room(producer: Producer, in_flight: int) -> None:
 
 def fold_only(arguments: Arguments) -> Cost:
     """The fold of blocks that are there already."""
-    blocks = list(tape_of(arguments.events).blocks())
+    tape = tape_of(arguments.events)
+    blocks = list(tape.blocks())
     meter = Meter()
-    oracle.fold(blocks, POPULATION, WINDOW_MS)
+    _oracle(tape).plan(blocks)
     return meter.cost(sum(map(len, blocks)))
 
 
@@ -186,8 +187,12 @@ def fold_with_tape(arguments: Arguments) -> Cost:
     """The tape is made while it is folded: what a run does, and what must not grow with the number of events."""
     tape = tape_of(arguments.events)
     meter = Meter()
-    oracle.fold(tape.blocks(), POPULATION, WINDOW_MS)
+    _oracle(tape).plan(tape.blocks())
     return meter.cost(tape.total)
+
+
+def _oracle(tape: Tape) -> Oracle:
+    return oracle_of(RunSpec("", "", "", tape.spec, WINDOW_MS, 0, "", None, FaultSpec("none")))
 
 
 def consume_bare(arguments: Arguments) -> Cost:
@@ -224,7 +229,7 @@ def recount_log(arguments: Arguments) -> Cost:
     ends = _ends(consumer, arguments.topic)
     consumer.close()
     meter = Meter()
-    log = recount.read(KafkaAddress(arguments.bootstrap), arguments.topic, ends, POPULATION)
+    log = recount.read(KafkaAddress(arguments.bootstrap), arguments.topic, ends, tape_of(RATE_PER_S).codec)
     return meter.cost(len(log["offset"]))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from generators.fleet import Slice
 from generators.reel import Reel
 from generators.tape import Tape
-from harness import epoch, latency
+from harness import latency
 from harness.accounting import ENGINE, WORKERS, Processes
 from harness.bursts import Bursts, Sent
 from harness.compilers import Compilers
@@ -30,7 +30,7 @@ from harness.store import Store
 from harness.usage import Books
 from harness.wait import wait_until
 from harness.worlds.real import RealWorld
-from workloads.ad_impressions import oracle
+from workloads.registry import oracle_of
 
 READY_S = 600.0
 BURST_S = 120.0
@@ -121,7 +121,8 @@ class SideRun(Run):
             after.events(server, np.arange(low, after.server_total(server), dtype=np.int64))
             for server, low in enumerate(first)
         )
-        return sum(oracle.fold(blocks, self.population, epoch.part_ms(self.spec)).values())
+        *_, views = oracle_of(self.spec).plan(blocks).values()
+        return int(views.sum())
 
 
 class Side:

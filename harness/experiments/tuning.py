@@ -36,6 +36,7 @@ from harness.services.children import Child, spawn
 from harness.services.kafka import EmbeddedKafka
 from harness.services.redis import EmbeddedRedis, connect
 from harness.wait import wait_until
+from workloads.registry import results_of
 
 WORTH = 0.05  # what is cheaper by less may be so by chance: the way that the job has stays
 DEADLINE_S = 600.0
@@ -337,7 +338,7 @@ class _Variants:
     def _prepare_redis(self) -> None:
         with connect(self._redis) as client:
             client.flushall()
-            client.mset(topic.POPULATION.ad_to_campaign)
+            client.mset(results_of(self._tape.spec).tables.texts)
 
     def _await(self, child: Child, folder: Path, events: int) -> Mark:
         """The batch that was the newest when at least so many events were done."""
@@ -358,7 +359,7 @@ class _Variants:
 
     def _is_right(self) -> bool:
         with connect(self._redis) as client:
-            return counts_only(client, topic.POPULATION.campaign_ids) == self._expected
+            return counts_only(client, results_of(self._tape.spec).keys) == self._expected
 
 
 def _cpu_s(pid: int) -> float:

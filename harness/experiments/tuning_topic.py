@@ -13,10 +13,9 @@ from generators.encode import Encoder
 from generators.producers import ConfluentProducer, Message, Producer
 from generators.profiles import steady
 from generators.tape import Tape
-from harness.model import HarnessError, KafkaAddress, TapeSpec
+from harness.model import FaultSpec, HarnessError, KafkaAddress, RunSpec, TapeSpec
 from harness.services.kafka import create_topic
-from workloads.ad_impressions import oracle
-from workloads.ad_impressions.schema import Population
+from workloads.registry import oracle_of, results_of
 
 TOPIC = "tuning"
 PARTITIONS = 4
@@ -25,7 +24,6 @@ SLICE_MS = 200  # nobody waits for a slice here, and large ones are made faster
 WINDOWS = 12
 WINDOW_MS = 10_000
 EPOCH_MS = 1_763_700_000_000
-POPULATION = Population(1, 100, 10, carries_ids=False)
 IN_FLIGHT = 200_000
 DEADLINE_S = 300.0
 
@@ -36,21 +34,21 @@ def make_tape(events: int) -> Tape:
     """Two minutes of phones on bad networks: out of order, and nothing of it late."""
     duration_ms = WINDOWS * WINDOW_MS
     profile = steady(events * 1000 // duration_ms, duration_ms)
-    campaigns, ads = POPULATION.campaigns, POPULATION.ads_per_campaign
-    return Tape(TapeSpec(1, profile, SERVERS, SLICE_MS, PARTITIONS, campaigns, ads, PRESETS["mobile"]))
+    return Tape(TapeSpec(1, profile, SERVERS, SLICE_MS, PARTITIONS, 100, 10, PRESETS["mobile"]))
 
 
 def expected(tape: Tape) -> Expected:
-    cells: Expected = {}
-    for (campaign, window_ms), count in oracle.fold(tape.blocks(), POPULATION, WINDOW_MS).items():
-        cells.setdefault(POPULATION.campaign_ids[campaign], {})[str(EPOCH_MS + window_ms)] = str(count)
+    oracle = oracle_of(RunSpec("", "", "", tape.spec, WINDOW_MS, 0, "", None, FaultSpec("none")))
+    keys, cells = results_of(tape.spec).keys, Expected()
+    for cell, count in zip(*map(np.ndarray.tolist, oracle.settle(oracle.plan(tape.blocks()), EPOCH_MS)), strict=True):
+        cells.setdefault(keys[oracle.codes.key(cell)], {})[str(oracle.codes.field(cell))] = str(count)
     return cells
 
 
 def fill(tape: Tape, kafka: KafkaAddress) -> None:
     """All events in the order of their slices, each where its slice belongs."""
     create_topic(kafka, TOPIC, PARTITIONS)
-    producer, encoder = ConfluentProducer(kafka.bootstrap, TOPIC, {}), Encoder(POPULATION, EPOCH_MS)
+    producer, encoder = ConfluentProducer(kafka.bootstrap, TOPIC, {}), Encoder(tape.codec, EPOCH_MS)
     producer.await_topic(DEADLINE_S)
     for server, slots in _in_turns(tape):
         block = tape.events(server, slots)

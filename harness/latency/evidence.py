@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from generators.reel import Reel
-from generators.tape import population_of
 from harness import lateness
 from harness.latency.sending import Sending
 from harness.latency.visibility import Ints, Mask, Samples
@@ -25,6 +24,7 @@ from harness.observe import Row, interpret
 from harness.sampler import sampled_campaigns
 from harness.store import MissingEvidence, Store
 from harness.stored import claim_of, epoch_ms_of, spec_of, stored_rows
+from workloads.registry import results_of
 
 UPDATED = "updated:"
 WRONG = -1
@@ -89,7 +89,7 @@ def collect(store: Store) -> Evidence:
     codes, cell = np.unique(_codes(log, spec.window_ms), return_inverse=True)
     events = Events(cell, due_us[counts], sent_us[counts], _turn(log, spec), _is_mark(log))
     rows = stored_rows(store)
-    names = population_of(spec.tape).campaign_ids
+    names = results_of(spec.tape).keys
     index = {name: number for number, name in enumerate(names)}
     unsure = log.permitted & (not (log.exact or claim.late == "keep"))
     cells = _cells(codes, events, unsure, interpret(rows, index, claim.bookkeeping).counts)

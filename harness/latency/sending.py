@@ -16,7 +16,7 @@ from generators.reel import Reel
 from harness.latency.visibility import Ints, Mask
 from harness.lateness import LogEvents
 from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER
-from workloads.ad_impressions.schema import VIEW
+from workloads.registry import codec_of
 
 _PARTITION_BITS = 10
 _COPY_BITS = 5
@@ -64,9 +64,9 @@ class Sending:
 
     def _planned(self) -> tuple[Ints, Ints, Ints, Ints]:
         """All views that were planned: id, partition, slot, and absolutely when it is due."""
-        parts = []
+        codec, parts = codec_of(self._reel.spec), []
         for block in self._reel.blocks():
-            views = (block.event_type == VIEW) & (block.poison == 0)
+            views = codec.counts(block.content) & (block.poison == 0)
             slot = block.slot[views] | block.server << INDEX_BITS
             columns = (block.id[views], block.partition[views], slot, block.intended_us[views] + self._epoch_us)
             parts.append(np.array(columns, dtype=np.int64))

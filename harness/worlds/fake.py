@@ -13,7 +13,6 @@ import numpy as np
 
 from generators.encode import Encoder
 from generators.reel import Reel
-from generators.tape import population_of
 from harness import clock_watch, recount
 from harness.certificate import SENDS, certify
 from harness.clock import Reading
@@ -27,6 +26,8 @@ from harness.out_of_memory import Memory
 from harness.sampler import Recorder, Sampled, sampled_campaigns
 from harness.starvation import Machine, Threads
 from harness.store import Store
+from workloads.base import COUNTS
+from workloads.registry import codec_of, results_of
 
 CRANK_MS = 50
 SLICES_AT_ONCE = 1000  # are made ready
@@ -63,8 +64,8 @@ class FakeWorld:
     ) -> None:
         self._spec, self._store = spec, store
         self._reel = Reel(spec.tape)
-        self._population = population_of(spec.tape)
-        self._campaigns = frozenset(self._population.campaign_ids)
+        self._codec, self._keys = codec_of(spec.tape), results_of(spec.tape).keys
+        self._campaigns = frozenset(self._keys)
         self._clock = clock or FakeClock()
         self._noticing = Noticing(self._reading())
         self._redis = FakeStore()
@@ -129,7 +130,7 @@ class FakeWorld:
             file.write(msgspec.json.encode({**line, "watermark_ms": newest.watermark_ms}) + b"\n")
 
     def open(self) -> None:
-        self._encoder = Encoder(self._population, 0)
+        self._encoder = Encoder(self._codec, 0)
 
     def await_fleet(self) -> str:
         return ""
@@ -140,7 +141,7 @@ class FakeWorld:
 
     def start_load(self, epoch_ms: int) -> None:
         self._epoch_ms = epoch_ms
-        self._encoder = Encoder(self._population, epoch_ms)
+        self._encoder = Encoder(self._codec, epoch_ms)
         servers = [self._slices(server) for server in range(self._reel.servers)]
         self._plan = heapq.merge(*servers, key=lambda part: part.due_us)
         self._next = next(self._plan, None)
@@ -159,14 +160,14 @@ class FakeWorld:
     def _as_records(self, messages: Sequence[Mapping[str, bytes | None]]) -> list[_Record]:
         """What lies in the log of messages, and what an engine finds there."""
         pairs = [(message["key"] or b"", message["value"]) for message in messages]
-        names = self._population.campaign_ids
-        columns = recount.parse_records([value for _, value in pairs], [key for key, _ in pairs], self._population)
+        names = self._keys
+        columns = recount.parse_records([value for _, value in pairs], [key for key, _ in pairs], self._codec)
         rows = zip(*(columns[name].tolist() for name in READ), strict=True)
         return [
             _Record(
                 key,
                 value,
-                fake.Event(names[campaign], time_ms, number, value or b"") if kind == recount.VIEW else None,
+                fake.Event(names[campaign], time_ms, number, value or b"") if kind == COUNTS else None,
             )
             for (key, value), (kind, campaign, time_ms, number) in zip(pairs, rows, strict=True)
         ]
@@ -222,7 +223,7 @@ class FakeWorld:
             self._recorder.unchanged(at_us)
             return
         self._writes_seen = self._redis.writes
-        names, hashes = self._population.campaign_ids, self._redis.hashes
+        names, hashes = self._keys, self._redis.hashes
         self._strangers = strangers(hashes, self._campaigns, fake.MANIFEST.sink(self._spec.sink).bookkeeping)
         self._recorder.strangers(at_us, self._strangers)
         campaigns = sampled_campaigns(self._spec.tape)
@@ -254,7 +255,7 @@ class FakeWorld:
         return ""
 
     def snapshot(self) -> object:
-        names = self._population.campaign_ids
+        names = self._keys
         return {name: dict(self._redis.hashes[name]) for name in names if name in self._redis.hashes}
 
     def results(self) -> list[Row]:
@@ -268,7 +269,7 @@ class FakeWorld:
         for partition, records in enumerate(self._records):
             values, keys = [r.value for r in records], [r.key for r in records]
             parts.append((partition, values, keys))
-        return recount.columns_of(parts, self._population)
+        return recount.columns_of(parts, self._codec)
 
     def close(self) -> None:
         self.engine.stop()

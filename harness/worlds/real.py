@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import redis
 
-from generators.tape import population_of
 from harness import grants, jvm, recount, room, starvation
 from harness.accounting import Accounting
 from harness.archives import BEING_MADE
@@ -57,7 +56,8 @@ from harness.store import Store
 from harness.worlds.base import ServiceGone
 from harness.worlds.serving import Serving
 from harness.worlds.topic import TopicLog
-from workloads.ad_impressions.schema import Population
+from workloads.base import Tables
+from workloads.registry import codec_of, results_of
 
 T = TypeVar("T")
 PAGE = 5000
@@ -81,7 +81,8 @@ class RealWorld:
     ) -> None:
         self._spec, self._manifest, self._surroundings, self._store = spec, manifest, surroundings, store
         self._starts, self._load_of = starts, load_of
-        self._population = population_of(spec.tape)
+        self._codec = codec_of(spec.tape)
+        self._keys, self._tables = results_of(spec.tape).keys, results_of(spec.tape).tables
         self._topic = f"streamgauge-{store.path.name}"
         self._private = _private_folder("streamgauge-")
         # All that the engine is told of: nothing of ours lies beside it.
@@ -122,8 +123,8 @@ class RealWorld:
             self._kafka,
             self._topic,
             self._redis,
-            self._population.campaign_ids,
-            lambda client: _write_ad_table(client, self._population),
+            self._keys,
+            lambda client: _write_tables(client, self._tables),
             self._links,
             self._log if self._embedded_kafka else None,
             disk=self._disk,
@@ -149,7 +150,7 @@ class RealWorld:
         kafka.create_topic(self._kafka, self._topic, self._spec.tape.partitions)
         if self._manifest.group:
             kafka.begin_group(self._kafka, self._manifest.group, self._topic)
-        _write_ad_table(self._redis, self._population)
+        _write_tables(self._redis, self._tables)
         if self._results_topic:
             kafka.create_topic(self._kafka, self._results_topic, 1)
         self._engine.change(self._as_engine_sees(self._kafka, address))
@@ -281,7 +282,7 @@ class RealWorld:
         return self.load.web_url
 
     def send_marks(self, marks: Sequence[Mark]) -> None:
-        self._kafka_serves.once(lambda: send_marks(self._address, self._topic, marks, self._population))
+        self._kafka_serves.once(lambda: send_marks(self._address, self._topic, marks, self._codec))
 
     def start_load(self, epoch_ms: int) -> None:
         self.load.go(epoch_ms, self._store.clock)
@@ -332,8 +333,8 @@ class RealWorld:
             client=self._redis,
             kafka=self._address,
             topic=self._results_topic,
-            campaigns=self._population.campaign_ids,
-            ads=self._population.ad_to_campaign,
+            campaigns=self._keys,
+            ads=self._tables.texts,
             window_ms=spec.window_ms,
             watermark_ms=spec.watermark_ms,
             manifest=self._manifest,
@@ -429,9 +430,7 @@ class RealWorld:
 
     def read_log(self) -> Mapping[str, Any]:
         ends = self.end_offsets()
-        columns = self._look(
-            self._kafka_serves, lambda: recount.read(self._address, self._topic, ends, self._population)
-        )
+        columns = self._look(self._kafka_serves, lambda: recount.read(self._address, self._topic, ends, self._codec))
         return self._log.whole(columns) if self._log else columns
 
     def close(self) -> None:
@@ -470,10 +469,11 @@ def _private_folder(prefix: str) -> Path:
     return owners.lease_folder(Path(tempfile.mkdtemp(prefix=prefix)))
 
 
-def _write_ad_table(client: redis.Redis, population: Population) -> None:
-    """What every Yahoo job expects: all campaigns in a set, and each ad's campaign under its name."""
-    ads = list(population.ad_to_campaign.items())
-    for start in range(0, len(population.campaign_ids), PAGE):
-        client.sadd("campaigns", *population.campaign_ids[start : start + PAGE])
-    for start in range(0, len(ads), PAGE):
-        client.mset(dict(ads[start : start + PAGE]))
+def _write_tables(client: redis.Redis, tables: Tables) -> None:
+    """What every job of the workload expects to find."""
+    for key, members in tables.sets.items():
+        for start in range(0, len(members), PAGE):
+            client.sadd(key, *members[start : start + PAGE])
+    texts = list(tables.texts.items())
+    for start in range(0, len(texts), PAGE):
+        client.mset(dict(texts[start : start + PAGE]))

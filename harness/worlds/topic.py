@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from generators.encode import Encoder
 from generators.marks import mark
-from generators.tape import population_of
 from harness import recount
 from harness.load import send_marks
 from harness.model import HarnessError, KafkaAddress, Mark, RunSpec
 from harness.recount import DONE, FATE, KEPT, UNREAD, Columns
 from harness.store import Store
+from workloads.registry import codec_of
 
 # Our events are dated so far back: ahead of nothing in an orderly load, and not yet late.
 ROAD_MS = 2000
@@ -39,7 +39,7 @@ class TopicLog:
         store: Store,
     ) -> None:
         self._spec, self._kafka, self._topic, self._store = spec, kafka, topic, store
-        self._population = population_of(spec.tape)
+        self._codec = codec_of(spec.tape)
         self._signal_fleet = signal_fleet
         self._kept: list[Columns] = []
         self._index = 2 * spec.tape.partitions  # the opening and the closing events have the first ones
@@ -53,7 +53,7 @@ class TopicLog:
         since: Mapping[int, int] | None = None,
         anew: bool = False,
     ) -> int:
-        columns = recount.read(self._kafka, self._topic, below, self._population)
+        columns = recount.read(self._kafka, self._topic, below, self._codec)
         goes = columns["offset"] >= _looked_up(since or {}, columns["partition"])
         columns = {name: column[goes] for name, column in columns.items()}
         read = _looked_up(done, columns["partition"]) > columns["offset"]
@@ -70,7 +70,7 @@ class TopicLog:
         places = [partition for partition in partitions for _ in range(each)]
         marks = tuple(mark(self._next(), 0, partition, time_ms, "between") for partition in places)
         self._store.tell("marks", marks=marks)
-        send_marks(self._kafka, self._topic, marks, self._population)
+        send_marks(self._kafka, self._topic, marks, self._codec)
 
     def begin(self, records: int) -> Callable[[], None]:
         marks = self._spread(records)
@@ -85,7 +85,7 @@ class TopicLog:
         )
         producer.init_transactions(TRANSACTION_DEADLINE_S)
         producer.begin_transaction()
-        encoder = Encoder(self._population, 0)
+        encoder = Encoder(self._codec, 0)
         for each in marks:
             message = encoder.mark(each)
             producer.produce(self._topic, message["value"], message["key"], each.partition)

@@ -6,16 +6,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness import recount
 from harness.lateness import stored_log
 from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER
 from reports.evidence import Evidence
 from reports.figures import lateness
 from reports.figures.style import duration, picture
 from reports.page import Section
+from workloads.base import BESIDE, COUNTS
 
 Ints = NDArray[np.int64]
-EVENTS = (recount.VIEW, recount.OTHER)
+EVENTS = (COUNTS, BESIDE)
 
 
 def section(evidence: Evidence) -> Section:

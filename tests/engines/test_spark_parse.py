@@ -25,6 +25,7 @@ from harness.model import TapeSpec
 from tests.engines import parse_in_python
 from tests.engines.odd import odd_records
 from tests.engines.parse_in_python import make_session
+from workloads.ad_impressions.codec import AdCodec
 from workloads.ad_impressions.jobs import spark
 from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS, textbook
 from workloads.ad_impressions.jobs.spark_record import fields_of
@@ -122,7 +123,7 @@ def storm() -> list[bytes | None]:
     records: list[bytes | None] = []
     for block in tape.blocks():
         kinds |= {int(kind) for kind in block.poison}
-        records += [message["value"] for message in Encoder(POPULATION, TIME_MS).batch(block)]
+        records += [message["value"] for message in Encoder(AdCodec(POPULATION, 5), TIME_MS).batch(block)]
     assert kinds == set(range(len(POISON_KINDS)))
     return records
 

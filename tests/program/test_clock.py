@@ -13,7 +13,6 @@ import pytest
 
 from generators import fleet
 from generators.fleet import Fleet, LoadConfig
-from generators.tape import population_of
 from harness import clock_watch, measure, plan, recovery
 from harness.clock import Clock, Reading
 from harness.clock_watch import AWAY_MS, LOOK_EVERY_S, STEP_MS, ClockWatch, Noticing, Oddity
@@ -33,6 +32,7 @@ from harness.worlds.fake import FakeWorld
 from reports import listing, run_page, screen
 from reports.exports import junit, machine, markdown
 from reports.load import load
+from workloads.registry import results_of
 
 LOOK_MS = round(LOOK_EVERY_S * 1000)
 IN_THE_LOAD_MS = 9000  # after the beginning of a small fake run
@@ -111,7 +111,7 @@ def test_the_fleet_goes_by_the_clock_that_it_is_given(tmp_path, monkeypatch):
 def test_the_observer_goes_by_the_clock_that_it_is_given():
     spec, _ = plan.resolve("test", SMALL, {}, lambda _: fake.MANIFEST)
     hands = Hands()
-    names = population_of(spec.tape).campaign_ids
+    names = results_of(spec.tape).keys
     looked = [[b"1750000000000", b"1"], *([] for _ in names[1:])]
     observer = PlainObserver(lambda _: (looked, set()), lambda: None, names, spec.tape, hands.clock())
     observer.start()

@@ -75,7 +75,7 @@ def truth_ms(store, world):
         visible_ms[mine] = world.visible_ms(partition, log["offset"][mine])
     due_ms: dict[int, float] = {}
     for block in Tape(spec.tape).blocks():
-        views = (block.event_type == VIEW) & (block.poison == 0)
+        views = (block.content["event_type"] == VIEW) & (block.poison == 0)
         due_ms |= zip(block.id[views].tolist(), (block.intended_us[views] / 1000).tolist(), strict=True)
     epoch_ms = next(store.history("epoch"))["epoch_ms"]
     due = np.array([due_ms[number] + epoch_ms for number in log["event_id"][rows].tolist()])

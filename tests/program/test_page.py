@@ -471,7 +471,8 @@ def test_keys_that_are_no_flags_give_a_scenario_file():
 
 
 def test_what_can_not_be_told_again_is_named():
-    spec = replace(_resolve({"engine": "fake"}), workload="another")
+    resolved = _resolve({"engine": "fake"})
+    spec = replace(resolved, tape=replace(resolved.tape, workload="another"))
     recipe = reproduce.recipe_of(spec, fake.MANIFEST)
 
     assert reproduce.differences(recipe.resolve(fake.MANIFEST), spec) == ["workload"]

@@ -57,7 +57,7 @@ class EndsByItself(FakeWorld):
     def results(self) -> list[Row]:
         rows = super().results()
         if self.last_look and self.engine.alive():
-            for key in self._population.campaign_ids:
+            for key in self._keys:
                 for name, count in self._redis.hashes.get(key, {}).items():
                     self._redis.set(key, name, str(2 * int(count)))
             self.engine.stop()

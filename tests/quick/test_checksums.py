@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from generators.disorder import PRESETS
 from generators.encode import Encoder
 from generators.profiles import steady
-from generators.tape import Tape, population_of
+from generators.tape import Tape
 from harness import checksums, plan
 from harness.checksums import ID_RANGE, PRIME, Checksum, Swap, by_cell, swaps
 from harness.engines import fake
@@ -22,7 +22,11 @@ from harness.model import Certificate, Mark, Outcome, TapeSpec, UsageError, Verd
 from harness.recount import parse_records
 from tests.quick.cases import EPOCH_MS
 from workloads.ad_impressions.jobs import id_sums
-from workloads.ad_impressions.records import NO_EVENT, reader
+from workloads.ad_impressions.records import reader
+from workloads.ad_impressions.schema import population_of
+from workloads.base import NO_EVENT
+from workloads.keys import read_keys
+from workloads.registry import codec_of
 
 SPEC = TapeSpec(11, steady(500, 2000), 3, 20, 3, 10, 10, PRESETS["storm"], probes=4, probe_every_ms=200, checksum=True)
 ids = st.integers(0, ID_RANGE - 1)
@@ -75,13 +79,13 @@ def test_the_first_sum_names_many_and_the_second_one_the_right_one():
 
 def test_a_record_carries_the_id_of_its_event_and_reads_as_if_it_did_not():
     plain = replace(SPEC, checksum=False)
-    with_ids, without = ((Encoder(population_of(spec), EPOCH_MS), Tape(spec)) for spec in (SPEC, plain))
+    with_ids, without = ((Encoder(codec_of(spec), EPOCH_MS), Tape(spec)) for spec in (SPEC, plain))
     read = []
     for encoder, tape in (with_ids, without):
         messages = [message for block in tape.blocks() for message in encoder.batch(block)]
         values, keys = [m["value"] for m in messages], [m["key"] for m in messages]
-        read.append(parse_records(values, keys, encoder.population))
-        slow = reader(encoder.population).read_slowly(values, keys)
+        read.append(parse_records(values, keys, encoder.codec))
+        slow = reader(population_of(tape.spec)).read_slowly(values, read_keys(keys))
         assert all((column == read[-1][name]).all() for name, column in slow.columns().items())
 
     assert all((read[0][name] == read[1][name]).all() for name in read[0])
@@ -97,13 +101,12 @@ def test_a_record_carries_the_id_of_its_event_and_reads_as_if_it_did_not():
 
 
 def test_a_record_that_carries_another_id_is_of_no_known_user():
-    population = population_of(SPEC)
-    messages = Encoder(population, EPOCH_MS).batch(
+    messages = Encoder(codec_of(SPEC), EPOCH_MS).batch(
         Tape(replace(SPEC, disorder=PRESETS["none"])).events(0, np.arange(3))
     )
     values, keys = [m["value"] for m in messages], [m["key"] for m in messages]
 
-    read = parse_records(values, [keys[0], keys[2], keys[1]], population)
+    read = parse_records(values, [keys[0], keys[2], keys[1]], codec_of(SPEC))
 
     assert [user >= 0 for user in read["user"]] == [True, False, False]
 

@@ -8,14 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
-from generators.encode import Encoder, encode_keys
+from generators.encode import Encoder
 from generators.marks import mark
 from generators.profiles import steady
-from generators.tape import Events, Tape, population_of
+from generators.tape import Events, Tape
 from harness.model import TapeSpec
 from tests.quick.tapes import specs
-from workloads.ad_impressions.records import read_keys
-from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES, Population, event_json, poison_bytes
+from workloads.ad_impressions.codec import AdCodec
+from workloads.ad_impressions.schema import (
+    AD_TYPES,
+    EVENT_TYPES,
+    Population,
+    event_json,
+    poison_bytes,
+    population_of,
+)
+from workloads.keys import encode_keys, read_keys
+from workloads.registry import codec_of
 
 EPOCH_MS = 1_763_700_000_000
 
@@ -25,14 +34,14 @@ def slowly(events: Events, population: Population) -> list[dict[str, bytes | Non
     messages = []
     for i in range(len(events)):
         fields = {
-            "user_id": population.user_ids[events.user[i]],
-            "page_id": population.page_ids[events.page[i]],
-            "ad_id": population.ad_ids[events.ad[i]],
-            "ad_type": AD_TYPES[events.ad_type[i]],
+            "user_id": population.user_ids[events.content["user"][i]],
+            "page_id": population.page_ids[events.content["page"][i]],
+            "ad_id": population.ad_ids[events.content["ad"][i]],
+            "ad_type": AD_TYPES[events.content["ad_type"][i]],
             "event_time_ms": int(events.event_time_rel_ms[i]) + EPOCH_MS,
         }
         kind = int(events.poison[i])
-        event_type = EVENT_TYPES[events.event_type[i]]
+        event_type = EVENT_TYPES[events.content["event_type"][i]]
         value = poison_bytes(kind, **fields) if kind else event_json(**fields, event_type=event_type)
         messages.append({"value": value, "key": b"%012x" % int(events.id[i])})
     return messages
@@ -41,14 +50,14 @@ def slowly(events: Events, population: Population) -> list[dict[str, bytes | Non
 @given(specs())
 def test_whole_blocks_are_written_as_the_reference_writes_each_event(spec):
     population = population_of(spec)
-    encoder = Encoder(population, EPOCH_MS)
+    encoder = Encoder(codec_of(spec), EPOCH_MS)
     for block in Tape(spec).blocks(200):
         assert encoder.batch(block) == slowly(block, population)
 
 
 def test_a_record_as_it_has_always_been():
     tape = Tape(TapeSpec(1, steady(1000, 1000), 2, 10, 2, 100, 10, PRESETS["mobile"]))
-    message = Encoder(Population(1, 100, 10, carries_ids=False), EPOCH_MS).batch(tape.events(1, np.array([5])))[0]
+    message = Encoder(tape.codec, EPOCH_MS).batch(tape.events(1, np.array([5])))[0]
 
     assert message == GOLDEN
 
@@ -64,9 +73,7 @@ GOLDEN = {
 def test_no_events_make_no_messages():
     tape = Tape(TapeSpec(1, steady(1000, 1000), 2, 10, 2, 100, 10, PRESETS["none"]))
 
-    assert (
-        Encoder(Population(1, 100, 10, carries_ids=False), 0).batch(tape.events(0, np.array([], dtype=np.int64))) == []
-    )
+    assert Encoder(tape.codec, 0).batch(tape.events(0, np.array([], dtype=np.int64))) == []
 
 
 @given(st.lists(st.integers(0, 2**48 - 1)))
@@ -86,7 +93,7 @@ def test_a_foreign_key_is_no_id_and_harms_no_other(key):
 
 def test_a_mark_is_a_view_of_its_campaigns_first_ad():
     population = Population(3, 4, 5, carries_ids=False)
-    message = Encoder(population, 123).mark(mark(201, 2, 0, EPOCH_MS, "closing"))
+    message = Encoder(AdCodec(population, population.campaigns), 123).mark(mark(201, 2, 0, EPOCH_MS, "closing"))
 
     assert message["key"] == b"fff0000000c9"
     assert message["value"] == event_json(
@@ -100,7 +107,7 @@ def test_a_mark_is_a_view_of_its_campaigns_first_ad():
 
 
 def test_no_two_marks_of_a_run_are_the_same_record():
-    encoder = Encoder(Population(3, 4, 5, carries_ids=False), 0)
+    encoder = Encoder(AdCodec(Population(3, 4, 5, carries_ids=False), 4), 0)
     messages = [encoder.mark(mark(number, 0, 0, EPOCH_MS, "opening")) for number in range(10_000)]
 
     assert len({message["value"] for message in messages}) == len({message["key"] for message in messages}) == 10_000
@@ -108,10 +115,11 @@ def test_no_two_marks_of_a_run_are_the_same_record():
 
 def test_ten_thousand_campaigns_need_no_huge_table():
     population = Population(1, 10_000, 10, carries_ids=False)
-    encoder = Encoder(population, EPOCH_MS)
+    codec = AdCodec(population, population.campaigns)
+    encoder = Encoder(codec, EPOCH_MS)
     tape = Tape(TapeSpec(1, steady(1000, 1000), 1, 10, 1, 10_000, 10, PRESETS["none"]))
     block = tape.events(0, np.arange(100))
 
     assert encoder.batch(block) == slowly(block, population)
-    tables = (encoder._heads, encoder._ads, encoder._rests)
+    tables = (codec._writer._heads, codec._writer._ads, codec._writer._rests)
     assert sum(table.nbytes for table in tables) < 8_000_000

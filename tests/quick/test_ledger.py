@@ -27,19 +27,6 @@ def test_zero_counts_are_forgotten(a):
     assert (a - a).total == 0
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(-50_000, 50_000)), max_size=200), st.integers(-99, 99))
-def test_parts_of_windows_are_the_windows_of_any_epoch_between_them(events, parts):
-    part_ms, window_ms = 500, 10_000
-    epoch_ms = parts * part_ms
-    campaigns, times_ms = (np.array([event[n] for event in events], dtype=np.int64) for n in (0, 1))
-
-    in_parts = Ledger.of_events(campaigns, times_ms, part_ms)
-
-    assert dict(in_parts.in_windows(epoch_ms, window_ms)) == dict(
-        Ledger.of_events(campaigns, times_ms + epoch_ms, window_ms)
-    )
-
-
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(-50_000, 50_000)), max_size=200), st.integers(1, 20_000))
 def test_counting_columns_is_counting_events_one_by_one(events, window_ms):
     campaigns = np.array([c for c, _ in events], dtype=np.int64)

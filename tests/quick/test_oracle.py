@@ -20,12 +20,15 @@ from generators.marks import mark
 from generators.profiles import steady
 from generators.reel import Reel
 from generators.sends import SENDS
-from generators.tape import population_of
 from harness import recount
 from harness.certificate import certify
-from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
+from harness.model import INDEX_BITS, INDEX_MASK, FaultSpec, RunSpec, TapeSpec
 from tests.quick.tapes import specs
 from workloads.ad_impressions import oracle, records
+from workloads.ad_impressions.schema import population_of
+from workloads.base import NO_EVENT
+from workloads.keys import read_keys
+from workloads.registry import codec_of, oracle_of
 
 EPOCH_MS = 1_763_700_000_000
 SPEC = TapeSpec(11, steady(1000, 2000), 3, 20, 3, 10, 10, PRESETS["storm"], probes=4, probe_every_ms=200)
@@ -38,7 +41,7 @@ Sent = tuple[int, bytes | None, bytes]
 
 def messages_of(spec: TapeSpec) -> list[Sent]:
     """Everything that a tape sends: partition, value, key."""
-    encoder = Encoder(population_of(spec), EPOCH_MS)
+    encoder = Encoder(codec_of(spec), EPOCH_MS)
     return [
         (int(partition), message["value"], message["key"] or b"")
         for block in Reel(spec).blocks()
@@ -51,7 +54,7 @@ def log_of(spec: TapeSpec, messages: Sequence[Sent]) -> pa.Table:
     for partition in range(spec.partitions):
         mine = [message for message in messages if message[0] == partition]
         parts.append((partition, [value for _, value, _ in mine], [key for _, _, key in mine]))
-    return pa.table(recount.columns_of(parts, population_of(spec)))
+    return pa.table(recount.columns_of(parts, codec_of(spec)))
 
 
 def counted_slowly(spec: TapeSpec, window_ms: int) -> Counter[tuple[int, int]]:
@@ -74,6 +77,23 @@ def test_the_fold_is_what_one_gets_by_counting_json(spec, window_ms):
     assert oracle.fold(Reel(spec).blocks(77), population_of(spec), window_ms) == counted_slowly(spec, window_ms)
 
 
+@given(specs(), st.integers(0, 99), st.sampled_from([500, 1000, 1500]))
+def test_the_plan_settled_at_any_epoch_is_what_the_log_then_holds(spec, parts, window_ms):
+    run = RunSpec("", "", "", spec, window_ms, 0, "", None, FaultSpec("none"))
+    oracle = oracle_of(run)
+    epoch_ms = EPOCH_MS + parts * oracle.part_ms
+    planned = oracle.settle(oracle.plan(Reel(spec).blocks(77)), epoch_ms)
+
+    totals: Counter[int] = Counter()
+    for block in Reel(spec).blocks():
+        counted = codec_of(spec).counts(block.content) & (block.poison == 0)
+        events = {name: column[counted] for name, column in block.content.items()}
+        events["event_time_ms"] = block.event_time_rel_ms[counted] + epoch_ms
+        totals.update(dict(zip(*map(np.ndarray.tolist, oracle.fold(oracle.places(events).cell, {})), strict=True)))
+
+    assert dict(zip(*map(np.ndarray.tolist, planned), strict=True)) == dict(totals)
+
+
 MUTATIONS = (
     lambda value, at, byte: value[:at] + bytes([byte]) + value[at + 1 :],
     lambda value, at, byte: value[:at] + value[at + 1 :],
@@ -94,7 +114,7 @@ def test_reading_fast_is_reading_slowly(changes):
         if (value := values[place]) is not None:
             values[place] = mutate(value, min(at, max(0, len(value) - 1)), byte)
     reader = records.reader(population_of(SPEC))
-    fast, slow = reader.read(values, KEYS).columns(), reader.read_slowly(values, KEYS).columns()
+    fast, slow = reader.read(values, IDS).columns(), reader.read_slowly(values, IDS).columns()
 
     for name, column in fast.items():
         assert column.dtype == slow[name].dtype
@@ -103,16 +123,16 @@ def test_reading_fast_is_reading_slowly(changes):
 
 MESSAGES = messages_of(SPEC)
 VALUES = [value for _, value, _ in MESSAGES]
-KEYS = [key for _, _, key in MESSAGES]
+IDS = read_keys([key for _, _, key in MESSAGES])
 
 
 def test_records_say_what_the_tape_had_planned():
-    read = records.reader(population_of(SPEC)).read(VALUES, KEYS)
+    read = records.reader(population_of(SPEC)).read(VALUES, IDS)
     blocks = list(Reel(SPEC).blocks())
     poison = np.concatenate([block.poison for block in blocks])
     time_ms = np.concatenate([block.event_time_rel_ms for block in blocks])
 
-    assert ((read.kind == records.NO_EVENT) == (poison > 0)).all()
+    assert ((read.kind == NO_EVENT) == (poison > 0)).all()
     assert (read.event_time_ms[poison == 0] == time_ms[poison == 0] + EPOCH_MS).all()
 
 
@@ -122,9 +142,9 @@ def test_a_time_with_anything_but_digits_is_no_event(byte):
     value = VALUES[place] or b""
     start = value.index(b'": "17') + 4
     spoilt = [value[: start + i] + byte + value[start + i + 1 :] for i in range(13)]
-    read = records.reader(population_of(SPEC)).read(spoilt, [KEYS[place]] * 13)
+    read = records.reader(population_of(SPEC)).read(spoilt, np.repeat(IDS[place], 13))
 
-    assert read.kind.tolist() == [records.NO_EVENT] * 13
+    assert read.kind.tolist() == [NO_EVENT] * 13
     assert read.event_time_ms.tolist() == [-1] * 13
 
 
@@ -149,7 +169,7 @@ def test_an_empty_log_has_its_columns():
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_true_log_has_nothing_wrong(preset):
     spec = replace(SPEC, disorder=PRESETS[preset])
-    encoder = Encoder(population_of(spec), EPOCH_MS)
+    encoder = Encoder(codec_of(spec), EPOCH_MS)
     marks = [(mark.partition, (sent := encoder.mark(mark))["value"], sent["key"] or b"") for mark in MARKS]
     audit = recount.compare(Reel(spec), EPOCH_MS, log_of(spec, [*messages_of(spec), *marks]), MARKS)
 
@@ -224,7 +244,7 @@ def test_the_id_of_a_slot_that_sent_a_copy_is_foreign():
 
 
 def test_a_mark_that_is_missing_or_doubled_or_changed_is_named():
-    encoder = Encoder(population_of(SPEC), EPOCH_MS)
+    encoder = Encoder(codec_of(SPEC), EPOCH_MS)
     first, second = (encoder.mark(mark) for mark in MARKS[:2])
     changed = (first["value"] or b"").replace(b"view", b"click")
     log = [(0, first["value"], first["key"] or b"")] * 2 + [(1, changed, second["key"] or b"")]

@@ -9,19 +9,18 @@ from pathlib import Path
 import pytest
 
 from generators.encode import Encoder
-from generators.tape import population_of
 from harness.model import KafkaAddress
 from harness.store import Store
 from harness.worlds import topic
 from harness.worlds.topic import TopicLog
 from tests.quick.cases import SPEC
-from workloads.ad_impressions import records
+from workloads.base import COUNTS
+from workloads.keys import read_keys
+from workloads.registry import codec_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WHERE_BUILT = {
-    "generators/tape.py": 1,  # population_of
-    "harness/experiments/bench_parts.py": 1,  # benches have no tape
-    "harness/experiments/tuning_topic.py": 1,
+    "workloads/ad_impressions/schema.py": 1,  # population_of
 }
 
 
@@ -31,7 +30,7 @@ def test_a_record_that_a_fault_sends_carries_its_id_just_as_the_events_of_its_ta
     monkeypatch.setattr(
         topic,
         "send_marks",
-        lambda _kafka, _topic, marks, population: sent.extend(Encoder(population, 0).mark(mark) for mark in marks),
+        lambda _kafka, _topic, marks, codec: sent.extend(Encoder(codec, 0).mark(mark) for mark in marks),
     )
     spec = replace(SPEC, tape=replace(SPEC.tape, checksum=checksum))
     store = Store.create(tmp_path, "topic")
@@ -42,8 +41,8 @@ def test_a_record_that_a_fault_sends_carries_its_id_just_as_the_events_of_its_ta
     assert len(sent) == len(marks) == 4
     for message, mark in zip(sent, marks, strict=True):
         assert (f"{mark['id']:012x}".encode() in (message["value"] or b"")) is checksum
-    read = records.reader(population_of(spec.tape)).read([m["value"] for m in sent], [m["key"] for m in sent])
-    assert set(read.columns()["kind"].tolist()) == {records.VIEW_EVENT}
+    read = codec_of(spec.tape).read([m["value"] for m in sent], read_keys([m["key"] for m in sent]))
+    assert set(read["kind"].tolist()) == {COUNTS}
 
 
 def test_a_population_is_made_from_its_tape_at_one_place():

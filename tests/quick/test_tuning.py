@@ -178,7 +178,7 @@ def test_the_profile_says_where_the_cpu_of_the_best_goes():
 def test_the_topic_fills_all_windows_and_the_expectation_holds_every_view():
     tape = tuning_topic.make_tape(12_000)
     cells = tuning_topic.expected(tape)
-    views = sum(int((block.event_type == 0).sum()) for block in tape.blocks())
+    views = sum(int((block.content["event_type"] == 0).sum()) for block in tape.blocks())
 
     assert tape.total == 12_000
     assert sum(int(count) for windows in cells.values() for count in windows.values()) == views

@@ -33,6 +33,7 @@ from harness.wait import wait_until
 from harness.worlds.topic import TopicLog
 from tests.quick.cases import SPEC as CASE
 from tests.quick.test_faults_kafka import Engine
+from workloads.ad_impressions.codec import AdCodec
 from workloads.ad_impressions.schema import Population
 
 pytestmark = pytest.mark.timeout(600)
@@ -40,7 +41,7 @@ pytestmark = pytest.mark.timeout(600)
 MANIFEST = EngineManifest("scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
 TAPE = TapeSpec(3, steady(4_000, 3000), 3, 50, 4, 10, 10, PRESETS["none"])
 SPEC = replace(CASE, engine="scripted", sink="default", tape=TAPE)
-POPULATION = Population(3, 10, 10, carries_ids=False)
+CODEC = AdCodec(Population(3, 10, 10, carries_ids=False), 10)
 EPOCH_MS = 1_763_700_000_000
 DONE = 100  # by the engine, in each partition
 
@@ -79,12 +80,12 @@ class Place:
     def audit(self) -> LogAudit:
         """The tape and all that was sent beside it against all that ever was in the log."""
         ends = end_offsets(self.server.address, self.topic)
-        log = self.log.whole(recount.read(self.server.address, self.topic, ends, POPULATION))
+        log = self.log.whole(recount.read(self.server.address, self.topic, ends, CODEC))
         marks = tuple(msgspec.convert(m, Mark) for entry in self.store.history("marks") for m in entry["marks"])
         return recount.compare(Reel(TAPE), EPOCH_MS, pa.table(log), marks)
 
     def _slices(self) -> Iterator[tuple[int, Any]]:
-        tape, encoder = Reel(TAPE), Encoder(POPULATION, EPOCH_MS)
+        tape, encoder = Reel(TAPE), Encoder(CODEC, EPOCH_MS)
         planned = [(server, *part) for server in range(TAPE.servers) for part in tape.slices(server)]
         for server, number, lo, hi in sorted(planned, key=lambda each: each[1]):
             yield tape.slice_partition(server, number), encoder.batch(tape.events(server, np.arange(lo, hi)))

@@ -12,13 +12,13 @@ import pytest
 from generators.disorder import PRESETS
 from generators.profiles import steady
 from generators.reel import Reel
-from generators.tape import population_of
 from harness import recount
 from harness.clock import Clock
 from harness.load import Load, send_marks
 from harness.model import INDEX_BITS, MARK_SERVER, FaultSpec, HarnessError, KafkaAddress, Mark, RunSpec, TapeSpec
 from harness.services.kafka import end_offsets
 from harness.wait import wait_until
+from workloads.registry import codec_of
 
 TAPE = TapeSpec(
     seed=5,
@@ -44,7 +44,7 @@ SPEC = RunSpec(
     fault=FaultSpec("none"),
     lag_budget_ms=60_000,
 )
-POPULATION = population_of(TAPE)
+CODEC = codec_of(TAPE)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, 
     load = Load(spec, topic, run, tmp_path)
     epoch_ms = sent(load, kafka_address, Clock())
     mark = Mark(MARK_SERVER << INDEX_BITS | 7, 3, 2, epoch_ms + 5, "closing")
-    send_marks(kafka_address, topic, [mark], POPULATION)
+    send_marks(kafka_address, topic, [mark], CODEC)
     certificate = load.certify()
     books = pq.read_table(run / "sends.parquet")
     total = Reel(TAPE).total
@@ -88,7 +88,7 @@ def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, 
     assert (books.column("finished_us").to_numpy() >= books.column("intended_us").to_numpy()).all(), (
         "nothing is sent early"
     )
-    log = recount.read(kafka_address, topic, end_offsets(kafka_address, topic), POPULATION)
+    log = recount.read(kafka_address, topic, end_offsets(kafka_address, topic), CODEC)
     audit = recount.compare(Reel(TAPE), epoch_ms, pa.table(log), [mark])
     assert (audit.planned, audit.found) == (total + 1, total + 1)
     assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit

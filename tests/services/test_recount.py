@@ -14,17 +14,18 @@ from generators.reel import Reel
 from harness import recount
 from harness.model import HarnessError, KafkaAddress, TapeSpec
 from harness.services.kafka import delete_records, end_offsets
+from workloads.ad_impressions.codec import AdCodec
 from workloads.ad_impressions.schema import Population
 
 SPEC = TapeSpec(3, steady(10_000, 3000), 3, 50, 4, 10, 10, PRESETS["storm"])
-POPULATION = Population(3, 10, 10, carries_ids=False)
+CODEC = AdCodec(Population(3, 10, 10, carries_ids=False), 10)
 EPOCH_MS = 1_763_700_000_000
 
 
 @pytest.fixture
 def filled(kafka_address: KafkaAddress, topic: str) -> str:
     """A topic with the whole tape in it."""
-    tape, encoder = Reel(SPEC), Encoder(POPULATION, EPOCH_MS)
+    tape, encoder = Reel(SPEC), Encoder(CODEC, EPOCH_MS)
     producer = ConfluentProducer(kafka_address.bootstrap, topic, {})
     for server in range(SPEC.servers):
         for number, lo, hi in tape.slices(server):
@@ -37,7 +38,7 @@ def filled(kafka_address: KafkaAddress, topic: str) -> str:
 
 def test_the_whole_topic_comes_back_as_it_was_sent(kafka_address, filled):
     ends = end_offsets(kafka_address, filled)
-    log = recount.read(kafka_address, filled, ends, POPULATION)
+    log = recount.read(kafka_address, filled, ends, CODEC)
     audit = recount.compare(Reel(SPEC), EPOCH_MS, pa.table(log), ())
 
     assert audit.found == audit.planned == sum(ends.values()) == 30_000
@@ -47,7 +48,7 @@ def test_the_whole_topic_comes_back_as_it_was_sent(kafka_address, filled):
 
 
 def test_only_what_lies_before_the_ends_is_read(kafka_address, filled):
-    log = recount.read(kafka_address, filled, {0: 10, 2: 0}, POPULATION)
+    log = recount.read(kafka_address, filled, {0: 10, 2: 0}, CODEC)
 
     assert (log["partition"].tolist(), log["offset"].tolist()) == ([0] * 10, list(range(10)))
 
@@ -55,7 +56,7 @@ def test_only_what_lies_before_the_ends_is_read(kafka_address, filled):
 def test_deleted_records_are_missing_and_the_others_keep_their_offsets(kafka_address, filled):
     ends = end_offsets(kafka_address, filled)
     delete_records(kafka_address, filled, {1: 7})
-    log = recount.read(kafka_address, filled, ends, POPULATION)
+    log = recount.read(kafka_address, filled, ends, CODEC)
 
     assert log["offset"][log["partition"] == 1].tolist() == list(range(7, ends[1]))
     assert recount.compare(Reel(SPEC), EPOCH_MS, pa.table(log), ()).missing.count == 7
@@ -66,4 +67,4 @@ def test_a_log_that_ends_too_early_is_named(kafka_address, filled, monkeypatch):
     ends = end_offsets(kafka_address, filled)
 
     with pytest.raises(HarnessError, match=rf"partition 0 .* stalled .* at offset {ends[0]:,} of {ends[0] + 1:,}"):
-        recount.read(kafka_address, filled, {0: ends[0] + 1}, POPULATION)
+        recount.read(kafka_address, filled, {0: ends[0] + 1}, CODEC)

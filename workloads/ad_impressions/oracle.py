@@ -1,42 +1,92 @@
 """The judge's arithmetic: how many views each campaign has in each window, said independently of every job.
 
-Works on columns of whole blocks, and keeps one row of counters per window, so memory does not grow with the number of
-events. Nothing here is shared with a job but the event schema.
+The fold of the plan works on columns of whole blocks, and keeps one row of counters per window, so memory does not grow
+with the number of events. It shares no arithmetic with `places` and `fold`, by which the log is counted, and nothing
+here is shared with a job but the event schema.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, Protocol
+from math import gcd
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.ad_impressions.schema import VIEW, Population
+from harness.model import RunSpec
+from harness.texts import clock
+from workloads.ad_impressions.schema import VIEW, Population, population_of
+from workloads.base import Columns, Ints, Kind, Places, Planned, Totals, Value
+from workloads.cells import Codes
 
 Cells = dict[tuple[int, int], int]
 
+PART_MS = 500
+MOST_PARTS = 2_000_000  # in a run with more of them each window is one part
 
-class Planned(Protocol):
-    """What the fold needs of a block of a tape's events."""
 
-    @property
-    def event_time_rel_ms(self) -> NDArray[np.int64]: ...
-    @property
-    def ad(self) -> NDArray[np.int32]: ...
-    @property
-    def event_type(self) -> NDArray[np.int8]: ...
-    @property
-    def poison(self) -> NDArray[np.int8]: ...
+class AdOracle:
+    """See `workloads.base.Oracle`. A key is a campaign, a field the start of a window."""
+
+    values = (Value("views", Kind.COUNT),)
+    folded = ()
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.codes = Codes()
+        self.groups, self.probed_from = spec.tape.all_campaigns, spec.tape.campaigns
+        self.part_ms = part_ms(spec)
+        self._window_ms = spec.window_ms
+        self._population = population_of(spec.tape)
+
+    def plan(self, blocks: Iterable[Planned]) -> Columns:
+        """In parts of windows, none of which reaches over the edge of one wherever the epoch will lie."""
+        rows = [(*cell, views) for cell, views in sorted(fold(blocks, self._population, self.part_ms).items())]
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+        return dict(zip(("campaign", "window_rel_ms", "views"), columns, strict=True))
+
+    def settle(self, planned: Columns, epoch_ms: int) -> Totals:
+        begins_ms = (planned["window_rel_ms"] + epoch_ms) // self._window_ms * self._window_ms
+        cells, of_row = np.unique(self.codes.of(planned["campaign"], begins_ms), return_inverse=True)
+        views = np.zeros(len(cells), dtype=np.int64)
+        np.add.at(views, of_row, planned["views"])
+        return Totals(cells, views)
+
+    def places(self, events: Columns) -> Places:
+        campaign = events["ad"] // np.int32(self._population.ads_per_campaign)
+        begins_ms = np.floor_divide(events["event_time_ms"], self._window_ms) * self._window_ms
+        return Places(np.arange(len(campaign)), self.codes.of(campaign, begins_ms))
+
+    def fold(self, cells: Ints, columns: Columns) -> Totals:  # noqa: ARG002  (there are none)
+        return Totals(*np.unique(cells, return_counts=True))
+
+    def begins_ms(self, cells: Ints) -> Ints:
+        return self.codes.fields(cells)
+
+    def closes_ms(self, cells: Ints) -> Ints:
+        return self.codes.fields(cells) + self._window_ms
+
+    def name(self, cell: int, epoch_ms: int) -> str:
+        campaign, window_ms = self.codes.key(cell), self.codes.field(cell)
+        name = self._population.campaign_ids[campaign] if 0 <= campaign < self.groups else "?"
+        since = (window_ms - epoch_ms) / 1000
+        return f"campaign {campaign} ({name[:8]}), window {clock(window_ms)} ({since:+.0f} s)"
+
+
+def part_ms(spec: RunSpec) -> int:
+    """How long a part of a window is."""
+    part = gcd(spec.window_ms, PART_MS)
+    span_ms = spec.tape.reach_ms + spec.tape.warm_up_ms + spec.tape.load_ms
+    return part if spec.tape.all_campaigns * span_ms // part <= MOST_PARTS else spec.window_ms
 
 
 def fold(blocks: Iterable[Planned], population: Population, window_ms: int) -> Cells:
     """Views per (campaign, start of the window relative to the epoch). Copies count: they are in the log as well."""
     rows: defaultdict[int, NDArray[np.int64]] = defaultdict(lambda: np.zeros(population.campaigns, dtype=np.int64))
     for block in blocks:
-        views = np.flatnonzero((block.event_type == VIEW) & (block.poison == 0))
-        campaigns = block.ad[views] // np.int32(population.ads_per_campaign)
+        views = np.flatnonzero((block.content["event_type"] == VIEW) & (block.poison == 0))
+        campaigns = block.content["ad"][views] // np.int32(population.ads_per_campaign)
         _count(rows, campaigns, block.event_time_rel_ms[views] // window_ms)
     return _cells(rows, window_ms)
 

@@ -26,15 +26,14 @@ from workloads.ad_impressions.schema import (
     Population,
     example_json,
 )
+from workloads.base import BESIDE, COUNTS, NO_EVENT, NOTHING
 
-# What a record is.
-VIEW_EVENT, OTHER_EVENT, NO_EVENT = 0, 1, 2
+VIEW_EVENT, OTHER_EVENT = COUNTS, BESIDE
 
 # Later than this is no time to any engine.
 YEAR_10000_MS = 253_402_300_800_000
 
 _WORD = 8
-_NOTHING = -1
 
 
 @dataclass(frozen=True)
@@ -91,18 +90,17 @@ class RecordReader:
         self._ids = {part: _Ids(some, places[part], self._shape.row.itemsize) for part, some in names.items()}
         self._tails = np.array([name[-ID_LENGTH:].encode() for name in population.user_ids], dtype=f"S{ID_LENGTH}")
 
-    def read(self, values: Sequence[bytes | None], keys: Sequence[bytes | None]) -> Records:
-        ids = read_keys(keys)
+    def read(self, values: Sequence[bytes | None], ids: NDArray[np.int64]) -> Records:
         records = self._read_shaped(values if None not in values else [value or b"" for value in values], ids)
         records.event_id[:] = ids
         for row in np.flatnonzero(records.kind == NO_EVENT).tolist():
             self._read_slowly(values[row], row, records)
         return records
 
-    def read_slowly(self, values: Sequence[bytes | None], keys: Sequence[bytes | None]) -> Records:
+    def read_slowly(self, values: Sequence[bytes | None], ids: NDArray[np.int64]) -> Records:
         """The reference: every record through `json`."""
         records = _empty(len(values))
-        records.event_id[:] = read_keys(keys)
+        records.event_id[:] = ids
         for row, value in enumerate(values):
             self._read_slowly(value, row, records)
         return records
@@ -116,7 +114,7 @@ class RecordReader:
         time_ms = shape.times(rows, kind)
         carried = self._take_ids(rows, user, ids)
         right = carried & _same(shape.write(rows, kind, {"user": user, "page": page, "ad": ad}), rows)
-        right &= (lengths == shape.lengths[kind]) & (time_ms != _NOTHING)
+        right &= (lengths == shape.lengths[kind]) & (time_ms != NOTHING)
         event_type, ad_type = kind // len(AD_TYPES), kind % len(AD_TYPES)
         found = {
             "event_id": np.zeros(len(values)),
@@ -148,10 +146,10 @@ class RecordReader:
     def _read_slowly(self, value: bytes | None, row: int, into: Records) -> None:
         """An event is a JSON object that names a known ad, a known event type and a time in digits."""
         fields = _json_object(value)
-        ad = self._ids["ad"].index.get(_text(fields, "ad_id"), _NOTHING)
+        ad = self._ids["ad"].index.get(_text(fields, "ad_id"), NOTHING)
         event_type = _index(EVENT_TYPES, _text(fields, "event_type"))
         time = _text(fields, "event_time")
-        if _NOTHING in (ad, event_type) or not (time.isascii() and time.isdigit() and int(time) < YEAR_10000_MS):
+        if NOTHING in (ad, event_type) or not (time.isascii() and time.isdigit() and int(time) < YEAR_10000_MS):
             return
         into.kind[row] = VIEW_EVENT if event_type == VIEW else OTHER_EVENT
         into.campaign[row] = ad // self._population.ads_per_campaign
@@ -159,32 +157,12 @@ class RecordReader:
         into.ad[row], into.event_type[row] = ad, event_type
         into.ad_type[row] = _index(AD_TYPES, _text(fields, "ad_type"))
         into.user[row] = self._user(_text(fields, "user_id"), int(into.event_id[row]))
-        into.page[row] = self._ids["page"].index.get(_text(fields, "page_id"), _NOTHING)
+        into.page[row] = self._ids["page"].index.get(_text(fields, "page_id"), NOTHING)
 
     def _user(self, text: str, event_id: int) -> int:
         name, carried = text[: self._user_length], text[self._user_length :]
         own = f"{event_id:0{ID_LENGTH}x}" if self._population.carries_ids else ""
-        return self._ids["user"].index.get(name, _NOTHING) if carried == own else _NOTHING
-
-
-def read_keys(keys: Sequence[bytes | None]) -> NDArray[np.int64]:
-    """Ids from keys of 12 lower-case hex digits; -1 for any other key."""
-    try:
-        joined = b"".join(keys)  # type: ignore[arg-type]  # a missing key is what the exception is for
-        octets = bytes.fromhex(joined.decode("ascii"))
-        if octets.hex().encode() == joined and set(map(len, keys)) <= {ID_LENGTH}:  # type: ignore[arg-type]
-            wide = np.zeros((len(keys), 8), dtype=np.uint8)
-            wide[:, 2:] = np.frombuffer(octets, dtype=np.uint8).reshape(-1, ID_LENGTH // 2)
-            return wide.view(">i8").ravel().astype(np.int64)
-    except (TypeError, ValueError):
-        pass
-    return np.array([_read_key(key) for key in keys], dtype=np.int64)
-
-
-def _read_key(key: bytes | None) -> int:
-    if key is None or len(key) != ID_LENGTH or key.strip(b"0123456789abcdef"):
-        return _NOTHING
-    return int(key, 16)
+        return self._ids["user"].index.get(name, NOTHING) if carried == own else NOTHING
 
 
 def _fields(at: dict[str, int], kind: str, size: int) -> np.dtype[np.void]:
@@ -267,7 +245,7 @@ class _Shape:
         overlap = 2 * _WORD - TIME_DIGITS
         first, last = words[begin], words[begin + _WORD - overlap]
         time_ms = _decimal(first) * 10 ** (_WORD - overlap) + _decimal(last) % 10 ** (_WORD - overlap)
-        return np.where(_are_digits(first) & _are_digits(last), time_ms, _NOTHING)
+        return np.where(_are_digits(first) & _are_digits(last), time_ms, NOTHING)
 
     def write(
         self, rows: NDArray[np.bytes_], kind: NDArray[np.int64], names: dict[str, NDArray[np.int64]]
@@ -319,13 +297,13 @@ def _where(right: NDArray[np.bool_], found: dict[str, NDArray[Any]]) -> Records:
     columns = {name: found[name].astype(kind) for name, kind in _DTYPES.items()}
     wrong = np.flatnonzero(~right)
     for name, column in columns.items():
-        column[wrong] = NO_EVENT if name == "kind" else _NOTHING
+        column[wrong] = NO_EVENT if name == "kind" else NOTHING
     return Records(**columns)
 
 
 def _empty(count: int) -> Records:
     """Records of which nothing is known: none is an event."""
-    columns = {name: np.full(count, _NOTHING, dtype=kind) for name, kind in _DTYPES.items()}
+    columns = {name: np.full(count, NOTHING, dtype=kind) for name, kind in _DTYPES.items()}
     columns["kind"][:] = NO_EVENT
     return Records(**columns)
 
@@ -344,7 +322,7 @@ def _text(fields: dict[str, Any], name: str) -> str:
 
 
 def _index(names: tuple[str, ...], name: str) -> int:
-    return names.index(name) if name in names else _NOTHING
+    return names.index(name) if name in names else NOTHING
 
 
 def _names(ids: tuple[str, ...]) -> NDArray[np.void]:

@@ -15,6 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model import TapeSpec
+
 AD_TYPES = ("banner", "modal", "sponsored-search", "mail", "mobile")
 EVENT_TYPES = ("view", "click", "purchase")
 BANNER = AD_TYPES.index("banner")
@@ -85,6 +87,11 @@ class Population:
         octets[:, 8] = octets[:, 8] & 0x3F | 0x80
         digits = octets.tobytes().hex()
         return tuple(_hyphenate(digits[at : at + 32]) for at in range(0, 32 * count, 32))
+
+
+def population_of(tape: TapeSpec) -> Population:
+    """Who occurs in the events of a tape."""
+    return Population(tape.seed, tape.all_campaigns, tape.ads_per_campaign, carries_ids=tape.checksum)
 
 
 def _hyphenate(digits: str) -> str:

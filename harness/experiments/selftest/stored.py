@@ -18,7 +18,7 @@ from harness.experiments.selftest.runs import fake_run
 from harness.judge import judge
 from harness.store import Store
 from harness.stored import AFTER_STOP, OBSERVED
-from workloads.ad_impressions.records import OTHER_EVENT, VIEW_EVENT
+from workloads.base import BESIDE, COUNTS
 
 PARTS = ("results", "samples", "files", "edits")  # of expected.toml
 ARABIC = {ord("0") + digit: 0x0660 + digit for digit in range(10)}
@@ -246,12 +246,12 @@ SEEN_MEANWHILE: Mapping[str, Change] = {
 
 def _one_other(rows: Rows) -> int:
     """A record that does not count."""
-    return next(place for place, row in enumerate(rows) if row["kind"] == OTHER_EVENT)
+    return next(place for place, row in enumerate(rows) if row["kind"] == BESIDE)
 
 
 def _one_view(rows: Rows) -> int:
     """A record that counts, of a campaign that is none of the harness' own events."""
-    return next(place for place, row in enumerate(rows) if row["kind"] == VIEW_EVENT and row["campaign"] == 1)
+    return next(place for place, row in enumerate(rows) if row["kind"] == COUNTS and row["campaign"] == 1)
 
 
 def _view_lost(rows: Rows) -> None:

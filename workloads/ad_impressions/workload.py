@@ -1,0 +1,44 @@
+"""Views of ads per campaign and window, as a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.model import AD_IMPRESSIONS, RunSpec, TapeSpec
+from workloads.ad_impressions.codec import AdCodec
+from workloads.ad_impressions.oracle import AdOracle
+from workloads.ad_impressions.schema import population_of
+from workloads.base import Tables
+
+
+class AdResults:
+    """A hash per campaign. Before the start each ad is told its campaign."""
+
+    def __init__(self, tape: TapeSpec) -> None:
+        self._population = population_of(tape)
+
+    @property
+    def keys(self) -> Sequence[str]:
+        return self._population.campaign_ids
+
+    @property
+    def tables(self) -> Tables:
+        return Tables(self._population.ad_to_campaign, {"campaigns": self._population.campaign_ids})
+
+
+class AdImpressions:
+    id = AD_IMPRESSIONS
+    folder = Path(__file__).parent
+
+    def codec(self, tape: TapeSpec) -> AdCodec:
+        return AdCodec(population_of(tape), tape.campaigns)
+
+    def oracle(self, spec: RunSpec) -> AdOracle:
+        return AdOracle(spec)
+
+    def results(self, tape: TapeSpec) -> AdResults:
+        return AdResults(tape)
+
+
+WORKLOAD = AdImpressions()

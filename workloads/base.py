@@ -1,0 +1,230 @@
+"""What a workload is: one question that is asked of an engine. Protocols only, as small as their callers allow.
+
+A workload has three parts. The *codec* says what an event is: how it is drawn, written as a record, and read back. The
+*oracle* says what is right: which cells an event belongs to, and what a cell then holds. The *results* say where a
+reader finds that: by which names, and what has to stand in the services before an engine starts.
+
+**Columns.** Many events, or many cells, are a mapping of names to numpy columns of one length; a row is one of them.
+
+**Cells.** A cell holds one number, and is named by a *code*, an int64 (workloads/cells.py): the number of its key above
+(`Results.keys` has their names), and the number of its field below, mostly the start of a window in absolute ms. A
+question with two values in each window, such as a count and a sum, has two cells there, which are two keys.
+
+**Lateness** is decided for each event and cell: an event that comes too late for one sliding window may be in time for
+the next one. So what is judged are *places*, pairs of an event and a cell in which it lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.model import Mark, RunSpec, TapeSpec
+from workloads.cells import Codes
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Draws = NDArray[np.uint64]
+Columns = Mapping[str, NDArray[Any]]
+
+# What a record of the log is, in the column `kind`: an event that lies in a cell; one that lies in none, by whose time
+# an engine may still set its watermark; or no event at all.
+COUNTS, BESIDE, NO_EVENT = 0, 1, 2
+
+# In a column of whole numbers: what a record does not have, or what nobody knows.
+NOTHING = -1
+
+
+class Kind(StrEnum):
+    """What the number of a cell is, which decides what may be said of a wrong one."""
+
+    COUNT = "count"  # how many events: a surplus is a number of events, and no total goes back
+    SUM = "sum"  # of signed numbers: it may fall, and a difference is no number of events
+    MONOTONE = "monotone"  # of a set of events, and never smaller for a larger set: distinct, or the largest
+    PER_EVENT = "per event"  # what came out for one event: there, or not, and right or wrong
+
+
+@dataclass(frozen=True)
+class Value:
+    """One of the numbers that a question has in each of its windows."""
+
+    name: str  # in the plural, as in "views"
+    kind: Kind
+
+
+class Places(NamedTuple):
+    """Which event lies in which cell: two columns of one length. An event has 0 to n of them, side by side and in the
+    order of the events."""
+
+    row: NDArray[np.intp]  # of the event, in the columns that were asked about
+    cell: Ints  # the code
+
+
+class Totals(NamedTuple):
+    """The numbers of some cells: two columns of one length, each cell at most once, in any order. Cells that hold
+    nothing are left out."""
+
+    cell: Ints
+    value: Ints
+
+
+class Planned(Protocol):
+    """A block of a tape's events, a row each, as the generators plan them. Times are relative to the epoch."""
+
+    @property
+    def id(self) -> NDArray[np.uint64]: ...
+    @property
+    def event_time_rel_ms(self) -> Ints: ...
+    @property
+    def content(self) -> Columns:
+        """What `Codec.draw` gave."""
+
+    @property
+    def poison(self) -> NDArray[np.int8]:
+        """0: an event; else which kind of poison is sent in its place, up to `Codec.poisons`."""
+
+    def __len__(self) -> int: ...
+
+
+class Codec(Protocol):
+    """What an event is. Belongs to one tape, so that it knows its seed and its sizes."""
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        """The names of the columns that `draw` gives, in the order in which a tape is sealed. What a record held is
+        compared with what was planned in each of them."""
+
+    @property
+    def decisive(self) -> tuple[str, ...]:
+        """Those of them that decide, beside the time, which cells an event lies in and what it adds to them."""
+
+    @property
+    def poisons(self) -> int:
+        """How many kinds of poison there are."""
+
+    def draw(self, draws: Draws, *, probes: Ints | None, hot: Mask, sure: Mask) -> Columns:
+        """The content of events, each a pure function of its one raw draw and of what is said beside it: columns of
+        whole numbers, all of the same length as `draws`, of fixed types.
+
+        `probes`: these are probes, for the keys with these numbers among the probed ones; None: they are not.
+        `hot`: these go to the one key on which a skewed input falls. `sure`: these have to lie in a cell.
+        """
+
+    def counts(self, content: Columns) -> Mask:
+        """Which events lie in a cell, by their content."""
+
+    def mark(self, mark: Mark) -> Mapping[str, int]:
+        """The content of an event of the harness' own, one number for each name of `content`. It lies in a cell, and no
+        two marks of a run with different ids are equal records."""
+
+    def write(self, events: Planned, epoch_ms: int) -> list[bytes | None]:
+        """The value of each record, poison included. Its key is the id of the event, and is none of the codec's."""
+
+    def read(self, values: Sequence[bytes | None], ids: Ints) -> Columns:
+        """Records back from the log, whoever wrote them: `kind` (int8), `event_time_ms` (int64, absolute), and a column
+        for each name of `content`; more, if the codec wants. `ids` are from the records' keys, NOTHING for a key that
+        is none of ours. What is no event is NOTHING in every column but `kind`."""
+
+    def say(self, content: Columns, row: int) -> str:
+        """One planned event in a few words, such as "view of ad 17"."""
+
+
+class Oracle(Protocol):
+    """What is right. Belongs to one run. Made anew for each judgement, because codes are its own."""
+
+    @property
+    def codes(self) -> Codes:
+        """Makes codes of key and field, and takes them apart."""
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """The numbers that each window has. Keys are numbered value by value: those of `values[0]` first."""
+
+    @property
+    def groups(self) -> int:
+        """How many keys each value has, the probed ones included, which are the last ones."""
+
+    @property
+    def probed_from(self) -> int:
+        """The first of the groups that are probed: their cells are planned to hold one event each. `groups`: none."""
+
+    # The first route: from the plan.
+
+    @property
+    def part_ms(self) -> int:
+        """The epoch of a run is a multiple of this, so that what `plan` gives holds wherever it will lie."""
+
+    def plan(self, blocks: Iterable[Planned]) -> Columns:
+        """What all cells have to hold, by the tape alone: columns of whole numbers, a row a cell (or a part of one)
+        with its value in the last column. Sorted by its columns it is sealed and saved as it is. Shares no arithmetic
+        with `places` and `fold` where it is written by hand."""
+
+    def settle(self, planned: Columns, epoch_ms: int) -> Totals:
+        """The same, now that it is known when the epoch is."""
+
+    # The second route: from the log.
+
+    def places(self, events: Columns) -> Places:
+        """The cells of events that count. `events` has `event_time_ms` and the columns of `Codec.content`, from the log
+        or, in absolute times, from the plan."""
+
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """The columns of events that `fold` looks at; none to count."""
+
+    def fold(self, cells: Ints, columns: Columns) -> Totals:
+        """What cells hold that have these places and no others: the cell of each, and beside it what its event has in
+        the columns of `folded`."""
+
+    # What a cell is.
+
+    def begins_ms(self, cells: Ints) -> Ints:
+        """The earliest time of an event that can lie in each cell."""
+
+    def closes_ms(self, cells: Ints) -> Ints:
+        """An event is too late for a cell once the watermark has reached this; `NEVER`: it can't be too late."""
+
+    def name(self, cell: int, epoch_ms: int) -> str:
+        """For people: "campaign 7 (89c0e60b), window 10:00:00 UTC (+10 s)"."""
+
+
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What has to stand in Redis before an engine starts; it is ours, and nobody takes it for results."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)  # key -> string
+    sets: Mapping[str, Sequence[str]] = field(default_factory=dict)  # key -> members
+
+
+class Results(Protocol):
+    """Where a reader finds what is judged. Belongs to one tape."""
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The name of each key by its number: of a hash, in our own schema, whose fields are whole numbers."""
+
+    @property
+    def tables(self) -> Tables: ...
+
+
+class Workload(Protocol):
+    """One question, in workloads/registry.py."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def folder(self) -> Path:
+        """Holds `scenarios/`, `chaos/` and `jobs/`."""
+
+    def codec(self, tape: TapeSpec) -> Codec: ...
+    def oracle(self, spec: RunSpec) -> Oracle: ...
+    def results(self, tape: TapeSpec) -> Results: ...

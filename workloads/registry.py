@@ -1,0 +1,42 @@
+"""Every shipped workload by its id. Add one: its folder, and its line here."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+
+from harness.explain import nearest
+from harness.model import AD_IMPRESSIONS, RunSpec, TapeSpec, UsageError
+from workloads.base import Codec, Oracle, Results, Workload
+
+# The module that holds it, as WORKLOAD.
+WORKLOADS = {
+    AD_IMPRESSIONS: "workloads.ad_impressions.workload",
+}
+
+
+def shipped(name: str) -> Workload:
+    if name not in WORKLOADS:
+        raise UsageError(f"There is no workload {name!r}{nearest(name, WORKLOADS)}. Shipped: {', '.join(WORKLOADS)}.")
+    workload: Workload = import_module(WORKLOADS[name]).WORKLOAD
+    return workload
+
+
+def workload_of(tape: TapeSpec) -> Workload:
+    return shipped(tape.workload)
+
+
+# Of one tape they are asked for at many places, and their tables are large.
+@lru_cache(maxsize=4)
+def codec_of(tape: TapeSpec) -> Codec:
+    return workload_of(tape).codec(tape)
+
+
+@lru_cache(maxsize=4)
+def results_of(tape: TapeSpec) -> Results:
+    return workload_of(tape).results(tape)
+
+
+def oracle_of(spec: RunSpec) -> Oracle:
+    """A new one: the codes of two oracles may differ."""
+    return workload_of(spec.tape).oracle(spec)
