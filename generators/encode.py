@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from generators.marks import as_events
 from generators.tape import Events
 from harness.model import Mark
 from workloads.base import Codec, Columns, Ints
@@ -41,7 +42,6 @@ class Encoder:
 
     def mark(self, mark: Mark) -> Message:
         """One event of the harness' own; its time is absolute."""
-        ids, time_ms = np.array([mark.id], dtype=np.uint64), np.array([mark.event_time_ms], dtype=np.int64)
-        content = {name: np.array([value]) for name, value in self.codec.mark(mark).items()}
-        block = _Marks(ids, time_ms, content, np.zeros(1, dtype=np.int8))
+        ids, columns = np.array([mark.id], dtype=np.uint64), as_events(self.codec, [mark])
+        block = _Marks(ids, columns["event_time_ms"], columns, np.zeros(1, dtype=np.int8))
         return {"value": self.codec.write(block, 0)[0], "key": encode_keys(ids)[0]}

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from harness.model import INDEX_BITS, MARK_SERVER, Mark
+from workloads.base import Codec, Columns, Oracle, Totals
 
 _WHO = 100  # users, and pages
 
@@ -11,3 +16,17 @@ def mark(number: int, campaign: int, partition: int, time_ms: int, kind: str) ->
     """The mark with this number of the run: no two of 10,000 in a row have the same user on the same page."""
     page, user = divmod(number, _WHO)
     return Mark(MARK_SERVER << INDEX_BITS | number, campaign, partition, time_ms, kind, user, page % _WHO)
+
+
+def as_events(codec: Codec, marks: Sequence[Mark]) -> Columns:
+    """Marks as events of the log, a row each: `event_time_ms` and their content."""
+    contents = [codec.mark(each) for each in marks]
+    columns = {name: np.array([content[name] for content in contents], dtype=np.int64) for name in codec.content}
+    return {"event_time_ms": np.array([each.event_time_ms for each in marks], dtype=np.int64), **columns}
+
+
+def totals_of(oracle: Oracle, codec: Codec, marks: Sequence[Mark]) -> Totals:
+    """What they make of their cells, if nothing else lies there."""
+    events = as_events(codec, marks)
+    row, cell = oracle.places(events)
+    return oracle.fold(cell, {name: events[name][row] for name in oracle.folded})

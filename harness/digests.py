@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from harness.checks.case import Edits
+from harness.readings import Edits
 from harness.store import HISTORY, MissingEvidence, Store
 
 FILE, VERDICT = "digests.json", "verdict.json"

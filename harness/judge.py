@@ -6,7 +6,7 @@ results (did the engine?). This module puts the Case together; harness/checks de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from generators.marks import totals_of
 from generators.reel import Reel
 from harness import checks, clock_watch, contradictions, digests, lateness, processed, recount
 from harness.checks import edited
-from harness.checks.case import AfterStop, Case, Doubt, Edits, Glitch, LogAudit, Named, Observed, Watched
+from harness.checks.case import Case
 from harness.glitches import STRANGER, UNREADABLE
-from harness.lateness import Countable, LogEvents
-from harness.ledger import LATEST_WINDOW_MS, Cell, Expectation, Ledger, seal_of
+from harness.lateness import Countable
+from harness.ledger import Expectation, Ledger, seal_of
 from harness.model import (
     INDEX_BITS,
     Certificate,
@@ -29,10 +30,10 @@ from harness.model import (
     FaultReport,
     Mark,
     Outcome,
-    RunSpec,
     Verdict,
 )
 from harness.observe import interpret
+from harness.readings import AfterStop, Doubt, Edits, Glitch, LogAudit, LogEvents, Named, Observed, Watched, folded
 from harness.store import MissingEvidence, Store, from_files
 from harness.stored import (
     AFTER_STOP,
@@ -42,11 +43,12 @@ from harness.stored import (
     epoch_ms_of,
     plan_of,
     spec_of,
+    stored_oracle,
     stored_rows,
     unread_files,
 )
 from workloads.base import Oracle
-from workloads.registry import codec_of, oracle_of, results_of
+from workloads.registry import codec_of, results_of
 
 # Events sent this much after their intended time are late by our fault: "inside the watermark" leaves two seconds.
 ROAD_MS = 2000
@@ -124,54 +126,50 @@ def _assemble(store: Store) -> Case:
     epoch_ms = epoch_ms_of(store)
     marks = tuple(mark for told in store.told("marks", "marks", list[Mark]) for mark in told)
     reel = Reel(spec.tape)
-    oracle, keys, unread = oracle_of(spec), results_of(spec.tape).keys, unread_files(store)
+    oracle, keys, unread = stored_oracle(store), results_of(spec.tape).keys, unread_files(store)
     log = recount.no_records(codec_of(spec.tape)) if LOG in unread else lateness.stored_log(store)
     batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
     sends = store.read_table("sends.parquet")
     audit = recount.compare(reel, epoch_ms, log, marks)
     doubt = Doubt()
     if audit.wrong:
-        doubt = recount.doubt(
-            reel, epoch_ms, log, marks, window_ms=spec.window_ms, booked=lambda ids: _booked(sends, ids)
-        )
+        doubt = recount.doubt(reel, epoch_ms, log, marks, oracle=oracle, booked=lambda ids: _booked(sends, ids))
     if LOG in unread:
-        counted = lateness.countable(log, batch_log, spec)
+        counted = lateness.countable(log, batch_log, spec, oracle)
     else:
         counted = lateness.stored_countable(store, batch_log, spec, doubt.newest_ms)
     events, dropped, permitted = counted.events, counted.dropped, counted.permitted
-    tape_ledger = _expected(store, oracle, epoch_ms) + _ledger_of_marks(marks, spec.window_ms)
+    tape_ledger = _expected(store, oracle, epoch_ms) + Ledger.of(totals_of(oracle, codec_of(spec.tape), marks))
     certificate: Certificate = store.told_last("certificate", "certificate", Certificate)
     return Case(
         spec=spec,
         epoch_ms=epoch_ms,
-        campaign_names=tuple(keys),
+        oracle=oracle,
         sent=certificate.sent,
         audit=audit,
         doubt=doubt,
         tape_ledger=tape_ledger,
-        log_ledger=_ledger(events, spec.window_ms),
+        log_ledger=folded(oracle, events),
         events=events,
         batch=counted.batch,
         dropped=dropped,
         permitted=permitted,
         sent_late=_sent_late(sends, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
-        expectation=_expectation(counted, spec, counted.exact or claim.late == "keep"),
-        observed=(
-            Observed(Ledger(), ()) if OBSERVED in unread else _observed(store, OBSERVED, keys, claim.bookkeeping)
-        ),
+        expectation=_expectation(counted, oracle, counted.exact or claim.late == "keep"),
+        observed=(Observed(Ledger(), ()) if OBSERVED in unread else _observed(store, OBSERVED, claim.bookkeeping)),
         results_unread=unread.get(OBSERVED, ""),
         log_unread=unread.get(LOG, ""),
-        after_stop=_after_stop(store, keys, claim.bookkeeping),
+        after_stop=_after_stop(store, claim.bookkeeping),
         drops_late=claim.late == "drop",
         batch_log=batch_log,
         exact=counted.exact,
         faults=tuple(store.told("fault", "report", FaultReport)),
         engine=store.told_last("engine", "report", EngineReport),
         certificate=certificate,
-        unread=_ledger(events.only(_unread(log, events) & ~dropped), spec.window_ms),
+        unread=folded(oracle, events.only(_unread(log, events) & ~dropped)),
         unread_at=_places(log),
-        aborted=_aborted(store),
-        watched=_watched(store, keys),
+        aborted=_aborted(store, oracle),
+        watched=_watched(store, oracle, keys),
         sent_us=_sent_us(sends, events, epoch_ms),
         told=processed.told(store),
         span_ms=processed.span_ms(store),
@@ -183,25 +181,14 @@ def _assemble(store: Store) -> Case:
     )
 
 
-def _expectation(counted: Countable, spec: RunSpec, known: bool) -> Expectation:
+def _expectation(counted: Countable, oracle: Oracle, known: bool) -> Expectation:
     """Known: exactly what was not dropped, and maybe what an earlier run of its batch had counted. Else every event
     that may be late is allowed to be missing."""
     events, dropped = counted.events, counted.dropped
     if known:
-        may = _ledger(events.only(~dropped | counted.counted_before), spec.window_ms)
-        return Expectation(_ledger(events.only(~dropped), spec.window_ms), may)
-    return Expectation(_ledger(events.only(~counted.permitted), spec.window_ms), _ledger(events, spec.window_ms))
-
-
-def _ledger(events: LogEvents, window_ms: int) -> Ledger:
-    return Ledger.of_events(events.campaign, events.time_ms, window_ms)
-
-
-def _ledger_of_marks(marks: Sequence[Mark], window_ms: int) -> Ledger:
-    ledger = Ledger()
-    for mark in marks:
-        ledger += Ledger({Cell(mark.campaign, mark.event_time_ms // window_ms * window_ms): 1})
-    return ledger
+        may = folded(oracle, events.only(~dropped | counted.counted_before))
+        return Expectation(folded(oracle, events.only(~dropped)), may)
+    return Expectation(folded(oracle, events.only(~counted.permitted)), folded(oracle, events))
 
 
 def _unread(log: pa.Table, events: LogEvents) -> NDArray[np.bool_]:
@@ -227,11 +214,11 @@ def _removed_unread(log: pa.Table) -> list[tuple[int, NDArray[np.int64]]]:
     return [(int(p), offset[unread & (partition == p)]) for p in np.unique(partition[unread])]
 
 
-def _aborted(store: Store) -> Ledger:
+def _aborted(store: Store, oracle: Oracle) -> Ledger:
     """What was sent in transactions of ours that were aborted: nobody may count it."""
     told = store.told("aborted", "cells", list[tuple[int, int, int]])
     cells = (cell for cells in told for cell in cells)
-    return sum((Ledger({Cell(campaign, window_ms): count}) for campaign, window_ms, count in cells), Ledger())
+    return sum((Ledger({oracle.codes.one(key, field): count}) for key, field, count in cells), Ledger())
 
 
 def _expected(store: Store, oracle: Oracle, epoch_ms: int) -> Ledger:
@@ -240,24 +227,22 @@ def _expected(store: Store, oracle: Oracle, epoch_ms: int) -> Ledger:
     sealed = plan_of(store).expected
     if sealed and seal_of(planned) != sealed.digest:
         raise MissingEvidence(f"{store.path / 'expected.parquet'} is not what was sealed in plan.json before the run")
-    cells, values = oracle.settle(planned, epoch_ms)
-    pairs = zip(cells.tolist(), values.tolist(), strict=True)
-    return Ledger((Cell(oracle.codes.key(cell), oracle.codes.field(cell)), value) for cell, value in pairs)
+    return Ledger.of(oracle.settle(planned, epoch_ms))
 
 
-def _after_stop(store: Store, keys: Sequence[str], bookkeeping: Sequence[str]) -> AfterStop | None:
+def _after_stop(store: Store, bookkeeping: Sequence[str]) -> AfterStop | None:
     """None: older versions sealed no expectation, and read the results once."""
     if plan_of(store).expected is None:
         return None
     error = store.told_last("stopped", "error", str)
     if error or not store.told_last("stopped", "asked", bool):
         return AfterStop(error=error)
-    return AfterStop(_observed(store, AFTER_STOP, keys, bookkeeping))
+    return AfterStop(_observed(store, AFTER_STOP, bookkeeping))
 
 
-def _observed(store: Store, name: str, keys: Sequence[str], bookkeeping: Sequence[str]) -> Observed:
-    rows = stored_rows(store, name)
-    return interpret(rows, {key: number for number, key in enumerate(keys)}, bookkeeping)
+def _observed(store: Store, name: str, bookkeeping: Sequence[str]) -> Observed:
+    numbers = {key: number for number, key in enumerate(results_of(spec_of(store).tape).keys)}
+    return interpret(stored_rows(store, name), numbers, stored_oracle(store).codes, bookkeeping)
 
 
 def _sent_late(sends: pa.Table, events: LogEvents) -> NDArray[np.bool_]:
@@ -290,26 +275,25 @@ def _slices_of(sends: pa.Table, ids: NDArray[np.int64]) -> NDArray[np.intp]:
     return np.where(booked, np.append(order, -1)[place], -1)
 
 
-def _watched(store: Store, campaigns: Sequence[str]) -> Watched | None:
+def _watched(store: Store, oracle: Oracle, keys: Sequence[str]) -> Watched | None:
     """What was seen meanwhile; None for a run that came to its end before anybody looked."""
     gaps_ms = store.told("observer", "period_max_ms", float)
     if not gaps_ms or not store.has("samples.parquet"):
         return None
     table = store.read_table("samples.parquet")
-    at_us, campaign, window_ms, count = (
+    at_us, key, field, count = (
         np.asarray(table.column(name).to_numpy(), dtype=np.int64)
         for name in ("at_us", "campaign", "window_ms", "count")
     )
-    inside = (window_ms >= 0) & (window_ms < LATEST_WINDOW_MS)
-    columns = (at_us[inside], campaign[inside], window_ms[inside], count[inside])
-    outside = zip(*(column[~inside].tolist() for column in (at_us, campaign, window_ms, count)), strict=True)
     told = next(store.history("observer"))
-    found = _glitches(store, told, campaigns)
+    found = _glitches(store, told, keys)
     return Watched(
-        *columns,
+        at_us,
+        oracle.codes.of(key, field),
+        count,
         longest_gap_ms=gaps_ms[0],
         unreadable=tuple(found[UNREADABLE]),
-        strangers=(*found[STRANGER], *_out_of_time(outside, campaigns)),
+        strangers=tuple(found[STRANGER]),
     )
 
 
@@ -329,13 +313,3 @@ def _glitches(store: Store, told: Mapping[str, Any], campaigns: Sequence[str]) -
 
 def _name(campaign: str, window: str) -> str:
     return f"{campaign}[{window}]" if window else campaign
-
-
-def _out_of_time(rows: Iterable[tuple[int, int, int, int]], campaigns: Sequence[str]) -> Iterator[Glitch]:
-    """Counts of windows that are before or behind all time, of which no check could make a cell."""
-    cells: dict[str, list[tuple[int, int]]] = {}
-    for at_us, campaign, window_ms, count in rows:
-        cells.setdefault(_name(campaigns[campaign], str(window_ms)), []).append((at_us, count))
-    for where, changes in cells.items():
-        until_us = None if changes[-1][1] else changes[-1][0]
-        yield Glitch(where, str(max(count for _, count in changes)), changes[0][0], until_us)

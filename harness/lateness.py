@@ -16,31 +16,14 @@ from numpy.typing import NDArray
 
 from harness.faults.when import seconds
 from harness.model import INDEX_BITS, MARK_SERVER, BatchLog, EarlierRun, RunSpec
+from harness.readings import NO_BATCH, LogEvents
 from harness.store import Store
-from workloads.base import BESIDE, COUNTS
+from harness.stored import stored_oracle
+from workloads.base import BESIDE, COUNTS, Columns, Oracle
+from workloads.registry import codec_of
 
-NO_BATCH = -1
-
-
-@dataclass(frozen=True)
-class LogEvents:
-    """The countable events of the Kafka log, a row each, ordered by partition and offset."""
-
-    partition: NDArray[np.int16]
-    offset: NDArray[np.int64]
-    id: NDArray[np.int64]
-    campaign: NDArray[np.int64]
-    time_ms: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.id)
-
-    def window_end_ms(self, window_ms: int) -> NDArray[np.int64]:
-        return (np.floor_divide(self.time_ms, window_ms) + 1) * window_ms
-
-    def only(self, mask: NDArray[np.bool_]) -> LogEvents:
-        partition, offset, event_id = self.partition[mask], self.offset[mask], self.id[mask]
-        return LogEvents(partition, offset, event_id, self.campaign[mask], self.time_ms[mask])
+# Of LogEvents, the columns of the log that they have.
+NAMES = {"partition": "partition", "offset": "offset", "id": "event_id", "time_ms": "event_time_ms"}
 
 
 @dataclass(frozen=True)
@@ -79,31 +62,44 @@ def stored_countable(
     store: Store, batch_log: BatchLog | None, spec: RunSpec, missing_ms: int | None = None
 ) -> Countable:
     """The verdict and the latency rest on the same events."""
-    return store.once("countable", lambda: countable(stored_log(store), batch_log, spec, missing_ms))
+    oracle = stored_oracle(store)
+    return store.once("countable", lambda: countable(stored_log(store), batch_log, spec, oracle, missing_ms))
 
 
-def countable(log: pa.Table, batch_log: BatchLog | None, spec: RunSpec, missing_ms: int | None = None) -> Countable:
-    """All views, and which of them were dropped as late, as far as that is known.
+def countable(
+    log: pa.Table, batch_log: BatchLog | None, spec: RunSpec, oracle: Oracle, missing_ms: int | None = None
+) -> Countable:
+    """All events that count, and which of them were dropped as late, as far as that is known.
 
     `missing_ms`: the newest time of an event that was sent and is not in the log.
     """
     kind = np.asarray(log.column("kind").to_numpy())
     # All well-formed events, views or not: an engine may take its watermark from any of them.
     well_formed = (kind == COUNTS) | (kind == BESIDE)
-    names = ("partition", "offset", "event_id", "campaign", "event_time_ms")
-    partition, offset, event_id, campaign, time_ms = (np.asarray(log.column(n).to_numpy())[well_formed] for n in names)
-    real = LogEvents(partition, offset, event_id, campaign.astype(np.int64), time_ms)
-    counted = kind[well_formed] == COUNTS
-    may_be_late = permitted(real, spec.window_ms, min(watermarks_ms(spec)), missing_ms)
-    late, events = may_be_late[counted], real.only(counted)
+    names = ("partition", "event_id", "event_time_ms")
+    partition, ids, time_ms = (np.asarray(log.column(name).to_numpy())[well_formed] for name in names)
+    before_ms = read_before_ms(partition, ids, time_ms, missing_ms)
+    counted = kind == COUNTS
+    needed = dict.fromkeys([*NAMES.values(), *codec_of(spec.tape).decisive])
+    columns = {name: np.asarray(log.column(name).to_numpy())[counted] for name in needed}
+    events, row = events_of(columns, oracle)
+    late = before_ms[kind[well_formed] == COUNTS][row] - min(watermarks_ms(spec)) >= events.closes_ms
     gone = np.zeros(len(events), dtype=np.bool_)
     before = gone
     batch = batch_of(events, batch_log) if batch_log else np.full(len(events), NO_BATCH)
     exact = batch_log is not None and batch_log.complete
     if batch_log is not None and exact:
-        gone = dropped(events, batch, batch_log, spec.window_ms) & late
-        before = gone & counted_by(events, batch_log.earlier, spec.window_ms)
+        gone = dropped(events, batch, batch_log) & late
+        before = gone & counted_by(events, batch_log.earlier)
     return Countable(events, late, gone, batch, exact, before)
+
+
+def events_of(log: Columns, oracle: Oracle) -> tuple[LogEvents, NDArray[np.intp]]:
+    """Records of the log that count, by the cells in which they lie, and the row of each in these columns."""
+    row, cell = oracle.places(log)
+    named = {name: log[column][row] for name, column in NAMES.items()}
+    folded = {name: log[name][row] for name in oracle.folded}
+    return LogEvents(**named, cell=cell, closes_ms=oracle.closes_ms(cell), columns=folded), row
 
 
 def watermarks_ms(spec: RunSpec) -> list[int]:
@@ -112,31 +108,34 @@ def watermarks_ms(spec: RunSpec) -> list[int]:
     return [spec.watermark_ms, *(round(seconds(leaf.options["to"], "to") * 1000) for leaf in changes)]
 
 
-def permitted(events: LogEvents, window_ms: int, watermark_ms: int, missing_ms: int | None = None) -> NDArray[np.bool_]:
-    """Events that an engine which reads each partition in order, and the partitions at any pace, may find late.
+def read_before_ms(
+    partition: NDArray[np.int16], ids: NDArray[np.int64], time_ms: NDArray[np.int64], missing_ms: int | None = None
+) -> NDArray[np.int64]:
+    """The newest time that an engine which reads each partition in order, and the partitions at any pace, may have seen
+    when it reads each of these records, which are ordered by partition and offset. With the watermark that far an
+    event may be late.
 
-    An event may be late when some event that could have been read before it, which is any of another partition and
-    the earlier ones of its own, lies so far ahead that the watermark had passed the end of the event's window. The
+    What could have been read before a record is all of the other partitions and the earlier ones of its own. The
     harness' own marks make nothing late: the closing ones are sent when the engine has seen everything else.
     What is missing from the log may have been read before anything.
     """
     lowest = np.iinfo(np.int64).min // 2
     unseen = lowest if missing_ms is None else missing_ms
-    newest = np.where(events.id >> INDEX_BITS == MARK_SERVER, lowest, events.time_ms)
-    parts = _parts(events)
+    newest = np.where(ids >> INDEX_BITS == MARK_SERVER, lowest, time_ms)
+    parts = _parts(partition)
     peaks = {p: int(newest[rows].max()) for p, rows in parts.items()}
     for p, rows in parts.items():
         elsewhere = max((peak for other, peak in peaks.items() if other != p), default=lowest)
         elsewhere = max(elsewhere, unseen)
         np.maximum(np.maximum.accumulate(newest[rows]), elsewhere, out=newest[rows])
-    return newest - watermark_ms >= events.window_end_ms(window_ms)
+    return newest
 
 
-def _parts(events: LogEvents) -> dict[int, slice]:
+def _parts(partition: NDArray[np.int16]) -> dict[int, slice]:
     """The rows of each partition: they are in order."""
-    starts = [0, *(np.flatnonzero(np.diff(events.partition)) + 1).tolist()] if len(events) else []
-    ends = [*starts[1:], len(events)]
-    return {int(events.partition[lo]): slice(lo, hi) for lo, hi in zip(starts, ends, strict=False)}
+    starts = [0, *(np.flatnonzero(np.diff(partition)) + 1).tolist()] if len(partition) else []
+    ends = [*starts[1:], len(partition)]
+    return {int(partition[lo]): slice(lo, hi) for lo, hi in zip(starts, ends, strict=False)}
 
 
 def batch_of(events: LogEvents, log: BatchLog) -> NDArray[np.int64]:
@@ -147,20 +146,20 @@ def batch_of(events: LogEvents, log: BatchLog) -> NDArray[np.int64]:
         return result
     numbers = np.array([b.batch for b in batches], dtype=np.int64)
     numbers = np.append(numbers, NO_BATCH)
-    for p, rows in _parts(events).items():
+    for p, rows in _parts(events.partition).items():
         ends = np.array([b.ends.get(p, 0) for b in batches], dtype=np.int64)
         result[rows] = numbers[np.searchsorted(ends, events.offset[rows], side="right")]
     return result
 
 
-def dropped(events: LogEvents, batch: NDArray[np.int64], log: BatchLog, window_ms: int) -> NDArray[np.bool_]:
+def dropped(events: LogEvents, batch: NDArray[np.int64], log: BatchLog) -> NDArray[np.bool_]:
     """Events that the engine dropped as late, by the rule of its own batch log; `batch` took each of them."""
     if not log.drops_late or not log.batches:
         return np.zeros(len(events), dtype=np.bool_)
     marks = {NO_BATCH: np.iinfo(np.int64).min} | {b.batch: b.drop_watermark_ms for b in log.batches}
     taken = np.array(sorted(marks), dtype=np.int64)
     watermark = np.array([marks[int(b)] for b in taken], dtype=np.int64)[np.searchsorted(taken, batch)]
-    return np.asarray(events.window_end_ms(window_ms) <= watermark)
+    return np.asarray(events.closes_ms <= watermark)
 
 
 def in_run(events: LogEvents, run: EarlierRun) -> NDArray[np.bool_]:
@@ -172,9 +171,9 @@ def in_run(events: LogEvents, run: EarlierRun) -> NDArray[np.bool_]:
     return result
 
 
-def counted_by(events: LogEvents, runs: Iterable[EarlierRun], window_ms: int) -> NDArray[np.bool_]:
+def counted_by(events: LogEvents, runs: Iterable[EarlierRun]) -> NDArray[np.bool_]:
     """Events that some run which was forgotten did not drop."""
-    result, ends = np.zeros(len(events), dtype=np.bool_), events.window_end_ms(window_ms)
+    result = np.zeros(len(events), dtype=np.bool_)
     for run in runs:
-        result |= in_run(events, run) & (ends > run.drop_watermark_ms)
+        result |= in_run(events, run) & (events.closes_ms > run.drop_watermark_ms)
     return result

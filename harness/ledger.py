@@ -1,7 +1,7 @@
-"""Counts per cell, and what may be said of two sets of them. Pure; knows no engine and no store.
+"""Numbers per cell, and what may be said of two sets of them. Pure; knows no engine and no store.
 
-A cell is (campaign index, window start in absolute ms). A `Ledger` holds one number per cell and forgets zeros, so that
-equal ledgers compare equal whatever way they were put together. An `Expectation` holds [must, may] per cell.
+A cell is a code (workloads/cells.py). A `Ledger` holds one number per cell and forgets zeros, so that equal ledgers
+compare equal whatever way they were put together. An `Expectation` holds [must, may] per cell.
 """
 
 from __future__ import annotations
@@ -9,38 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from workloads.base import Columns
-
-
-class Cell(NamedTuple):
-    campaign: int
-    window_ms: int
-
-
-# Many cells as one column of numbers: the campaign above, the start of the window below.
-_WINDOW_BITS = 43
-LATEST_WINDOW_MS = (1 << _WINDOW_BITS) - 1
-_WIDEST = 1 << 40  # windows from the first to the last one, that are counted without sorting them first
-
-
-def cell_codes(campaign: NDArray[np.integer[Any]], window_ms: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All windows that can't be the harness' own, before 1970 or centuries away, share the last code of a campaign."""
-    inside = (window_ms >= 0) & (window_ms < LATEST_WINDOW_MS)
-    return np.asarray(campaign.astype(np.int64) << _WINDOW_BITS | np.where(inside, window_ms, LATEST_WINDOW_MS))
-
-
-def cell_code(campaign: int, window_ms: int) -> int:
-    inside = 0 <= window_ms < LATEST_WINDOW_MS
-    return campaign << _WINDOW_BITS | (window_ms if inside else LATEST_WINDOW_MS)
-
-
-def cell_of(code: int) -> Cell:
-    return Cell(code >> _WINDOW_BITS, code & LATEST_WINDOW_MS)
+from workloads.base import Columns, Ints, Totals
 
 
 def seal_of(planned: Columns) -> str:
@@ -49,41 +21,32 @@ def seal_of(planned: Columns) -> str:
     return hashlib.sha256("".join(",".join(map(str, row)) + "\n" for row in rows).encode()).hexdigest()
 
 
-class Ledger(Mapping[Cell, int]):
+class Ledger(Mapping[int, int]):
     """An immutable multiset of counted events, added and subtracted cell by cell."""
 
-    def __init__(self, counts: Mapping[Cell, int] | Iterable[tuple[Cell, int]] = ()) -> None:
+    def __init__(self, counts: Mapping[int, int] | Iterable[tuple[int, int]] = ()) -> None:
         pairs = counts.items() if isinstance(counts, Mapping) else counts
-        self._counts = {cell if type(cell) is Cell else Cell(*cell): count for cell, count in pairs if count}
+        self._counts = {cell: count for cell, count in pairs if count}
 
     @classmethod
-    def of_events(cls, campaigns: NDArray[np.int64], times_ms: NDArray[np.int64], window_ms: int) -> Ledger:
-        """Count events, given as two columns, into tumbling windows."""
-        if not len(campaigns):
-            return cls()
-        windows = np.floor_divide(times_ms, window_ms)
-        low = int(windows.min())
-        width = int(windows.max()) - low + 1
-        if width > _WIDEST:  # foreign records may be of any time
-            starts, place = np.unique(windows, return_inverse=True)
-            dense = cls.of_events(campaigns, place.astype(np.int64), 1)
-            return cls((Cell(c, int(starts[at]) * window_ms), count) for (c, at), count in dense.items())
-        codes, counts = np.unique(campaigns.astype(np.int64) * width + (windows - low), return_counts=True)
-        return cls(
-            (Cell(int(code) // width, (int(code) % width + low) * window_ms), int(count))
-            for code, count in zip(codes, counts, strict=True)
-        )
+    def of(cls, totals: Totals) -> Ledger:
+        return cls(zip(totals.cell.tolist(), totals.value.tolist(), strict=True))
 
-    def __getitem__(self, cell: Cell) -> int:
+    def __getitem__(self, cell: int) -> int:
         return self._counts[cell]
 
-    def __iter__(self) -> Iterator[Cell]:
+    def __iter__(self) -> Iterator[int]:
         return iter(self._counts)
 
     def __len__(self) -> int:
         return len(self._counts)
 
-    def count(self, cell: Cell) -> int:
+    @property
+    def cells(self) -> Ints:
+        """Their codes, in no order."""
+        return np.fromiter(self._counts, dtype=np.int64, count=len(self._counts))
+
+    def count(self, cell: int) -> int:
         return self._counts.get(cell, 0)
 
     def __add__(self, other: Ledger) -> Ledger:
@@ -110,7 +73,7 @@ class Ledger(Mapping[Cell, int]):
 class Difference:
     """One cell whose count lies outside [must, may]. `surplus` is positive for too many, negative for too few."""
 
-    cell: Cell
+    cell: int
     must: int
     may: int
     seen: int
@@ -133,8 +96,7 @@ class Expectation:
         return self.may.total - self.must.total
 
     def differences(self, seen: Ledger) -> list[Difference]:
-        """Every cell outside its interval, also those that nobody expects, in order of window and campaign."""
+        """Every cell outside its interval, also those that nobody expects, in order of their codes."""
         must, may = self.must, self.may
         unlike = [cell for cell in {*may, *seen} if not must.count(cell) <= seen.count(cell) <= may.count(cell)]
-        unlike.sort(key=lambda cell: (cell.window_ms, cell.campaign))
-        return [Difference(cell, must.count(cell), may.count(cell), seen.count(cell)) for cell in unlike]
+        return [Difference(cell, must.count(cell), may.count(cell), seen.count(cell)) for cell in sorted(unlike)]

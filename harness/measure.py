@@ -13,15 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from generators.marks import totals_of
 from harness import clock_watch, cost, processed, recovery, steady
 from harness import timeline as timelines
 from harness.certificate import of_load
 from harness.latency import LatencyResult, latencies
 from harness.measurement import Measurement, Observer, Recovery
-from harness.model import Certificate, Outcome, RunSpec, Verdict
+from harness.model import Certificate, Mark, Outcome, RunSpec, Verdict
 from harness.store import Store, from_files, unless_missing
-from harness.stored import epoch_ms_of, spec_of
+from harness.stored import epoch_ms_of, spec_of, stored_oracle
 from harness.timeline import Lines
+from workloads.registry import codec_of
 
 RECOVERY = "recovery.json"
 
@@ -128,17 +130,11 @@ def _last_change_ms(store: Store, ended_ms: int, spec: RunSpec) -> int:
     if samples is None or not samples.num_rows:
         told = next(store.history("still"), None)
         return int(told["since_ms"]) if told else ended_ms
-    ours = {
-        (mark["campaign"], mark["event_time_ms"] // spec.window_ms * spec.window_ms)
-        for entry in store.history("marks")
-        for mark in entry["marks"]
-    }
-    columns = (samples.column(name).to_numpy() for name in ("campaign", "window_ms", "at_us"))
-    changes = zip(*columns, strict=True)
-    return (
-        max((int(at_us) for campaign, window_ms, at_us in changes if (campaign, window_ms) not in ours), default=0)
-        // 1000
-    )
+    oracle = stored_oracle(store)
+    marks = [mark for told in store.told("marks", "marks", list[Mark]) for mark in told]
+    key, field, at_us = (np.asarray(samples.column(name).to_numpy()) for name in ("campaign", "window_ms", "at_us"))
+    ours = np.isin(oracle.codes.of(key, field), totals_of(oracle, codec_of(spec.tape), marks).cell)
+    return int(at_us[~ours].max(initial=0)) // 1000
 
 
 def taken_of(store: Store) -> str:

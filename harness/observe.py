@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import redis
 
-from harness.checks.case import Ambiguity, Observed, Stray
 from harness.checksums import PREFIX, Checksum
-from harness.ledger import Cell, Ledger
+from harness.ledger import Ledger
 from harness.model import HarnessError
+from harness.readings import Ambiguity, Observed, Stray
 from harness.texts import readable, shown
 from harness.whole import whole
+from workloads.cells import Codes
 
 OUR_KEYS = "streamgauge:*"
 OURS = (OUR_KEYS, "campaigns", "updated:*")
@@ -132,11 +133,13 @@ def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(fnmatch.translate, patterns)))
 
 
-def interpret(rows: Iterable[Row], campaign_index: Mapping[str, int], bookkeeping: Sequence[str]) -> Observed:
+def interpret(
+    rows: Iterable[Row], campaign_index: Mapping[str, int], codes: Codes, bookkeeping: Sequence[str]
+) -> Observed:
     """Raw rows as counts per cell, and everything that is no count under its own name."""
     ours = (*OURS, *bookkeeping)
-    counts: dict[Cell, list[int]] = {}
-    sums: dict[Cell, list[Checksum]] = {}
+    counts: dict[int, list[int]] = {}
+    sums: dict[int, list[Checksum]] = {}
     strays: list[Stray] = []
     for row in rows:
         if matches(row.key, ours):
@@ -148,9 +151,9 @@ def interpret(rows: Iterable[Row], campaign_index: Mapping[str, int], bookkeepin
         window, summed = whole(row.field), row.key.startswith(PREFIX)
         count, checksum = (None, Checksum.read(row.value)) if summed else (whole(row.value), None)
         if window is not None and count is not None:
-            counts.setdefault(Cell(campaign, window), []).append(count)
+            counts.setdefault(codes.one(campaign, window), []).append(count)
         elif window is not None and checksum is not None:
-            sums.setdefault(Cell(campaign, window), []).append(checksum)
+            sums.setdefault(codes.one(campaign, window), []).append(checksum)
         else:
             strays.append(Stray(_place(row), shown(row.value), "number"))
     return Observed(
@@ -179,5 +182,5 @@ def _place(row: Row) -> str:
     return shown(f"{row.key}[{row.field}]" if row.field else row.key)
 
 
-def _ambiguities(what: str, found: Mapping[Cell, Sequence[object]]) -> Iterable[Ambiguity]:
+def _ambiguities(what: str, found: Mapping[int, Sequence[object]]) -> Iterable[Ambiguity]:
     return (Ambiguity(cell, what, tuple(map(str, values))) for cell, values in found.items() if len(values) > 1)

@@ -10,18 +10,19 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from numpy.typing import NDArray
 
+from generators.marks import as_events
 from generators.reel import Reel
-from harness.checks.case import Doubt, LogAudit, Named
 from harness.ledger import Ledger
 from harness.model import INDEX_BITS, INDEX_MASK, HarnessError, KafkaAddress, Mark
-from workloads.base import COUNTS, NO_EVENT, Codec
+from harness.readings import Doubt, LogAudit, Named
+from workloads.base import COUNTS, NO_EVENT, Codec, Oracle
 from workloads.keys import read_keys
 from workloads.registry import codec_of
 
@@ -52,6 +53,7 @@ CONSUMER_SETTINGS: Mapping[str, Any] = {
 }
 
 Columns = dict[str, NDArray[Any]]
+Events = Mapping[str, NDArray[Any]]
 Part = tuple[int, NDArray[np.int64], Columns]
 
 
@@ -169,11 +171,11 @@ def doubt(
     log: pa.Table,
     marks: Sequence[Mark],
     *,
-    window_ms: int,
+    oracle: Oracle,
     booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
 ) -> Doubt:
     """The same, cell by cell. `booked` says of ids of the tape which were sent: only these can have been read."""
-    return _Audit(reel, epoch_ms, log, marks).doubt(window_ms, booked)
+    return _Audit(reel, epoch_ms, log, marks).doubt(oracle, booked)
 
 
 class _Audit:
@@ -197,36 +199,30 @@ class _Audit:
             np.subtract.at(balance, self._reel.places(block.id.astype(np.int64)), 1)
         return balance
 
-    def doubt(self, window_ms: int, booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> Doubt:
+    def doubt(self, oracle: Oracle, booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> Doubt:
         missing_marks, doubled_marks = self._audit_marks()
         balance = self._balance()
         moved_ids = np.unique(self._ids[self._moved])
         moved_marks = [number for number in self._marks if number in moved_ids]
-        missing, extra = (
-            [self._marked([*missing_marks, *moved_marks])],
-            [self._marked(doubled_marks), self._strange_rows()],
-        )
+        missing, extra = _Tally(oracle), _Tally(oracle)
+        missing.add(*self._marked([*missing_marks, *moved_marks]))
+        extra.add(*self._marked(doubled_marks))
+        extra.add(self._log, (~self._ours | self._moved) & (self._log["kind"] != NO_EVENT), self._log["kind"] == COUNTS)
         for block in self._reel.blocks():
             ids = block.id.astype(np.int64)
             by = balance[self._reel.places(ids)].astype(np.int64)
             gone = np.maximum(-by, 0) * booked(ids) + np.isin(ids, moved_ids)
             real = ~block.duplicate & (block.poison == 0)
-            campaign = block.content["ad"] // self._reel.spec.ads_per_campaign
-            time_ms, views = block.event_time_rel_ms + self._epoch_ms, self._codec.counts(block.content)
-            missing.append(_times(campaign, time_ms, gone * real, views))
-            extra.append(_times(campaign, time_ms, np.maximum(by, 0) * real, views))
-        newest_ms = max((int(each.time_ms.max()) for each in missing if len(each.time_ms)), default=None)
-        return Doubt(_ledger(missing, window_ms), _ledger(extra, window_ms), newest_ms)
+            events = {"event_time_ms": block.event_time_rel_ms + self._epoch_ms, **block.content}
+            counts = self._codec.counts(block.content)
+            missing.add(events, gone * real, counts)
+            extra.add(events, np.maximum(by, 0) * real, counts)
+        return Doubt(missing.ledger, extra.ledger, missing.newest_ms)
 
-    def _marked(self, ids: Sequence[int]) -> _Views:
-        marks = [self._marks[number] for number in ids]
-        campaign, time_ms = [mark.campaign for mark in marks], [mark.event_time_ms for mark in marks]
-        return _times(np.array(campaign), np.array(time_ms), np.ones(len(marks)), np.ones(len(marks), dtype=np.bool_))
-
-    def _strange_rows(self) -> _Views:
-        """Of the log: what nobody sent, and what was sent otherwise."""
-        rows = (~self._ours | self._moved) & (self._log["kind"] != NO_EVENT)
-        return _times(self._log["campaign"], self._log["event_time_ms"], rows, self._log["kind"] == COUNTS)
+    def _marked(self, ids: Sequence[int]) -> tuple[Events, NDArray[np.bool_], NDArray[np.bool_]]:
+        """Each once, and it counts."""
+        once = np.ones(len(ids), dtype=np.bool_)
+        return as_events(self._codec, [self._marks[number] for number in ids]), once, once
 
     def result(self) -> LogAudit:
         missing_ids, doubled_ids = self._audit_marks()
@@ -322,25 +318,25 @@ class _Audit:
         return f"partition {self._log['partition'][row]}, offset {self._log['offset'][row]}"
 
 
-class _Views(NamedTuple):
-    """Events, a row each: of all their times, and of the campaigns and times of the views among them."""
+class _Tally:
+    """Events that are in doubt, each as often as it is: what they make of their cells, and the newest time of all."""
 
-    time_ms: NDArray[np.int64]
-    campaign: NDArray[np.int64]
-    view_ms: NDArray[np.int64]
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
+        self.ledger = Ledger()
+        self.newest_ms: int | None = None
 
-
-def _times(campaign: NDArray[Any], time_ms: NDArray[Any], times: NDArray[Any], is_view: NDArray[np.bool_]) -> _Views:
-    """Each event as often as `times` says."""
-    often = times.astype(np.int64)
-    views = np.repeat(is_view, often)
-    campaign, time_ms = (np.repeat(column.astype(np.int64), often) for column in (campaign, time_ms))
-    return _Views(time_ms, campaign[views], time_ms[views])
-
-
-def _ledger(parts: Sequence[_Views], window_ms: int) -> Ledger:
-    campaign, time_ms = (np.concatenate([getattr(part, name) for part in parts]) for name in ("campaign", "view_ms"))
-    return Ledger.of_events(campaign, time_ms, window_ms)
+    def add(self, events: Events, times: NDArray[Any], counts: NDArray[np.bool_]) -> None:
+        """Each so many times; those that do not count may still have made others late."""
+        often, time_ms = times.astype(np.int64), events["event_time_ms"]
+        if not often.any():
+            return
+        newest_ms = int(time_ms[often > 0].max())
+        self.newest_ms = newest_ms if self.newest_ms is None else max(self.newest_ms, newest_ms)
+        rows = np.repeat(np.arange(len(time_ms)), often * counts)
+        row, cell = self._oracle.places({name: column[rows] for name, column in events.items()})
+        columns = {name: events[name][rows][row] for name in self._oracle.folded}
+        self.ledger += Ledger.of(self._oracle.fold(cell, columns))
 
 
 def _text(event_id: int) -> str:

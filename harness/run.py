@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from generators.marks import mark
+from generators.marks import mark, totals_of
 from generators.reel import Reel
 from generators.tape import Tape
 from harness import clock_watch, diagnosis, digests, epoch, out_of_memory, room, starvation
@@ -26,7 +26,7 @@ from harness.ending import ONCE_MORE, summary
 from harness.faults.moment import Moment
 from harness.judge import judge
 from harness.lateness import watermarks_ms
-from harness.ledger import Cell, seal_of
+from harness.ledger import seal_of
 from harness.model import (
     EngineManifest,
     EngineReport,
@@ -40,6 +40,7 @@ from harness.model import (
 )
 from harness.observe import Row, UnreadableError, interpret
 from harness.progress_clock import another_clock, progress_lines
+from harness.readings import Observed
 from harness.room import NoRoomError
 from harness.stillness import Step, Stillness
 from harness.store import Store
@@ -128,8 +129,8 @@ class Run:
         self.booked_ms = 0
         self.stillness: Stillness | None = None  # of an engine without progress, from the load on
         self.seen: object = None  # the results at the last look, of the newest start
-        self.campaign_index = {name: number for number, name in enumerate(self.results.keys)}
-        self.counted: tuple[tuple[Cell, object], int] | None = None  # of a cell, when the results were as they were
+        self.key_numbers = {name: number for number, name in enumerate(self.results.keys)}
+        self.counted: tuple[tuple[int, object], int] | None = None  # of a cell, when the results were as they were
         self.unreadable = ""  # why the results could not be read when the engine had not answered yet
 
     def all(self, environment: Mapping[str, Any]) -> Verdict:
@@ -217,13 +218,13 @@ class Run:
         window = self.spec.window_ms
         opening = self._marks("opening", self.world.now_ms() // window * window - window, 0)
         self._send(opening)
-        cell = Cell(opening[0].campaign, opening[0].event_time_ms)
+        cell = self._cell_of(opening)
         with self._diagnosed(cell, len(opening)):
             self._until(
                 lambda: self._count_of(cell) >= len(opening),  # too many is for the checks to name
                 self._ready_s,
                 lambda: (
-                    f"{self._count_of(cell)} of {len(opening)} opening events are counted in window {cell.window_ms}"
+                    f"{self._count_of(cell)} of {len(opening)} opening events are counted in {self._window_of(cell)}"
                     f"{self.unreadable}"
                 ),
             )
@@ -288,7 +289,7 @@ class Run:
         self.screen.phase("drain", "until the closing events are counted and the results stand still")
         self._finish_fault()
         stillness.loaded(self.world.now_ms())
-        closing = Cell(0, 0)
+        closing: int | None = None
         while (step := stillness.step(self.world.now_ms())) is not Step.DONE:
             if step is Step.STUCK:
                 raise EngineGone(self._stuck(self._why_stuck(closing), stillness.moved_ms))
@@ -297,7 +298,7 @@ class Run:
                 stillness.closed(self.world.now_ms())
             self._tick_for(LOOK_EVERY_S)
             new = self._look(stillness)
-            if new and closing.window_ms and self._count_of(closing) >= self.spec.tape.partitions:
+            if new and closing is not None and self._count_of(closing) >= self.spec.tape.partitions:
                 stillness.counted(self.world.now_ms())
             if self.unreadable:
                 self.seen = None  # what could not be read is read again
@@ -422,22 +423,32 @@ class Run:
         """What can't be seen does not stand still: such a look equals no other."""
         return self._unless_away(self.world.snapshot, object())
 
-    def _count_of(self, cell: Cell) -> int:
+    def _count_of(self, cell: int) -> int:
         """A table that the engine has not made yet can't be read, and holds nothing. To read all results takes twenty
         times as long as to look at them, and an engine that starts needs the CPU: only what changed is read again."""
         try:
             seen = cell, self._snapshot()
             if self.counted is None or self.counted[0] != seen:
                 rows = self._unless_away(self.world.results, list[Row]())
-                self.counted = seen, interpret(rows, self.campaign_index, ()).counts.count(cell)
+                self.counted = seen, self._interpreted(rows).counts.count(cell)
         except UnreadableError as error:
             self.unreadable, self.counted = f"; {error}", None
             return 0
         self.unreadable = ""
         return self.counted[1]
 
+    def _interpreted(self, rows: Sequence[Row]) -> Observed:
+        return interpret(rows, self.key_numbers, self.oracle.codes, ())
+
+    def _cell_of(self, marks: Sequence[Mark]) -> int:
+        """All marks of a kind lie in one cell."""
+        return int(totals_of(self.oracle, self.reel.load.codec, marks).cell[0])
+
+    def _window_of(self, cell: int) -> str:
+        return f"window {self.oracle.codes.field(cell)}"
+
     @contextmanager
-    def _diagnosed(self, cell: Cell, count: int) -> Iterator[None]:
+    def _diagnosed(self, cell: int, count: int) -> Iterator[None]:
         """An engine that gave no answer may have written one in a place or a way that is not looked at. Of one that
         ended, its own last words are the reason."""
         try:
@@ -449,7 +460,7 @@ class Run:
             detail = "; ".join(filter(None, (gone.report.detail, found.sentence)))
             raise EngineGone(replace(gone.report, detail=detail, advice=found.lines)) from None
 
-    def _diagnosis(self, cell: Cell, count: int) -> Diagnosis:
+    def _diagnosis(self, cell: int, count: int) -> Diagnosis:
         if self.unreadable or not self.world.reachable():
             return Diagnosis()
         wanted = Wanted(
@@ -457,7 +468,7 @@ class Run:
             self.manifest.sink(self.spec.sink).bookkeeping,
             frozenset(self.results.keys),
             self.results.tables.texts.keys(),
-            {cell.window_ms},
+            {self.oracle.codes.field(cell)},
             self.spec.window_ms,
             count,
             self.world.other_databases(),
@@ -505,13 +516,14 @@ class Run:
         self._until(are_known, self._drain_s, lambda: "a fault keeps Kafka or Redis away")
         return ends
 
-    def _close(self) -> Cell:
+    def _close(self) -> int:
         """Send the events that close every window; they lie in one cell."""
         newest = self.reel.load.event_time_bounds_rel_ms()[1] + self.epoch_ms
         window = self.spec.window_ms
         closing_ms = (newest + max(watermarks_ms(self.spec))) // window * window + 2 * window
-        self._send(self._marks("closing", closing_ms, self.spec.tape.partitions))
-        return Cell(0, closing_ms)
+        closing = self._marks("closing", closing_ms, self.spec.tape.partitions)
+        self._send(closing)
+        return self._cell_of(closing)
 
     def _done_by_progress(self, *, still_for_ms: float) -> None:
         """All of the log is done by the engine's own offsets, and the results have not changed since for so long."""
@@ -562,11 +574,11 @@ class Run:
             stillness.changed(now_ms)
         return self.seen != last
 
-    def _why_stuck(self, closing: Cell) -> str:
-        if not closing.window_ms:
+    def _why_stuck(self, closing: int | None) -> str:
+        if closing is None:
             return f"the results never stood still{self.unreadable}"
         counted = f"{self._count_of(closing)} of {self.spec.tape.partitions} closing events are counted"
-        return f"nothing has changed any more; {counted} in window {closing.window_ms}{self.unreadable}"
+        return f"nothing has changed any more; {counted} in {self._window_of(closing)}{self.unreadable}"
 
     def _until(self, predicate: Callable[[], bool], deadline_s: float, seen: Callable[[], str]) -> None:
         """An engine that was started meanwhile has all of the time again."""

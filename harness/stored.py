@@ -7,6 +7,8 @@ import msgspec
 from harness.model import EngineManifest, RunSpec, SinkClaim, Verdict
 from harness.observe import Row
 from harness.store import MissingEvidence, Store
+from workloads.base import Oracle
+from workloads.registry import oracle_of
 
 OBSERVED, AFTER_STOP, LOG = "observed.parquet", "observed-after-stop.parquet", "log.parquet"
 
@@ -37,6 +39,11 @@ class Plan(msgspec.Struct, frozen=True):
 def spec_of(store: Store) -> RunSpec:
     spec: RunSpec = store.read_as("spec.json", RunSpec)
     return spec
+
+
+def stored_oracle(store: Store) -> Oracle:
+    """One for all that is said of a run, so that equal codes are equal cells."""
+    return store.once("oracle", lambda: oracle_of(spec_of(store)))
 
 
 def plan_of(store: Store) -> Plan:

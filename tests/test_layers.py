@@ -29,6 +29,7 @@ LAYERS = [
     {"generators"},
     {
         "harness.ledger",
+        "harness.readings",
         "harness.epoch",
         "harness.lateness",
         "harness.checks",
@@ -109,7 +110,7 @@ LAYERS = [
 ]
 # What a few modules may not import although the layers would let them.
 FORBIDDEN = {
-    "harness.checks": {"redis", "kafka", "confluent_kafka", "harness.engines", "workloads", "generators"},
+    "harness.checks": {"redis", "kafka", "confluent_kafka", "harness.engines", "workloads.registry", "generators"},
     "harness.engines": {"generators", "workloads"},
     "harness.services": {"generators", "workloads"},
     "harness.audit": {"generators", "workloads"},

@@ -171,12 +171,12 @@ class Oracle(Protocol):
     # The second route: from the log.
 
     def places(self, events: Columns) -> Places:
-        """The cells of events that count. `events` has `event_time_ms` and the columns of `Codec.content`, from the log
+        """The cells of events that count. `events` has `event_time_ms` and the columns `Codec.decisive`, from the log
         or, in absolute times, from the plan."""
 
     @property
     def folded(self) -> tuple[str, ...]:
-        """The columns of events that `fold` looks at; none to count."""
+        """Those columns of `Codec.decisive` that `fold` looks at; none to count."""
 
     def fold(self, cells: Ints, columns: Columns) -> Totals:
         """What cells hold that have these places and no others: the cell of each, and beside it what its event has in

@@ -6,8 +6,9 @@ in a topic are no second values: they take the place of the earlier ones.
 
 from __future__ import annotations
 
-from harness.checks.case import EXAMPLES, Ambiguity, Case, join
+from harness.checks.case import EXAMPLES, Case, join
 from harness.model import CheckResult, Outcome, Witness
+from harness.readings import Ambiguity
 
 
 def check(case: Case) -> CheckResult:

@@ -12,9 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.checksums import Checksum
-from harness.lateness import NO_BATCH, LogEvents
-from harness.ledger import Cell, Difference, Expectation, Ledger, cell_codes
+from harness.ledger import Difference, Expectation, Ledger
 from harness.model import (
     BatchLog,
     Certificate,
@@ -26,7 +24,8 @@ from harness.model import (
     RunSpec,
     Witness,
 )
-from harness.texts import clock
+from harness.readings import NO_BATCH, AfterStop, Doubt, Edits, Glitch, LogAudit, LogEvents, Observed, Watched, folded
+from workloads.base import NEVER, Oracle
 
 EXAMPLES = 5
 NOBODY_LOOKED = "the results were not looked at while the run went on"
@@ -35,128 +34,12 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Named:
-    """How many records are wrong in one way, and the names of the first ones."""
-
-    count: int = 0
-    examples: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class LogAudit:
-    """The tape against the Kafka log, record by record."""
-
-    planned: int
-    found: int
-    missing: Named
-    doubled: Named
-    foreign: Named
-    altered: Named
-    removed: int = 0  # so many of them a planned fault has taken out of the log again
-
-    @property
-    def wrong(self) -> bool:
-        return any(each.count for each in (self.missing, self.doubled, self.foreign, self.altered))
-
-
-@dataclass(frozen=True)
-class Doubt:
-    """What tape and log disagree in, cell by cell: an engine may have read the one or the other."""
-
-    missing: Ledger = field(default_factory=Ledger)  # sent, and not in the log when it was read
-    extra: Ledger = field(default_factory=Ledger)  # in the log, and not as it was planned
-    newest_ms: int | None = None  # the newest event time of what is missing: it may have made others late
-
-    def widened(self, expectation: Expectation) -> Expectation:
-        """What is missing may have been counted, and what is too much need not be."""
-        if not self.missing and not self.extra:
-            return expectation
-        must = Ledger((cell, max(0, count - self.extra.count(cell))) for cell, count in expectation.must.items())
-        return Expectation(must, expectation.may + self.missing)
-
-
-@dataclass(frozen=True)
-class Stray:
-    """Something in the results that is no count of a known campaign."""
-
-    where: str
-    value: str
-    # "campaign": of none that exists; "orphan": a window of Yahoo's schema to which no campaign refers; "number": it
-    # stands where a count belongs and can't be read as one; "key": it is nothing that anybody takes for a result
-    kind: str
-
-
-@dataclass(frozen=True)
-class Ambiguity:
-    """One cell with two values or more: which of them is read is chance."""
-
-    cell: Cell
-    what: str  # "count" | "sums"
-    texts: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Observed:
-    """All that the results held."""
-
-    counts: Ledger
-    strays: tuple[Stray, ...]
-    sums: Mapping[Cell, Checksum] = field(default_factory=dict)
-    zeros: tuple[Cell, ...] = ()  # cells that hold a count of 0, which a ledger forgets
-    ambiguities: tuple[Ambiguity, ...] = ()
-
-
-@dataclass(frozen=True)
-class Edits:
-    """What became of the run's files since its first verdict."""
-
-    files: int = 0  # so many were compared
-    changed: tuple[str, ...] = ()  # in words: "log.parquet was edited"
-    note: str = ""  # why nothing could be compared
-
-
-@dataclass(frozen=True)
-class Glitch:
-    """What was seen for a while and is no count of anything that exists. None: it was there at the last look."""
-
-    where: str
-    text: str
-    from_us: int
-    until_us: int | None
-
-
-@dataclass(frozen=True)
-class AfterStop:
-    """The results as they were read again when the engine had been told to stop and had ended."""
-
-    observed: Observed | None = None  # None: it had ended before, or they could not be read
-    error: str = ""  # why not
-
-
-@dataclass(frozen=True)
-class Watched:
-    """What was seen of the results while the run went on: a row for each change of a count, in order of the looks."""
-
-    at_us: Ints
-    campaign: Ints
-    window_ms: Ints
-    count: Ints
-    longest_gap_ms: float  # between two looks: a change may have been there for so long
-    unreadable: tuple[Glitch, ...] = ()  # it stood in the place of a count
-    strangers: tuple[Glitch, ...] = ()  # it was that of a campaign or a window that can't be
-
-    @property
-    def codes(self) -> Ints:
-        return cell_codes(self.campaign, self.window_ms)
-
-
-@dataclass(frozen=True)
 class Case:
     """Everything known of one run at the time of judgement."""
 
     spec: RunSpec
     epoch_ms: int
-    campaign_names: tuple[str, ...]
+    oracle: Oracle
     sent: int
     audit: LogAudit
     tape_ledger: Ledger
@@ -184,8 +67,8 @@ class Case:
     aborted: Ledger = field(default_factory=Ledger)  # what lay in transactions of ours that came to nothing
     after_stop: AfterStop | None = None  # None: a run of an older version, which did not look
     blind: str = ""  # why nobody could look at the results meanwhile; "": somebody could
-    doubt: Doubt = Doubt()  # by record
-    edits: Edits = Edits()
+    doubt: Doubt = field(default_factory=Doubt)  # by record
+    edits: Edits = field(default_factory=Edits)
     contradictions: tuple[str, ...] = ()  # between the files of the run, in words
     results_unread: str = ""  # why they could not be read in the end; "": they were ...
     log_unread: str = ""  # ... and why the Kafka log could not
@@ -250,11 +133,9 @@ class Case:
         """By the batch log, or without one by what the cells lack."""
         return int(self.dropped.sum()) if self.exact else -sum(d.surplus for d in self.left_out)
 
-    @property
-    def event_codes(self) -> Ints:
-        """The cell of each event."""
-        start = np.floor_divide(self.events.time_ms, self.spec.window_ms) * self.spec.window_ms
-        return cell_codes(self.events.campaign, start)
+    def fold(self, rows: NDArray[np.bool_]) -> Ledger:
+        """What the cells hold that have these events."""
+        return folded(self.oracle, self.events.only(rows))
 
     @property
     def copies(self) -> NDArray[np.bool_]:
@@ -263,10 +144,8 @@ class Case:
         result[np.unique(self.events.id, return_index=True)[1]] = False
         return result
 
-    def cell_name(self, cell: Cell) -> str:
-        name = self.campaign_names[cell.campaign] if 0 <= cell.campaign < len(self.campaign_names) else "?"
-        since = (cell.window_ms - self.epoch_ms) / 1000
-        return f"campaign {cell.campaign} ({name[:8]}), window {clock(cell.window_ms)} ({since:+.0f} s)"
+    def cell_name(self, cell: int) -> str:
+        return self.oracle.name(cell, self.epoch_ms)
 
     def while_of(self, glitch: Glitch) -> str:
         """For how long it was there, and since when."""
@@ -282,9 +161,13 @@ class Case:
         seen = repr(glitch.text)
         return Witness(glitch.where, expected, seen, self.while_of(glitch), from_ms=from_ms, until_ms=until_ms)
 
-    def rows_of(self, cell: Cell) -> NDArray[np.bool_]:
-        start = np.floor_divide(self.events.time_ms, self.spec.window_ms) * self.spec.window_ms
-        return np.asarray((self.events.campaign == cell.campaign) & (start == cell.window_ms) & ~self.dropped)
+    def begins_ms(self, cells: Iterable[int]) -> list[int]:
+        """When the window of each cell begins, each moment once and in order."""
+        begins: list[int] = np.unique(self.oracle.begins_ms(np.array([*cells], dtype=np.int64))).tolist()
+        return begins
+
+    def rows_of(self, cell: int) -> NDArray[np.bool_]:
+        return np.asarray((self.events.cell == cell) & ~self.dropped)
 
     def witness(self, difference: Difference) -> Witness:
         rows = self.rows_of(difference.cell)
@@ -294,6 +177,7 @@ class Case:
         ids = tuple(f"{int(i):012x}" for i in self.events.id[rows][:EXAMPLES])
         batches = tuple(int(b) for b in np.unique(self.batch[rows]) if b != NO_BATCH)
         touched = f"batches {join(batches)} touched it" if batches else "no batch log says which batches touched it"
+        from_ms, until_ms = self.span_of(difference.cell)
         return Witness(
             cell=self.cell_name(difference.cell),
             expected=interval,
@@ -301,13 +185,15 @@ class Case:
             detail=f"{difference.surplus:+d}; {touched}",
             event_ids=ids,
             batches=batches,
-            from_ms=difference.cell.window_ms,
-            until_ms=self.counted_until_ms(difference.cell),
+            from_ms=from_ms,
+            until_ms=until_ms,
         )
 
-    def counted_until_ms(self, cell: Cell) -> int:
-        """From the start of its window on until then events of a cell come to be counted, the late ones among them."""
-        return cell.window_ms + self.spec.window_ms + self.spec.watermark_ms
+    def span_of(self, cell: int) -> tuple[int, int | None]:
+        """From when on until when events of a cell come to be counted, the late ones among them."""
+        one = np.array([cell], dtype=np.int64)
+        begins_ms, closes_ms = int(self.oracle.begins_ms(one)[0]), int(self.oracle.closes_ms(one)[0])
+        return begins_ms, None if closes_ms == NEVER else closes_ms + self.spec.watermark_ms
 
     def witnesses(self, differences: Iterable[Difference]) -> tuple[Witness, ...]:
         """The largest first: they say most about the cause."""
@@ -315,7 +201,7 @@ class Case:
         return tuple(self.witness(d) for d in ranked[:EXAMPLES])
 
 
-def _larger(one: Ledger, other: Mapping[Cell, int]) -> Ledger:
+def _larger(one: Ledger, other: Mapping[int, int]) -> Ledger:
     return Ledger((cell, max(one.count(cell), other.get(cell, 0))) for cell in {*one, *other})
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from harness.checks import removed, reruns
 from harness.checks.case import Case, join
-from harness.lateness import NO_BATCH
 from harness.ledger import Difference, Ledger
 from harness.model import CheckResult, Outcome
+from harness.readings import NO_BATCH
 from harness.texts import clock
 
 
@@ -34,7 +34,7 @@ def check(case: Case) -> CheckResult:
 
 def _cause(case: Case, over: list[Difference]) -> str:
     surplus = Ledger((d.cell, d.surplus) for d in over)
-    windows = join(dict.fromkeys(clock(ms) for ms in sorted({d.cell.window_ms for d in over})), 4)
+    windows = join(dict.fromkeys(map(clock, case.begins_ms(d.cell for d in over))), 4)
     for batch in np.unique(case.batch[case.batch != NO_BATCH]):
         if times := _how_often(_counts_of(case, int(batch)), surplus):
             more = {1: "once", 2: "twice"}.get(times, f"{times} times")
@@ -45,8 +45,7 @@ def _cause(case: Case, over: list[Difference]) -> str:
 
 
 def _counts_of(case: Case, batch: int) -> Ledger:
-    rows = (case.batch == batch) & ~case.dropped
-    return Ledger.of_events(case.events.campaign[rows], case.events.time_ms[rows], case.spec.window_ms)
+    return case.fold((case.batch == batch) & ~case.dropped)
 
 
 def _how_often(counts: Ledger, surplus: Ledger) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from harness.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
-from harness.ledger import cell_codes, cell_of
 from harness.model import CheckResult, Outcome, Witness
 
 TOLERANCE_US = 1_000_000
@@ -20,7 +19,7 @@ def check(case: Case) -> CheckResult:
     if case.watched is None:
         return nobody_looked("early", case)
     seen = case.watched
-    code, count = seen.codes, seen.count
+    code, count = seen.cell, seen.count
     sent = _sent_by(case, code, seen.at_us + TOLERANCE_US)
     rows = np.flatnonzero((count > sent) & np.isin(code, _judged(case)))
     if not len(rows):
@@ -35,7 +34,7 @@ def check(case: Case) -> CheckResult:
         blame="engine",
         witnesses=tuple(
             Witness(
-                cell=case.cell_name(cell_of(int(code[row]))),
+                cell=case.cell_name(int(code[row])),
                 expected=f"at most {int(sent[row])}",
                 seen=str(int(count[row])),
                 detail=f"{(int(seen.at_us[row]) / 1000 - case.epoch_ms) / 1000:.1f} s into the load",
@@ -50,9 +49,7 @@ def check(case: Case) -> CheckResult:
 def _judged(case: Case) -> Ints:
     """Cells that anybody expects, that hold not too many in the end, and of which the log holds all that was sent."""
     over = {*(d.cell for d in case.differences if d.surplus > 0), *case.doubt_in_all.missing}
-    cells = [cell for cell in case.expectation.may if cell not in over]
-    columns = np.array(cells, dtype=np.int64).reshape(-1, 2).T
-    return cell_codes(columns[0], columns[1])
+    return np.array([cell for cell in case.expectation.may if cell not in over], dtype=np.int64)
 
 
 def _sent_by(case: Case, code: Ints, at_us: Ints) -> Ints:
@@ -62,8 +59,8 @@ def _sent_by(case: Case, code: Ints, at_us: Ints) -> Ints:
     begun_us = int(at_us.min())
     sent_us = np.maximum(case.sent_us - begun_us, 0)
     width = int(max(sent_us.max(initial=0), at_us.max() - begun_us)) + 1
-    cells = np.unique(np.concatenate([case.event_codes, code]))
-    events, wanted = np.searchsorted(cells, case.event_codes), np.searchsorted(cells, code)
+    cells = np.unique(np.concatenate([case.events.cell, code]))
+    events, wanted = np.searchsorted(cells, case.events.cell), np.searchsorted(cells, code)
     keys = np.sort(events * width + sent_us)
     until = np.searchsorted(keys, wanted * width + (at_us - begun_us), side="right")
     return np.asarray(until - np.searchsorted(keys, wanted * width, side="left"), dtype=np.int64)

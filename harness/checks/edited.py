@@ -5,8 +5,9 @@ Nothing is blamed on an engine by files that somebody changed: then this is the 
 
 from __future__ import annotations
 
-from harness.checks.case import Case, Edits, join
+from harness.checks.case import Case, join
 from harness.model import CheckResult, Outcome, Witness
+from harness.readings import Edits
 
 SHOWN = 8
 

@@ -54,7 +54,7 @@ def _witnesses(case: Case) -> tuple[Witness, ...]:
         return case.witnesses(case.left_out)
     rows = case.dropped.nonzero()[0][:5]
     marks = {b.batch: b.drop_watermark_ms for b in case.batch_log.batches} if case.batch_log else {}
-    ends = case.events.window_end_ms(case.spec.window_ms)
+    ends = case.events.closes_ms
     return tuple(
         Witness(
             cell=f"event {int(case.events.id[row]):012x}",

@@ -5,8 +5,9 @@ A difference that no planned fault explains means that our own evidence is bad: 
 
 from __future__ import annotations
 
-from harness.checks.case import EXAMPLES, Case, Named
+from harness.checks.case import EXAMPLES, Case
 from harness.model import CheckResult, Outcome, Witness
+from harness.readings import Named
 
 SEEN = {
     "missing": "not in the log",

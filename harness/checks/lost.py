@@ -36,8 +36,7 @@ def _cause(case: Case, short: list[Difference]) -> str:
 
 def _copies(case: Case, short: list[Difference]) -> str:
     """A job that leaves out what it has seen before is wrong here, where each record of the log counts."""
-    rows = case.copies & ~case.dropped
-    copies = Ledger.of_events(case.events.campaign[rows], case.events.time_ms[rows], case.spec.window_ms)
+    copies = case.fold(case.copies & ~case.dropped)
     if not copies.total or copies != Ledger((d.cell, -d.surplus) for d in short):
         return ""
     return f"exactly the {copies.total:,} copies in the tape, which count twice by the rules"

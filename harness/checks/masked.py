@@ -11,7 +11,6 @@ import numpy as np
 from harness import checksums
 from harness.checks.case import EXAMPLES, Case, join
 from harness.checksums import Checksum
-from harness.ledger import Cell, cell_codes
 from harness.model import CheckResult, Outcome, Witness
 
 
@@ -42,30 +41,24 @@ def check(case: Case) -> CheckResult:
 
 def _not_asked(case: Case) -> str:
     words = "without checksums a loss and a duplicate in one cell cancel unseen"
-    probes = [cell for cell in case.expectation.may if cell.campaign >= case.spec.tape.campaigns]
-    single = sum(case.expectation.may.count(cell) == 1 for cell in probes)
+    may = case.expectation.may
+    single = sum(may.count(cell) == 1 for cell in may if case.oracle.codes.key(cell) >= case.oracle.probed_from)
     return f"{words}, but not in the {single:,} cells of probes, which hold one event each" if single else words
 
 
-def _counted_right(case: Case) -> list[Cell]:
+def _counted_right(case: Case) -> list[int]:
     """The cells of which it is known what they hold, and that hold as many."""
     must, may, seen = case.allowed.must, case.allowed.may, case.observed.counts
     return sorted(cell for cell, count in may.items() if must.count(cell) == count == seen.count(cell))
 
 
-def _expected(case: Case) -> dict[Cell, Checksum]:
+def _expected(case: Case) -> dict[int, Checksum]:
     kept = ~case.dropped
-    sums = checksums.by_cell(case.event_codes[kept], case.events.id[kept])
-    codes = _codes(list(case.expectation.may))
-    return {cell: sums.get(code, Checksum()) for cell, code in zip(case.expectation.may, codes, strict=True)}
+    sums = checksums.by_cell(case.events.cell[kept], case.events.id[kept])
+    return {cell: sums.get(cell, Checksum()) for cell in case.expectation.may}
 
 
-def _codes(cells: list[Cell]) -> list[int]:
-    columns = np.array(cells, dtype=np.int64).reshape(-1, 2).T
-    return [int(code) for code in cell_codes(columns[0], columns[1])]
-
-
-def _witness(case: Case, cell: Cell, expected: Checksum) -> Witness:
+def _witness(case: Case, cell: int, expected: Checksum) -> Witness:
     seen = case.observed.sums[cell]
     members = case.events.id[case.rows_of(cell)]
     pairs, candidates = checksums.swaps(expected, seen, members, members)
@@ -77,12 +70,13 @@ def _witness(case: Case, cell: Cell, expected: Checksum) -> Witness:
         detail = f"{by_s1}, and S2 says: {named}"
     else:
         detail = f"{by_s1}, and S2 says that it was none of them: more than one event was exchanged"
+    from_ms, until_ms = case.span_of(cell)
     return Witness(
         cell=case.cell_name(cell),
         expected=f"S1, S2 = {expected}",
         seen=str(seen),
         detail=detail,
         event_ids=tuple(f"{number:012x}" for pair in pairs[:2] for number in pair),
-        from_ms=cell.window_ms,
-        until_ms=case.counted_until_ms(cell),
+        from_ms=from_ms,
+        until_ms=until_ms,
     )

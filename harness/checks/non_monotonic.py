@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.checks.case import EXAMPLES, Case, Watched, nobody_looked
-from harness.ledger import Cell
+from harness.checks.case import EXAMPLES, Case, nobody_looked
 from harness.model import CheckResult, FaultReport, Outcome, Witness
+from harness.readings import Watched
 
 # Faults after which counts may go back. A plain kill is none of them: a batch that is replayed writes the same totals.
 TAKES_BACK = frozenset(
@@ -37,7 +37,7 @@ TAKES_BACK = frozenset(
 class Dip:
     """One step back, and for how long it was seen; None: to the end."""
 
-    cell: Cell
+    cell: int
     at_us: int
     before: int
     after: int
@@ -70,19 +70,16 @@ def check(case: Case) -> CheckResult:
 
 def _dips(seen: Watched) -> list[Dip]:
     """By cell and time, as the looks saw it."""
-    order = np.lexsort((seen.at_us, seen.window_ms, seen.campaign))
-    campaign, window, at_us, count = (
-        column[order] for column in (seen.campaign, seen.window_ms, seen.at_us, seen.count)
-    )
-    same = (np.diff(campaign) == 0) & (np.diff(window) == 0)
+    order = np.lexsort((seen.at_us, seen.cell))
+    cells, at_us, count = (column[order] for column in (seen.cell, seen.at_us, seen.count))
+    same = np.diff(cells) == 0
     ends = np.append(np.flatnonzero(~same), len(count) - 1)
     found = []
     for row in np.flatnonzero(same & (np.diff(count) < 0)) + 1:
         last = int(ends[np.searchsorted(ends, row)])
         right = np.flatnonzero(count[row : last + 1] >= count[row - 1])
         lasted_us = int(at_us[row + right[0]] - at_us[row]) if len(right) else None
-        cell = Cell(int(campaign[row]), int(window[row]))
-        found.append(Dip(cell, int(at_us[row]), int(count[row - 1]), int(count[row]), lasted_us))
+        found.append(Dip(int(cells[row]), int(at_us[row]), int(count[row - 1]), int(count[row]), lasted_us))
     return found
 
 

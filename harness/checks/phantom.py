@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.checks.case import EXAMPLES, Case, Glitch, Ints, Stray, Watched, counted, join
-from harness.ledger import LATEST_WINDOW_MS, Cell, Difference, cell_codes, cell_of
+from harness.checks.case import EXAMPLES, Case, counted, join
+from harness.ledger import Difference
 from harness.model import CheckResult, Outcome, Witness
+from harness.readings import Glitch, Stray, Watched
 
 
 def check(case: Case) -> CheckResult:
@@ -39,7 +40,7 @@ def check(case: Case) -> CheckResult:
 
 
 def _in_the_end(
-    windows: Sequence[Difference], zeros: Sequence[Cell], campaigns: Sequence[Stray], orphans: Sequence[Stray]
+    windows: Sequence[Difference], zeros: Sequence[int], campaigns: Sequence[Stray], orphans: Sequence[Stray]
 ) -> list[str]:
     parts = []
     if windows:
@@ -67,9 +68,9 @@ def _visitors(case: Case) -> list[Glitch]:
     """What was seen while the run went on, is expected by nobody, and was gone when all results were read."""
     if case.watched is None:
         return []
-    seen, codes = case.watched, case.watched.codes
-    known = _codes({*case.log_ledger, *case.tape_ledger, *case.observed.counts, *case.observed.zeros})
-    unknown = np.flatnonzero(~np.isin(codes, known))
+    seen, codes = case.watched, case.watched.cell
+    known = {*case.log_ledger, *case.tape_ledger, *case.observed.counts, *case.observed.zeros}
+    unknown = np.flatnonzero(~np.isin(codes, np.array([*known], dtype=np.int64)))
     cells = [unknown[codes[unknown] == code] for code in np.unique(codes[unknown])]
     visits = [_visit(case, seen, rows) for rows in cells]
     return [*visits, *(each for each in seen.strangers if each.until_us is not None)]
@@ -77,15 +78,9 @@ def _visitors(case: Case) -> list[Glitch]:
 
 def _visit(case: Case, seen: Watched, rows: NDArray[np.intp]) -> Glitch:
     at_us, count = seen.at_us[rows], seen.count[rows]
-    name = case.cell_name(cell_of(int(seen.codes[rows[0]])))
+    name = case.cell_name(int(seen.cell[rows[0]]))
     return Glitch(name, str(count.max()), int(at_us.min()), None if count[-1] else int(at_us.max()))
 
 
-def _codes(cells: set[Cell]) -> Ints:
-    inside = [cell for cell in cells if 0 <= cell.window_ms < LATEST_WINDOW_MS]
-    columns = np.array(inside, dtype=np.int64).reshape(-1, 2).T
-    return cell_codes(columns[0], columns[1])
-
-
-def _empty(case: Case, cell: Cell) -> Witness:
+def _empty(case: Case, cell: int) -> Witness:
     return Witness(case.cell_name(cell), "no count at all", "0", "no event of the log lies in it")

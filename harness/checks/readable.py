@@ -5,8 +5,9 @@ A planned fault that puts something else there explains what could not be read a
 
 from __future__ import annotations
 
-from harness.checks.case import EXAMPLES, Case, Glitch, Stray, counted
+from harness.checks.case import EXAMPLES, Case, counted
 from harness.model import CheckResult, FaultReport, Outcome, Witness
+from harness.readings import Glitch, Stray
 
 EXPECTED = "a whole number"
 # Faults that put something else than counts into the results. Those that only empty them leave nothing to misread.

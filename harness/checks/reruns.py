@@ -34,8 +34,9 @@ def skipped(case: Case, short: list[Difference]) -> str:
     for runs in _stretches(case):
         again = (case.batch >= runs[0].batch) & (case.batch <= runs[-1].batch)
         first = _in_any(case, runs)
-        campaigns = np.unique(case.events.campaign[first & ~case.dropped])
-        for where, skips in (("", True), (" in campaigns of its first run", np.isin(case.events.campaign, campaigns))):
+        keys = case.oracle.codes.keys(case.events.cell)
+        fenced = np.isin(keys, np.unique(keys[first & ~case.dropped]))
+        for where, skips in (("", True), (" in campaigns of its first run", fenced)):
             if _is(case, again & ~first & skips, missing):
                 more = f"exactly what {_name(runs)} had more{where} when planned anew"
                 return f"{more}: the checkpoint had forgotten the first run"
@@ -65,7 +66,7 @@ def _is(case: Case, rows: NDArray[np.bool_], ledger: Ledger) -> bool:
     rows = rows & ~case.dropped
     if rows.sum() != ledger.total:  # most are not, and this is quickly seen
         return False
-    return Ledger.of_events(case.events.campaign[rows], case.events.time_ms[rows], case.spec.window_ms) == ledger
+    return case.fold(rows) == ledger
 
 
 def _name(runs: list[EarlierRun]) -> str:

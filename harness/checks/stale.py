@@ -14,8 +14,8 @@ import numpy as np
 
 from harness.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
 from harness.lateness import watermarks_ms
-from harness.ledger import Cell, cell_codes, cell_of
 from harness.model import CheckResult, Outcome, Progress, Witness
+from workloads.base import NEVER as NEVER_CLOSES
 
 ALLOWED_MS = 10_000
 NEVER = np.iinfo(np.int64).max
@@ -48,13 +48,13 @@ def check(case: Case) -> CheckResult:
         count=len(rows),
         blame="engine",
         witnesses=tuple(
-            _witness(case, cell_of(int(codes[row])), int(told_ms[row]), int(right_ms[row]), float(late_ms[row]))
+            _witness(case, int(codes[row]), int(told_ms[row]), int(right_ms[row]), float(late_ms[row]))
             for row in worst[:EXAMPLES]
         ),
     )
 
 
-def _witness(case: Case, cell: Cell, told_ms: int, right_ms: int, late_ms: float) -> Witness:
+def _witness(case: Case, cell: int, told_ms: int, right_ms: int, late_ms: float) -> Witness:
     return Witness(
         cell=case.cell_name(cell),
         expected=f"{case.allowed.must.count(cell)} by {(told_ms - case.epoch_ms) / 1000:.1f} s",
@@ -91,26 +91,26 @@ def _first_right(case: Case) -> tuple[Ints, Ints]:
     """The cells that were seen to hold what they must, and when that was first."""
     assert case.watched is not None
     must = case.allowed.must
-    campaign, window = np.array([(c.campaign, c.window_ms) for c in must], dtype=np.int64).reshape(-1, 2).T
-    codes = cell_codes(campaign, window)
+    codes = must.cells
     order = np.argsort(codes)
     codes, least = codes[order], np.array(list(must.values()), dtype=np.int64)[order]
-    place = np.searchsorted(codes, case.watched.codes)
-    inside = np.append(codes, -1)[place] == case.watched.codes
+    place = np.searchsorted(codes, case.watched.cell)
+    inside = np.append(codes, -1)[place] == case.watched.cell
     enough = np.flatnonzero(inside & (case.watched.count >= np.append(least, NEVER)[place]))
-    firsts = enough[first_rows(case.watched.codes[enough])]
-    return case.watched.codes[firsts], case.watched.at_us[firsts] // 1000
+    firsts = enough[first_rows(case.watched.cell[enough])]
+    return case.watched.cell[firsts], case.watched.at_us[firsts] // 1000
 
 
 def _told_ms(case: Case, codes: Ints) -> Ints:
     """For each cell when the engine first said that it is done and closed; NEVER if it did not."""
     done_ms = _done_ms(case)
-    closed = {int(w): _closed_ms(case, done_ms, int(w)) for w in np.unique([cell_of(int(c)).window_ms for c in codes])}
-    order = np.argsort(case.event_codes, kind="stable")
-    ordered = case.event_codes[order]
+    closes_ms = case.oracle.closes_ms(codes)
+    closed = {int(end): _closed_ms(case, done_ms, int(end)) for end in np.unique(closes_ms)}
+    order = np.argsort(case.events.cell, kind="stable")
+    ordered = case.events.cell[order]
     begin, end = np.searchsorted(ordered, codes), np.searchsorted(ordered, codes, side="right")
     told = [int(done_ms[order[b:e]].max(initial=0)) for b, e in zip(begin, end, strict=True)]
-    both = [max(ms, closed[cell_of(int(code)).window_ms]) for ms, code in zip(told, codes, strict=True)]
+    both = [max(ms, closed[end]) for ms, end in zip(told, closes_ms.tolist(), strict=True)]
     return np.array(both, dtype=np.int64)
 
 
@@ -126,10 +126,12 @@ def _done_ms(case: Case) -> Ints:
     return np.maximum(result, case.sent_us // 1000)
 
 
-def _closed_ms(case: Case, done_ms: Ints, window_ms: int) -> int:
-    """When the engine had done, in every partition, an event by which a window is closed."""
-    lateness_ms = max(watermarks_ms(case.spec))
-    closing = case.events.time_ms >= window_ms + case.spec.window_ms + lateness_ms
+def _closed_ms(case: Case, done_ms: Ints, closes_ms: int) -> int:
+    """When the engine had done, in every partition, an event by which a window is closed. What never closes has
+    nothing to wait for."""
+    if closes_ms == NEVER_CLOSES:
+        return 0
+    closing = case.events.time_ms >= closes_ms + max(watermarks_ms(case.spec))
     partitions = np.unique(case.events.partition)
     first = [done_ms[closing & (case.events.partition == p)].min(initial=NEVER) for p in partitions]
     return int(max(first, default=NEVER))

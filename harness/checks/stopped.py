@@ -5,9 +5,9 @@ and an engine that is killed would have lost it.
 
 from __future__ import annotations
 
-from harness.checks.case import EXAMPLES, Case, Observed
-from harness.ledger import Cell
+from harness.checks.case import EXAMPLES, Case
 from harness.model import CheckResult, Outcome, Witness
+from harness.readings import Observed
 
 
 def check(case: Case) -> CheckResult:
@@ -42,7 +42,7 @@ def _compared(case: Case, after: Observed) -> CheckResult:
     )
 
 
-def _spoiled(case: Case, after: Observed) -> list[Cell]:
+def _spoiled(case: Case, after: Observed) -> list[int]:
     """By their counts, or by the sums of their ids where the counts stayed the same; or they have two values now, or
     one of 0 where nobody expects any."""
     before = case.observed
@@ -57,12 +57,12 @@ def _spoiled(case: Case, after: Observed) -> list[Cell]:
     return [*by_count, *(cell for cell in (*by_sums, *by_value) if cell not in wrong)]
 
 
-def _odd(case: Case, seen: Observed) -> set[Cell]:
+def _odd(case: Case, seen: Observed) -> set[int]:
     """What `ambiguous` and `phantom` name of the cells besides their counts."""
     return {*(each.cell for each in seen.ambiguities), *(cell for cell in seen.zeros if cell not in case.log_ledger)}
 
 
-def _right_only_now(case: Case, after: Observed) -> list[Cell]:
+def _right_only_now(case: Case, after: Observed) -> list[int]:
     """Of an engine that was still at work nobody can tell what it would have done without the stop."""
     if case.engine.state not in ("drained", "stuck"):
         return []
@@ -70,11 +70,11 @@ def _right_only_now(case: Case, after: Observed) -> list[Cell]:
     return [cell for cell in _wrong(case, case.observed) if cell not in wrong]
 
 
-def _wrong(case: Case, seen: Observed) -> dict[Cell, None]:
+def _wrong(case: Case, seen: Observed) -> dict[int, None]:
     return dict.fromkeys(difference.cell for difference in case.allowed.differences(seen.counts))
 
 
-def _cells(case: Case, cells: list[Cell], after: Observed) -> list[Witness]:
+def _cells(case: Case, cells: list[int], after: Observed) -> list[Witness]:
     return [
         Witness(
             case.cell_name(cell),

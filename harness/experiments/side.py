@@ -24,7 +24,7 @@ from harness.compilers import Compilers
 from harness.experiments.rounds import LEAST_S, STRETCH_MS, STRETCHES, Round, Settings, tape, with_latency
 from harness.faults.moment import Moment
 from harness.model import EngineManifest, HarnessError, RunSpec, Verdict
-from harness.observe import Row, interpret
+from harness.observe import Row
 from harness.run import LOOK_EVERY_S, Run, Unseen
 from harness.store import Store
 from harness.usage import Books
@@ -109,7 +109,7 @@ class SideRun(Run):
         now_ms = self.world.now_ms()
         if now_ms - self._looked_ms >= LOOK_EVERY_S * 1000:
             rows = self._unless_away(self.world.results, list[Row]())
-            self.done = Done(now_ms, interpret(rows, self.campaign_index, ()).counts.total)
+            self.done = Done(now_ms, self._interpreted(rows).counts.total)
             self._looked_ms = self.world.now_ms()
 
     def views(self, stretches: int) -> int:

@@ -17,13 +17,15 @@ from generators.reel import Reel
 from harness import lateness
 from harness.latency.sending import Sending
 from harness.latency.visibility import Ints, Mask, Samples
-from harness.lateness import NO_BATCH, Countable
-from harness.ledger import LATEST_WINDOW_MS, Ledger, cell_code, cell_codes, cell_of
+from harness.lateness import Countable
+from harness.ledger import Ledger
 from harness.model import INDEX_BITS, MARK_SERVER, RunSpec
 from harness.observe import Row, interpret
+from harness.readings import NO_BATCH
 from harness.sampler import sampled_campaigns
 from harness.store import MissingEvidence, Store
-from harness.stored import claim_of, epoch_ms_of, spec_of, stored_rows
+from harness.stored import claim_of, epoch_ms_of, spec_of, stored_oracle, stored_rows
+from workloads.base import Oracle
 from workloads.registry import results_of
 
 UPDATED = "updated:"
@@ -81,26 +83,28 @@ def collect(store: Store) -> Evidence:
     spec, claim, epoch_ms = spec_of(store), claim_of(store), epoch_ms_of(store)
     batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
     log = lateness.stored_countable(store, batch_log, spec)
-    marks = set(_codes(log.only(_is_mark(log)), spec.window_ms).tolist())
-    log = log.only(np.isin(log.events.campaign, sampled_campaigns(spec.tape)))
+    oracle = stored_oracle(store)
+    marks = set(log.events.cell[_is_mark(log)].tolist())
+    log = log.only(np.isin(oracle.codes.keys(log.events.cell), sampled_campaigns(spec.tape)))
     known, due_us, sent_us = Sending(Reel(spec.tape), epoch_ms, store.read_table("sends.parquet")).of(log.events)
     counts = known & ~log.dropped
     log = log.only(counts)
-    codes, cell = np.unique(_codes(log, spec.window_ms), return_inverse=True)
+    codes, cell = np.unique(log.events.cell, return_inverse=True)
     events = Events(cell, due_us[counts], sent_us[counts], _turn(log, spec), _is_mark(log))
     rows = stored_rows(store)
     names = results_of(spec.tape).keys
     index = {name: number for number, name in enumerate(names)}
     unsure = log.permitted & (not (log.exact or claim.late == "keep"))
-    cells = _cells(codes, events, unsure, interpret(rows, index, claim.bookkeeping).counts)
+    observed = interpret(rows, index, oracle.codes, claim.bookkeeping).counts
+    cells = _cells(codes, oracle.codes.keys(codes), events, unsure, observed)
     return Evidence(
-        probes_from=spec.tape.campaigns,
+        probes_from=oracle.probed_from,
         epoch_ms=epoch_ms,
         events=events,
         cells=cells,
-        samples=_samples(store.read_table("samples.parquet"), codes),
+        samples=_samples(store.read_table("samples.parquet"), oracle, codes),
         looked=_looked(store),
-        yahoo_ms=_yahoo_ms(rows, index, marks, spec.window_ms, epoch_ms if spec.tape.warm_up else 0),
+        yahoo_ms=_yahoo_ms(rows, index, marks, oracle, epoch_ms if spec.tape.warm_up else 0),
     )
 
 
@@ -127,28 +131,22 @@ def _is_mark(log: Countable) -> Mask:
     return np.asarray(log.events.id >> INDEX_BITS == MARK_SERVER)
 
 
-def _codes(log: Countable, window_ms: int) -> Ints:
-    return cell_codes(log.events.campaign, log.events.time_ms // window_ms * window_ms)
-
-
-def _cells(codes: Ints, events: Events, unsure: Mask, observed: Ledger) -> Cells:
+def _cells(codes: Ints, keys: Ints, events: Events, unsure: Mask, observed: Ledger) -> Cells:
     """A cell is right when it holds all its events, or as many as may be left where some may have been dropped."""
-    cells = [cell_of(code) for code in codes.tolist()]
-    campaign = np.array([cell.campaign for cell in cells], dtype=np.int64)
     count = np.bincount(events.cell, minlength=len(codes))
     least = count - np.bincount(events.cell[unsure], minlength=len(codes))
     most = np.iinfo(np.int64).max
-    seen = np.array([min(max(observed.count(cell), WRONG), most) for cell in cells], dtype=np.int64)
+    seen = np.array([min(max(observed.count(code), WRONG), most) for code in codes.tolist()], dtype=np.int64)
     marked = np.zeros(len(codes), dtype=np.bool_)
     marked[events.cell[events.mark]] = True
-    return Cells(campaign, count, np.where((least <= seen) & (seen <= count), seen, WRONG), marked)
+    return Cells(keys, count, np.where((least <= seen) & (seen <= count), seen, WRONG), marked)
 
 
-def _samples(table: pa.Table, codes: Ints) -> Samples:
+def _samples(table: pa.Table, oracle: Oracle, codes: Ints) -> Samples:
     """Only those of cells in which an event counts: others are wrong, which the verdict says."""
     columns = {name: np.asarray(table.column(name).to_numpy(), dtype=np.int64) for name in table.column_names}
-    code = cell_codes(columns["campaign"], columns["window_ms"])
-    inside = (columns["window_ms"] >= 0) & (columns["window_ms"] < LATEST_WINDOW_MS) & np.isin(code, codes)
+    code = oracle.codes.of(columns["campaign"], columns["window_ms"])
+    inside = np.isin(code, codes)
     cell = np.searchsorted(codes, code[inside])
     return Samples(cell, columns["at_us"][inside], columns["count"][inside])
 
@@ -158,7 +156,7 @@ def _is_moment(text: str) -> bool:
 
 
 def _yahoo_ms(
-    rows: Sequence[Row], index: Mapping[str, int], marks: set[int], window_ms: int, first_window_ms: int
+    rows: Sequence[Row], index: Mapping[str, int], marks: set[int], oracle: Oracle, first_window_ms: int
 ) -> Ints:
     """The original's own figure, as far as the engine keeps it. Windows before the first one are of a warm-up."""
     found = []
@@ -166,7 +164,8 @@ def _yahoo_ms(
         campaign = index.get(row.key.removeprefix(UPDATED)) if row.key.startswith(UPDATED) else None
         if campaign is None or not (_is_moment(row.field) and _is_moment(row.value)):
             continue
-        window = int(row.field)
-        if window >= first_window_ms and cell_code(campaign, window) not in marks:
-            found.append(int(row.value) - window - window_ms)
-    return np.array(found, dtype=np.int64)
+        cell = oracle.codes.one(campaign, int(row.field))
+        if int(row.field) >= first_window_ms and cell not in marks:
+            found.append((cell, int(row.value)))
+    cells, told_ms = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    return np.asarray(told_ms - oracle.closes_ms(cells))

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from generators.reel import Reel
 from harness.latency.visibility import Ints, Mask
-from harness.lateness import LogEvents
 from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER
+from harness.readings import LogEvents
 from workloads.registry import codec_of
 
 _PARTITION_BITS = 10

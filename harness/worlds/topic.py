@@ -6,7 +6,6 @@ So the judge knows afterwards what once lay in the log, and what must not be cou
 from __future__ import annotations
 
 import signal
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import confluent_kafka
@@ -14,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.encode import Encoder
-from generators.marks import mark
+from generators.marks import mark, totals_of
 from harness import recount
 from harness.load import send_marks
 from harness.model import HarnessError, KafkaAddress, Mark, RunSpec
 from harness.recount import DONE, FATE, KEPT, UNREAD, Columns
 from harness.store import Store
-from workloads.registry import codec_of
+from workloads.registry import codec_of, oracle_of
 
 # Our events are dated so far back: ahead of nothing in an orderly load, and not yet late.
 ROAD_MS = 2000
@@ -94,9 +93,10 @@ class TopicLog:
                 f"{left:,} of {records:,} records of a transaction were not confirmed by Kafka at "
                 f"{self._kafka.bootstrap} within {TRANSACTION_DEADLINE_S:g} s."
             )
-        window_ms = self._spec.window_ms
-        cells = Counter((each.campaign, each.event_time_ms // window_ms * window_ms) for each in marks)
-        self._store.tell("aborted", cells=[(*cell, count) for cell, count in sorted(cells.items())])
+        oracle = oracle_of(self._spec)
+        cells = zip(*map(np.ndarray.tolist, totals_of(oracle, self._codec, marks)), strict=True)
+        told = [(oracle.codes.key(cell), oracle.codes.field(cell), count) for cell, count in cells]
+        self._store.tell("aborted", cells=told)
         return lambda: producer.abort_transaction(TRANSACTION_DEADLINE_S)
 
     def signal_fleet(self, number: signal.Signals) -> None:

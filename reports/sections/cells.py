@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from harness.checks.case import Case
-from harness.ledger import Cell, Difference
+from harness.ledger import Difference
 from harness.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.figures import cells
@@ -38,16 +39,17 @@ def section(evidence: Evidence) -> Section:
 def grid_of(case: Case) -> cells.Grid:
     """Rows are the windows in which anything is expected or seen; columns are all campaigns."""
     cells_of_run = set(case.expectation.may) | set(case.observed.counts)
-    windows = sorted({cell.window_ms for cell in cells_of_run.union(_dropped(case))})
+    codes = case.oracle.codes
+    windows = sorted({codes.field(cell) for cell in cells_of_run.union(_dropped(case))})
     row = {window: number for number, window in enumerate(windows)}
-    present = np.zeros((len(windows), len(case.campaign_names)), dtype=np.bool_)
+    present = np.zeros((len(windows), case.oracle.groups), dtype=np.bool_)
     for cell in cells_of_run:
-        present[row[cell.window_ms], cell.campaign] = True
+        present[row[codes.field(cell)], codes.key(cell)] = True
     return cells.Grid(
         present=present,
         windows_s=[(window - case.epoch_ms) / 1000 for window in windows],
         marks=tuple(_marks(case, row)),
-        probes_from=case.spec.tape.campaigns,
+        probes_from=case.oracle.probed_from,
     )
 
 
@@ -61,6 +63,7 @@ def kind_of(difference: Difference, drained: bool) -> str:
 
 
 def _marks(case: Case, row: Mapping[int, int]) -> Iterator[cells.Mark]:
+    codes = case.oracle.codes
     wrong = {difference.cell: difference for difference in case.differences}
     for number, (cell, difference) in enumerate(wrong.items()):
         expected = (
@@ -69,10 +72,10 @@ def _marks(case: Case, row: Mapping[int, int]) -> Iterator[cells.Mark]:
             else f"{difference.must:,} to {difference.may:,}"
         )
         yield cells.Mark(
-            cell.campaign,
-            row[cell.window_ms],
+            codes.key(cell),
+            row[codes.field(cell)],
             kind_of(difference, case.engine.state == "drained"),
-            f"{difference.surplus:+,} in campaign {cell.campaign}",
+            f"{difference.surplus:+,} in campaign {codes.key(cell)}",
             f"{case.cell_name(cell)}: expected {expected}, seen {difference.seen:,}"
             if number < cells.NAMED_MAX
             else "",
@@ -81,14 +84,8 @@ def _marks(case: Case, row: Mapping[int, int]) -> Iterator[cells.Mark]:
         if cell not in wrong:
             named = number + len(wrong) < cells.NAMED_MAX
             text = f"{case.cell_name(cell)}: {count:,} events dropped as late, each explained" if named else ""
-            yield cells.Mark(cell.campaign, row[cell.window_ms], "late-dropped", f"{count:,} late", text)
+            yield cells.Mark(codes.key(cell), row[codes.field(cell)], "late-dropped", f"{count:,} late", text)
 
 
-def _dropped(case: Case) -> Mapping[Cell, int]:
-    counts: dict[Cell, int] = {}
-    rows = case.dropped.nonzero()[0]
-    starts = case.events.window_end_ms(case.spec.window_ms)[rows] - case.spec.window_ms
-    for campaign, window_ms in zip(case.events.campaign[rows].tolist(), starts.tolist(), strict=True):
-        cell = Cell(campaign, window_ms)
-        counts[cell] = counts.get(cell, 0) + 1
-    return counts
+def _dropped(case: Case) -> Mapping[int, int]:
+    return Counter(case.events.cell[case.dropped].tolist())

@@ -29,6 +29,7 @@ from harness.store import MissingEvidence, Store
 from reports import run_page
 from reports.evidence import Evidence
 from tests.quality import tampered
+from workloads.cells import Codes
 
 PARTS = 6
 LONG_S = 600 / PARTS if os.environ.get("STREAMGAUGE_TEST_ALL") else 0
@@ -90,7 +91,7 @@ def test_result_rows(wrong, tmp_path):
     row = st.builds(Row, keys, fields, texts, st.sampled_from(["hash", "string", "list", "none", ""]))
 
     def body(rows: list[Row]) -> None:
-        interpret(rows, {known[0]["key"]: 0}, ())
+        interpret(rows, {known[0]["key"]: 0}, Codes(), ())
         store = anew(wrong, tmp_path)
         table = [*(each._asdict() for each in rows), *known[len(rows) :], stranger]
         columns = {name: [each[name].encode(errors="replace").decode() for each in table] for name in Row._fields}

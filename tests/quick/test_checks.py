@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 
 from harness import checks
 from harness.checks import meanwhile
-from harness.checks.case import Named, Observed, Stray
 from harness.checks.non_monotonic import TAKES_BACK
 from harness.experiments.selftest import drive, planted
+from harness.experiments.selftest.by_hand import CODES, cell, dated, ledger
 from harness.faults.registry import FAULTS
 from harness.judge import conclude
-from harness.lateness import LogEvents
-from harness.ledger import Cell, Expectation, Ledger
+from harness.ledger import Expectation, Ledger
 from harness.model import Batch, BatchLog, CheckResult, EngineReport, FaultReport, FaultSpec, Outcome, When, Witness
+from harness.readings import Named, Observed, Stray
 from tests.quick.cases import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events
+from workloads.registry import oracle_of
 
 KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
 HONEST = case()
@@ -58,13 +59,13 @@ def test_mutated_counts_are_named_to_the_single_event(changes):
 
 
 def test_a_lost_event_is_found_with_its_campaign_window_and_candidates():
-    cell = Cell(2, EPOCH_MS + WINDOW_MS)
-    changed = case(observed=Observed(HONEST.log_ledger - Ledger({cell: 1}), ()))
+    code = cell(2, EPOCH_MS + WINDOW_MS)
+    changed = case(observed=Observed(HONEST.log_ledger - Ledger({code: 1}), ()))
 
     found = result("lost", changed)
 
     assert (found.outcome, found.word, found.count, found.blame) == (Outcome.FAIL, "lost", 1, "engine")
-    assert "campaign 2 (campaign" in found.witnesses[0].cell
+    assert "campaign 2 (" in found.witnesses[0].cell
     assert "(+10 s)" in found.witnesses[0].cell
     assert set(found.witnesses[0].event_ids) <= {f"{i:012x}" for i in range(300) if i % 3 == 2}
 
@@ -92,7 +93,7 @@ def test_an_engine_that_does_not_come_through_fails_under_its_word(state):
 def test_a_batch_that_was_counted_again_is_named_with_its_fault(times, more):
     log = events()
     batch = np.where(log.time_ms < EPOCH_MS + 15_000, 3, 4)
-    again = Ledger.of_events(log.campaign[batch == 3], log.time_ms[batch == 3], WINDOW_MS)
+    again = ledger(log, batch == 3)
     seen = sum([again] * times, start=HONEST.log_ledger)
     report = FaultReport(KILL, True, True, "seen", batch=3, replayed=True)
     changed = case(log, batch=batch, observed=Observed(seen, ()), faults=(report,))
@@ -105,7 +106,7 @@ def test_a_batch_that_was_counted_again_is_named_with_its_fault(times, more):
 
 
 def test_a_window_and_a_campaign_that_nobody_expects_are_phantoms():
-    window = Ledger({Cell(0, EPOCH_MS + 3_600_000): 5})
+    window = Ledger({cell(0, EPOCH_MS + 3_600_000): 5})
     stray = Stray("nobody[1750000000000]", "7", "campaign")
 
     assert result("phantom", case(observed=Observed(HONEST.log_ledger + window, ()))).word == "phantom"
@@ -159,8 +160,8 @@ def struck(at_s, healed_s, **changes):
     ids=["in it", "before", "never healed", "while late events come", "after", "did not land"],
 )
 def test_a_fail_names_the_fault_that_was_on_while_its_cells_were_counted(by, fault, words):
-    cell = Cell(2, EPOCH_MS + WINDOW_MS)
-    changed = case(observed=Observed(HONEST.log_ledger + Ledger({cell: by}), ()), faults=(fault,))
+    code = cell(2, EPOCH_MS + WINDOW_MS)
+    changed = case(observed=Observed(HONEST.log_ledger + Ledger({code: by}), ()), faults=(fault,))
 
     found = result("lost" if by < 0 else "duplicated", changed)
     judged = {check.name: check for check in checks.run_all(changed)}[found.name]
@@ -207,8 +208,9 @@ def test_a_step_back_names_the_fault_of_its_moment():
 def with_copies(count):
     """Some events are in the log twice, as the tape had planned, each time with the id of the first one."""
     log, again = events(), events().only(np.arange(300) < count)
-    names = ("partition", "offset", "id", "campaign", "time_ms")
-    return LogEvents(*(np.concatenate([getattr(log, name), getattr(again, name)]) for name in names))
+    pairs = ((getattr(log, name), getattr(again, name)) for name in ("partition", "offset", "id", "time_ms", "cell"))
+    partition, offset, ids, time_ms, cells = map(np.concatenate, pairs)
+    return dated(partition, offset, ids, CODES.keys(cells), time_ms)
 
 
 def test_copies_that_count_twice_by_the_rules_are_said():
@@ -224,7 +226,7 @@ def test_a_job_that_leaves_copies_out_is_told_that_they_count():
     log = with_copies(7)
 
     verdict = conclude(case(log, observed=Observed(HONEST.log_ledger, ())))
-    other = conclude(case(log, observed=Observed(HONEST.log_ledger - Ledger({Cell(2, EPOCH_MS): 1}), ())))
+    other = conclude(case(log, observed=Observed(HONEST.log_ledger - Ledger({cell(2, EPOCH_MS): 1}), ())))
 
     assert "7 events are missing" in verdict.sentence
     assert "exactly the 7 copies in the tape, which count twice by the rules" in verdict.sentence
@@ -232,7 +234,7 @@ def test_a_job_that_leaves_copies_out_is_told_that_they_count():
 
 
 def test_two_oracles_that_disagree_make_the_run_unknown():
-    changed = case(tape_ledger=HONEST.log_ledger + Ledger({Cell(0, EPOCH_MS): 1}))
+    changed = case(tape_ledger=HONEST.log_ledger + Ledger({cell(0, EPOCH_MS): 1}))
 
     assert result("oracle", changed).outcome is Outcome.UNKNOWN
 
@@ -267,7 +269,7 @@ def late_case(limit, *, by_us=False):
     log = events()
     gone = np.zeros(len(log), dtype=np.bool_)
     gone[:5] = True
-    kept = Ledger.of_events(log.campaign[~gone], log.time_ms[~gone], WINDOW_MS)
+    kept = ledger(log, ~gone)
     evidence = BatchLog((Batch(0, {0: 150, 1: 150}, EPOCH_MS + 20_000),), drops_late=True, complete=True)
     return case(
         log,
@@ -393,10 +395,9 @@ def test_a_masked_cell_names_the_event_that_is_missing_and_the_one_in_its_place(
 
 
 def test_without_sums_nothing_more_is_claimed_than_what_probes_can_show():
-    probed = case(
-        spec=replace(SPEC, tape=replace(SPEC.tape, campaigns=CAMPAIGNS - 1, probes=1)), observed=HONEST.observed
-    )
-    single = Ledger({Cell(CAMPAIGNS - 1, EPOCH_MS): 1})
+    spec = replace(SPEC, tape=replace(SPEC.tape, campaigns=CAMPAIGNS - 1, probes=1))
+    probed = case(spec=spec, oracle=oracle_of(spec), observed=HONEST.observed)
+    single = Ledger({cell(CAMPAIGNS - 1, EPOCH_MS): 1})
 
     assert result("masked", probed).sentence.endswith("cancel unseen")
     assert result("masked", replace(probed, expectation=Expectation(single, single))).sentence.endswith(

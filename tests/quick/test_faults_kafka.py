@@ -12,14 +12,12 @@ import psutil
 import pytest
 
 from harness.checks import duplicated, log, lost
-from harness.checks.case import Observed
+from harness.experiments.selftest.by_hand import ledger
 from harness.faults import kafka as family
 from harness.faults.base import Context
 from harness.faults.kafka import KINDS
 from harness.faults.moment import Field, Moment
 from harness.faults.registry import create, parse
-from harness.lateness import LogEvents
-from harness.ledger import Ledger
 from harness.model import (
     EngineManifest,
     FaultReport,
@@ -30,7 +28,8 @@ from harness.model import (
     SinkClaim,
     UsageError,
 )
-from tests.quick.cases import SPEC, WINDOW_MS, case, events
+from harness.readings import LogEvents, Observed
+from tests.quick.cases import SPEC, case, events
 from tests.quick.test_faults import ScriptedEngine
 
 MANIFEST = EngineManifest("scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
@@ -286,38 +285,34 @@ def test_a_share_that_is_none_is_refused(broker, topic, share):
 # What the checks make of it.
 
 
-def ledger_of(rows: LogEvents) -> Ledger:
-    return Ledger.of_events(rows.campaign, rows.time_ms, WINDOW_MS)
-
-
 def some(count: int) -> LogEvents:
     all_events = events()
     return all_events.only(all_events.id < count)
 
 
 def test_a_loss_of_just_what_was_deleted_is_named_with_its_place():
-    gone = ledger_of(some(7))
+    gone = ledger(some(7))
     place = "partition 0 offsets 0 to 3"
-    result = lost.check(case(observed=Observed(ledger_of(events()) - gone, ()), unread=gone, unread_at=place))
+    result = lost.check(case(observed=Observed(ledger(events()) - gone, ()), unread=gone, unread_at=place))
 
     assert (result.outcome, result.count) == (Outcome.FAIL, 7)
     assert result.sentence.endswith(f": exactly the 7 that were deleted before it had read them, {place}")
 
 
 def test_a_further_loss_is_not_hidden_behind_what_was_deleted():
-    gone, more = ledger_of(some(7)), ledger_of(some(9))
-    result = lost.check(case(observed=Observed(ledger_of(events()) - more, ()), unread=gone, unread_at="there"))
+    gone, more = ledger(some(7)), ledger(some(9))
+    result = lost.check(case(observed=Observed(ledger(events()) - more, ()), unread=gone, unread_at="there"))
 
     assert (result.outcome, result.count) == (Outcome.FAIL, 9)
     assert "not just the 7 that were deleted" in result.sentence
 
 
 def test_events_of_an_aborted_transaction_that_were_counted_are_named():
-    aborted = ledger_of(some(12))
-    counted = case(observed=Observed(ledger_of(events()) + aborted, ()), aborted=aborted)
+    aborted = ledger(some(12))
+    counted = case(observed=Observed(ledger(events()) + aborted, ()), aborted=aborted)
 
     assert "exactly the 12 of a transaction that was aborted" in duplicated.check(counted).sentence
-    assert "transaction" not in duplicated.check(replace(counted, aborted=ledger_of(some(11)))).sentence
+    assert "transaction" not in duplicated.check(replace(counted, aborted=ledger(some(11)))).sentence
 
 
 def test_records_that_a_fault_removed_were_in_the_log():

@@ -11,13 +11,15 @@ import pyarrow as pa
 import pytest
 
 from harness import judge, recount
+from harness.experiments.selftest.by_hand import ORACLE, cell
 from harness.faults import kafka, kafka_replicas
 from harness.faults.kafka_replicas import KINDS
 from harness.faults.moment import Field, Moment
 from harness.faults.registry import brokers, create, parse
-from harness.lateness import LogEvents, stored_batch_log
-from harness.ledger import Cell, Ledger
+from harness.lateness import stored_batch_log
+from harness.ledger import Ledger
 from harness.model import BatchLog, FaultReport, HarnessError, KafkaAddress, Progress
+from harness.readings import LogEvents
 from harness.services.kafka_cluster import BROKERS, EmbeddedCluster
 from harness.store import Store
 from harness.worlds.topic import TopicLog
@@ -210,7 +212,7 @@ def test_a_log_that_nothing_was_taken_from_is_as_it_was(tmp_path):
 def test_the_judge_knows_what_was_removed_unread_and_where():
     log = pa.table({**table((0, 0), (0, 1), (0, 2), (1, 0)), recount.FATE: np.array([1, 2, 2, 0], dtype=np.int8)})
     zero = np.zeros(3, dtype=np.int64)
-    events = LogEvents(np.array([0, 0, 1], dtype=np.int16), np.array([0, 2, 0]), zero, zero, zero)
+    events = LogEvents(np.array([0, 0, 1], dtype=np.int16), np.array([0, 2, 0]), zero, zero, zero, zero)
 
     assert judge._unread(log, events).tolist() == [False, True, False]
     assert judge._places(log) == "partition 0 offsets 1 to 2"
@@ -219,8 +221,8 @@ def test_the_judge_knows_what_was_removed_unread_and_where():
 
 def test_the_judge_knows_what_was_aborted(tmp_path):
     store = Store.create(tmp_path, "run")
-    assert judge._aborted(store) == Ledger()
+    assert judge._aborted(store, ORACLE) == Ledger()
     store.tell("aborted", cells=[(1, 10_000, 3), (2, 10_000, 4)])
     store.tell("aborted", cells=[(1, 10_000, 2)])
 
-    assert judge._aborted(store) == Ledger({Cell(1, 10_000): 5, Cell(2, 10_000): 4})
+    assert judge._aborted(store, ORACLE) == Ledger({cell(1, 10_000): 5, cell(2, 10_000): 4})

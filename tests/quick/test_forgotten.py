@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from harness.checks import CHECKS
-from harness.checks.case import Case, Observed
+from harness.checks.case import Case
 from harness.engines.spark import checkpoint, forgotten
+from harness.experiments.selftest.by_hand import CODES, ledger
 from harness.lateness import batch_of, counted_by, in_run
 from harness.ledger import Ledger
 from harness.model import Batch, BatchLog, EarlierRun, Outcome
+from harness.readings import Observed
 from tests.quick.cases import EPOCH_MS, WINDOW_MS, case, events
 from tests.quick.test_checkpoint import make, offsets_file
 
@@ -115,14 +117,14 @@ EVIDENCE = BatchLog(
 def forgetful(change: Ledger, evidence: BatchLog = EVIDENCE) -> Case:
     """Batch 3 was planned anew, to offset 90, after it had been run to offset 60."""
     log = events()
-    honest = Ledger.of_events(log.campaign, log.time_ms, WINDOW_MS)
+    honest = ledger(log)
     return case(log, batch_log=evidence, batch=batch_of(log, evidence), observed=Observed(honest + change, ()))
 
 
 def counts(low: int, high: int) -> Ledger:
     log = events()
     rows = (log.offset >= low) & (log.offset < high)
-    return Ledger.of_events(log.campaign[rows], log.time_ms[rows], WINDOW_MS)
+    return ledger(log, rows)
 
 
 def test_increments_hold_the_forgotten_run_twice():
@@ -148,9 +150,10 @@ def test_a_fence_loses_what_the_batch_has_more_when_planned_anew():
 def test_a_fence_in_each_campaign_skips_nothing_of_those_in_which_the_first_run_wrote_nothing():
     log = events()
     first = replace(FIRST_RUN, ends={0: 41, 1: 41})  # two events, of two of the three campaigns
-    fenced = log.campaign[(log.offset >= 40) & (log.offset < 41)]
-    skipped = (log.offset >= 41) & (log.offset < 90) & np.isin(log.campaign, fenced)
-    missing = Ledger.of_events(log.campaign[skipped], log.time_ms[skipped], WINDOW_MS)
+    campaign = CODES.keys(log.cell)
+    fenced = campaign[(log.offset >= 40) & (log.offset < 41)]
+    skipped = (log.offset >= 41) & (log.offset < 90) & np.isin(campaign, fenced)
+    missing = ledger(log, skipped)
     found = CHECKS["lost"](forgetful(Ledger() - missing, replace(EVIDENCE, earlier=(first,))))
 
     assert 0 < found.count < 2 * 49
@@ -170,10 +173,10 @@ def test_what_a_run_took_and_did_not_drop():
     log = events()
     first_window = EPOCH_MS + WINDOW_MS
     run = EarlierRun(2, 0, {}, {0: 60, 1: 10}, first_window, committed=True)
-    ends = log.window_end_ms(WINDOW_MS)
+    ends = log.closes_ms
 
     taken = in_run(log, run)
 
     assert (taken == ((log.partition == 0) & (log.offset < 60)) | ((log.partition == 1) & (log.offset < 10))).all()
-    assert (counted_by(log, [run], WINDOW_MS) == (taken & (ends > first_window))).all()
-    assert np.count_nonzero(counted_by(log, [run], WINDOW_MS)) == 10
+    assert (counted_by(log, [run]) == (taken & (ends > first_window))).all()
+    assert np.count_nonzero(counted_by(log, [run])) == 10

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from harness.lateness import NO_BATCH, LogEvents, batch_of, dropped, permitted
+from harness.lateness import batch_of, dropped, read_before_ms
 from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog
+from harness.readings import NO_BATCH, LogEvents
 
 WINDOW, WATERMARK = 1000, 2000
 
@@ -15,13 +17,21 @@ WINDOW, WATERMARK = 1000, 2000
 def log(partitions: list[list[int]]) -> LogEvents:
     """Event times per partition, offsets from 0."""
     rows = [(p, o, t) for p, times in enumerate(partitions) for o, t in enumerate(times)]
+    time_ms = np.array([t for _, _, t in rows], dtype=np.int64)
+    begins_ms = time_ms // WINDOW * WINDOW
     return LogEvents(
         np.array([p for p, _, _ in rows], dtype=np.int16),
         np.array([o for _, o, _ in rows], dtype=np.int64),
         np.arange(len(rows), dtype=np.int64),
-        np.zeros(len(rows), dtype=np.int64),
-        np.array([t for _, _, t in rows], dtype=np.int64),
+        time_ms,
+        begins_ms,
+        begins_ms + WINDOW,
     )
+
+
+def permitted(events: LogEvents, watermark: int) -> NDArray[np.bool_]:
+    before_ms = read_before_ms(events.partition, events.id, events.time_ms)
+    return np.asarray(before_ms - watermark >= events.closes_ms)
 
 
 TIMES = st.lists(st.lists(st.integers(0, 9000), min_size=1, max_size=12), min_size=1, max_size=3)
@@ -30,7 +40,7 @@ TIMES = st.lists(st.lists(st.integers(0, 9000), min_size=1, max_size=12), min_si
 @given(TIMES, st.sampled_from([0, WATERMARK]))
 def test_permitted_is_any_event_that_some_order_of_reading_makes_late(partitions, watermark):
     events = log(partitions)
-    mask = permitted(events, WINDOW, watermark)
+    mask = permitted(events, watermark)
 
     for row in range(len(events)):
         mine = events.partition == events.partition[row]
@@ -42,7 +52,7 @@ def test_permitted_is_any_event_that_some_order_of_reading_makes_late(partitions
 @given(TIMES, st.sampled_from([0, WATERMARK]), st.randoms(use_true_random=False))
 def test_what_an_engine_of_that_grace_drops_was_permitted_however_it_reads_the_partitions(partitions, grace, dice):
     events = log(partitions)
-    mask = permitted(events, WINDOW, grace)
+    mask = permitted(events, grace)
     rows = [list(np.flatnonzero(events.partition == p)) for p in range(len(partitions))]
     newest = 0
 
@@ -57,7 +67,7 @@ def test_our_own_marks_make_nothing_late():
     events = log([[100, 50_000], [200]])
     events.id[1] = MARK_SERVER << INDEX_BITS
 
-    assert permitted(events, WINDOW, WATERMARK).tolist() == [False, False, False]
+    assert permitted(events, WATERMARK).tolist() == [False, False, False]
 
 
 @given(TIMES, st.data())
@@ -72,7 +82,7 @@ def test_batches_partition_the_log_and_drop_by_their_own_watermark(partitions, d
     evidence = BatchLog(batches, drops_late=True, complete=True)
 
     taken = batch_of(events, evidence)
-    gone = dropped(events, taken, evidence, WINDOW)
+    gone = dropped(events, taken, evidence)
 
     for row in range(len(events)):
         p, offset = int(events.partition[row]), int(events.offset[row])
@@ -86,4 +96,4 @@ def test_an_engine_that_keeps_late_events_dropped_none():
     events = log([[100, 9000, 100]])
     evidence = BatchLog((Batch(0, {0: 3}, 5000),), drops_late=False, complete=True)
 
-    assert not dropped(events, batch_of(events, evidence), evidence, WINDOW).any()
+    assert not dropped(events, batch_of(events, evidence), evidence).any()

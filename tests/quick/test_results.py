@@ -12,12 +12,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.checks.case import Observed
 from harness.checksums import PREFIX, Checksum
 from harness.clock import Clock
-from harness.ledger import Cell
 from harness.model import EngineManifest, KafkaAddress, SinkClaim
 from harness.observe import HASH, NO_RESULT, ORPHAN, STRING, VANISHED, WRONG_TYPE, Row, interpret, strangers
+from harness.readings import Observed
 from harness.results.base import Place, by_campaign, window_start
 from harness.results.command import row_of
 from harness.results.template import Template
@@ -25,8 +24,11 @@ from harness.results.topic import cell_of
 from harness.results.yahoo import translated
 from harness.texts import SHOWN, readable, shown
 from harness.whole import whole
+from workloads.cells import Codes
 
 NAMES = [str(uuid.UUID(int=number)) for number in range(3)]
+CODES = Codes()
+cell_at = CODES.one
 INDEX = {name: number for number, name in enumerate(NAMES)}
 WINDOW_MS = 10_000
 MANIFEST = EngineManifest("any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
@@ -40,7 +42,7 @@ def place(**described) -> Place:
 
 
 def observed(rows):
-    return interpret(rows, INDEX, ())
+    return interpret(rows, INDEX, CODES, ())
 
 
 def told(found: Observed) -> int:
@@ -89,9 +91,9 @@ def test_every_row_is_counted_or_named(rows):
     assert told(found) == len(rows)
     spelled = {(row.key, row.field, row.value) for row in rows if row.kind == HASH}
     for cell in {*found.counts, *found.zeros}:
-        assert (NAMES[cell.campaign], str(cell.window_ms), str(found.counts.count(cell))) in spelled
+        assert (NAMES[CODES.key(cell)], str(CODES.field(cell)), str(found.counts.count(cell))) in spelled
     for cell, pair in found.sums.items():
-        assert (PREFIX + NAMES[cell.campaign], str(cell.window_ms), str(pair)) in spelled
+        assert (PREFIX + NAMES[CODES.key(cell)], str(CODES.field(cell)), str(pair)) in spelled
     assert all(len(stray.where) <= 2 * SHOWN and len(stray.value) <= 2 * SHOWN for stray in found.strays)
 
 
@@ -105,7 +107,7 @@ def test_a_witness_has_a_sane_length_and_says_how_long_it_was():
 def test_two_rows_of_one_cell_are_an_ambiguity_whether_or_not_they_agree():
     found = observed([Row(NAMES[0], "0", "3", HASH), Row(NAMES[1], "0", "3", HASH), Row(NAMES[0], "0", "3", HASH)])
 
-    assert [(each.cell, each.what, each.texts) for each in found.ambiguities] == [(Cell(0, 0), "count", ("3", "3"))]
+    assert [(each.cell, each.what, each.texts) for each in found.ambiguities] == [(cell_at(0, 0), "count", ("3", "3"))]
 
 
 def test_two_rows_of_sums_are_one_too():
@@ -122,7 +124,7 @@ def test_sums_have_one_spelling(text):
 
 
 def test_a_count_of_zero_is_kept_beside_the_ledger_that_forgets_it():
-    assert observed([Row(NAMES[0], "0", "0", HASH)]).zeros == (Cell(0, 0),)
+    assert observed([Row(NAMES[0], "0", "0", HASH)]).zeros == (cell_at(0, 0),)
 
 
 @pytest.mark.parametrize("kind", ["list", "set", "zset", "stream", STRING])
@@ -204,8 +206,8 @@ def test_a_printed_line_is_a_cell_in_one_spelling_or_named(line):
     assert len(found.counts) + len(found.zeros) + len(found.strays) == (not row.key.startswith("updated:"))
     for cell in found.counts:
         assert [word.strip(" \t\r") for word in line.split(",")] == [
-            NAMES[cell.campaign],
-            str(cell.window_ms),
+            NAMES[CODES.key(cell)],
+            str(CODES.field(cell)),
             str(found.counts[cell]),
         ]
 
@@ -246,7 +248,7 @@ def test_a_template_finds_each_cell_whatever_stands_between_its_names(key, field
         for window in (0, -10)
     ]
 
-    assert dict(observed(rows).counts) == {Cell(campaign, window): 5 for campaign in range(3) for window in (0, -10)}
+    assert dict(observed(rows).counts) == {cell_at(campaign, window): 5 for campaign in range(3) for window in (0, -10)}
 
 
 @pytest.mark.parametrize(("key", "field"), TEMPLATES)
@@ -291,7 +293,7 @@ def test_two_keys_of_yahoos_schema_for_one_cell_are_no_two_spellings():
     ]
     found = observed(translated(rows, NAMES))
 
-    assert dict(found.counts) == {Cell(0, 10_000): 5}
+    assert dict(found.counts) == {cell_at(0, 10_000): 5}
     assert [(stray.where, stray.kind) for stray in found.strays] == [(f"{NAMES[0]}[010000]", "number")]
 
 
@@ -323,7 +325,7 @@ def test_yahoos_schema_counts_only_what_a_campaign_refers_to_in_one_spelling(row
 
     held = {(row.key, row.field): row.value for row in rows if row.kind == HASH}
     for cell in {*found.counts, *found.zeros}:
-        key = held[NAMES[cell.campaign], str(cell.window_ms)]
+        key = held[NAMES[CODES.key(cell)], str(CODES.field(cell))]
         assert held[key, "seen_count"] == str(found.counts.count(cell))
 
 

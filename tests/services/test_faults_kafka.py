@@ -20,12 +20,12 @@ from generators.producers import ConfluentProducer
 from generators.profiles import steady
 from generators.reel import Reel
 from harness import recount
-from harness.checks.case import LogAudit
 from harness.faults.kafka import KINDS
 from harness.faults.kafka_replicas import KINDS as OF_REPLICAS
 from harness.faults.moment import Field, Moment
 from harness.faults.registry import create, parse
 from harness.model import EngineManifest, Mark, Progress, SinkClaim, TapeSpec
+from harness.readings import LogAudit
 from harness.services.kafka import EmbeddedKafka, create_topic, end_offsets
 from harness.services.kafka_cluster import EmbeddedCluster
 from harness.store import Store

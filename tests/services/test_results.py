@@ -19,6 +19,7 @@ from harness.results.registry import observer_of, open_results
 from harness.sampler import PlainObserver
 from harness.services.redis import connect
 from harness.wait import wait_until
+from workloads.cells import Codes
 
 NAMES = [str(uuid.UUID(int=number)) for number in range(3)]
 ADS = [str(uuid.UUID(int=number)) for number in range(100, 102)]
@@ -52,8 +53,9 @@ def read(client, kafka_address, tmp_path):
 
 
 def counts(rows: list[Row]):
-    observed = interpret(rows, {name: index for index, name in enumerate(NAMES)}, ())
-    return {tuple(cell): observed.counts[cell] for cell in observed.counts}, observed.strays
+    codes = Codes()
+    observed = interpret(rows, {name: index for index, name in enumerate(NAMES)}, codes, ())
+    return {(codes.key(cell), codes.field(cell)): observed.counts[cell] for cell in observed.counts}, observed.strays
 
 
 def test_what_is_no_text_has_an_escaped_name_and_is_a_finding(client, read):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import checksums
-from harness.checks.case import Case, LogAudit, Named, Observed, Watched
+from harness.checks.case import Case
 from harness.checksums import Checksum
-from harness.lateness import NO_BATCH, LogEvents
-from harness.ledger import Cell, Expectation, Ledger, cell_codes, cell_of
+from harness.ledger import Expectation, Ledger
 from harness.model import (
     Certificate,
     Disorder,
@@ -23,6 +23,9 @@ from harness.model import (
     Segment,
     TapeSpec,
 )
+from harness.readings import NO_BATCH, LogAudit, LogEvents, Named, Observed, Watched, folded
+from workloads.base import Ints
+from workloads.registry import oracle_of
 
 WINDOW_MS = 10_000
 EPOCH_MS = 1_750_000_000_000
@@ -40,6 +43,8 @@ SPEC = RunSpec(
     late_dropped_max=0,
     fault=FaultSpec("none"),
 )
+ORACLE = oracle_of(SPEC)
+CODES = ORACLE.codes
 VALID = Certificate(True, (), 10, 300, 300, 300, {"p99.9": 1.0}, 100.0)
 
 
@@ -47,7 +52,7 @@ def events(count: int = 300, partitions: int = 2) -> LogEvents:
     """One event each 100 ms, dealt to campaigns and partitions in turn."""
     n = np.arange(count, dtype=np.int64)
     rows = np.lexsort((n, n % partitions))
-    return LogEvents(
+    return dated(
         (n % partitions).astype(np.int16)[rows],
         (n // partitions)[rows],
         n[rows],
@@ -56,23 +61,36 @@ def events(count: int = 300, partitions: int = 2) -> LogEvents:
     )
 
 
-def sums(log: LogEvents) -> dict[Cell, Checksum]:
+def dated(partition: NDArray[Any], offset: Ints, ids: Ints, campaign: Ints, time_ms: Ints) -> LogEvents:
+    """Each in the cell of its campaign and time."""
+    begins_ms = time_ms // WINDOW_MS * WINDOW_MS
+    return LogEvents(partition, offset, ids, time_ms, CODES.of(campaign, begins_ms), begins_ms + WINDOW_MS)
+
+
+def cell(campaign: int, window_ms: int) -> int:
+    return CODES.one(campaign, window_ms)
+
+
+def ledger(log: LogEvents, rows: NDArray[np.bool_] | None = None) -> Ledger:
+    """What the cells hold that have these events."""
+    return folded(ORACLE, log if rows is None else log.only(rows))
+
+
+def sums(log: LogEvents) -> dict[int, Checksum]:
     """What an honest job in checksum mode writes."""
-    window = log.time_ms // WINDOW_MS * WINDOW_MS
-    return {cell_of(code): pair for code, pair in checksums.by_cell(cell_codes(log.campaign, window), log.id).items()}
+    return checksums.by_cell(log.cell, log.id)
 
 
 def watched(log: LogEvents, sent_ms: NDArray[np.int64]) -> Watched:
     """Each event is seen SEEN_AFTER_MS after it was sent."""
     order = np.argsort(sent_ms, kind="stable")
-    campaign, window = log.campaign[order], log.time_ms[order] // WINDOW_MS * WINDOW_MS
-    so_far: dict[tuple[int, int], int] = {}
+    so_far: Counter[int] = Counter()
     count = []
-    for cell in zip(campaign.tolist(), window.tolist(), strict=True):
-        so_far[cell] = so_far.get(cell, 0) + 1
-        count.append(so_far[cell])
+    for code in log.cell[order].tolist():
+        so_far[code] += 1
+        count.append(so_far[code])
     at_us = (sent_ms[order] + SEEN_AFTER_MS) * 1000
-    return Watched(at_us, campaign, window, np.array(count, dtype=np.int64), longest_gap_ms=50.0)
+    return Watched(at_us, log.cell[order], np.array(count, dtype=np.int64), longest_gap_ms=50.0)
 
 
 def told(log: LogEvents) -> tuple[Progress, ...]:
@@ -93,23 +111,23 @@ def told(log: LogEvents) -> tuple[Progress, ...]:
 def case(log: LogEvents | None = None, **changes: Any) -> Case:
     """Events are sent at their event time, done within a second and seen after a third of one."""
     log = events() if log is None else log
-    ledger = Ledger.of_events(log.campaign, log.time_ms, WINDOW_MS)
+    right = ledger(log)
     none = np.zeros(len(log), dtype=np.bool_)
     honest = Case(
         spec=SPEC,
         epoch_ms=EPOCH_MS,
-        campaign_names=tuple(f"campaign-{i}" for i in range(CAMPAIGNS)),
+        oracle=ORACLE,
         sent=len(log),
         audit=LogAudit(len(log), len(log), Named(), Named(), Named(), Named()),
-        tape_ledger=ledger,
-        log_ledger=ledger,
+        tape_ledger=right,
+        log_ledger=right,
         events=log,
         batch=np.full(len(log), NO_BATCH),
         dropped=none,
         permitted=none,
         sent_late=none,
-        expectation=Expectation(ledger, ledger),
-        observed=Observed(ledger, (), sums(log)),
+        expectation=Expectation(right, right),
+        observed=Observed(right, (), sums(log)),
         drops_late=False,
         batch_log=None,
         exact=False,

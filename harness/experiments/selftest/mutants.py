@@ -25,6 +25,7 @@ from harness.checks import (
 )
 from harness.checks.case import Case
 from harness.checksums import Checksum
+from harness.experiments.selftest.by_hand import CODES
 from harness.ledger import Difference, Expectation, Ledger
 from harness.model import CheckResult, Outcome
 
@@ -108,13 +109,13 @@ def written_cells_only(expected: Expectation, seen: Ledger) -> Differences:
 
 
 def all_but_the_last_window(expected: Expectation, seen: Ledger) -> Differences:
-    last = max((cell.window_ms for cell in expected.may), default=0)
-    return [d for d in differences(expected, seen) if d.cell.window_ms != last]
+    last = max(map(CODES.field, expected.may), default=0)
+    return [d for d in differences(expected, seen) if CODES.field(d.cell) != last]
 
 
 def all_but_the_first_window(expected: Expectation, seen: Ledger) -> Differences:
-    first = min((cell.window_ms for cell in expected.may), default=0)
-    return [d for d in differences(expected, seen) if d.cell.window_ms != first]
+    first = min(map(CODES.field, expected.may), default=0)
+    return [d for d in differences(expected, seen) if CODES.field(d.cell) != first]
 
 
 def first_difference_only(expected: Expectation, seen: Ledger) -> Differences:
@@ -195,9 +196,8 @@ def _with_sums_only(case: Case) -> Any:
 
 
 def _sums_of_all(case: Case) -> Any:
-    sums = checksums.by_cell(case.event_codes, case.events.id)
-    codes = masked._codes(list(case.expectation.may))
-    return {cell: sums.get(code, Checksum()) for cell, code in zip(case.expectation.may, codes, strict=True)}
+    sums = checksums.by_cell(case.events.cell, case.events.id)
+    return {cell: sums.get(cell, Checksum()) for cell in case.expectation.may}
 
 
 def _set_back_by(ms: int) -> Callable[[Case], Any]:

@@ -14,13 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import lateness
-from harness.checks.case import AfterStop, Ambiguity, Case, Edits, Glitch, Named, Observed, Stray, Watched
+from harness.checks.case import Case
 from harness.checksums import ID_RANGE, PRIME, Checksum
-from harness.experiments.selftest.by_hand import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events, sums, watched
+from harness.experiments.selftest.by_hand import (
+    CAMPAIGNS,
+    CODES,
+    EPOCH_MS,
+    SPEC,
+    case,
+    cell,
+    dated,
+    events,
+    ledger,
+    sums,
+    watched,
+)
 from harness.judge import as_far_as_read
-from harness.lateness import LogEvents
-from harness.ledger import Cell, Expectation, Ledger
+from harness.ledger import Expectation, Ledger
 from harness.model import Batch, BatchLog, EngineReport, FaultReport, FaultSpec, Progress, When
+from harness.readings import AfterStop, Ambiguity, Edits, Glitch, Named, Observed, Stray, Watched
 
 KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
 LANDED = FaultReport(KILL, True, True, "seen", batch=3, replayed=True, at_ms=EPOCH_MS + 5_000)
@@ -34,7 +46,7 @@ WRONG_TYPE = FaultReport(
     "seen",
     at_ms=EPOCH_MS + 5_000,
 )
-BEYOND = Cell(0, EPOCH_MS + 9_000_000)
+BEYOND = cell(0, EPOCH_MS + 9_000_000)
 FIRST, LAST = min(HONEST.log_ledger), max(HONEST.log_ledger)
 
 Planted = tuple[str, Case]
@@ -57,12 +69,12 @@ def counts() -> Iterator[Planted]:
     yield "one lost", seen({FIRST: -1})
     yield "one lost in the last window", seen({LAST: -1})
     yield "a cell lost", seen({FIRST: -HONEST.log_ledger.count(FIRST)})
-    yield "the last window lost", _without(LAST.window_ms)
+    yield "the last window lost", _without(CODES.field(LAST))
     yield "one doubled", seen({LAST: 1})
     yield "all doubled", seen(HONEST.log_ledger)
     yield "one moved to another campaign", seen({FIRST: -1, _other(FIRST): 1})
     yield "one moved to another window", seen({FIRST: -1, LAST: 1})
-    yield "a window that nobody expects", seen({Cell(0, EPOCH_MS + 9_000_000): 1})
+    yield "a window that nobody expects", seen({BEYOND: 1})
     yield "a negative count that nobody expects", seen({BEYOND: -3})
     yield "an hour off", case(observed=Observed(_hour_off(HONEST.log_ledger), ()))
     yield "a stranger", _stray(Stray("nobody[1]", "1", "campaign"))
@@ -210,11 +222,11 @@ def checksummed() -> Iterator[Planted]:
     yield "no sums at all", replace(SUMMED, observed=Observed(HONEST.log_ledger, ()))
 
 
-def seen(change: Ledger | dict[Cell, int], **more: Any) -> Case:
+def seen(change: Ledger | dict[int, int], **more: Any) -> Case:
     return case(observed=Observed(HONEST.log_ledger + Ledger(change), ()), **more)
 
 
-def _stopped(after: dict[Cell, int], before: dict[Cell, int] | None = None, **more: Any) -> Case:
+def _stopped(after: dict[int, int], before: dict[int, int] | None = None, **more: Any) -> Case:
     """What the results lacked or had too much before the stop, and after it."""
     again = Observed(HONEST.log_ledger + Ledger(after), (), HONEST.observed.sums)
     first = Observed(HONEST.log_ledger + Ledger(before or {}), (), HONEST.observed.sums)
@@ -231,10 +243,11 @@ def late(limit: int | None, stolen: int) -> Case:
     # The newer half of the second batch is dated back into the first window.
     truth = (log.offset >= half) & (log.offset % 10 == 0)
     sent_ms = log.time_ms
-    log = replace(log, time_ms=np.where(truth, EPOCH_MS + 1, log.time_ms))
+    time_ms = np.where(truth, EPOCH_MS + 1, log.time_ms)
+    log = dated(log.partition, log.offset, log.id, CODES.keys(log.cell), time_ms)
     batch = lateness.batch_of(log, proof)
-    gone = lateness.dropped(log, batch, proof, WINDOW_MS)
-    kept, held = _ledger(log, ~gone), _ledger(log, ~truth)
+    gone = lateness.dropped(log, batch, proof)
+    kept, held = ledger(log, ~gone), ledger(log, ~truth)
     return case(
         log,
         spec=replace(SPEC, late_dropped_max=limit),
@@ -267,7 +280,7 @@ def _results_unread(watched: Watched | None = HONEST.watched) -> Case:
     return case(observed=Observed(Ledger(), ()), watched=watched, results_unread="Redis is gone")
 
 
-def _log_unread(change: dict[Cell, int] | None = None) -> Case:
+def _log_unread(change: dict[int, int] | None = None) -> Case:
     """Kafka was gone in the end; what the results hold is known."""
     return as_far_as_read(
         case(
@@ -288,32 +301,28 @@ def _mislaid(count: int) -> Case:
 
 
 def _without(window_ms: int) -> Case:
-    kept = Ledger((cell, count) for cell, count in HONEST.log_ledger.items() if cell.window_ms != window_ms)
+    kept = Ledger((code, n) for code, n in HONEST.log_ledger.items() if CODES.field(code) != window_ms)
     return case(observed=Observed(kept, ()))
 
 
-def _ledger(log: LogEvents, rows: NDArray[np.bool_]) -> Ledger:
-    return Ledger.of_events(log.campaign[rows], log.time_ms[rows], WINDOW_MS)
-
-
-def _other(cell: Cell) -> Cell:
-    return Cell((cell.campaign + 1) % CAMPAIGNS, cell.window_ms)
+def _other(code: int) -> int:
+    return cell((CODES.key(code) + 1) % CAMPAIGNS, CODES.field(code))
 
 
 def _stray(stray: Stray) -> Case:
     return case(observed=Observed(HONEST.log_ledger, (stray,)))
 
 
-def _ambiguous(cell: Cell) -> Case:
+def _ambiguous(cell: int) -> Case:
     twice = Ambiguity(cell, "count", ("1", str(HONEST.log_ledger.count(cell))))
     return case(observed=Observed(HONEST.log_ledger, (), ambiguities=(twice,)))
 
 
-def _all_dropped(cell: Cell) -> Case:
+def _all_dropped(cell: int) -> Case:
     """All events of a cell came too late, and the engine wrote a 0 for it."""
     log = HONEST.events
     gone = HONEST.rows_of(cell)
-    kept = _ledger(log, ~gone)
+    kept = ledger(log, ~gone)
     return case(
         log,
         spec=replace(SPEC, late_dropped_max=None),
@@ -352,25 +361,24 @@ def _visited(glitch: Glitch) -> Case:
     return case(watched=replace(_watched(HONEST), strangers=(glitch,)))
 
 
-def _one_too_many(cell: Cell, at_s: float) -> Case:
+def _one_too_many(cell: int, at_s: float) -> Case:
     """More than the cell will ever hold, and a moment later what it should: a step back, which is found as well."""
     most = HONEST.log_ledger.count(cell) + 1
     return _inserted([(at_s, cell, most), (at_s + 0.05, cell, _seen_until(cell, at_s))])
 
 
-def _seen_until(cell: Cell, at_s: float) -> int:
+def _seen_until(cell: int, at_s: float) -> int:
     looked = _watched(HONEST)
-    mine = (looked.campaign == cell.campaign) & (looked.window_ms == cell.window_ms)
+    mine = looked.cell == cell
     return int(looked.count[mine & (looked.at_us <= (EPOCH_MS + at_s * 1000) * 1000)].max(initial=0))
 
 
-def _inserted(rows: list[tuple[float, Cell, int]], **more: Any) -> Case:
+def _inserted(rows: list[tuple[float, int, int]], **more: Any) -> Case:
     looked = _watched(HONEST)
     at_us = np.append(looked.at_us, [round((EPOCH_MS + at_s * 1000) * 1000) for at_s, _, _ in rows])
     order = np.argsort(at_us, kind="stable")
     columns = (
-        np.append(looked.campaign, [cell.campaign for _, cell, _ in rows]),
-        np.append(looked.window_ms, [cell.window_ms for _, cell, _ in rows]),
+        np.append(looked.cell, [cell for _, cell, _ in rows]),
         np.append(looked.count, [count for _, _, count in rows]),
     )
     return case(watched=replace(looked, **_named(at_us[order], *(column[order] for column in columns))), **more)
@@ -394,19 +402,19 @@ def _held_back(until_s: float, longest_gap_ms: float = 50.0, **more: Any) -> Cas
     return case(watched=replace(looked, longest_gap_ms=longest_gap_ms), **more)
 
 
-def _at_once(cell: Cell, at_s: float) -> Case:
+def _at_once(cell: int, at_s: float) -> Case:
     """A cell is shown only then, and at once in full."""
     looked = _watched(HONEST)
-    mine = (looked.campaign == cell.campaign) & (looked.window_ms == cell.window_ms)
+    mine = looked.cell == cell
     last = mine & (looked.count == HONEST.log_ledger.count(cell))
     at_us = np.where(last, round((EPOCH_MS + at_s * 1000) * 1000), looked.at_us)
     kept = ~mine | last
-    columns = (at_us[kept], looked.campaign[kept], looked.window_ms[kept], looked.count[kept])
+    columns = (at_us[kept], looked.cell[kept], looked.count[kept])
     return case(watched=replace(looked, **_named(*columns)))
 
 
 def _named(*columns: NDArray[np.int64]) -> dict[str, Any]:
-    return dict(zip(("at_us", "campaign", "window_ms", "count"), columns, strict=True))
+    return dict(zip(("at_us", "cell", "count"), columns, strict=True))
 
 
 def _watched(of: Case) -> Watched:
@@ -414,11 +422,11 @@ def _watched(of: Case) -> Watched:
     return of.watched
 
 
-def _summed(changes: dict[Cell, Checksum]) -> Case:
+def _summed(changes: dict[int, Checksum]) -> Case:
     return replace(SUMMED, observed=Observed(HONEST.log_ledger, (), _sums(changes)))
 
 
-def _sums(changes: dict[Cell, Checksum]) -> dict[Cell, Checksum]:
+def _sums(changes: dict[int, Checksum]) -> dict[int, Checksum]:
     return {
         cell: Checksum(
             *((a + b) % m for a, b, m in zip(pair, changes.get(cell, (0, 0)), (ID_RANGE, PRIME), strict=True))
@@ -434,7 +442,7 @@ def _late_summed() -> Case:
     return replace(dropped, spec=spec, observed=replace(dropped.observed, sums=kept))
 
 
-def _without_sums(cell: Cell) -> Case:
+def _without_sums(cell: int) -> Case:
     kept = {each: pair for each, pair in sums(SUMMED.events).items() if each != cell}
     return replace(SUMMED, observed=Observed(HONEST.log_ledger, (), kept))
 
@@ -443,5 +451,6 @@ def _square(number: int) -> int:
     return (number % PRIME) ** 2
 
 
-def _hour_off(ledger: Ledger) -> Ledger:
-    return Ledger((cell._replace(window_ms=cell.window_ms + 3_600_000), count) for cell, count in ledger.items())
+def _hour_off(right: Ledger) -> Ledger:
+    moved = ((cell(CODES.key(code), CODES.field(code) + 3_600_000), count) for code, count in right.items())
+    return Ledger(moved)
