@@ -19,14 +19,14 @@ def mark(number: int, campaign: int, partition: int, time_ms: int, kind: str) ->
 
 
 def as_events(codec: Codec, marks: Sequence[Mark]) -> Columns:
-    """Marks as events of the log, a row each: `event_time_ms` and their content."""
+    """Marks as events of the log, a row each: `event_id`, `event_time_ms` and their content."""
     contents = [codec.mark(each) for each in marks]
-    columns = {name: np.array([content[name] for content in contents], dtype=np.int64) for name in codec.content}
-    return {"event_time_ms": np.array([each.event_time_ms for each in marks], dtype=np.int64), **columns}
+    columns = {name: [content[name] for content in contents] for name in codec.content}
+    columns |= {"event_id": [each.id for each in marks], "event_time_ms": [each.event_time_ms for each in marks]}
+    return {name: np.array(column, dtype=np.int64) for name, column in columns.items()}
 
 
 def totals_of(oracle: Oracle, codec: Codec, marks: Sequence[Mark]) -> Totals:
     """What they make of their cells, if nothing else lies there."""
-    events = as_events(codec, marks)
-    row, cell = oracle.places(events)
-    return oracle.fold(cell, {name: events[name][row] for name in oracle.folded})
+    places = oracle.places(as_events(codec, marks))
+    return oracle.fold(places.cell, places.columns)

@@ -96,10 +96,9 @@ def countable(
 
 def events_of(log: Columns, oracle: Oracle) -> tuple[LogEvents, NDArray[np.intp]]:
     """Records of the log that count, by the cells in which they lie, and the row of each in these columns."""
-    row, cell = oracle.places(log)
+    row, cell, closes_ms, columns = oracle.places(log)
     named = {name: log[column][row] for name, column in NAMES.items()}
-    folded = {name: log[name][row] for name in oracle.folded}
-    return LogEvents(**named, cell=cell, closes_ms=oracle.closes_ms(cell), columns=folded), row
+    return LogEvents(**named, cell=cell, closes_ms=closes_ms, columns=columns), row
 
 
 def watermarks_ms(spec: RunSpec) -> list[int]:

@@ -27,7 +27,7 @@ class LogEvents:
     time_ms: NDArray[np.int64]
     cell: NDArray[np.int64]
     closes_ms: NDArray[np.int64]  # a watermark from here on makes it late for its cell
-    columns: Columns = field(default_factory=dict)  # that the oracle folds
+    columns: Columns = field(default_factory=dict)  # what the oracle needs to fold them
 
     def __len__(self) -> int:
         return len(self.id)

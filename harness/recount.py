@@ -213,7 +213,8 @@ class _Audit:
             by = balance[self._reel.places(ids)].astype(np.int64)
             gone = np.maximum(-by, 0) * booked(ids) + np.isin(ids, moved_ids)
             real = ~block.duplicate & (block.poison == 0)
-            events = {"event_time_ms": block.event_time_rel_ms + self._epoch_ms, **block.content}
+            time_ms = block.event_time_rel_ms + self._epoch_ms
+            events = {"event_id": ids, "event_time_ms": time_ms, **block.content}
             counts = self._codec.counts(block.content)
             missing.add(events, gone * real, counts)
             extra.add(events, np.maximum(by, 0) * real, counts)
@@ -334,9 +335,8 @@ class _Tally:
         newest_ms = int(time_ms[often > 0].max())
         self.newest_ms = newest_ms if self.newest_ms is None else max(self.newest_ms, newest_ms)
         rows = np.repeat(np.arange(len(time_ms)), often * counts)
-        row, cell = self._oracle.places({name: column[rows] for name, column in events.items()})
-        columns = {name: events[name][rows][row] for name in self._oracle.folded}
-        self.ledger += Ledger.of(self._oracle.fold(cell, columns))
+        places = self._oracle.places({name: column[rows] for name, column in events.items()})
+        self.ledger += Ledger.of(self._oracle.fold(places.cell, places.columns))
 
 
 def _text(event_id: int) -> str:

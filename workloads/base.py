@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -36,6 +37,8 @@ Columns = Mapping[str, NDArray[Any]]
 # What a record of the log is, in the column `kind`: an event that lies in a cell; one that lies in none, by whose time
 # an engine may still set its watermark; or no event at all.
 COUNTS, BESIDE, NO_EVENT = 0, 1, 2
+
+NEVER = np.iinfo(np.int64).max  # of a moment
 
 # In a column of whole numbers: what a record does not have, or what nobody knows.
 NOTHING = -1
@@ -59,11 +62,13 @@ class Value:
 
 
 class Places(NamedTuple):
-    """Which event lies in which cell: two columns of one length. An event has 0 to n of them, side by side and in the
-    order of the events."""
+    """Which event lies in which cell: columns of one length. An event has 0 to n places, side by side and in the order
+    of the events."""
 
     row: NDArray[np.intp]  # of the event, in the columns that were asked about
     cell: Ints  # the code
+    closes_ms: Ints  # a watermark from here on makes the event too late for the cell; NEVER: none does
+    columns: Columns = MappingProxyType({})  # what `Oracle.fold` needs beside the cell
 
 
 class Totals(NamedTuple):
@@ -171,30 +176,20 @@ class Oracle(Protocol):
     # The second route: from the log.
 
     def places(self, events: Columns) -> Places:
-        """The cells of events that count. `events` has `event_time_ms` and the columns `Codec.decisive`, from the log
-        or, in absolute times, from the plan."""
-
-    @property
-    def folded(self) -> tuple[str, ...]:
-        """Those columns of `Codec.decisive` that `fold` looks at; none to count."""
+        """The cells of events that count. `events` has `event_id`, `event_time_ms` and the columns `Codec.decisive`,
+        from the log or, in absolute times, from the plan."""
 
     def fold(self, cells: Ints, columns: Columns) -> Totals:
-        """What cells hold that have these places and no others: the cell of each, and beside it what its event has in
-        the columns of `folded`."""
+        """What cells hold that have these places and no others: the cell and the columns of each, as `places` gave
+        them. Sessions merge here: their cells may get other codes than those of their places."""
 
     # What a cell is.
 
     def begins_ms(self, cells: Ints) -> Ints:
-        """The earliest time of an event that can lie in each cell."""
-
-    def closes_ms(self, cells: Ints) -> Ints:
-        """An event is too late for a cell once the watermark has reached this; `NEVER`: it can't be too late."""
+        """The earliest time of an event that can lie in each cell; 0 where a code says nothing of a time."""
 
     def name(self, cell: int, epoch_ms: int) -> str:
         """For people: "campaign 7 (89c0e60b), window 10:00:00 UTC (+10 s)"."""
-
-
-NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)

@@ -191,9 +191,10 @@ class Case:
 
     def span_of(self, cell: int) -> tuple[int, int | None]:
         """From when on until when events of a cell come to be counted, the late ones among them."""
-        one = np.array([cell], dtype=np.int64)
-        begins_ms, closes_ms = int(self.oracle.begins_ms(one)[0]), int(self.oracle.closes_ms(one)[0])
-        return begins_ms, None if closes_ms == NEVER else closes_ms + self.spec.watermark_ms
+        begins_ms = int(self.oracle.begins_ms(np.array([cell], dtype=np.int64))[0])
+        closes_ms = self.events.closes_ms[self.events.cell == cell]
+        until_ms = int(closes_ms.max()) if len(closes_ms) else begins_ms + self.spec.window_ms
+        return begins_ms, None if until_ms == NEVER else until_ms + self.spec.watermark_ms
 
     def witnesses(self, differences: Iterable[Difference]) -> tuple[Witness, ...]:
         """The largest first: they say most about the cause."""

@@ -104,13 +104,13 @@ def _first_right(case: Case) -> tuple[Ints, Ints]:
 def _told_ms(case: Case, codes: Ints) -> Ints:
     """For each cell when the engine first said that it is done and closed; NEVER if it did not."""
     done_ms = _done_ms(case)
-    closes_ms = case.oracle.closes_ms(codes)
-    closed = {int(end): _closed_ms(case, done_ms, int(end)) for end in np.unique(closes_ms)}
     order = np.argsort(case.events.cell, kind="stable")
     ordered = case.events.cell[order]
     begin, end = np.searchsorted(ordered, codes), np.searchsorted(ordered, codes, side="right")
+    closes_ms = np.append(case.events.closes_ms[order], NEVER_CLOSES)[np.where(begin < end, begin, -1)]
+    closed = {int(ms): _closed_ms(case, done_ms, int(ms)) for ms in np.unique(closes_ms)}
     told = [int(done_ms[order[b:e]].max(initial=0)) for b, e in zip(begin, end, strict=True)]
-    both = [max(ms, closed[end]) for ms, end in zip(told, closes_ms.tolist(), strict=True)]
+    both = [max(ms, closed[closing]) for ms, closing in zip(told, closes_ms.tolist(), strict=True)]
     return np.array(both, dtype=np.int64)
 
 

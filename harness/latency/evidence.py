@@ -6,7 +6,7 @@ harness/latency/sending.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -97,6 +97,11 @@ def collect(store: Store) -> Evidence:
     unsure = log.permitted & (not (log.exact or claim.late == "keep"))
     observed = interpret(rows, index, oracle.codes, claim.bookkeeping).counts
     cells = _cells(codes, oracle.codes.keys(codes), events, unsure, observed)
+    first_ms = epoch_ms if spec.tape.warm_up else 0  # windows before it are of a warm-up
+
+    def is_measured(key: int, window_ms: int) -> bool:
+        return window_ms >= first_ms and oracle.codes.one(key, window_ms) not in marks
+
     return Evidence(
         probes_from=oracle.probed_from,
         epoch_ms=epoch_ms,
@@ -104,7 +109,7 @@ def collect(store: Store) -> Evidence:
         cells=cells,
         samples=_samples(store.read_table("samples.parquet"), oracle, codes),
         looked=_looked(store),
-        yahoo_ms=_yahoo_ms(rows, index, marks, oracle, epoch_ms if spec.tape.warm_up else 0),
+        yahoo_ms=_yahoo_ms(rows, index, spec.window_ms, is_measured),
     )
 
 
@@ -156,16 +161,15 @@ def _is_moment(text: str) -> bool:
 
 
 def _yahoo_ms(
-    rows: Sequence[Row], index: Mapping[str, int], marks: set[int], oracle: Oracle, first_window_ms: int
+    rows: Sequence[Row], index: Mapping[str, int], window_ms: int, is_measured: Callable[[int, int], bool]
 ) -> Ints:
-    """The original's own figure, as far as the engine keeps it. Windows before the first one are of a warm-up."""
+    """The original's own figure, as far as the engine keeps it."""
     found = []
     for row in rows:
         campaign = index.get(row.key.removeprefix(UPDATED)) if row.key.startswith(UPDATED) else None
         if campaign is None or not (_is_moment(row.field) and _is_moment(row.value)):
             continue
-        cell = oracle.codes.one(campaign, int(row.field))
-        if int(row.field) >= first_window_ms and cell not in marks:
-            found.append((cell, int(row.value)))
-    cells, told_ms = np.array(found, dtype=np.int64).reshape(-1, 2).T
-    return np.asarray(told_ms - oracle.closes_ms(cells))
+        window = int(row.field)
+        if is_measured(campaign, window):
+            found.append(int(row.value) - window - window_ms)
+    return np.array(found, dtype=np.int64)

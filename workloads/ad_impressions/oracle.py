@@ -31,7 +31,6 @@ class AdOracle:
     """See `workloads.base.Oracle`. A key is a campaign, a field the start of a window."""
 
     values = (Value("views", Kind.COUNT),)
-    folded = ()
 
     def __init__(self, spec: RunSpec) -> None:
         self.codes = Codes()
@@ -56,16 +55,13 @@ class AdOracle:
     def places(self, events: Columns) -> Places:
         campaign = events["ad"] // np.int32(self._population.ads_per_campaign)
         begins_ms = np.floor_divide(events["event_time_ms"], self._window_ms) * self._window_ms
-        return Places(np.arange(len(campaign)), self.codes.of(campaign, begins_ms))
+        return Places(np.arange(len(campaign)), self.codes.of(campaign, begins_ms), begins_ms + self._window_ms)
 
     def fold(self, cells: Ints, columns: Columns) -> Totals:  # noqa: ARG002  (there are none)
         return Totals(*np.unique(cells, return_counts=True))
 
     def begins_ms(self, cells: Ints) -> Ints:
         return self.codes.fields(cells)
-
-    def closes_ms(self, cells: Ints) -> Ints:
-        return self.codes.fields(cells) + self._window_ms
 
     def name(self, cell: int, epoch_ms: int) -> str:
         campaign, window_ms = self.codes.key(cell), self.codes.field(cell)
