@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from workloads.registry import WORKLOADS
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("harness", "workloads", "generators", "reports")
 
@@ -194,15 +196,14 @@ def test_nobody_knows_a_workload_but_by_the_registry():
         for imported in found
         if not is_program(module) and concrete(imported) and concrete(module) != concrete(imported)
     ] == []
-    assert concrete("workloads.ad_impressions.schema") == "ad_impressions"
+    assert concrete("workloads.ad_impressions.schema") == "workloads.ad_impressions"
     assert concrete("workloads.base") == concrete("harness.judge") == ""
 
 
 def concrete(module: str) -> str:
     """The workload to which a module belongs; "" for what is of no workload."""
-    first, _, rest = module.partition(".")
-    name = rest.partition(".")[0]
-    return name if first == "workloads" and (ROOT / first / name).is_dir() and name else ""
+    folders = {holder.rpartition(".")[0] for holder in WORKLOADS.values()}
+    return next((folder for folder in folders if within(module, folder)), "")
 
 
 def test_jobs_know_nothing_of_the_harness_but_the_schema():
