@@ -43,5 +43,6 @@ class Encoder:
     def mark(self, mark: Mark) -> Message:
         """One event of the harness' own; its time is absolute."""
         ids, columns = np.array([mark.id], dtype=np.uint64), as_events(self.codec, [mark])
-        block = _Marks(ids, columns["event_time_ms"], columns, np.zeros(1, dtype=np.int8))
+        content = {name: columns[name] for name in self.codec.content}
+        block = _Marks(ids, columns["event_time_ms"], content, np.zeros(1, dtype=np.int8))
         return {"value": self.codec.write(block, 0)[0], "key": encode_keys(ids)[0]}

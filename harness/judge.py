@@ -18,7 +18,8 @@ from generators.marks import totals_of
 from generators.reel import Reel
 from harness import checks, clock_watch, contradictions, digests, lateness, processed, recount
 from harness.checks import edited
-from harness.checks.case import Case
+from harness.checks.case import Case, join
+from harness.checks.kinds import COUNTS
 from harness.glitches import STRANGER, UNREADABLE
 from harness.lateness import Countable
 from harness.ledger import Expectation, Ledger, seal_of
@@ -47,7 +48,7 @@ from harness.stored import (
     stored_rows,
     unread_files,
 )
-from workloads.base import Oracle
+from workloads.base import Kind, Oracle
 from workloads.registry import codec_of, results_of
 
 # Events sent this much after their intended time are late by our fault: "inside the watermark" leaves two seconds.
@@ -85,12 +86,12 @@ def conclude(case: Case) -> Verdict:
         "planned": case.audit.planned,
         "in_log": case.audit.found,
         "countable": len(case.events),
-        "counted": case.observed.counts.total,
+        "counted": case.only(case.observed.counts, COUNTS).total,
         "cells": len(case.expectation.may),
         "late_dropped": case.late_dropped,
         "copies": int((case.copies & ~case.dropped).sum()),
     }
-    return Verdict(outcome, _sentence(case, outcome, results, totals), case.allowed.slack, results, totals)
+    return Verdict(outcome, _sentence(case, outcome, results, totals), case.slack, results, totals)
 
 
 def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], totals: dict[str, int]) -> str:
@@ -98,6 +99,9 @@ def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], tota
         how = " and explained" if case.exact else ""
         late = f", {totals['late_dropped']:,} dropped as late{how}" if totals["late_dropped"] else ""
         copies = f"; {totals['copies']:,} copies in the tape count twice, by the rules" if totals["copies"] else ""
+        if any(value.kind is not Kind.COUNT for value in case.oracle.values):
+            names = join(value.name for value in case.oracle.values)
+            return f"{totals['cells']:,} values are right ({names}), of {totals['countable']:,} events{late}"
         return f"{totals['counted']:,} events counted right in {totals['cells']:,} cells{late}{copies}"
     worst = [r for r in results if r.outcome is outcome]
     # An engine that its machine kept from going on is the reason why all else came to nothing.

@@ -152,6 +152,11 @@ class Oracle(Protocol):
         """The numbers that each window has. Keys are numbered value by value: those of `values[0]` first."""
 
     @property
+    def merges(self) -> bool:
+        """Whether `fold` joins cells, as sessions do. Then nobody knows which places are a cell's own, and leaving
+        an event out makes no bound."""
+
+    @property
     def groups(self) -> int:
         """How many keys each value has, the probed ones included, which are the last ones."""
 

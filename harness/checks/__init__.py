@@ -12,6 +12,7 @@ from harness.checks import (
     engine,
     evidence,
     fault,
+    kinds,
     late,
     log,
     lost,
@@ -26,6 +27,7 @@ from harness.checks import (
     unaccounted,
     unread,
     vacuity,
+    wrong,
 )
 from harness.checks.case import Case
 from harness.model import CheckResult, Outcome
@@ -40,6 +42,7 @@ CHECKS: dict[str, Callable[[Case], CheckResult]] = {
     "engine": engine.check,
     "lost": lost.check,
     "duplicated": duplicated.check,
+    "wrong": wrong.check,
     "phantom": phantom.check,
     "readable": readable.check,
     "ambiguous": ambiguous.check,
@@ -62,7 +65,9 @@ def _guarded(name: str, check: Callable[[Case], CheckResult], case: Case) -> Che
     try:
         if (unasked := unread.missing(case, name)) is not None:
             return unasked
-        return meanwhile.with_faults(case, unread.unless_found(case, check(case)))
+        if (unasked := kinds.inapplicable(case, name)) is not None:
+            return unasked
+        return meanwhile.with_faults(case, unread.unless_found(case, kinds.with_others(case, check(case))))
     except Exception as error:  # noqa: BLE001 - whatever it is, the run must not pass because of it
         sentence = f"the check itself broke: {type(error).__name__}: {error}"
         return CheckResult(name, Outcome.UNKNOWN, sentence, word="broken check", blame="evidence")

@@ -5,7 +5,7 @@ Nothing here or in any check reaches for Kafka, Redis, an engine or a workload; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Collection, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,7 +25,7 @@ from harness.model import (
     Witness,
 )
 from harness.readings import NO_BATCH, AfterStop, Doubt, Edits, Glitch, LogAudit, LogEvents, Observed, Watched, folded
-from workloads.base import NEVER, Oracle
+from workloads.base import NEVER, Kind, Oracle
 
 EXAMPLES = 5
 NOBODY_LOOKED = "the results were not looked at while the run went on"
@@ -92,10 +92,11 @@ class Case:
     def doubt_in_all(self) -> Doubt:
         """By record, and where the two routes to the truth differ although the records do not. What was never sent
         because the load was cut short is in the fold of the tape, and in no doubt."""
-        difference = self.tape_ledger - self.log_ledger
+        difference = self.only(self.tape_ledger - self.log_ledger, {Kind.COUNT})
         short = {cell: by for cell, by in difference.items() if by > 0 and not self.cut_short}
         over = {cell: -by for cell, by in difference.items() if by < 0}
-        missing, extra = _larger(self.doubt.missing, short), _larger(self.doubt.extra, over)
+        booked = (self.only(ledger, {Kind.COUNT}) for ledger in (self.doubt.missing, self.doubt.extra))
+        missing, extra = (_larger(known, more) for known, more in zip(booked, (short, over), strict=True))
         return Doubt(missing, extra, self.doubt.newest_ms)
 
     @cached_property
@@ -103,10 +104,51 @@ class Case:
         """What the engine is held to: what is expected by the log, as far as the log is beyond doubt."""
         return self.doubt_in_all.widened(self.expectation)
 
-    @property
+    def are(self, cells: Ints, kinds: Collection[Kind]) -> NDArray[np.bool_]:
+        """Which of these cells hold a value of such a kind."""
+        such = np.array([value.kind in kinds for value in self.oracle.values])
+        return np.asarray(such[self.oracle.codes.keys(cells) // self.oracle.groups])
+
+    def only(self, ledger: Ledger, kinds: Collection[Kind]) -> Ledger:
+        """The same without the cells of other kinds."""
+        if all(value.kind in kinds for value in self.oracle.values):
+            return ledger
+        such = self.are(ledger.cells, kinds)
+        return Ledger(pair for pair, is_such in zip(ledger.items(), such.tolist(), strict=True) if is_such)
+
+    @cached_property
     def differences(self) -> list[Difference]:
-        """Results that nobody could read differ from nothing."""
-        return [] if self.results_unread else self.allowed.differences(self.observed.counts)
+        """Results that nobody could read differ from nothing, and a value that is no count is not judged in a cell in
+        which tape and log disagree."""
+        found = [] if self.results_unread else self.allowed.differences(self.observed.counts)
+        return [each for each in found if each.cell not in self._unsure]
+
+    def differences_of(self, kinds: Collection[Kind]) -> list[Difference]:
+        such = self.are(np.array([each.cell for each in self.differences], dtype=np.int64), kinds)
+        return [each for each, is_such in zip(self.differences, such.tolist(), strict=True) if is_such]
+
+    def is_empty(self, cell: int) -> bool:
+        """Whether no event of the log lies in it that may have been counted. A sum of 0 may hold many."""
+        if self.are(np.array([cell]), {Kind.COUNT, Kind.MONOTONE})[0]:
+            return not self.allowed.may.count(cell)
+        return not (self.oracle.merges and self.allowed.may.count(cell)) and not self.rows_of(cell).any()
+
+    @cached_property
+    def _unsure(self) -> frozenset[int]:
+        """Cells of values that are no counts, in which tape and log disagree."""
+        unlike = {*(self.tape_ledger - self.log_ledger), *self.doubt.missing, *self.doubt.extra}
+        codes = np.array([*unlike], dtype=np.int64)
+        return frozenset(codes[~self.are(codes, {Kind.COUNT})].tolist())
+
+    @property
+    def slack(self) -> int:
+        """How many events could be missing unnoticed, and how many values that are no counts are not known. Zero: the
+        verdict is to the single event."""
+        must, may = (self.only(ledger, {Kind.COUNT}) for ledger in (self.allowed.must, self.allowed.may))
+        others = {*self.allowed.may, *self.allowed.must} - {*may, *must}
+        return Expectation(must, may).slack + sum(
+            self.allowed.must.count(cell) != self.allowed.may.count(cell) for cell in others
+        )
 
     @property
     def left_out(self) -> list[Difference]:
@@ -124,7 +166,8 @@ class Case:
         if self.results_unread or self.log_unread:
             return []
         seen, must, extra = self.observed.counts, self.allowed.must, self.doubt_in_all.extra
-        sure = ((cell, may - extra.count(cell)) for cell, may in self.expectation.may.items())
+        counted = self.only(self.expectation.may, {Kind.COUNT})
+        sure = ((cell, may - extra.count(cell)) for cell, may in counted.items())
         held = ((cell, may, max(seen.count(cell), must.count(cell))) for cell, may in sure)
         return [Difference(cell, may, may, count) for cell, may, count in held if count < may]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from harness.checks import removed, reruns
 from harness.checks.case import Case, join
+from harness.checks.kinds import COUNTS, GROWING
 from harness.ledger import Difference, Ledger
 from harness.model import CheckResult, Outcome
 from harness.readings import NO_BATCH
@@ -17,7 +18,11 @@ from harness.texts import clock
 
 
 def check(case: Case) -> CheckResult:
-    over = [d for d in case.differences if d.surplus > 0 and d.may > 0]
+    over = [d for d in case.differences_of(COUNTS) if d.surplus > 0 and d.may > 0]
+    if many := [d for d in case.differences_of(GROWING - COUNTS) if d.surplus > 0 and d.may > 0]:
+        wrong = [*over, *many]
+        sentence, witnesses = f"{len(wrong):,} cells hold too many", case.witnesses(wrong)
+        return CheckResult("duplicated", Outcome.FAIL, sentence, "duplicated", len(wrong), "engine", witnesses)
     if not over:
         return CheckResult("duplicated", Outcome.PASS, "no cell holds too many")
     surplus = sum(d.surplus for d in over)

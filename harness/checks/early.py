@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
+from harness.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome, Witness
 
 TOLERANCE_US = 1_000_000
@@ -48,8 +49,9 @@ def check(case: Case) -> CheckResult:
 
 def _judged(case: Case) -> Ints:
     """Cells that anybody expects, that hold not too many in the end, and of which the log holds all that was sent."""
-    over = {*(d.cell for d in case.differences if d.surplus > 0), *case.doubt_in_all.missing}
-    return np.array([cell for cell in case.expectation.may if cell not in over], dtype=np.int64)
+    over = {*(d.cell for d in case.differences_of(COUNTS) if d.surplus > 0), *case.doubt_in_all.missing}
+    counted = case.only(case.expectation.may, COUNTS)
+    return np.array([cell for cell in counted if cell not in over], dtype=np.int64)
 
 
 def _sent_by(case: Case, code: Ints, at_us: Ints) -> Ints:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from harness.checks import removed, reruns
 from harness.checks.case import Case
+from harness.checks.kinds import COUNTS, GROWING
 from harness.ledger import Difference, Ledger
 from harness.model import CheckResult, Outcome
 from harness.whole import whole
 
 
 def check(case: Case) -> CheckResult:
-    short = [d for d in case.differences if d.surplus < 0 and d.may > 0]
+    short = [d for d in case.differences_of(COUNTS) if d.surplus < 0 and d.may > 0]
+    if few := [d for d in case.differences_of(GROWING - COUNTS) if d.surplus < 0 and d.may > 0]:
+        return _too_few(case, short, few)
     if not short:
         return CheckResult("lost", Outcome.PASS, "no cell holds too few")
     missing = -sum(d.surplus for d in short)
@@ -27,6 +30,17 @@ def check(case: Case) -> CheckResult:
         blame="engine",
         witnesses=case.witnesses(short),
     )
+
+
+def _too_few(case: Case, short: list[Difference], few: list[Difference]) -> CheckResult:
+    """Also of values by which nobody can tell how many events are missing."""
+    wrong = [*short, *few]
+    sentence = f"{len(wrong):,} cells hold too few"
+    if case.engine.state != "drained":
+        sentence = f"{sentence} so far: the engine is {case.engine.state}"
+        return CheckResult("lost", Outcome.UNKNOWN, sentence, count=len(wrong), blame="engine")
+    witnesses = case.witnesses(wrong)
+    return CheckResult("lost", Outcome.FAIL, sentence, "lost", len(wrong), "engine", witnesses)
 
 
 def _cause(case: Case, short: list[Difference]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from harness import checksums
 from harness.checks.case import EXAMPLES, Case, join
+from harness.checks.kinds import COUNTS
 from harness.checksums import Checksum
 from harness.model import CheckResult, Outcome, Witness
 
@@ -48,7 +49,7 @@ def _not_asked(case: Case) -> str:
 
 def _counted_right(case: Case) -> list[int]:
     """The cells of which it is known what they hold, and that hold as many."""
-    must, may, seen = case.allowed.must, case.allowed.may, case.observed.counts
+    must, may, seen = case.allowed.must, case.only(case.allowed.may, COUNTS), case.observed.counts
     return sorted(cell for cell, count in may.items() if must.count(cell) == count == seen.count(cell))
 
 

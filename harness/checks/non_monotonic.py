@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.checks.case import EXAMPLES, Case, nobody_looked
+from harness.checks.kinds import GROWING
 from harness.model import CheckResult, FaultReport, Outcome, Witness
 from harness.readings import Watched
 
@@ -47,7 +49,7 @@ class Dip:
 def check(case: Case) -> CheckResult:
     if case.watched is None:
         return nobody_looked("non-monotonic", case)
-    dips = _dips(case.watched)
+    dips = _dips(case.watched, case.are(case.watched.cell, GROWING))
     causes = [f for f in case.faults if f.landed and f.spec.action in TAKES_BACK]
     bare = [dip for dip in dips if not any(_explains(fault, dip) for fault in causes)]
     if bare:
@@ -68,9 +70,10 @@ def check(case: Case) -> CheckResult:
     return CheckResult("non-monotonic", Outcome.PASS, f"none of {len(case.watched.count):,} changes lowered a count")
 
 
-def _dips(seen: Watched) -> list[Dip]:
-    """By cell and time, as the looks saw it."""
+def _dips(seen: Watched, asked: NDArray[np.bool_]) -> list[Dip]:
+    """By cell and time, as the looks saw it, of the cells that are asked about."""
     order = np.lexsort((seen.at_us, seen.cell))
+    order = order[asked[order]]
     cells, at_us, count = (column[order] for column in (seen.cell, seen.at_us, seen.count))
     same = np.diff(cells) == 0
     ends = np.append(np.flatnonzero(~same), len(count) - 1)

@@ -14,8 +14,8 @@ from harness.readings import Glitch, Stray, Watched
 
 
 def check(case: Case) -> CheckResult:
-    windows = [d for d in case.differences if d.may == 0]
-    zeros = [cell for cell in case.observed.zeros if cell not in case.log_ledger]
+    windows = [d for d in case.differences if d.may == 0 and case.is_empty(d.cell)]
+    zeros = [cell for cell in case.observed.zeros if cell not in case.log_ledger and case.is_empty(cell)]
     campaigns = [s for s in case.observed.strays if s.kind == "campaign"]
     orphans = [s for s in case.observed.strays if s.kind == "orphan"]
     visitors = _visitors(case)

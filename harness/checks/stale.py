@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
+from harness.checks.kinds import GROWING
 from harness.lateness import watermarks_ms
 from harness.model import CheckResult, Outcome, Progress, Witness
 from workloads.base import NEVER as NEVER_CLOSES
@@ -90,7 +91,7 @@ def _no_moments(case: Case, odd: list[Progress]) -> CheckResult:
 def _first_right(case: Case) -> tuple[Ints, Ints]:
     """The cells that were seen to hold what they must, and when that was first."""
     assert case.watched is not None
-    must = case.allowed.must
+    must = case.only(case.allowed.must, GROWING)
     codes = must.cells
     order = np.argsort(codes)
     codes, least = codes[order], np.array(list(must.values()), dtype=np.int64)[order]

@@ -11,8 +11,8 @@ from dataclasses import replace
 from harness.checks.case import Case
 from harness.model import CheckResult, Outcome
 
-NEEDS_LOG = frozenset({"vacuity", "log", "oracle", "lost", "late", "unaccounted", "masked", "early", "stale"})
-NEEDS_RESULTS = frozenset({"lost", "duplicated", "ambiguous", "late", "unaccounted", "masked", "stopped"})
+NEEDS_LOG = frozenset({"vacuity", "log", "oracle", "lost", "wrong", "late", "unaccounted", "masked", "early", "stale"})
+NEEDS_RESULTS = frozenset({"lost", "duplicated", "wrong", "ambiguous", "late", "unaccounted", "masked", "stopped"})
 WANTS_RESULTS = frozenset({"phantom", "readable"})  # and the looks
 
 

@@ -31,6 +31,7 @@ class AdOracle:
     """See `workloads.base.Oracle`. A key is a campaign, a field the start of a window."""
 
     values = (Value("views", Kind.COUNT),)
+    merges = False
 
     def __init__(self, spec: RunSpec) -> None:
         self.codes = Codes()
