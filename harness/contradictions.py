@@ -16,10 +16,22 @@ from generators.reel import Reel
 from generators.tape import Tape
 from harness import processed
 from harness.lateness import stored_log
-from harness.model import MAX_SERVERS, Certificate, EngineManifest, EngineReport, RunSpec
-from harness.sampler import sampled_campaigns
+from harness.model import MAX_SERVERS, Certificate, EngineManifest, EngineReport, RunSpec, UsageError
+from harness.sampler import sampled_keys
 from harness.store import MissingEvidence, Store, unless_missing
-from harness.stored import LOG, OBSERVED, Plan, Sealed, manifest_of, spec_of, unread_files, verdict_of
+from harness.stored import (
+    LOG,
+    OBSERVED,
+    Plan,
+    Sealed,
+    epoch_ms_of,
+    manifest_of,
+    planned_of,
+    spec_of,
+    stored_oracle,
+    unread_files,
+    verdict_of,
+)
 
 # Looks go on all the time: those of real runs on a crowded machine covered 99 % of it.
 LOOKED_SHARE = 0.8
@@ -41,7 +53,11 @@ def _other_plan(spec: RunSpec, plan: Plan) -> Iterator[str]:
     if not 0 < spec.tape.servers <= MAX_SERVERS:
         yield f"{spec.tape.servers:,} servers are none that a tape can have"
         return
-    reel = Reel(spec.tape)
+    try:
+        reel = Reel(spec.tape)
+    except UsageError as error:  # of a workload that there is not
+        yield f"the tape of the spec is none that was sealed: {error}"
+        return
     if not _is_sealed(reel.load, plan.tape):
         yield f"the tape of the spec is not the one that was sealed as {plan.tape.digest}"
     if not _is_sealed(reel.warm_up, plan.warm_up):
@@ -147,9 +163,10 @@ def _of_samples(store: Store, spec: RunSpec) -> Iterator[str]:
         return
     if OBSERVED in unread_files(store):
         return
-    looked = sampled_campaigns(spec.tape)
-    expected = store.read_table("expected.parquet")
-    if np.isin(expected.column("campaign").to_numpy(), looked).any() and store.read_table("observed.parquet").num_rows:
+    looked = sampled_keys(spec.tape)
+    oracle = stored_oracle(store)
+    expected = oracle.settle(planned_of(store), epoch_ms_of(store)).cell
+    if np.isin(oracle.codes.keys(expected), looked).any() and store.read_table("observed.parquet").num_rows:
         yield "samples.parquet holds no change of a count, although observed.parquet holds counts of the load"
 
 

@@ -43,6 +43,7 @@ from harness.stored import (
     claim_of,
     epoch_ms_of,
     plan_of,
+    planned_of,
     spec_of,
     stored_oracle,
     stored_rows,
@@ -226,8 +227,7 @@ def _aborted(store: Store, oracle: Oracle) -> Ledger:
 
 
 def _expected(store: Store, oracle: Oracle, epoch_ms: int) -> Ledger:
-    table = store.read_table("expected.parquet")
-    planned = {name: np.asarray(table.column(name).to_numpy()) for name in table.column_names}
+    planned = planned_of(store)
     sealed = plan_of(store).expected
     if sealed and seal_of(planned) != sealed.digest:
         raise MissingEvidence(f"{store.path / 'expected.parquet'} is not what was sealed in plan.json before the run")

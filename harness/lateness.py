@@ -18,7 +18,7 @@ from harness.faults.when import seconds
 from harness.model import INDEX_BITS, MARK_SERVER, BatchLog, EarlierRun, RunSpec
 from harness.readings import NO_BATCH, LogEvents
 from harness.store import Store
-from harness.stored import stored_oracle
+from harness.stored import spec_of, stored_oracle
 from workloads.base import BESIDE, COUNTS, Columns, Oracle
 from workloads.registry import codec_of
 
@@ -55,7 +55,7 @@ def stored_batch_log(store: Store, drops_late: bool) -> BatchLog | None:
 
 def stored_log(store: Store) -> pa.Table:
     """What the Kafka log held."""
-    return store.once("log", lambda: store.read_table("log.parquet"))
+    return store.once("log", lambda: store.read_table("log.parquet", codec_of(spec_of(store).tape).content))
 
 
 def stored_countable(

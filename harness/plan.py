@@ -18,6 +18,7 @@ from harness.explain import is_file, nearest, wrong
 from harness.faults import registry as faults
 from harness.faults.reach import refuse_beyond
 from harness.model import (
+    AD_IMPRESSIONS,
     MAX_SERVERS,
     Disorder,
     EngineManifest,
@@ -29,13 +30,16 @@ from harness.model import (
     redacted,
 )
 from harness.settings import KEYS, Wrong, as_number
+from workloads.base import Kind, Workload
+from workloads.registry import WORKLOADS, folder_of, oracle_of, results_of
+from workloads.registry import shipped as shipped_workload
 
-SCENARIOS = Path(__file__).parent.parent / "workloads" / "ad_impressions" / "scenarios"
 DEFAULT_SCENARIO = "ad-impressions"
 ADS_PER_CAMPAIGN = 10
 SLICE_MS = 20
 # "Inside the watermark" leaves this much for the road from the generator to the engine.
 ROAD_MS = 2000
+OWN_KEYS = ("campaigns", "probes", "checksum")  # which not every workload understands
 # More cells than this, and the ledger is no longer something one process should hold.
 MAX_CELLS = 20_000_000
 # More probes than this, and they are no probes but a load.
@@ -44,15 +48,21 @@ REMOTE_MASTERS = ("spark://", "yarn", "k8s://")
 
 
 def scenarios() -> dict[str, str]:
-    """The shipped scenarios, each with its first comment line."""
-    found = sorted(SCENARIOS.glob("*.toml"))
-    return {path.stem: path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for path in found}
+    """The shipped scenarios of all workloads, each with its first comment line."""
+    found = {name: path.read_text(encoding="utf-8").splitlines() for name, (path, _) in sorted(_shipped().items())}
+    return {name: lines[0].lstrip("# ") for name, lines in found.items()}
+
+
+def _shipped() -> dict[str, tuple[Path, str]]:
+    """Where each scenario lies, and of which workload it is."""
+    return {path.stem: (path, name) for name in WORKLOADS for path in folder_of(name).glob("scenarios/*.toml")}
 
 
 def read_scenario(name: str) -> tuple[str, dict[str, Any]]:
     """A shipped scenario by name or anybody's by path; its short name and its keys."""
-    path = Path(name) if name.endswith(".toml") else SCENARIOS / f"{name}.toml"
-    if not is_file(path):
+    shipped = _shipped()
+    path, workload = (Path(name), AD_IMPRESSIONS) if name.endswith(".toml") else shipped.get(name, (Path(name), ""))
+    if not workload or not is_file(path):
         names = list(scenarios())
         near = nearest(name, names)
         raise UsageError(
@@ -60,7 +70,8 @@ def read_scenario(name: str) -> tuple[str, dict[str, Any]]:
             "any other is the path of a .toml file."
         )
     try:
-        return path.stem, tomllib.loads(path.read_text(encoding="utf-8"))
+        keys = tomllib.loads(path.read_text(encoding="utf-8"))
+        return path.stem, keys if workload == AD_IMPRESSIONS else {"workload": workload, **keys}
     except OSError as error:
         raise UsageError(f"The scenario {path} can't be read: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
@@ -73,6 +84,9 @@ def resolve(
     """Everything decided. `manifest_of` finds an engine by its id or path."""
     given = _checked(scenario, f"scenario {name}") | _checked(flags, "flag")
     values = {key: each.read(each.default) for key, each in KEYS.items() if each.default is not None} | given
+    workload = shipped_workload(values["workload"])
+    _refuse_keys_of_another(workload, given)
+    sizes = {key: values[key] if key in workload.keys else 0 for key in ("campaigns", "probes")}
     manifest = manifest_of(values["engine"])
     claim = _claim(manifest, values["sink"])
     preset, dials = disorder_of(values["disorder"])
@@ -87,13 +101,14 @@ def resolve(
             servers=values["servers"],
             slice_ms=SLICE_MS,
             partitions=values["partitions"],
-            campaigns=values["campaigns"],
+            campaigns=sizes["campaigns"],
             ads_per_campaign=ADS_PER_CAMPAIGN,
             disorder=dials,
-            probes=values["probes"],
+            probes=sizes["probes"],
             probe_every_ms=values["window"],
             checksum=values["checksum"],
             warm_up=PROFILES["steady"](values["rate"], values["warm_up"]) if values["warm_up"] else (),
+            workload=workload.id,
         ),
         fault,
     )
@@ -112,6 +127,7 @@ def resolve(
         **{key: values[key] for key in ("kafka", "kafka_config", "redis", "reset", "archive", "web", "patience")},
     )
     _sound(spec, claim, explicit_limit="late_dropped_max" in given)
+    _sound_bounds(spec, manifest, claim)
     if spec.tape.checksum and not manifest.checksum:
         raise UsageError(
             f"checksum was asked for, but the manifest of engine {manifest.id} does not claim checksum = true: it "
@@ -119,6 +135,12 @@ def resolve(
             "which holds one event in a window."
         )
     return spec, manifest
+
+
+def _refuse_keys_of_another(workload: Workload, given: Mapping[str, Any]) -> None:
+    for key in OWN_KEYS:
+        if given.get(key) and key not in workload.keys:
+            raise UsageError(f"{key} = {given[key]!r} says nothing to the workload {workload.id}. Leave it out.")
 
 
 def rounds_of(name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any]) -> int:
@@ -257,7 +279,7 @@ def _sound(spec: RunSpec, claim: SinkClaim, explicit_limit: bool) -> None:
             f"Raise --watermark to {reach + ROAD_MS}ms, turn the disorder down, or set late_dropped_max in a scenario."
         )
     length_ms = spec.tape.warm_up_ms + spec.tape.load_ms
-    cells = spec.tape.all_campaigns * (length_ms + reach) // spec.window_ms
+    cells = len(results_of(spec.tape).keys) * (length_ms + reach) // spec.window_ms
     if cells > MAX_CELLS:
         raise UsageError(
             f"campaigns = {spec.tape.campaigns:,} and probes = {spec.tape.probes:,} over windows of "
@@ -285,6 +307,21 @@ def _sound(spec: RunSpec, claim: SinkClaim, explicit_limit: bool) -> None:
             wrong("redis", spec.redis.rpartition("@")[2], "an address that begins with redis:// or rediss://")
         )
     _sound_master(spec)
+
+
+def _sound_bounds(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> None:
+    """Without evidence of what was dropped as late, folding fewer events and all of them gives bounds: of values that
+    only grow."""
+    oracle = oracle_of(spec)
+    falling = [value.name for value in oracle.values if value.kind is Kind.SUM]
+    if claim.late != "drop" or manifest.evidence != "none" or not (falling or oracle.merges):
+        return
+    why = f"{', '.join(falling)} may fall" if falling else "its cells merge"
+    raise UsageError(
+        f"The workload {spec.workload} can't be judged with sink {claim.name!r} of engine {manifest.id}: {why}, and it "
+        "drops late events without evidence of which. Take a sink with late = 'keep', or an engine that leaves "
+        "evidence."
+    )
 
 
 def _sound_master(spec: RunSpec) -> None:

@@ -36,11 +36,12 @@ from harness.observe import strangers
 from harness.texts import readable
 from harness.wait import ends_within
 from harness.whole import whole
+from workloads.registry import results_of
 
 LOOK_EVERY_S = 0.05
 # A look may take this share of its period; slower ones come less often, and leave Redis to the engine.
 BUSY_SHARE = 1 / 3
-MOST_CAMPAIGNS = 500
+MOST_KEYS = 500
 REPLY_TIMEOUT_S = 5.0
 # Windows that ended before the newest by more than the declared lateness and so many windows are settled.
 SETTLED_WINDOWS = 2
@@ -83,13 +84,15 @@ class Sampled:
     looks: Looks
 
 
-def sampled_campaigns(tape: TapeSpec) -> tuple[int, ...]:
-    """All campaigns where they are few; else the probes, and a seeded sample of the others."""
-    if tape.all_campaigns <= MOST_CAMPAIGNS:
-        return tuple(range(tape.all_campaigns))
-    probes = range(tape.campaigns, tape.all_campaigns)[:MOST_CAMPAIGNS]
-    order = np.argsort(Lane.of(tape.seed, "sampled campaigns").at(np.arange(tape.campaigns)), kind="stable")
-    return tuple(sorted([*order[: MOST_CAMPAIGNS - len(probes)].tolist(), *probes]))
+def sampled_keys(tape: TapeSpec) -> tuple[int, ...]:
+    """The numbers of all keys where they are few; else the probes, and a seeded sample of the others."""
+    count = len(results_of(tape).keys)
+    if count <= MOST_KEYS:
+        return tuple(range(count))
+    others = count - tape.probes
+    probes = range(others, count)[:MOST_KEYS]
+    order = np.argsort(Lane.of(tape.seed, "sampled campaigns").at(np.arange(others)), kind="stable")
+    return tuple(sorted([*order[: MOST_KEYS - len(probes)].tolist(), *probes]))
 
 
 def unsettled(newest_ms: int | None, now_ms: int, window_ms: int, watermark_ms: int) -> range:
@@ -256,8 +259,8 @@ class _Watch(ABC):
 
     def __init__(self, names: Sequence[str], tape: TapeSpec, clock: Clock) -> None:
         self._clock = clock
-        self._all_campaigns = tape.all_campaigns
-        campaigns = sampled_campaigns(tape)
+        self._keys = len(names)
+        campaigns = sampled_keys(tape)
         self._recorder, self._pace = Recorder(campaigns), Pace()
         self._names = [names[campaign] for campaign in campaigns]
         self._stopped = threading.Event()
@@ -271,7 +274,7 @@ class _Watch(ABC):
         """After one last look."""
         self._stopped.set()
         self._thread.join(3 * REPLY_TIMEOUT_S)
-        return self._recorder.sampled(self._all_campaigns, self._cpu_s)
+        return self._recorder.sampled(self._keys, self._cpu_s)
 
     def changed_ms(self) -> int | None:
         return self._recorder.changed_ms

@@ -16,7 +16,8 @@ from generators.disorder import PRESETS
 from generators.profiles import PROFILES
 from harness.engines.manifest import FAKE, IDS
 from harness.explain import nearest
-from harness.model import MAX_SERVERS
+from harness.model import AD_IMPRESSIONS, MAX_SERVERS
+from workloads.registry import WORKLOADS
 
 CLIENTS = ("confluent", "kafka-python")
 
@@ -166,6 +167,7 @@ KEYS: dict[str, Key] = {
         "spark",
         "the system under test",
     ),
+    "workload": Key(_text("ID", ", ".join(WORKLOADS)), AD_IMPRESSIONS, "the question that is asked"),
     "sink": Key(_text("NAME", "`streamgauge engines` lists them"), "", "the engine's sink", FIRST_SINK),
     "rate": Key(
         _above_zero("a number of events per second", 10_000_000, "EVENTS/S"), 10_000.0, "events sent per second"

@@ -7,7 +7,7 @@ import msgspec
 from harness.model import EngineManifest, RunSpec, SinkClaim, Verdict
 from harness.observe import Row
 from harness.store import MissingEvidence, Store
-from workloads.base import Oracle
+from workloads.base import Columns, Oracle
 from workloads.registry import oracle_of
 
 OBSERVED, AFTER_STOP, LOG = "observed.parquet", "observed-after-stop.parquet", "log.parquet"
@@ -54,6 +54,12 @@ def plan_of(store: Store) -> Plan:
 def verdict_of(store: Store) -> Verdict:
     verdict: Verdict = store.read_as("verdict.json", Verdict)
     return verdict
+
+
+def planned_of(store: Store) -> Columns:
+    """What every cell has to hold by the plan, as it was sealed."""
+    table = store.read_table("expected.parquet")
+    return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
 def manifest_of(store: Store) -> EngineManifest:

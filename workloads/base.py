@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -222,8 +221,9 @@ class Workload(Protocol):
     @property
     def id(self) -> str: ...
     @property
-    def folder(self) -> Path:
-        """Holds `scenarios/`, `chaos/` and `jobs/`."""
+    def keys(self) -> frozenset[str]:
+        """Which keys of a scenario it understands besides those that every workload does: of "campaigns", "probes" and
+        "checksum"."""
 
     def codec(self, tape: TapeSpec) -> Codec: ...
     def oracle(self, spec: RunSpec) -> Oracle: ...

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 
 from harness.explain import nearest
 from harness.model import AD_IMPRESSIONS, RunSpec, TapeSpec, UsageError
 from workloads.base import Codec, Oracle, Results, Workload
+
+ROOT = Path(__file__).resolve().parent.parent
 
 # The module that holds it, as WORKLOAD.
 WORKLOADS = {
@@ -20,6 +23,11 @@ def shipped(name: str) -> Workload:
         raise UsageError(f"There is no workload {name!r}{nearest(name, WORKLOADS)}. Shipped: {', '.join(WORKLOADS)}.")
     workload: Workload = import_module(WORKLOADS[name]).WORKLOAD
     return workload
+
+
+def folder_of(name: str) -> Path:
+    """Of a shipped workload: it holds `scenarios/`, `chaos/` and `jobs/`. Nothing is imported for it."""
+    return ROOT.joinpath(*WORKLOADS[name].split(".")[:-1])
 
 
 def workload_of(tape: TapeSpec) -> Workload:

@@ -9,7 +9,7 @@ import typer
 from harness import completion, plan
 
 # Keys that several commands take: which events there are, and what they meet.
-EVENTS = ("seed", "campaigns", "partitions", "window", "watermark", "disorder")
+EVENTS = ("workload", "seed", "campaigns", "partitions", "window", "watermark", "disorder")
 SYSTEM = (
     "client",
     "kafka",

@@ -26,10 +26,10 @@ from typing import Any
 from harness import jvm
 from harness.engines import template
 from harness.explain import home, is_file, nearest, wrong
-from harness.model import EngineManifest, SinkClaim, UsageError
+from harness.model import AD_IMPRESSIONS, EngineManifest, SinkClaim, UsageError
 
 HERE = Path(__file__).parent
-JOBS = HERE.parent.parent / "workloads" / "ad_impressions" / "jobs"
+JOBS = HERE.parent.parent / "workloads" / AD_IMPRESSIONS / "jobs"
 
 # The engines that come with the program. Add one: a folder, and its line here. (`fake` has no process: the CLI's.)
 IDS = (

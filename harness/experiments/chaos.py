@@ -21,9 +21,10 @@ import msgspec
 from harness.explain import is_file, nearest
 from harness.faults.base import Kind
 from harness.measurement import Lack, Quantity, Recovery
-from harness.model import CheckResult, FaultReport, Outcome, UsageError, Verdict
+from harness.model import AD_IMPRESSIONS, CheckResult, FaultReport, Outcome, UsageError, Verdict
+from workloads.registry import folder_of
 
-TIERS = Path(__file__).parents[2] / "workloads" / "ad_impressions" / "chaos"
+TIERS = folder_of(AD_IMPRESSIONS) / "chaos"
 NO_FAULT = "none"
 EVERY = "every"
 

@@ -22,7 +22,7 @@ from harness.ledger import Ledger
 from harness.model import INDEX_BITS, MARK_SERVER, RunSpec
 from harness.observe import Row, interpret
 from harness.readings import NO_BATCH
-from harness.sampler import sampled_campaigns
+from harness.sampler import sampled_keys
 from harness.store import MissingEvidence, Store
 from harness.stored import claim_of, epoch_ms_of, spec_of, stored_oracle, stored_rows
 from workloads.base import Oracle
@@ -85,7 +85,7 @@ def collect(store: Store) -> Evidence:
     log = lateness.stored_countable(store, batch_log, spec)
     oracle = stored_oracle(store)
     marks = set(log.events.cell[_is_mark(log)].tolist())
-    log = log.only(np.isin(oracle.codes.keys(log.events.cell), sampled_campaigns(spec.tape)))
+    log = log.only(np.isin(oracle.codes.keys(log.events.cell), sampled_keys(spec.tape)))
     known, due_us, sent_us = Sending(Reel(spec.tape), epoch_ms, store.read_table("sends.parquet")).of(log.events)
     counts = known & ~log.dropped
     log = log.only(counts)

@@ -23,7 +23,7 @@ from harness.faults import registry
 from harness.model import Certificate, EngineManifest, LoadStatus, Mark, RunSpec
 from harness.observe import Row, strangers
 from harness.out_of_memory import Memory
-from harness.sampler import Recorder, Sampled, sampled_campaigns
+from harness.sampler import Recorder, Sampled, sampled_keys
 from harness.starvation import Machine, Threads
 from harness.store import Store
 from workloads.base import COUNTS
@@ -206,12 +206,12 @@ class FakeWorld:
     def stop_accounting(self) -> None: ...
 
     def start_observing(self) -> None:
-        self._recorder = Recorder(sampled_campaigns(self._spec.tape))
+        self._recorder = Recorder(sampled_keys(self._spec.tape))
         self._look()
 
     def stop_observing(self) -> Sampled | None:
         recorder, self._recorder = self._recorder, None
-        return recorder.sampled(self._spec.tape.all_campaigns, 0.0) if recorder else None
+        return recorder.sampled(len(self._keys), 0.0) if recorder else None
 
     def _look(self) -> None:
         """What the observer's thread does in the real world."""
@@ -226,7 +226,7 @@ class FakeWorld:
         names, hashes = self._keys, self._redis.hashes
         self._strangers = strangers(hashes, self._campaigns, fake.MANIFEST.sink(self._spec.sink).bookkeeping)
         self._recorder.strangers(at_us, self._strangers)
-        campaigns = sampled_campaigns(self._spec.tape)
+        campaigns = sampled_keys(self._spec.tape)
         self._recorder.look(at_us, [[*chain(*hashes.get(names[c], {}).items())] for c in campaigns])
 
     def changed_ms(self) -> int | None:

@@ -114,9 +114,9 @@ class TopicLog:
     def _spread(self, records: int) -> list[Mark]:
         """Views of the campaigns in turn, in the partitions in turn, of this moment: nobody could tell them apart."""
         time_ms, tape = self._store.clock.now_ms() - ROAD_MS, self._spec.tape
+        keys = oracle_of(self._spec).probed_from
         return [
-            mark(self._next(), number % tape.campaigns, number % tape.partitions, time_ms, "aborted")
-            for number in range(records)
+            mark(self._next(), number % keys, number % tape.partitions, time_ms, "aborted") for number in range(records)
         ]
 
     def _next(self) -> int:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 
 from harness import plan
 from harness.engines import fake, manifest
-from harness.model import UsageError
+from harness.model import RunSpec, SinkClaim, UsageError
+from workloads import registry
 
 
 def find(engine):
@@ -145,3 +149,38 @@ def test_a_password_in_an_address_is_not_saved():
 
     assert spec.public()["redis"] == "redis://***@10.0.0.1:6379/3?***"
     assert "secret" not in str(spec.public())
+
+
+@pytest.fixture
+def payments(monkeypatch):
+    monkeypatch.setitem(registry.WORKLOADS, "payments", "tests.quick.payments")
+
+
+def test_a_scenario_may_ask_another_question(payments):
+    spec, _ = plan.resolve("mine", {"workload": "payments", "engine": "fake"}, {}, lambda _: KEEPS)
+
+    assert (spec.workload, spec.tape.workload, spec.tape.campaigns, spec.tape.probes) == ("payments", "payments", 0, 0)
+    assert msgspec.convert(msgspec.to_builtins(spec.public()), RunSpec) == spec
+
+
+@pytest.mark.parametrize("key", ["campaigns", "probes"])
+def test_a_key_of_one_workload_is_refused_by_another(payments, key):
+    with pytest.raises(UsageError, match=f"{key} = 5 says nothing to the workload payments"):
+        plan.resolve("mine", {"workload": "payments", key: 5}, {}, lambda _: KEEPS)
+
+
+def test_a_workload_that_is_none_is_refused_with_the_nearest():
+    with pytest.raises(UsageError, match="no workload 'ad_impression'"):
+        plan.resolve("mine", {"workload": "ad_impression"}, {}, lambda _: KEEPS)
+
+
+def test_values_that_may_fall_need_evidence_of_what_was_dropped(payments):
+    with pytest.raises(UsageError, match="payments can't be judged with sink 'x' of engine fake: cents may fall"):
+        plan.resolve("mine", {"workload": "payments"}, {}, lambda _: _claiming("drop"))
+
+
+def _claiming(late):
+    return replace(fake.MANIFEST, sinks=(SinkClaim("x", late, "none"),), evidence="none")
+
+
+KEEPS = _claiming("keep")

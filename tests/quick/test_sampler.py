@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.experiments.selftest.report import words_of
 from harness.experiments.selftest.runs import fake_run
 from harness.judge import judge
-from harness.sampler import LOOK_EVERY_S, MOST_CAMPAIGNS, Pace, Recorder, sampled_campaigns, unsettled
+from harness.sampler import LOOK_EVERY_S, MOST_KEYS, Pace, Recorder, sampled_keys, unsettled
 from harness.store import Store
 from tests.quick.cases import SPEC
 
@@ -95,18 +95,18 @@ def test_no_look_at_all_has_no_period():
 @pytest.mark.parametrize(("campaigns", "probes"), [(100, 300), (500, 0), (1000, 300), (1000, 0), (20_000, 499)])
 def test_a_sample_holds_all_probes_and_as_many_others_as_fit(campaigns, probes):
     tape = replace(SPEC.tape, campaigns=campaigns, probes=probes)
-    chosen = sampled_campaigns(tape)
+    chosen = sampled_keys(tape)
 
-    assert len(chosen) == min(campaigns + probes, MOST_CAMPAIGNS)
+    assert len(chosen) == min(campaigns + probes, MOST_KEYS)
     assert chosen == tuple(sorted(set(chosen)))
     assert set(range(campaigns, campaigns + probes)) <= set(chosen)
-    assert sampled_campaigns(tape) == chosen
-    if campaigns + probes > MOST_CAMPAIGNS:
-        assert sampled_campaigns(replace(tape, seed=99)) != chosen
+    assert sampled_keys(tape) == chosen
+    if campaigns + probes > MOST_KEYS:
+        assert sampled_keys(replace(tape, seed=99)) != chosen
 
 
 def test_more_probes_than_can_be_looked_at_fill_the_sample():
-    assert sampled_campaigns(replace(SPEC.tape, campaigns=10, probes=2000)) == tuple(range(10, 510))
+    assert sampled_keys(replace(SPEC.tape, campaigns=10, probes=2000)) == tuple(range(10, 510))
 
 
 def test_slow_looks_come_less_often_and_one_hiccup_changes_nothing():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from harness.model import AD_IMPRESSIONS, RunSpec, TapeSpec
 from workloads.ad_impressions.codec import AdCodec
@@ -29,7 +28,7 @@ class AdResults:
 
 class AdImpressions:
     id = AD_IMPRESSIONS
-    folder = Path(__file__).parent
+    keys = frozenset({"campaigns", "probes", "checksum"})
 
     def codec(self, tape: TapeSpec) -> AdCodec:
         return AdCodec(population_of(tape), tape.campaigns)
