@@ -175,7 +175,7 @@ def slope(
 
     Neighbouring seconds of a backlog resemble each other; blocks keep that, so the bound is not too sure of itself.
     With a `period` (in points), what repeats itself with it is taken out first: a saw's teeth are no growth. So is what
-    goes up and down with `beside`; the more that itself only grows, the less sure is the bound of what is left.
+    goes up and down with `beside`. The bound widens when `beside` is itself a trend.
     """
     xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if len(xs) < 3:

@@ -1,7 +1,6 @@
-"""Redis' protocol, as much of it as tells which commands were asked and how many were answered. Pure.
+"""Parses just enough RESP, Redis' protocol, to count commands and replies. Pure.
 
-Both directions come in pieces cut anywhere; each `feed` says what has become whole with it. What a connection is told
-without having asked (RESP3's pushes) is no answer.
+Both directions come in pieces cut anywhere; each `feed` says what it completed. RESP3's pushes are no replies.
 """
 
 from __future__ import annotations
