@@ -132,6 +132,11 @@ def test_every_link_to_a_heading_finds_it(document, link):
     assert heading in anchors(there.read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("picture", sorted(set(re.findall(r'<img src="([^"]+)"', README))))
+def test_the_readme_shows_pictures_that_load_at_once(picture):
+    assert 0 < (ROOT / picture).stat().st_size < 150_000
+
+
 PUBLISHED = sorted((ROOT / "docs").rglob("*.html"))
 
 
