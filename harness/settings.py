@@ -174,7 +174,7 @@ KEYS: dict[str, Key] = {
     ),
     "duration": Key(Reader(_duration_ms, "TIME", TIMES), "30s", "length of the load"),
     "warm_up": Key(
-        Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "0s", "load sent before that: judged, not measured"
+        Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "0s", "load sent before that, judged but not measured"
     ),
     "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "how the rate goes over time"),
     "seed": Key(_whole(0, 2**63 - 1), 1, "seed of all randomness"),
