@@ -31,6 +31,10 @@ def folder_of(name: str) -> Path:
 
 
 def workload_of(tape: TapeSpec) -> Workload:
+    if tape.declaration:
+        from workloads.declared import workload
+
+        return workload.workload_of(tape.declaration)
     return shipped(tape.workload)
 
 

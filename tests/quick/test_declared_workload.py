@@ -1,0 +1,209 @@
+"""A declaration behind the seam of workloads: what is planned, what is sent and what is judged is the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from generators.disorder import PRESETS
+from generators.encode import Encoder
+from generators.marks import mark
+from generators.profiles import steady
+from generators.reel import Reel
+from harness.model import FaultSpec, RunSpec, TapeSpec
+from tests.quick.declared import TOML
+from tests.quick.tapes import specs
+from workloads.base import COUNTS, NEVER, NO_EVENT, Kind
+from workloads.declared.declaration import load
+from workloads.registry import codec_of, oracle_of, results_of
+
+EPOCH_MS = 1_763_700_060_000
+SESSIONS = """
+keys = ["buyer", "opens"]
+merge = true
+cells = "SELECT event, buyer, ordered_at AS opens, ordered_at + 300 AS closes FROM events"
+fold = "SELECT buyer, opens, count(*) AS orders FROM cells GROUP BY ALL"
+[oracle.values]
+orders = "count"
+"""
+SLIDING = """
+keys = ["country", "opens"]
+step_ms = 500
+cells = '''
+SELECT event, place.country AS country, unnest(sliding(ordered_at, 2000, 500)) AS opens, opens + 2000 AS closes, buyer
+FROM events JOIN shops USING (shop) WHERE region = 'north'
+'''
+fold = "SELECT country, opens, count(DISTINCT buyer) AS buyers FROM cells GROUP BY ALL"
+[oracle.values]
+buyers = "monotone"
+"""
+PER_EVENT = """
+keys = ["event_id"]
+cells = "SELECT event, event_id, NULL AS closes, pieces FROM events"
+fold = "SELECT event_id, sum(pieces) AS pieces FROM cells GROUP BY ALL"
+[oracle.values]
+pieces = "per event"
+"""
+AVRO = TOML.replace("[event.fields]", '[event]\nformat = "avro"\nregistry_id = 7\n\n[event.fields]')
+
+
+def asking(oracle: str) -> str:
+    return TOML.split("[oracle]")[0] + "[oracle]" + oracle
+
+
+DECLARATIONS = {
+    "tumbling": TOML,
+    "sliding": asking(SLIDING),
+    "sessions": asking(SESSIONS),
+    "per event": asking(PER_EVENT),
+    "avro": AVRO,
+}
+
+
+@pytest.fixture(scope="module")
+def sealed(tmp_path_factory):
+    def seal(text):
+        folder = tmp_path_factory.mktemp("declared")
+        (folder / "workload.toml").write_text(text)
+        return load(folder).sealed
+
+    return {name: seal(text) for name, text in DECLARATIONS.items()}
+
+
+def tape_of(declaration: str, **changes: object) -> TapeSpec:
+    spec = TapeSpec(
+        11, steady(500, 2000), 3, 20, 3, 10, 10, PRESETS["storm"], workload="orders", declaration=declaration
+    )
+    return replace(spec, **changes)  # type: ignore[arg-type]
+
+
+def run_of(tape: TapeSpec) -> RunSpec:
+    return RunSpec("", "", "", tape, 10_000, 10_000, "", None, FaultSpec("none"))
+
+
+def log_of(tape: TapeSpec):
+    """Everything that a tape sends, as it is read back."""
+    codec, blocks = codec_of(tape), [*Reel(tape).blocks()]
+    encoder = Encoder(codec, EPOCH_MS)
+    values = [message["value"] for block in blocks for message in encoder.batch(block)]
+    ids = np.concatenate([block.id for block in blocks]).astype(np.int64)
+    return blocks, {"event_id": ids, **codec.read(values, ids)}
+
+
+def recounted(oracle, log):
+    events = {name: column[log["kind"] == COUNTS] for name, column in log.items()}
+    places = oracle.places(events)
+    return oracle.fold(places.cell, places.columns)
+
+
+def as_cells(totals):
+    return dict(zip(totals.cell.tolist(), totals.value.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("name", DECLARATIONS)
+def test_what_is_read_is_what_was_planned_and_both_routes_agree(name, sealed):
+    tape = tape_of(sealed[name])
+    blocks, log = log_of(tape)
+    oracle = oracle_of(run_of(tape))
+
+    poison = np.concatenate([block.poison for block in blocks]) > 0
+    assert ((log["kind"] == NO_EVENT) == poison).all()
+    assert poison.any()
+    for column in codec_of(tape).content:
+        planned = np.concatenate([block.content[column] for block in blocks])
+        assert (log[column][~poison] == planned[~poison]).all(), column
+    settled = as_cells(oracle.settle(oracle.plan(blocks), EPOCH_MS))
+    assert settled == as_cells(recounted(oracle, log))
+    assert len(settled) > 5
+
+
+@given(spec=specs())
+@settings(max_examples=5)
+def test_on_any_tape(spec, sealed):
+    tape = replace(spec, workload="orders", declaration=sealed["tumbling"], probes=0)
+    blocks, log = log_of(tape)
+    oracle = oracle_of(run_of(tape))
+
+    assert as_cells(oracle.settle(oracle.plan(blocks), EPOCH_MS)) == as_cells(recounted(oracle, log))
+
+
+def test_cells_have_names_values_and_closing_times(sealed):
+    tape = tape_of(sealed["tumbling"])
+    oracle, keys = oracle_of(run_of(tape)), results_of(tape).keys
+    _, log = log_of(tape)
+    places = oracle.places({name: column[log["kind"] == COUNTS] for name, column in log.items()})
+
+    assert list(keys) == [f"{value}:{country}" for value in ("orders", "cents", "buyers") for country in ("de", "fr")]
+    assert [value.kind for value in oracle.values] == [Kind.COUNT, Kind.SUM, Kind.MONOTONE]
+    assert (places.closes_ms == oracle.begins_ms(places.cell) + 10_000).all()
+    assert (np.diff(places.row) >= 0).all()
+    assert oracle.name(oracle.codes.one(3, EPOCH_MS), EPOCH_MS) == "cents of country fr, from 04:41:00 UTC on (+0 s)"
+
+
+def test_cells_without_an_end_never_close(sealed):
+    tape = tape_of(sealed["per event"])
+    oracle = oracle_of(run_of(tape))
+    places = oracle.places({name: column[:9] for name, column in log_of(tape)[1].items()})
+
+    assert (places.closes_ms == NEVER).all()
+    assert (oracle.begins_ms(places.cell) == 0).all()
+
+
+def test_some_cells_of_an_event_can_be_left_out(sealed):
+    tape = tape_of(sealed["sliding"])
+    oracle = oracle_of(run_of(tape))
+    _, log = log_of(tape)
+    events = {name: column[log["kind"] == COUNTS] for name, column in log.items()}
+    places = oracle.places(events)
+    kept = oracle.codes.fields(places.cell) >= EPOCH_MS
+
+    all_of, some = (
+        as_cells(oracle.fold(places.cell[mask], {name: column[mask] for name, column in places.columns.items()}))
+        for mask in (np.ones(len(kept), dtype=np.bool_), kept)
+    )
+
+    assert some == {code: value for code, value in all_of.items() if oracle.codes.field(code) >= EPOCH_MS}
+    assert 0 < len(some) < len(all_of)
+
+
+def test_an_event_that_has_to_count_does_and_marks_differ(sealed):
+    codec = codec_of(tape_of(sealed["sliding"]))
+    marks = [codec.mark(mark(number, 0, 0, EPOCH_MS, "opening")) for number in range(3)]
+    none = np.zeros(30, dtype=np.bool_)
+    draws = np.arange(30, dtype=np.uint64)
+
+    drawn = codec.draw(draws, probes=None, hot=none, sure=none)
+    sure = codec.draw(draws, probes=None, hot=none, sure=~none)
+
+    assert not codec.counts(drawn).all()
+    assert codec.counts(sure).all()
+    assert codec.counts({name: np.array([each[name] for each in marks]) for name in codec.content}).all()
+    assert len({tuple(each.items()) for each in marks}) == 3
+
+
+def test_a_skewed_input_falls_on_one_key(sealed):
+    codec = codec_of(tape_of(sealed["tumbling"]))
+    hot = np.arange(30) < 10
+
+    drawn = codec.draw(np.arange(30, dtype=np.uint64), probes=None, hot=hot, sure=hot & False)
+
+    assert set(drawn["buyer"][hot]) == {0}
+    assert len(set(drawn["buyer"][~hot])) > 5
+
+
+def test_tables_are_what_an_engine_finds(sealed):
+    texts = results_of(tape_of(sealed["tumbling"])).tables.texts
+
+    assert len(texts) == 20
+    assert texts["shop:shop-1"] in ("north", "south")
+
+
+def test_an_event_is_said_in_a_few_words(sealed):
+    codec = codec_of(tape_of(sealed["tumbling"]))
+    drawn = codec.draw(np.arange(3, dtype=np.uint64), probes=None, hot=np.zeros(3, bool), sure=np.zeros(3, bool))
+
+    assert codec.say(drawn, 0).startswith("buyer ")
+    assert "place.country" in codec.say(drawn, 0)

@@ -1,0 +1,133 @@
+"""The SQL of a declaration as an oracle of a run: see `workloads.base.Oracle`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from harness.texts import clock
+from workloads.base import NEVER, NOTHING, Columns, Ints, Kind, Places, Planned, Totals, Value
+from workloads.cells import Codes
+from workloads.declared.codec import ID, NOMINAL_MS, TIME, relation
+from workloads.declared.declaration import Declaration
+from workloads.declared.fields import Time, leaves, time_path
+from workloads.declared.oracle import CLOSES, EVENT, EVENT_ID, OPENS, Oracle, answered_twice
+
+NUMBER = "place"  # of the rows that `places` gave so far
+
+
+class DeclaredOracle:
+    """A key is a value and the texts that name a cell, a field its whole number."""
+
+    def __init__(self, declaration: Declaration, seed: int) -> None:
+        self._declaration, self._seed, self._question = declaration, seed, declaration.question
+        self._names = declaration.groups(seed)
+        self._tables = declaration.relations(seed)
+        self._time = time_path(declaration.fields)
+        self._placed: list[pa.Table] = []  # what `places` gave, for `fold`
+        self.codes = Codes()
+        self.values = tuple(Value(name, Kind(kind)) for name, kind in self._question.values.items())
+        self.groups = self.probed_from = len(self._names)
+        self.part_ms = self._question.step_ms
+        paths = (path for path, field in leaves(declaration.fields) if not isinstance(field, Time))
+        self._columns = (TIME, ID, *paths)
+
+    def plan(self, blocks: Iterable[Planned]) -> Columns:
+        parts: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, dtype=np.int64)] for name in self._columns}
+        for block in blocks:
+            sound = block.poison == 0
+            known = {**block.content, TIME: block.event_time_rel_ms + self._nominal_ms, ID: block.id.astype(np.int64)}
+            for name, part in parts.items():
+                part.append(known[name][sound])
+        events = self._events({name: np.concatenate(part[1:] or part) for name, part in parts.items()})
+        answer = answered_twice(self._question, self._tables, events, self._time)
+        key, field, value = self._rows(answer)
+        shift = self._nominal_ms if self._question.number == OPENS else 0
+        order = np.lexsort((field, key))
+        return {"key": key[order], "field": field[order] - shift, "value": value[order]}
+
+    def settle(self, planned: Columns, epoch_ms: int) -> Totals:
+        shift = epoch_ms if self._question.number == OPENS else 0
+        return Totals(self.codes.of(planned["key"], planned["field"] + shift), planned["value"])
+
+    def places(self, events: Columns) -> Places:
+        """The fold is told the number of each place, by which the rows of the query are found again."""
+        placed = Oracle(self._question, self._tables).cells(self._events(events))
+        numbers = np.arange(len(placed)) + sum(map(len, self._placed))
+        self._placed.append(placed)
+        times = len(self.values)
+        row, cell = np.tile(placed.column(EVENT).to_numpy(), times), self._of_each_value(self._codes(placed))
+        closes_ms = np.tile(placed.column(CLOSES).cast(pa.int64()).fill_null(NEVER).to_numpy(), times)
+        order = np.lexsort((cell, row))
+        columns = {NUMBER: np.tile(numbers, times)[order]}
+        return Places(row[order].astype(np.intp), cell[order], closes_ms[order], columns)
+
+    def fold(self, cells: Ints, columns: Columns) -> Totals:
+        value = self.codes.keys(cells) // self.groups
+        answers: dict[bytes, pa.Table] = {}  # mostly all values have the same places
+        totals = []
+        for number in range(len(self.values)):
+            places = np.sort(columns[NUMBER][value == number])
+            if (same := places.tobytes()) not in answers:
+                answers[same] = Oracle(self._question).fold(self._rows_of(places))
+            totals.append(self._totals_of(number, answers[same]))
+        return Totals(np.concatenate([each.cell for each in totals]), np.concatenate([each.value for each in totals]))
+
+    def begins_ms(self, cells: Ints) -> Ints:
+        return self.codes.fields(cells) if self._question.number == OPENS else np.zeros(len(cells), dtype=np.int64)
+
+    def name(self, cell: int, epoch_ms: int) -> str:
+        value, group = divmod(self.codes.key(cell), self.groups)
+        known = 0 <= value < len(self.values)
+        texts = zip(self._question.groups, self._names[group] if known else (), strict=False)
+        said = [f"{name} {text}" for name, text in texts]
+        field = self.codes.field(cell)
+        if self._question.number == OPENS:
+            said.append(f"from {clock(field)} on ({(field - epoch_ms) / 1000:+.0f} s)")
+        elif self._question.number == EVENT_ID:
+            said.append(f"event {field:012x}")
+        return f"{self.values[value].name if known else '?'} of {', '.join(said) or 'all'}"
+
+    @property
+    def _nominal_ms(self) -> int:
+        return -(-NOMINAL_MS // self.part_ms) * self.part_ms
+
+    @property
+    def _value_step(self) -> int:
+        """How far apart the codes of one cell's values are."""
+        return self.codes.one(self.groups, 0)
+
+    def _events(self, columns: Columns) -> pa.Table:
+        ids = columns[ID] if ID in columns else np.full(len(columns[TIME]), NOTHING)
+        return relation(self._declaration, self._seed, columns, ids)
+
+    def _codes(self, rows: pa.Table) -> Ints:
+        """Of the first value."""
+        number = self._question.number
+        field = rows.column(number).to_numpy() if number else np.zeros(len(rows), dtype=np.int64)
+        return self.codes.of(self._question.numbered(rows, self._names), field)
+
+    def _rows(self, answer: pa.Table) -> tuple[Ints, Ints, Ints]:
+        """Key, field and value of each cell."""
+        group = self._question.numbered(answer, self._names)
+        number = self._question.number
+        field = answer.column(number).to_numpy() if number else np.zeros(len(answer), dtype=np.int64)
+        keys = np.concatenate([group + value * self.groups for value in range(len(self.values))])
+        values = np.concatenate([answer.column(value.name).to_numpy() for value in self.values])
+        return keys, np.tile(field, len(self.values)), values
+
+    def _of_each_value(self, cells: Ints) -> Ints:
+        """The cells of all values, of those of the first one."""
+        return np.concatenate([cells + self._value_step * number for number in range(len(self.values))])
+
+    def _rows_of(self, places: Ints) -> pa.Table:
+        return pa.concat_tables(self._placed).take(places)
+
+    def _totals_of(self, number: int, answer: pa.Table) -> Totals:
+        """The cells of one value."""
+        value = answer.column(self.values[number].name).to_numpy()
+        return Totals(self._codes(answer) + number * self._value_step, value)

@@ -1,0 +1,100 @@
+"""The events of a declaration as a codec: see `workloads.base.Codec`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from generators.draws import Lane
+from harness.model import Mark
+from workloads.base import COUNTS, NO_EVENT, NOTHING, Columns, Draws, Ints, Mask, Planned
+from workloads.declared.arrow import Arrow
+from workloads.declared.declaration import Declaration
+from workloads.declared.draws import content
+from workloads.declared.fields import Named, Time, leaves, time_path
+from workloads.declared.oracle import EVENT, EVENT_ID, Oracle
+
+TIME, ID = "event_time_ms", "event_id"  # columns of a log
+# Of no run: where a plan's times count from, whose epoch is not known yet. Each run's own differs by whole steps.
+NOMINAL_MS = 1_767_225_600_000
+TRIES = 64  # draws, until an event lies in a cell
+SAID = 3  # fields, of one event in a few words
+
+
+class DeclaredCodec:
+    """See `workloads.base.Codec`."""
+
+    def __init__(self, declaration: Declaration, seed: int) -> None:
+        self._declaration, self._seed = declaration, seed
+        self._time = time_path(declaration.fields)
+        self._fields = {path: each for path, each in leaves(declaration.fields) if not isinstance(each, Time)}
+        self._records = declaration.records(seed)
+        self.content = tuple(self._fields)
+        self.decisive = self.content
+        self.poisons = len(self._records.poisons)
+
+    def draw(self, draws: Draws, *, probes: Ints | None, hot: Mask, sure: Mask) -> Columns:
+        assert probes is None, "no cell of a declared workload can be planned to hold one event"
+        columns = {
+            path: np.where(hot, 0, each).astype(each.dtype) if isinstance(self._fields[path], Named) else each
+            for path, each in content(self._declaration.fields, self._seed, draws).items()
+        }
+        if sure.any():
+            for path, column in self._in_cells(draws[sure]).items():
+                columns[path][sure] = column
+        return columns
+
+    def counts(self, content: Columns) -> Mask:
+        numbers = np.arange(len(content[self.content[0]]) if self.content else 0)
+        events = relation(self._declaration, self._seed, {**content, TIME: np.full(len(numbers), NOMINAL_MS)}, numbers)
+        placed = Oracle(self._declaration.question, self._tables).cells(events)
+        return np.isin(numbers, placed.column(EVENT).to_numpy())
+
+    def mark(self, mark: Mark) -> Mapping[str, int]:
+        return {path: int(column[0]) for path, column in self._in_cells(np.array([mark.id], dtype=np.uint64)).items()}
+
+    def write(self, events: Planned, epoch_ms: int) -> list[bytes | None]:
+        written = self._records.write({**events.content, self._time: events.event_time_rel_ms + epoch_ms})
+        values: list[bytes | None] = [*written]
+        for row in np.flatnonzero(events.poison):
+            values[row] = self._records.poison(self._records.poisons[events.poison[row] - 1], written[row])
+        return values
+
+    def read(self, values: Sequence[bytes | None], ids: Ints) -> Columns:  # noqa: ARG002  (no field repeats them)
+        rows, found = self._records.read(values)
+        kind = np.full(len(values), NO_EVENT, dtype=np.int8)
+        kind[rows] = COUNTS
+        columns: dict[str, NDArray[Any]] = {"kind": kind, TIME: np.full(len(values), NOTHING, dtype=np.int64)}
+        columns |= {path: np.full(len(values), NOTHING, dtype=np.int64) for path in self.content}
+        for path, column in found.items():
+            columns[TIME if path == self._time else path][rows] = column
+        return columns
+
+    def say(self, content: Columns, row: int) -> str:
+        shown = [path for path in self.content if isinstance(self._fields[path], Named)] or [*self.content]
+        arrow = Arrow(self._declaration.fields, self._seed)
+        return ", ".join(f"{path} {arrow.flat(path, content[path][row : row + 1])[0].as_py()}" for path in shown[:SAID])
+
+    @cached_property
+    def _tables(self) -> dict[str, pa.Table]:
+        return self._declaration.relations(self._seed)
+
+    def _in_cells(self, draws: Draws) -> Columns:
+        """Events that lie in a cell, one for each draw, if there is one among many."""
+        lanes = (Lane.of(self._seed, "sure", number) for number in range(TRIES))
+        tried = np.stack([lane.at(draws.view(np.int64)) for lane in lanes], axis=1).ravel()
+        drawn = content(self._declaration.fields, self._seed, tried)
+        first = np.argmax(self.counts(drawn).reshape(-1, TRIES), axis=1)
+        return {path: column[np.arange(len(draws)) * TRIES + first] for path, column in drawn.items()}
+
+
+def relation(declaration: Declaration, seed: int, columns: Columns, ids: Ints) -> pa.Table:
+    """Columns of a tape or a log as the relation `events`."""
+    own = {path: columns[TIME if isinstance(field, Time) else path] for path, field in leaves(declaration.fields)}
+    table = Arrow(declaration.fields, seed).table(own)
+    return table.append_column(EVENT, pa.array(np.arange(len(ids)))).append_column(EVENT_ID, pa.array(ids))

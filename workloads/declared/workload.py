@@ -1,0 +1,58 @@
+"""A declaration as a workload: see `workloads.base.Workload`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from harness.model import RunSpec, TapeSpec
+from workloads.base import Tables
+from workloads.declared.answers import DeclaredOracle
+from workloads.declared.codec import DeclaredCodec
+from workloads.declared.declaration import Declaration, unsealed
+from workloads.declared.tables import InRedis, in_redis
+
+
+class DeclaredResults:
+    """A hash for each value and each combination of texts, such as `orders:de`."""
+
+    def __init__(self, declaration: Declaration, seed: int) -> None:
+        self._declaration, self._seed = declaration, seed
+
+    @cached_property
+    def keys(self) -> Sequence[str]:
+        names = self._declaration.groups(self._seed)
+        return [":".join((value, *texts)) for value in self._declaration.question.values for texts in names]
+
+    @cached_property
+    def tables(self) -> Tables:
+        relations = self._declaration.relations(self._seed)
+        texts: dict[str, str] = {}
+        for table in self._declaration.tables:
+            if isinstance(table.place, InRedis):
+                texts |= {key: value for key, _, value in in_redis(table.place, relations[table.name])}
+        return Tables(texts)
+
+
+class Declared:
+    """One question, as it was declared."""
+
+    def __init__(self, declaration: Declaration) -> None:
+        self.declaration, self.id = declaration, declaration.id
+        self.folder = Path(__file__).parent
+
+    def codec(self, tape: TapeSpec) -> DeclaredCodec:
+        return DeclaredCodec(self.declaration, tape.seed)
+
+    def oracle(self, spec: RunSpec) -> DeclaredOracle:
+        return DeclaredOracle(self.declaration, spec.tape.seed)
+
+    def results(self, tape: TapeSpec) -> DeclaredResults:
+        return DeclaredResults(self.declaration, tape.seed)
+
+
+@lru_cache(maxsize=4)
+def workload_of(sealed: str) -> Declared:
+    """Of the declaration that a tape carries."""
+    return Declared(unsealed(sealed))
