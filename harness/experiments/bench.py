@@ -28,6 +28,7 @@ MILLION = 1_000_000
 SEND_GOAL = 0.8  # M events per CPU-second
 READ_GOAL = 0.6  # of the bare consume
 FOLD_GOAL = 5.0  # M events/s per core
+SQL_GOAL = 1.0  # M events/s per core
 MEMORY_GOAL_MIB = 300.0
 
 
@@ -50,7 +51,7 @@ def bench(quick: bool, say: Callable[[str], None]) -> list[Ceiling]:
     broker = EmbeddedKafka(folder, jvm.jars("services"), jvm.java())
     try:
         parts = _Parts(folder, broker.start(), QUICK if quick else 1, say)
-        return [_generator(parts), *_log(parts), *_oracle(parts)]
+        return [_generator(parts), *_log(parts), *_oracle(parts), _oracle_by_sql(parts)]
     finally:
         broker.stop()
         owners.release_folder(folder)
@@ -153,4 +154,24 @@ def _oracle(parts: _Parts) -> Iterator[Ceiling]:
         large.peak_mib < MEMORY_GOAL_MIB and large.peak_mib < 1.2 * made.peak_mib,
         {f"a tape of {made.events:,} events": made.peak_mib},
         f"{large.events:,} events, made and folded in {large.wall_s:.1f} s",
+    )
+
+
+def _oracle_by_sql(parts: _Parts) -> Ceiling:
+    small, large = parts.run("fold_by_sql", MILLION), parts.run("fold_by_sql", 10 * MILLION)
+    twice, by_hand = parts.run("fold_by_sql_twice", 10 * MILLION), parts.run("fold_only", 10 * MILLION)
+    value = large.per_cpu_s / MILLION
+    return Ceiling(
+        "oracle as SQL",
+        value,
+        "M events/s per core",
+        SQL_GOAL,
+        value >= SQL_GOAL,
+        {
+            f"as SQL, {small.events:,} events": small.per_cpu_s / MILLION,
+            "as SQL, asked twice": twice.per_cpu_s / MILLION,
+            "by hand": by_hand.per_cpu_s / MILLION,
+        },
+        f"{large.events:,} events; peak {large.peak_mib:,.0f} MiB, twice {twice.peak_mib:,.0f}, of {small.events:,} "
+        f"{small.peak_mib:,.0f}, by hand {by_hand.peak_mib:,.0f}",
     )

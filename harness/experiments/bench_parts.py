@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import confluent_kafka
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from generators.disorder import PRESETS
 from generators.encode import Encoder
@@ -25,13 +28,24 @@ from generators.tape import Tape
 from harness import recount
 from harness.model import FaultSpec, KafkaAddress, RunSpec, TapeSpec
 from workloads.base import Oracle
-from workloads.registry import oracle_of
+from workloads.declared import oracle as declared
+from workloads.registry import oracle_of, results_of
 
 PARTITIONS = 4
 SERVERS = 10
 RATE_PER_S = 2_500_000  # of the tape's own time; here it is sent as fast as it goes, 2,500 events a slice
 EPOCH_MS = 1_763_700_000_000
 WINDOW_MS = 10_000
+ADS_BY_SQL = declared.Question(
+    cells="""
+        SELECT event, campaign_id, tumbling(event_time, 10000) AS opens, opens + 10000 AS closes
+        FROM events JOIN ads USING (ad) WHERE is_view
+    """,
+    fold="SELECT campaign_id, opens, count(*) AS views FROM cells GROUP BY campaign_id, opens",
+    keys=("campaign_id", "opens"),
+    values={"views": "count"},
+    step_ms=WINDOW_MS,
+)
 # A paced load has little in flight; a queue of millions would measure the memory of the machine instead.
 IN_FLIGHT = 100_000
 DEADLINE_S = 120.0
@@ -191,6 +205,48 @@ def fold_with_tape(arguments: Arguments) -> Cost:
     return meter.cost(tape.total)
 
 
+def fold_by_sql(arguments: Arguments) -> Cost:
+    """The same question as SQL, of events that are there already: they go into DuckDB as columns, by one thread."""
+    tape = tape_of(arguments.events)
+    columns = _columns(tape)
+    meter = Meter()
+    views = declared.Oracle(ADS_BY_SQL, {"ads": _ads(tape)}).answer(_relation(columns)).column("views").to_numpy().sum()
+    cost = meter.cost(len(columns["event_time"]))
+    if views != columns["is_view"].sum():
+        raise RuntimeError(f"DuckDB counted {views:,} views, and the tape has another number of them.")
+    return cost
+
+
+def fold_by_sql_twice(arguments: Arguments) -> Cost:
+    """What a run does: once more in another order, by two threads, to see that the answer is the same."""
+    tape = tape_of(arguments.events)
+    events, tables = _relation(_columns(tape)), {"ads": _ads(tape)}
+    meter = Meter()
+    declared.answered_twice(ADS_BY_SQL, tables, events, "event_time")
+    return meter.cost(len(events))
+
+
+def _columns(tape: Tape) -> dict[str, NDArray[Any]]:
+    """What the question looks at of all events that are no poison."""
+    parts: dict[str, list[NDArray[Any]]] = {"event_time": [], "ad": [], "is_view": []}
+    for block in tape.blocks():
+        sound = block.poison == 0
+        parts["event_time"].append(block.event_time_rel_ms[sound] + EPOCH_MS)
+        parts["ad"].append(block.content["ad"][sound])
+        parts["is_view"].append(tape.codec.counts(block.content)[sound])
+    return {name: np.concatenate(part) for name, part in parts.items()}
+
+
+def _relation(columns: dict[str, NDArray[Any]]) -> pa.Table:
+    return pa.table({"event": np.arange(len(columns["event_time"])), **columns})
+
+
+def _ads(tape: Tape) -> pa.Table:
+    campaigns = results_of(tape.spec).keys
+    ads = np.arange(len(campaigns) * tape.spec.ads_per_campaign)
+    return pa.table({"ad": ads, "campaign_id": pa.array(campaigns).take(ads // tape.spec.ads_per_campaign)})
+
+
 def _oracle(tape: Tape) -> Oracle:
     return oracle_of(RunSpec("", "", "", tape.spec, WINDOW_MS, 0, "", None, FaultSpec("none")))
 
@@ -246,6 +302,8 @@ PARTS: dict[str, Callable[[Arguments], Cost]] = {
         produce_with_kafka_python,
         fold_only,
         fold_with_tape,
+        fold_by_sql,
+        fold_by_sql_twice,
         consume_bare,
         consume_uncollected,
         recount_log,
