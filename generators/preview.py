@@ -9,7 +9,7 @@ import numpy as np
 
 from generators.tape import Events, Tape
 from harness.model import RunSpec
-from workloads.base import Codec
+from workloads.base import Codec, Kind
 from workloads.registry import oracle_of
 
 FIRST = 5
@@ -33,7 +33,7 @@ class Preview:
     digest: str
     events: int
     duration_ms: int
-    views: int
+    counted: dict[str, int]  # by the values that are counts
     duplicates: int
     poison: int
     cells: int
@@ -60,7 +60,11 @@ def preview(spec: RunSpec) -> Preview:
         digest=tape.digest(),
         events=tape.total,
         duration_ms=tape.duration_ms,
-        views=int(values.sum()),
+        counted={
+            value.name: int(values[oracle.codes.keys(cells) // oracle.groups == number].sum())
+            for number, value in enumerate(oracle.values)
+            if value.kind is Kind.COUNT
+        },
         duplicates=duplicates,
         poison=poison,
         cells=len(cells),
@@ -90,7 +94,7 @@ def lines(shown: Preview) -> list[str]:
     most = max(bar.events for bar in shown.lateness) or 1
     head = [
         f"{shown.events:,} records in {shown.duration_ms / 1000:.1f} s, digest {shown.digest}",
-        f"{shown.views:,} views to count in {shown.cells:,} cells of {shown.windows} windows; "
+        f"{_counted(shown)}{shown.cells:,} cells of {shown.windows} windows; "
         f"{shown.duplicates:,} sent twice, {shown.poison:,} poison",
         "",
     ]
@@ -100,6 +104,11 @@ def lines(shown: Preview) -> list[str]:
         if bar.events
     ]
     return [*head, *shown.first, "", "how old events are when they are due:", *bars]
+
+
+def _counted(shown: Preview) -> str:
+    counts = " and ".join(f"{count:,} {name}" for name, count in shown.counted.items())
+    return f"{counts} to count in " if counts else ""
 
 
 def _label(low_ms: int | None, high_ms: int | None) -> str:

@@ -31,8 +31,7 @@ from harness.model import (
 )
 from harness.settings import KEYS, Wrong, as_number
 from workloads.base import Kind, Workload
-from workloads.registry import WORKLOADS, folder_of, oracle_of, results_of
-from workloads.registry import shipped as shipped_workload
+from workloads.registry import WORKLOADS, chosen, folder_of, oracle_of, results_of
 
 DEFAULT_SCENARIO = "ad-impressions"
 ADS_PER_CAMPAIGN = 10
@@ -84,7 +83,7 @@ def resolve(
     """Everything decided. `manifest_of` finds an engine by its id or path."""
     given = _checked(scenario, f"scenario {name}") | _checked(flags, "flag")
     values = {key: each.read(each.default) for key, each in KEYS.items() if each.default is not None} | given
-    workload = shipped_workload(values["workload"])
+    workload = chosen(values["workload"])
     _refuse_keys_of_another(workload, given)
     sizes = {key: values[key] if key in workload.keys else 0 for key in ("campaigns", "probes")}
     manifest = manifest_of(values["engine"])
@@ -109,6 +108,7 @@ def resolve(
             checksum=values["checksum"],
             warm_up=PROFILES["steady"](values["rate"], values["warm_up"]) if values["warm_up"] else (),
             workload=workload.id,
+            declaration=workload.declaration,
         ),
         fault,
     )

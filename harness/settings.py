@@ -167,7 +167,11 @@ KEYS: dict[str, Key] = {
         "spark",
         "the system under test",
     ),
-    "workload": Key(_text("ID", ", ".join(WORKLOADS)), AD_IMPRESSIONS, "the question that is asked"),
+    "workload": Key(
+        _text("ID", f"{', '.join(WORKLOADS)}, or the folder of a workload.toml"),
+        AD_IMPRESSIONS,
+        "the question that is asked",
+    ),
     "sink": Key(_text("NAME", "`streamgauge engines` lists them"), "", "the engine's sink", FIRST_SINK),
     "rate": Key(
         _above_zero("a number of events per second", 10_000_000, "EVENTS/S"), 10_000.0, "events sent per second"

@@ -221,6 +221,10 @@ class Workload(Protocol):
     @property
     def id(self) -> str: ...
     @property
+    def declaration(self) -> str:
+        """Of a declared workload all that it says; "" of one that is written in Python."""
+
+    @property
     def keys(self) -> frozenset[str]:
         """Which keys of a scenario it understands besides those that every workload does: of "campaigns", "probes" and
         "checksum"."""

@@ -20,9 +20,26 @@ WORKLOADS = {
 
 def shipped(name: str) -> Workload:
     if name not in WORKLOADS:
-        raise UsageError(f"There is no workload {name!r}{nearest(name, WORKLOADS)}. Shipped: {', '.join(WORKLOADS)}.")
+        raise UsageError(
+            f"There is no workload {name!r}{nearest(name, WORKLOADS)}. Shipped: {', '.join(WORKLOADS)}; one of your "
+            "own is the folder of its workload.toml."
+        )
     workload: Workload = import_module(WORKLOADS[name]).WORKLOAD
     return workload
+
+
+def chosen(name: str) -> Workload:
+    """A shipped workload by its id, or anybody's by the folder that declares it."""
+    if name in WORKLOADS or not declared_at(name):
+        return shipped(name)
+    from workloads.declared import declaration, workload
+
+    return workload.Declared(declaration.load(Path(name)))
+
+
+def declared_at(name: str) -> bool:
+    """What is no id can only be a path; a word alone is one if there is such a folder or file."""
+    return "/" in name or name.endswith(".toml") or Path(name).exists()
 
 
 def folder_of(name: str) -> Path:

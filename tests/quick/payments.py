@@ -141,6 +141,7 @@ class PaymentResults:
 class Payments:
     id = "payments"
     keys = frozenset[str]()
+    declaration = ""
 
     def codec(self, tape: TapeSpec) -> PaymentCodec:
         return PaymentCodec()

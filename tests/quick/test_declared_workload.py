@@ -10,15 +10,15 @@ from hypothesis import given, settings
 
 from generators.disorder import PRESETS
 from generators.encode import Encoder
-from generators.marks import mark
+from generators.marks import mark, totals_of
 from generators.profiles import steady
 from generators.reel import Reel
-from harness.model import FaultSpec, RunSpec, TapeSpec
+from harness.model import FaultSpec, RunSpec, TapeSpec, UsageError
 from tests.quick.declared import TOML
 from tests.quick.tapes import specs
 from workloads.base import COUNTS, NEVER, NO_EVENT, Kind
 from workloads.declared.declaration import load
-from workloads.registry import codec_of, oracle_of, results_of
+from workloads.registry import chosen, codec_of, oracle_of, results_of, workload_of
 
 EPOCH_MS = 1_763_700_060_000
 SESSIONS = """
@@ -184,6 +184,19 @@ def test_an_event_that_has_to_count_does_and_marks_differ(sealed):
     assert len({tuple(each.items()) for each in marks}) == 3
 
 
+@pytest.mark.parametrize("name", ["tumbling", "sliding", "sessions"])
+def test_a_mark_lies_in_a_cell_of_its_key(name, sealed):
+    tape = tape_of(sealed[name])
+    codec, oracle = codec_of(tape), oracle_of(run_of(tape))
+    keys = [0, 1, 1, 0]
+    marks = [mark(number, key, 0, EPOCH_MS, "opening") for number, key in enumerate(keys)]
+
+    totals = totals_of(oracle, codec, marks)
+
+    assert sorted({oracle.codes.key(cell) for cell in totals.cell.tolist()} & {0, 1}) == [0, 1]
+    assert {oracle.codes.key(cell) % oracle.groups for cell in totals.cell.tolist()} == {0, 1}
+
+
 def test_a_skewed_input_falls_on_one_key(sealed):
     codec = codec_of(tape_of(sealed["tumbling"]))
     hot = np.arange(30) < 10
@@ -201,9 +214,22 @@ def test_tables_are_what_an_engine_finds(sealed):
     assert texts["shop:shop-1"] in ("north", "south")
 
 
-def test_an_event_is_said_in_a_few_words(sealed):
+def test_an_event_is_said_by_what_names_its_cells(sealed):
     codec = codec_of(tape_of(sealed["tumbling"]))
     drawn = codec.draw(np.arange(3, dtype=np.uint64), probes=None, hot=np.zeros(3, bool), sure=np.zeros(3, bool))
 
-    assert codec.say(drawn, 0).startswith("buyer ")
-    assert "place.country" in codec.say(drawn, 0)
+    assert codec.say(drawn, 0) in ("place.country de", "place.country fr")
+
+
+def test_a_declared_workload_is_chosen_by_its_folder(tmp_path):
+    (tmp_path / "workload.toml").write_text(TOML)
+
+    found = chosen(str(tmp_path))
+
+    assert (found.id, found.keys) == ("orders", frozenset())
+    assert workload_of(tape_of(found.declaration)).id == "orders"
+    assert chosen("ad_impressions").declaration == ""
+    with pytest.raises(UsageError, match=r"no workload 'nosuch'.*the folder of its workload\.toml"):
+        chosen("nosuch")
+    with pytest.raises(UsageError, match=r"There is no workload\.toml in .*nowhere"):
+        chosen(str(tmp_path / "nowhere"))

@@ -28,6 +28,7 @@ class AdResults:
 
 class AdImpressions:
     id = AD_IMPRESSIONS
+    declaration = ""
     keys = frozenset({"campaigns", "probes", "checksum"})
 
     def codec(self, tape: TapeSpec) -> AdCodec:

@@ -15,15 +15,15 @@ from harness.model import Mark
 from workloads.base import COUNTS, NO_EVENT, NOTHING, Columns, Draws, Ints, Mask, Planned
 from workloads.declared.arrow import Arrow
 from workloads.declared.declaration import Declaration
-from workloads.declared.draws import content
+from workloads.declared.draws import content, names
 from workloads.declared.fields import Named, Time, leaves, time_path
 from workloads.declared.oracle import EVENT, EVENT_ID, Oracle
 
 TIME, ID = "event_time_ms", "event_id"  # columns of a log
 # Of no run: where a plan's times count from, whose epoch is not known yet. Each run's own differs by whole steps.
 NOMINAL_MS = 1_767_225_600_000
-TRIES = 64  # draws, until an event lies in a cell
-SAID = 3  # fields, of one event in a few words
+TRIES = 64  # draws, until an event lies in a cell ...
+MARKS = 1024  # ... and until a mark lies in that of its key
 
 
 class DeclaredCodec:
@@ -50,13 +50,30 @@ class DeclaredCodec:
         return columns
 
     def counts(self, content: Columns) -> Mask:
-        numbers = np.arange(len(content[self.content[0]]) if self.content else 0)
-        events = relation(self._declaration, self._seed, {**content, TIME: np.full(len(numbers), NOMINAL_MS)}, numbers)
-        placed = Oracle(self._declaration.question, self._tables).cells(events)
-        return np.isin(numbers, placed.column(EVENT).to_numpy())
+        placed = self._placed(content)
+        return np.isin(np.arange(_length(content)), placed.column(EVENT).to_numpy())
+
+    def _placed(self, content: Columns) -> pa.Table:
+        """Events of this content, all at one time, and their cells."""
+        numbers = np.arange(_length(content))
+        columns = {**content, TIME: np.full(len(numbers), NOMINAL_MS)}
+        events = relation(self._declaration, self._seed, columns, numbers)
+        return Oracle(self._declaration.question, self._tables).cells(events)
 
     def mark(self, mark: Mark) -> Mapping[str, int]:
-        return {path: int(column[0]) for path, column in self._in_cells(np.array([mark.id], dtype=np.uint64)).items()}
+        """In a cell of its key's texts, as far as some of many events lie in one."""
+        tried = content(self._declaration.fields, self._seed, Lane.of(self._seed, "mark", mark.id).at(np.arange(MARKS)))
+        groups = self._declaration.groups(self._seed)
+        wanted = mark.campaign % len(groups)
+        for name, text in zip(self._declaration.question.groups, groups[wanted], strict=True):
+            for path, field in self._fields.items():
+                if path.rpartition(".")[2] == name and isinstance(field, Named):
+                    tried[path][:] = names(field, self._seed, path).index(text)
+        placed = self._placed(tried)
+        rows = placed.column(EVENT).to_numpy()
+        right = rows[self._declaration.question.numbered(placed, groups) == wanted]
+        row = int(min(right, default=min(rows, default=0)))
+        return {path: int(column[row]) for path, column in tried.items()}
 
     def write(self, events: Planned, epoch_ms: int) -> list[bytes | None]:
         written = self._records.write({**events.content, self._time: events.event_time_rel_ms + epoch_ms})
@@ -76,9 +93,12 @@ class DeclaredCodec:
         return columns
 
     def say(self, content: Columns, row: int) -> str:
-        shown = [path for path in self.content if isinstance(self._fields[path], Named)] or [*self.content]
+        """By what names its cells, where its fields do."""
+        named = [path for path in self.content if isinstance(self._fields[path], Named)]
+        keys = [path for path in named if path.rpartition(".")[2] in self._declaration.question.groups]
         arrow = Arrow(self._declaration.fields, self._seed)
-        return ", ".join(f"{path} {arrow.flat(path, content[path][row : row + 1])[0].as_py()}" for path in shown[:SAID])
+        shown = keys or named[:1] or self.content[:1]
+        return ", ".join(f"{path} {arrow.flat(path, content[path][row : row + 1])[0].as_py()}" for path in shown)
 
     @cached_property
     def _tables(self) -> dict[str, pa.Table]:
@@ -91,6 +111,10 @@ class DeclaredCodec:
         drawn = content(self._declaration.fields, self._seed, tried)
         first = np.argmax(self.counts(drawn).reshape(-1, TRIES), axis=1)
         return {path: column[np.arange(len(draws)) * TRIES + first] for path, column in drawn.items()}
+
+
+def _length(columns: Columns) -> int:
+    return len(next(iter(columns.values()), ()))
 
 
 def relation(declaration: Declaration, seed: int, columns: Columns, ids: Ints) -> pa.Table:

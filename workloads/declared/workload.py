@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from pathlib import Path
 
 from harness.model import RunSpec, TapeSpec
 from workloads.base import Tables
@@ -38,18 +37,20 @@ class DeclaredResults:
 class Declared:
     """One question, as it was declared."""
 
-    def __init__(self, declaration: Declaration) -> None:
-        self.declaration, self.id = declaration, declaration.id
-        self.folder = Path(__file__).parent
+    keys: frozenset[str] = frozenset()
+
+    def __init__(self, declared: Declaration) -> None:
+        self.id, self.declaration = declared.id, declared.sealed
+        self._declared = declared
 
     def codec(self, tape: TapeSpec) -> DeclaredCodec:
-        return DeclaredCodec(self.declaration, tape.seed)
+        return DeclaredCodec(self._declared, tape.seed)
 
     def oracle(self, spec: RunSpec) -> DeclaredOracle:
-        return DeclaredOracle(self.declaration, spec.tape.seed)
+        return DeclaredOracle(self._declared, spec.tape.seed)
 
     def results(self, tape: TapeSpec) -> DeclaredResults:
-        return DeclaredResults(self.declaration, tape.seed)
+        return DeclaredResults(self._declared, tape.seed)
 
 
 @lru_cache(maxsize=4)
