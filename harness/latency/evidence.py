@@ -7,7 +7,7 @@ harness/latency/sending.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -21,11 +21,11 @@ from harness.lateness import Countable
 from harness.ledger import Ledger
 from harness.model import INDEX_BITS, MARK_SERVER, RunSpec
 from harness.observe import Row, interpret
-from harness.readings import NO_BATCH
+from harness.readings import NO_BATCH, folded
 from harness.sampler import sampled_keys
 from harness.store import MissingEvidence, Store
 from harness.stored import claim_of, epoch_ms_of, spec_of, stored_oracle, stored_rows
-from workloads.base import Oracle
+from workloads.base import Kind, Oracle
 from workloads.registry import results_of
 
 UPDATED = "updated:"
@@ -52,6 +52,7 @@ class Cells:
     events: Ints  # how many count, as far as that is known
     final: Ints  # the right final count, or WRONG where the results hold another one
     marked: Mask  # holds an event of the harness itself, which is never measured
+    counts: Mask  # it holds the number of its events, so that it holds k when k of them are visible
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def collect(store: Store) -> Evidence:
     log = lateness.stored_countable(store, batch_log, spec)
     oracle = stored_oracle(store)
     marks = set(log.events.cell[_is_mark(log)].tolist())
-    log = log.only(np.isin(oracle.codes.keys(log.events.cell), sampled_keys(spec.tape)))
+    log = log.only(np.isin(oracle.codes.keys(log.events.cell), sampled_keys(spec.tape)) & ~_may_fall(oracle, log))
     known, due_us, sent_us = Sending(Reel(spec.tape), epoch_ms, store.read_table("sends.parquet")).of(log.events)
     counts = known & ~log.dropped
     log = log.only(counts)
@@ -97,6 +98,10 @@ def collect(store: Store) -> Evidence:
     unsure = log.permitted & (not (log.exact or claim.late == "keep"))
     observed = interpret(rows, index, oracle.codes, claim.bookkeeping).counts
     cells = _cells(codes, oracle.codes.keys(codes), events, unsure, observed)
+    counts = _are(oracle, codes, Kind.COUNT)
+    if not counts.all():
+        right = _right(codes, folded(oracle, log.events), observed)
+        cells = replace(cells, counts=counts, final=np.where(counts, cells.final, right))
     first_ms = epoch_ms if spec.tape.warm_up else 0  # windows before it are of a warm-up
 
     def is_measured(key: int, window_ms: int) -> bool:
@@ -144,7 +149,24 @@ def _cells(codes: Ints, keys: Ints, events: Events, unsure: Mask, observed: Ledg
     seen = np.array([min(max(observed.count(code), WRONG), most) for code in codes.tolist()], dtype=np.int64)
     marked = np.zeros(len(codes), dtype=np.bool_)
     marked[events.cell[events.mark]] = True
-    return Cells(keys, count, np.where((least <= seen) & (seen <= count), seen, WRONG), marked)
+    final = np.where((least <= seen) & (seen <= count), seen, WRONG)
+    return Cells(keys, count, final, marked, np.ones(len(codes), dtype=np.bool_))
+
+
+def _right(codes: Ints, expected: Ledger, observed: Ledger) -> Ints:
+    """Values that are no counts: right when they are what the events that count make of them, all together."""
+    pairs = ((expected.count(code), observed.count(code)) for code in codes.tolist())
+    return np.array([seen if seen == value else WRONG for value, seen in pairs], dtype=np.int64)
+
+
+def _are(oracle: Oracle, codes: Ints, kind: Kind) -> Mask:
+    such = np.array([value.kind is kind for value in oracle.values])
+    return np.asarray(such[oracle.codes.keys(codes) // oracle.groups])
+
+
+def _may_fall(oracle: Oracle, log: Countable) -> Mask:
+    """Of what goes up and down nobody can say when it was there."""
+    return _are(oracle, log.events.cell, Kind.SUM)
 
 
 def _samples(table: pa.Table, oracle: Oracle, codes: Ints) -> Samples:

@@ -32,7 +32,7 @@ class Ways:
         self._events, self._cells, self._seen, self._epoch_us = events, cells, seen, epoch_us
         self._measured = ~cells.marked & (cells.final != WRONG)
         # Where some may have been dropped, nobody knows which of the events are those that count.
-        self._whole = cells.final == cells.events
+        self._whole = cells.counts & (cells.final == cells.events)
         self._probes = (cells.campaign >= probes_from) & (cells.events == 1)
 
     def probes(self) -> Raw:

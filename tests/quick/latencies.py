@@ -65,7 +65,7 @@ def looked_at(truth: World, turn=None, period_ms: int = PERIOD_MS) -> Evidence:
         probes_from=truth.probes_from,
         epoch_ms=EPOCH_MS,
         events=Events(cell, truth.due_us + begin_us, truth.sent_us + begin_us, turn, none),
-        cells=Cells(campaign, size, size, np.zeros(len(size), dtype=np.bool_)),
+        cells=Cells(campaign, size, size, np.zeros(len(size), dtype=np.bool_), np.ones(len(size), dtype=np.bool_)),
         samples=Samples(cell_of[last], look_of[last] * period_us + begin_us, count[last]),
         looked=Looked(period_ms, period_ms, period_ms),
         yahoo_ms=np.zeros(0, dtype=np.int64),

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.latency import measured, quantiles
+from harness.latency.evidence import Cells, Events
 from harness.latency.visibility import Samples, Visibility, overtaken_us
+from harness.latency.ways import Ways
 from tests.quick.latencies import PERIOD_MS, looked_at, offered, world
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
@@ -277,3 +279,20 @@ def test_each_second_has_the_figures_of_what_was_due_in_it():
     assert [row["second"] for row in rows] == list(range(10))
     assert {row["events"] for row in rows} == {100}
     assert [row["p50_ms"] > 500 for row in rows] == [False] * 5 + [True] * 5
+
+
+def test_of_a_value_that_is_no_count_only_the_first_and_the_last_moment_are_known():
+    """Two events and the value 2: it may be two users, or one that was worth two."""
+    cell, due_us = np.array([0, 0]), np.array([0, 100_000])
+    events = Events(cell, due_us, due_us, None, np.zeros(2, dtype=np.bool_))
+    samples = Samples(np.array([0, 0]), np.array([300_000, 400_000]), np.array([1, 2]))
+
+    def found(*, counts):
+        one = np.zeros(1, dtype=np.int64)
+        cells = Cells(one, one + 2, one + 2, np.zeros(1, dtype=np.bool_), np.array([counts]))
+        return Ways(events, cells, Visibility(samples, 1), probes_from=1, epoch_us=0)
+
+    assert found(counts=True).rank_matched().corrected_ms.tolist() == [300, 300]
+    assert found(counts=False).rank_matched().corrected_ms.tolist() == []
+    assert found(counts=False).final_value().corrected_ms.tolist() == [300]
+    assert found(counts=False).first_seen().corrected_ms.tolist() == [300]
