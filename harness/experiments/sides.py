@@ -32,9 +32,9 @@ LONGEST_S = 600.0  # a side may be so much slower than the first one
 TELL_EVERY_S = 15.0
 TURNS = 10  # by which all sides are warmed up: one that then waits for the others long would be another one again
 # A heap that grows in the middle of the rounds costs half a CPU second or more for each GiB that is touched for the
-# first time: more than what is looked for. So all JVMs take and touch their memory at once. It is an eighth of the
-# machine's, or what a job says itself, if that is less.
-STEADY_MEMORY = ("-XX:InitialRAMPercentage=12.5", "-XX:+AlwaysPreTouch")
+# first time, and one that shrinks grows again: more than what is looked for. So all JVMs take and touch their memory at
+# once, and keep it. It is an eighth of the machine's, or what a job says itself, if that is less.
+STEADY_MEMORY = ("-XX:InitialRAMPercentage=12.5", "-XX:+AlwaysPreTouch", "-XX:MaxHeapFreeRatio=100")
 CRASHED = "crashed"  # the word for an engine that ended by itself
 QUEUED_MS = 5000.0  # a burst is due all at once, and it takes its time to hand it over
 
