@@ -253,6 +253,7 @@ class EngineManifest:
     build: tuple[str, ...] = ()  # argv template of what makes the job from a checkout, () for nothing
     logs: tuple[str, ...] = ()  # patterns of further log files, relative to its home
     early: str = ""  # in words: how counts of a window that is still open come to be seen
+    workload: str = AD_IMPRESSIONS  # the one whose job `{job}` is
 
     @property
     def source(self) -> str:

@@ -29,7 +29,8 @@ from harness.explain import home, is_file, nearest, wrong
 from harness.model import AD_IMPRESSIONS, EngineManifest, SinkClaim, UsageError
 
 HERE = Path(__file__).parent
-JOBS = HERE.parent.parent / "workloads" / AD_IMPRESSIONS / "jobs"
+WORKLOADS = HERE.parent.parent / "workloads"
+JOBS = WORKLOADS / AD_IMPRESSIONS / "jobs"
 
 # The engines that come with the program. Add one: a folder, and its line here. (`fake` has no process: the CLI's.)
 IDS = (
@@ -114,9 +115,19 @@ def _in_version(manifest: EngineManifest, version: str) -> EngineManifest:
     return replace(manifest, id=name, extends=manifest.id, packages=name, ivy=name)
 
 
-def job_path(engine: str) -> Path:
-    """The job that comes with the program for an engine of this id; what `{job}` stands for."""
-    return JOBS / f"{engine.replace('-', '_')}.py"
+def job_path(engine: str, workload: str = AD_IMPRESSIONS) -> Path:
+    """The job of a workload that comes with the program for an engine of this id; what `{job}` stands for."""
+    return WORKLOADS / workload / "jobs" / f"{engine.replace('-', '_')}.py"
+
+
+def of_workload(manifest: EngineManifest, workload: str) -> EngineManifest:
+    """The same engine with its job of this workload."""
+    if any("{job}" in word for word in manifest.command) and not job_path(manifest.job, workload).is_file():
+        raise UsageError(
+            f"The engine {manifest.id} comes with no job of the workload {workload}. Give --engine the path of a "
+            "manifest whose command names your own job."
+        )
+    return replace(manifest, workload=workload)
 
 
 def lock_file(packages: str) -> Path:

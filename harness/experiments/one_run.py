@@ -17,7 +17,7 @@ from harness.engines import environments, fake, manifest, removal, warm
 from harness.engines.environments import Surroundings
 from harness.engines.warm import Starts
 from harness.faults import registry
-from harness.model import EngineManifest, RunSpec, UsageError, Verdict
+from harness.model import AD_IMPRESSIONS, EngineManifest, RunSpec, UsageError, Verdict
 from harness.objective import with_objective
 from harness.run import Screen
 from harness.run import run as run_nine_steps
@@ -41,6 +41,8 @@ def refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> Non
     """What can be known before anything is started or written."""
     if spec.engine == fake.MANIFEST.id:
         fake.check_conf(spec.conf)
+        if spec.workload != AD_IMPRESSIONS:
+            raise UsageError(f"The fake engine knows no workload {spec.workload}. Take another engine.")
     needs = registry.create(spec, engine_manifest).needs
     if needs:
         raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. Choose another --fault, or none.")
