@@ -53,8 +53,11 @@ class Exposure:
 def exposure(store: Store) -> Exposure:
     """Of a stored run. Raises MissingEvidence with the name of what is missing."""
     found = evidence.collect(store)
-    samples, events, cells = found.samples, found.events, found.cells
-    wrong = stretches(samples, events.cell, events.sent_us, np.flatnonzero(cells.final == WRONG))
+    events, cells = found.events, found.cells
+    # Only of a count it is known at each moment how large it may be.
+    counted, sent = cells.counts[found.samples.cell], cells.counts[events.cell]
+    samples = Samples(*(column[counted] for column in (found.samples.cell, found.samples.at_us, found.samples.count)))
+    wrong = stretches(samples, events.cell[sent], events.sent_us[sent], np.flatnonzero(cells.final == WRONG))
     measured = ~cells.marked[wrong.cell]  # nobody knows to the millisecond when a mark was sent
     epoch_s = found.epoch_ms / 1000
     return Exposure(wrong.cell[measured], wrong.from_s[measured] - epoch_s, wrong.to_s[measured] - epoch_s)

@@ -42,7 +42,7 @@ def grid_of(case: Case) -> cells.Grid:
     codes = case.oracle.codes
     windows = sorted({codes.field(cell) for cell in cells_of_run.union(_dropped(case))})
     row = {window: number for number, window in enumerate(windows)}
-    present = np.zeros((len(windows), case.oracle.groups), dtype=np.bool_)
+    present = np.zeros((len(windows), case.oracle.groups * len(case.oracle.values)), dtype=np.bool_)
     for cell in cells_of_run:
         present[row[codes.field(cell)], codes.key(cell)] = True
     return cells.Grid(
