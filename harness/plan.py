@@ -14,7 +14,6 @@ from typing import Any
 
 from generators.disorder import LATE_PRESETS, PRESETS
 from generators.profiles import PROFILES
-from harness.engines.manifest import of_workload
 from harness.explain import is_file, nearest, wrong
 from harness.faults import registry as faults
 from harness.faults.reach import refuse_beyond
@@ -87,7 +86,7 @@ def resolve(
     workload = chosen(values["workload"])
     _refuse_keys_of_another(workload, given)
     sizes = {key: values[key] if key in workload.keys else 0 for key in ("campaigns", "probes")}
-    manifest = of_workload(manifest_of(values["engine"]), workload.id)
+    manifest = replace(manifest_of(values["engine"]), workload=workload.id)
     claim = _claim(manifest, values["sink"])
     preset, dials = disorder_of(values["disorder"])
     segments = _segments(values["profile"], values["rate"], values["duration"])

@@ -120,14 +120,13 @@ def job_path(engine: str, workload: str = AD_IMPRESSIONS) -> Path:
     return WORKLOADS / workload / "jobs" / f"{engine.replace('-', '_')}.py"
 
 
-def of_workload(manifest: EngineManifest, workload: str) -> EngineManifest:
-    """The same engine with its job of this workload."""
-    if any("{job}" in word for word in manifest.command) and not job_path(manifest.job, workload).is_file():
+def refuse_without_job(manifest: EngineManifest) -> None:
+    """Of the workload that it is to be asked."""
+    if any("{job}" in word for word in manifest.command) and not job_path(manifest.job, manifest.workload).is_file():
         raise UsageError(
-            f"The engine {manifest.id} comes with no job of the workload {workload}. Give --engine the path of a "
-            "manifest whose command names your own job."
+            f"The engine {manifest.id} comes with no job of the workload {manifest.workload}. Give --engine the path "
+            "of a manifest whose command names your own job."
         )
-    return replace(manifest, workload=workload)
 
 
 def lock_file(packages: str) -> Path:

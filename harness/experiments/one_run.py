@@ -43,6 +43,7 @@ def refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> Non
         fake.check_conf(spec.conf)
         if spec.workload != AD_IMPRESSIONS:
             raise UsageError(f"The fake engine knows no workload {spec.workload}. Take another engine.")
+    manifest.refuse_without_job(engine_manifest)
     needs = registry.create(spec, engine_manifest).needs
     if needs:
         raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. Choose another --fault, or none.")

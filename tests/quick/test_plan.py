@@ -177,8 +177,10 @@ def test_a_workload_that_is_none_is_refused_with_the_nearest():
 
 @pytest.mark.parametrize("engine", ["spark", "reference"])
 def test_an_engine_without_a_job_of_the_workload_is_refused(payments, engine):
+    spec, found = plan.resolve("mine", {"workload": "payments", "engine": engine}, {}, find)
+
     with pytest.raises(UsageError, match=f"{engine} comes with no job of the workload payments"):
-        plan.resolve("mine", {"workload": "payments", "engine": engine}, {}, find)
+        one_run.refuse_the_impossible(spec, found)
 
 
 def test_the_fake_engine_knows_one_question(payments):
