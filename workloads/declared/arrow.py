@@ -23,6 +23,7 @@ class Arrow:
     def __init__(self, fields: Fields, seed: int, within: str = "") -> None:
         self._fields, self._seed, self._within = fields, seed, within
         self._leaves = dict(leaves(fields))
+        self._dictionaries: dict[str, pa.Array] = {}
 
     def table(self, columns: Columns) -> pa.Table:
         """A column for each field, an object as a struct. What is one of several texts has a dictionary."""
@@ -51,7 +52,9 @@ class Arrow:
         return pa.StructArray.from_arrays(inner, names=list(field.fields))
 
     def _names(self, field: Named, path: str) -> pa.Array:
-        return pa.array(names(field, self._seed, self._within + path))
+        if path not in self._dictionaries:
+            self._dictionaries[path] = pa.array(names(field, self._seed, self._within + path))
+        return self._dictionaries[path]
 
 
 def kind_of(field: Field) -> pa.DataType:

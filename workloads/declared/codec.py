@@ -37,6 +37,12 @@ class DeclaredCodec:
         self.content = tuple(self._fields)
         self.decisive = self.content
         self.poisons = len(self._records.poisons)
+        self._arrow = Arrow(declaration.fields, seed)
+
+        # Names are made now, and not while the first slice is due.
+        self._records.write(
+            {**content(declaration.fields, seed, np.zeros(1, dtype=np.uint64)), self._time: np.zeros(1, dtype=np.int64)}
+        )
 
     def draw(self, draws: Draws, *, probes: Ints | None, hot: Mask, sure: Mask) -> Columns:
         assert probes is None, "no cell of a declared workload can be planned to hold one event"
@@ -96,9 +102,8 @@ class DeclaredCodec:
         """By what names its cells, where its fields do."""
         named = [path for path in self.content if isinstance(self._fields[path], Named)]
         keys = [path for path in named if path.rpartition(".")[2] in self._declaration.question.groups]
-        arrow = Arrow(self._declaration.fields, self._seed)
         shown = keys or named[:1] or self.content[:1]
-        return ", ".join(f"{path} {arrow.flat(path, content[path][row : row + 1])[0].as_py()}" for path in shown)
+        return ", ".join(f"{path} {self._arrow.flat(path, content[path][row : row + 1])[0].as_py()}" for path in shown)
 
     @cached_property
     def _tables(self) -> dict[str, pa.Table]:

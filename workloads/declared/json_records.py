@@ -32,6 +32,7 @@ class JsonRecords:
     def __init__(self, fields: Fields, seed: int) -> None:
         self._fields, self._seed = fields, seed
         self._columnar = Columnar(fields, seed, of_struct)
+        self._texts: dict[str, pa.Array] = {}  # as JSON, of fields that are one of several
         self._decoder = msgspec.json.Decoder(_shape("Event", fields))
 
     def write(self, columns: Columns) -> list[bytes]:
@@ -66,7 +67,12 @@ class JsonRecords:
                 yield pa.array(column).cast(pa.string())
             case _:
                 assert isinstance(field, Named)
-                yield pa.array(map(json.dumps, names(field, self._seed, path))).take(pa.array(column))
+                yield self._texts_of(field, path).take(pa.array(column))
+
+    def _texts_of(self, field: Named, path: str) -> pa.Array:
+        if path not in self._texts:
+            self._texts[path] = pa.array(map(json.dumps, names(field, self._seed, path)))
+        return self._texts[path]
 
 
 def _shape(name: str, fields: Fields) -> type[msgspec.Struct]:
