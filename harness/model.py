@@ -317,6 +317,7 @@ class RunSpec:
     give_up_ms: float | None = None  # a load whose oldest event waits for so long is given up; None: never
     patience: float = 1.0  # all deadlines of the run are so many times as long
     archive: bool = False  # JVMs of ours start from archives of their classes where there are some
+    declared_in: str = ""  # the folder that declared the workload; "": it is a shipped one
 
     @property
     def workload(self) -> str:

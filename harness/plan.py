@@ -14,7 +14,7 @@ from typing import Any
 
 from generators.disorder import LATE_PRESETS, PRESETS
 from generators.profiles import PROFILES
-from harness.explain import is_file, nearest, wrong
+from harness.explain import home, is_file, nearest, wrong
 from harness.faults import registry as faults
 from harness.faults.reach import refuse_beyond
 from harness.model import (
@@ -123,6 +123,7 @@ def resolve(
         late_dropped_max=given.get("late_dropped_max", None if preset in LATE_PRESETS else 0),
         fault=fault,
         objective_p99_ms=values.get("objective_p99_ms"),
+        declared_in=str(home(Path(values["workload"])).resolve()) if workload.declaration else "",
         **{key: values[key] for key in ("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf")},
         **{key: values[key] for key in ("kafka", "kafka_config", "redis", "reset", "archive", "web", "patience")},
     )

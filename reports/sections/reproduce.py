@@ -15,12 +15,13 @@ from harness.origin import COMMAND
 from harness.settings import KEYS
 from reports.evidence import Evidence
 from reports.page import Section
+from workloads.registry import workload_of
 
 # Keys that are also flags of `run`; all others can only stand in a scenario file.
 FLAGS = (
     *("engine", "sink", "rate", "duration", "warm_up", "seed", "campaigns", "partitions", "window", "watermark"),
     *("disorder", "fault", "client", "kafka", "kafka_config", "redis", "reset", "master", "checkpoint", "conf", "web"),
-    *("objective_p99_ms", "checksum", "archive"),
+    *("objective_p99_ms", "checksum", "archive", "workload"),
 )
 ALWAYS = ("engine", "seed")  # said even where they have their default: nobody should have to know it
 
@@ -115,10 +116,12 @@ def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
         "fault": spec.fault.text,
         "redis": spec.public()["redis"],
         "warm_up": _milliseconds(spec.tape.warm_up_ms),
+        "workload": spec.declared_in or spec.workload,
         **_profile(spec, manifest),
     }
     found = {}
-    for key in KEYS:
+    unknown = set(plan.OWN_KEYS) - workload_of(spec.tape).keys
+    for key in (key for key in KEYS if key not in unknown):
         value = special[key] if key in special else _plain(spec, key)
         if value not in (None, "", {}):
             found[key] = value

@@ -36,6 +36,7 @@ from tests.program import pages
 from tests.program.test_run import fake_run
 from tests.quick import cases
 from workloads.ad_impressions.jobs.progress_log import tell_settings
+from workloads.declared import declaration
 
 FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
 
@@ -470,12 +471,22 @@ def test_keys_that_are_no_flags_give_a_scenario_file():
     assert command == "./streamgauge run calm.toml"
 
 
-def test_what_can_not_be_told_again_is_named():
-    resolved = _resolve({"engine": "fake"})
-    spec = replace(resolved, tape=replace(resolved.tape, workload="another"))
+def test_what_can_not_be_told_again_is_named(tmp_path):
+    written = declaration.write_new(tmp_path)
+    spec = _resolve({"engine": "fake", "workload": str(tmp_path)})
+    written.write_text(f"{written.read_text()}# edited since the run\n")
     recipe = reproduce.recipe_of(spec, fake.MANIFEST)
 
-    assert reproduce.differences(recipe.resolve(fake.MANIFEST), spec) == ["workload"]
+    assert reproduce.differences(recipe.resolve(fake.MANIFEST), spec) == ["declaration"]
+
+
+def test_a_declared_workload_is_named_by_its_folder(tmp_path):
+    declaration.write_new(tmp_path / "orders")
+    spec = _resolve({"engine": "fake", "workload": str(tmp_path / "orders")})
+    recipe = reproduce.recipe_of(spec, fake.MANIFEST)
+
+    assert recipe.resolve(fake.MANIFEST) == spec
+    assert f"--workload {tmp_path / 'orders'}" in recipe.texts()[0]
 
 
 @settings(max_examples=25, deadline=None)
