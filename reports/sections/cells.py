@@ -37,19 +37,20 @@ def section(evidence: Evidence) -> Section:
 
 
 def grid_of(case: Case) -> cells.Grid:
-    """Rows are the windows in which anything is expected or seen; columns are all campaigns."""
+    """Rows are the windows in which anything is expected or seen; columns are all keys, value by value."""
     cells_of_run = set(case.expectation.may) | set(case.observed.counts)
     codes = case.oracle.codes
     windows = sorted({codes.field(cell) for cell in cells_of_run.union(_dropped(case))})
     row = {window: number for number, window in enumerate(windows)}
-    present = np.zeros((len(windows), case.oracle.groups * len(case.oracle.values)), dtype=np.bool_)
+    values = len(case.oracle.values)
+    present = np.zeros((len(windows), case.oracle.groups * values), dtype=np.bool_)
     for cell in cells_of_run:
         present[row[codes.field(cell)], codes.key(cell)] = True
     return cells.Grid(
         present=present,
         windows_s=[(window - case.epoch_ms) / 1000 for window in windows],
         marks=tuple(_marks(case, row)),
-        probes_from=case.oracle.probed_from,
+        probes_from=case.oracle.probed_from if values == 1 else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from harness.model import (
     TapeSpec,
 )
 from harness.readings import NO_BATCH, LogAudit, LogEvents, Named, Observed, Watched, folded
-from workloads.base import Ints
+from workloads.base import Ints, Kind, Oracle, Value
 from workloads.registry import oracle_of
 
 WINDOW_MS = 10_000
@@ -45,6 +45,18 @@ SPEC = RunSpec(
 )
 ORACLE = oracle_of(SPEC)
 CODES = ORACLE.codes
+
+
+class _Sums:
+    """The same question, and its numbers are sums: one that is too large says nothing of how many events are."""
+
+    values = (Value("cents", Kind.SUM),)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(ORACLE, name)
+
+
+SUMS = cast(Oracle, _Sums())
 VALID = Certificate(True, (), 10, 300, 300, 300, {"p99.9": 1.0}, 100.0)
 
 

@@ -21,6 +21,7 @@ from harness.experiments.selftest.by_hand import (
     CODES,
     EPOCH_MS,
     SPEC,
+    SUMS,
     case,
     cell,
     dated,
@@ -85,6 +86,12 @@ def counts() -> Iterator[Planted]:
         case(observed=Observed(HONEST.log_ledger, (), zeros=(BEYOND,))),
     )
     yield "a count of 0 where all were dropped as late", _all_dropped(FIRST)
+    yield "sums, all of them right", case(oracle=SUMS)
+    yield "a sum too large", seen({FIRST: 1}, oracle=SUMS)
+    yield "a sum too small", seen({FIRST: -1}, oracle=SUMS)
+    yield "a sum that is missing", seen({LAST: -HONEST.log_ledger.count(LAST)}, oracle=SUMS)
+    yield "a sum that nobody expects", seen({BEYOND: -3}, oracle=SUMS)
+    yield "a sum too small, and stuck", seen({FIRST: -1}, oracle=SUMS, engine=EngineReport("stuck", "no answer"))
     yield "nothing answered", case(observed=Observed(Ledger(), ()))
     yield "stuck", case(engine=EngineReport("stuck", "no answer"))
     yield "stuck, and one unseen", seen({FIRST: -1}, engine=EngineReport("stuck", "no answer"))
