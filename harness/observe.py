@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import redis
 
-from harness.checksums import PREFIX, Checksum
-from harness.ledger import Ledger
+from harness.judging.checksums import PREFIX, Checksum
+from harness.judging.ledger import Ledger
+from harness.judging.readings import Ambiguity, Observed, Stray
 from harness.model import HarnessError
-from harness.readings import Ambiguity, Observed, Stray
 from harness.texts import readable, shown
 from harness.whole import whole
 from workloads.cells import Codes

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from generators.marks import as_events
 from generators.reel import Reel
-from harness.ledger import Ledger
+from harness.judging.ledger import Ledger
+from harness.judging.readings import Doubt, LogAudit, Named
 from harness.model import INDEX_BITS, INDEX_MASK, HarnessError, KafkaAddress, Mark
-from harness.readings import Doubt, LogAudit, Named
 from workloads.base import COUNTS, NO_EVENT, Codec, Oracle
 from workloads.keys import read_keys
 from workloads.registry import codec_of

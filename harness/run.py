@@ -20,13 +20,15 @@ import numpy as np
 from generators.marks import mark, totals_of
 from generators.reel import Reel
 from generators.tape import Tape
-from harness import clock_watch, diagnosis, digests, epoch, out_of_memory, room, starvation
+from harness import diagnosis, epoch, room
 from harness.diagnosis import Diagnosis, Wanted
 from harness.ending import ONCE_MORE, summary
 from harness.faults.moment import Moment
-from harness.judge import judge
-from harness.lateness import watermarks_ms
-from harness.ledger import seal_of
+from harness.judging import digests
+from harness.judging.judge import judge
+from harness.judging.lateness import watermarks_ms
+from harness.judging.ledger import seal_of
+from harness.judging.readings import Observed
 from harness.model import (
     EngineManifest,
     EngineReport,
@@ -39,13 +41,13 @@ from harness.model import (
     Verdict,
 )
 from harness.observe import Row, UnreadableError, interpret
-from harness.progress_clock import another_clock, progress_lines
-from harness.readings import Observed
 from harness.room import NoRoomError
-from harness.stillness import Step, Stillness
 from harness.store import Store
 from harness.stored import AFTER_STOP, LOG, OBSERVED
 from harness.texts import shown
+from harness.watching import clock_watch, out_of_memory, starvation
+from harness.watching.progress_clock import another_clock, progress_lines
+from harness.watching.stillness import Step, Stillness
 from harness.worlds.base import ServiceGone, World
 from workloads.base import Columns
 from workloads.registry import oracle_of, results_of
@@ -285,7 +287,7 @@ class Run:
         return EngineReport(state, f"all {ends:,} records of the log are done, {how}", self._restarts())
 
     def _drain_by_results(self, stillness: Stillness) -> EngineReport:
-        """The same of an engine that tells nothing: see harness/stillness.py."""
+        """The same of an engine that tells nothing: see harness/watching/stillness.py."""
         self.screen.phase("drain", "until the closing events are counted and the results stand still")
         self._finish_fault()
         stillness.loaded(self.world.now_ms())

@@ -10,7 +10,7 @@ import msgspec
 
 from harness import room
 from harness.experiments.chaos import Card, Cell, Seen
-from harness.recovery import WORDS
+from harness.measuring.recovery import WORDS
 from reports.tables import markdown as table_lines
 
 # Column: what of a recovery it shows. The first three fit a terminal.

@@ -12,8 +12,8 @@ import msgspec
 from harness.experiments.compare import BUSY_CPU, Case, Leg, Ran, Row, Settings, Table, pending, table
 from harness.experiments.folder import Folder
 from harness.experiments.search import Answer, Trial, answer
+from harness.measuring.stats import Interval
 from harness.model import Outcome
-from harness.stats import Interval
 from harness.store import Store
 from reports.tables import markdown as table_lines
 

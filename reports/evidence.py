@@ -8,13 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness import clock_watch, judge
-from harness.checks.case import Case
-from harness.measure import RECOVERY, certificate_of, withheld
-from harness.measurement import Measurement, Recovery
+from harness.judging import judge
+from harness.judging.checks.case import Case
+from harness.measuring.measure import RECOVERY, certificate_of, withheld
+from harness.measuring.measurement import Measurement, Recovery
 from harness.model import Certificate, EngineManifest, FaultReport, RunSpec, Verdict
 from harness.store import MissingEvidence, Store
 from harness.stored import epoch_ms_of, manifest_of, spec_of, verdict_of
+from harness.watching import clock_watch
 
 
 class Evidence:

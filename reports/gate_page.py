@@ -10,8 +10,8 @@ from functools import partial
 from harness.experiments.folder import Folder
 from harness.experiments.gate import HEAD, SIDES, Answer, Effect, Gated
 from harness.experiments.rounds import METRICS, ROUNDS, Metric, idle_cores
+from harness.measuring.stats import Ratio
 from harness.model import Outcome
-from harness.stats import Ratio
 from reports import outage
 from reports.exports import gate as exports
 from reports.figures import bursts, forest

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from harness import store
-from harness.accounting import folder_bytes
 from harness.ending import BROKE, ENDED_EARLY
 from harness.experiments.folder import BEGUN, FILE, FINISHED, Folder
 from harness.model import UsageError
 from harness.services.owners import is_alive
 from harness.store import MissingEvidence, Store
 from harness.stored import verdict_of
+from harness.watching.accounting import folder_bytes
 
 RUNNING, KILLED, TORN = "running", "broken off", "torn"
 RECHECK = "`streamgauge recheck` judges what was recorded"

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness import clock_watch
-from harness.measure import RECOVERY, certificate_of, taken_of, withheld
-from harness.measurement import Measurement, Recovery
+from harness.measuring.measure import RECOVERY, certificate_of, taken_of, withheld
+from harness.measuring.measurement import Measurement, Recovery
 from harness.model import Certificate, RunSpec, Verdict
 from harness.store import Store
 from harness.stored import spec_of, verdict_of
+from harness.watching import clock_watch
 
 
 @dataclass(frozen=True)

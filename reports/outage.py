@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.measurement import Latency, Quantity, Recovery
+from harness.measuring.measurement import Latency, Quantity, Recovery
 
 FIRST_OUTPUT, CAUGHT_UP = "first_output_s", "catch_up_s"
 INTERRUPTED_S = 1.0  # less is no interruption that anybody saw

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from harness.experiments.repeat import Repeated
-from harness.measurement import Quantiles
-from harness.stats import Interval
+from harness.measuring.measurement import Quantiles
+from harness.measuring.stats import Interval
 
 INTERVALS = ("figure", "median", "95 % interval", "rounds")
 PERCENTILES = ("all samples (ms)", "p50", "p90", "p99", "p99.9", "max", "events")

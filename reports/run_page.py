@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from harness.measure import taken_of
-from harness.measurement import Measurement, Recovery
+from harness.measuring.measure import taken_of
+from harness.measuring.measurement import Measurement, Recovery
+from harness.measuring.objective import headline_p99_ms
 from harness.model import Certificate, FaultReport, Outcome
-from harness.objective import headline_p99_ms
 from harness.store import MissingEvidence, Store
 from reports.evidence import Evidence
 from reports.exports import curves

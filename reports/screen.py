@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from harness.checks.engine import MANIFEST
-from harness.cost import ENGINE, engine_s_per_million
-from harness.measurement import Latency, Measurement
+from harness.judging.checks.engine import MANIFEST
+from harness.measuring.cost import ENGINE, engine_s_per_million
+from harness.measuring.measurement import Latency, Measurement
+from harness.measuring.steady import advice
 from harness.model import CheckResult, Outcome, Witness
-from harness.steady import advice
 from reports import outage
 from reports.load import Result
 from reports.outage import Outage

@@ -22,14 +22,14 @@ settings.load_profile("ours")
 @pytest.fixture(scope="session")
 def jars():
     """The folder of the broker's jars."""
-    from harness import jvm
+    from harness.install import jvm
 
     return jvm.jars("services")
 
 
 @pytest.fixture(scope="session")
 def java():
-    from harness import jvm
+    from harness.install import jvm
 
     return jvm.java()
 

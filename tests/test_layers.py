@@ -30,49 +30,18 @@ LAYERS = [
     {"workloads"},
     {"generators"},
     {
-        "harness.ledger",
-        "harness.readings",
+        "harness.judging",
         "harness.epoch",
-        "harness.lateness",
-        "harness.checks",
-        "harness.checksums",
         "harness.certificate",
-        "harness.measure",
-        "harness.measurement",
-        "harness.objective",
-        "harness.usage",
-        "harness.changes",
-        "harness.clock_watch",
-        "harness.progress_clock",
-        "harness.out_of_memory",
-        "harness.starvation",
-        "harness.stillness",
-        "harness.glitches",
-        "harness.sampler",
-        "harness.latency",
-        "harness.accounting",
-        "harness.hotspot",
-        "harness.compilers",
-        "harness.processed",
-        "harness.exposure",
-        "harness.recovery",
-        "harness.cost",
-        "harness.stats",
-        "harness.steady",
-        "harness.timeline",
+        "harness.measuring",
+        "harness.watching",
         "harness.store",
         "harness.stored",
-        "harness.digests",
         "harness.observe",
         "harness.diagnosis",
-        "harness.jvm",
-        "harness.archives",
+        "harness.install",
         "harness.grants",
         "harness.needs",
-        "harness.doctor",
-        "harness.environment",
-        "harness.installer",
-        "harness.prepare",
         "harness.services",
         "harness.engines",
         "harness.faults",
@@ -85,8 +54,8 @@ LAYERS = [
         "harness.bursts",
         "harness.settings",
         "harness.plan",
-        "harness.judge",
-        "harness.contradictions",
+        "harness.judging.judge",
+        "harness.judging.contradictions",
         "harness.worlds",
     },
     {"harness.run"},
@@ -112,7 +81,14 @@ LAYERS = [
 ]
 # What a few modules may not import although the layers would let them.
 FORBIDDEN = {
-    "harness.checks": {"redis", "kafka", "confluent_kafka", "harness.engines", "workloads.registry", "generators"},
+    "harness.judging.checks": {
+        "redis",
+        "kafka",
+        "confluent_kafka",
+        "harness.engines",
+        "workloads.registry",
+        "generators",
+    },
     "harness.engines": {"generators", "workloads"},
     "harness.services": {"generators", "workloads"},
     "harness.audit": {"generators", "workloads"},
@@ -197,7 +173,7 @@ def test_nobody_knows_a_workload_but_by_the_registry():
         if not is_program(module) and concrete(imported) and concrete(module) != concrete(imported)
     ] == []
     assert concrete("workloads.ad_impressions.schema") == "workloads.ad_impressions"
-    assert concrete("workloads.base") == concrete("harness.judge") == ""
+    assert concrete("workloads.base") == concrete("harness.judging.judge") == ""
 
 
 def concrete(module: str) -> str:
@@ -248,6 +224,6 @@ def reached(first: str) -> set[str]:
 
 def test_an_arrow_the_wrong_way_would_be_seen():
     assert layer("harness.model") < layer("workloads.ad_impressions.schema") < layer("generators.tape")
-    assert layer("generators.tape") < layer("harness.checks.lost") < layer("harness.run") < layer("harness.cli")
+    assert layer("generators.tape") < layer("harness.judging.checks.lost") < layer("harness.run") < layer("harness.cli")
     assert layer("harness.experiments.search") < layer("reports.run_page") < layer("harness.experiments.one_run")
     assert layer("harness.flags") < layer("harness.commands.run") < layer("harness.cli")

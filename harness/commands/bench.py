@@ -8,10 +8,11 @@ from typing import Annotated
 import msgspec
 import typer
 
-from harness import console, environment
+from harness import console
 from harness.commands.shared import Json
 from harness.experiments import bench as benches
 from harness.experiments import tuning
+from harness.install import environment
 from harness.services import children
 
 

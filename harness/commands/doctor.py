@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import typer
 
-from harness import doctor as examiner
 from harness.commands.shared import RUNS, Json
+from harness.install import doctor as examiner
 from harness.model import Exit
 from harness.services.redis import find_server
 

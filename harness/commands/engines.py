@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from harness import archives, completion, console
+from harness import completion, console
 from harness.commands.shared import Json
 from harness.engines import environments, fake, manifest, removal
 from harness.experiments import one_run, training
+from harness.install import archives
 from harness.panels import Commands
 from harness.services import children
 from reports import engines as reports_engines

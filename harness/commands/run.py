@@ -50,7 +50,7 @@ def run(
 def _foretell(spec: RunSpec) -> None:
     """A run that is warmed up takes minutes: its user knows before, and what for."""
     if spec.tape.warm_up:
-        from harness import steady
+        from harness.measuring import steady
 
         times_ms = (spec.tape.warm_up_ms, spec.tape.load_ms, spec.window_ms)
         console.say(steady.foretold(*(time_ms / 1000 for time_ms in times_ms)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from harness import jvm
 from harness.commands.shared import Json
+from harness.install import jvm
 from harness.services import keeper
 
 

@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from harness import completion, console, digests
+from harness import completion, console
 from harness.commands.judged import show
 from harness.commands.shared import Json, Run
 from harness.experiments import drive_chaos, drive_compare, drive_gate, drive_search, folder, one_run
 from harness.experiments.folder import Folder
-from harness.judge import judge
+from harness.judging import digests
+from harness.judging.judge import judge
 from harness.model import UsageError
 from harness.store import Store
 

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from harness import jvm
 from harness.ending import cache_folder
 from harness.engines import versions
 from harness.engines.manifest import JOBS, load, lock_file
 from harness.engines.versions import UV
-from harness.installer import BOOTSTRAP, BUILDING, index_settings, run_step
+from harness.install import jvm
+from harness.install.installer import BOOTSTRAP, BUILDING, index_settings, run_step
 from harness.model import EngineManifest, HarnessError
 
 ROOM_NEEDED = 4_000_000_000  # while the largest is unpacked; less than 1 GB of it stays

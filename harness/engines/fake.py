@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.checksums import PREFIX, Checksum
 from harness.engines.base import Member, Reached
 from harness.engines.manifest import FAKE
 from harness.explain import nearest
+from harness.judging.checksums import PREFIX, Checksum
 from harness.model import Batch, BatchLog, EngineManifest, LastWords, Progress, SinkClaim, UsageError
 
 BATCH_MS = 500

@@ -23,9 +23,9 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from harness import jvm
 from harness.engines import template
 from harness.explain import home, is_file, nearest, wrong
+from harness.install import jvm
 from harness.model import AD_IMPRESSIONS, EngineManifest, SinkClaim, UsageError
 
 HERE = Path(__file__).parent

@@ -15,10 +15,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from harness import jvm
 from harness.ending import cache_folder
 from harness.engines.environments import stamp_of
 from harness.engines.manifest import SHIPPED, load
+from harness.install import jvm
 from harness.model import EngineManifest, HarnessError, UsageError
 
 Say = Callable[[str], None]

@@ -17,10 +17,10 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TextIO
 
-from harness import jvm
 from harness.ending import cache_folder
 from harness.engines.manifest import HERE, lock_file
-from harness.installer import BOOTSTRAP, index_settings, run_step
+from harness.install import jvm
+from harness.install.installer import BOOTSTRAP, index_settings, run_step
 from harness.model import HarnessError, UsageError
 
 UV = Path(sys.executable).with_name("uv")

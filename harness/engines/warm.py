@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness import archives, jvm
-from harness.archives import Archive, Start
 from harness.engines.environments import Surroundings, jars_inside
 from harness.engines.manifest import FAKE
+from harness.install import archives, jvm
+from harness.install.archives import Archive, Start
 from harness.model import EngineManifest, RunSpec
 from harness.services.kafka import FRUGAL, in_order
 

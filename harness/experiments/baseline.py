@@ -14,8 +14,8 @@ from harness.experiments import history
 from harness.experiments.gate import Stored
 from harness.experiments.history import DECIDING, SEED, Change, Entry
 from harness.experiments.rounds import COST
+from harness.measuring.stats import Ratio
 from harness.model import EngineManifest, UsageError
-from harness.stats import Ratio
 
 REFERENCE = "reference"
 SUFFIX = ".json"

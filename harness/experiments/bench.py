@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from harness import jvm
 from harness.experiments.bench_parts import PARTITIONS, Arguments, Cost
+from harness.install import jvm
 from harness.model import HarnessError, KafkaAddress
 from harness.origin import ROOT
 from harness.services import owners

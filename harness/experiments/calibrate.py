@@ -16,7 +16,7 @@ import numpy as np
 
 from harness.experiments.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, effect, looks
 from harness.experiments.rounds import COST, Round, Settings, by_side, levelled
-from harness.stats import binomial_bounds, quantile_ratio
+from harness.measuring.stats import binomial_bounds, quantile_ratio
 
 Session = Sequence[Round]  # what was recorded from one start of all engines to their end
 

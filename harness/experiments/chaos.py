@@ -20,7 +20,7 @@ import msgspec
 
 from harness.explain import is_file, nearest
 from harness.faults.base import Kind
-from harness.measurement import Lack, Quantity, Recovery
+from harness.measuring.measurement import Lack, Quantity, Recovery
 from harness.model import AD_IMPRESSIONS, CheckResult, FaultReport, Outcome, UsageError, Verdict
 from workloads.registry import folder_of
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.accounting import folder_bytes
 from harness.ending import short_path
 from harness.experiments.folder import FILE
 from harness.model import HarnessError, UsageError
 from harness.room import size_in_words
 from harness.store import OWNER, MissingEvidence, Store, made_ms, oldest_first
+from harness.watching.accounting import folder_bytes
 from reports import listing
 
 MARKERS = (FILE, OWNER)  # what makes a folder an experiment or a run

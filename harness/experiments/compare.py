@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from harness.experiments.search import Answer
-from harness.measurement import Recovery
+from harness.measuring.measurement import Recovery
+from harness.measuring.stats import Interval, median_interval
 from harness.model import Outcome
 from harness.settings import KEYS
-from harness.stats import Interval, median_interval
 
 REFERENCE = "reference"
 SCENARIO = "ad-impressions"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from harness import starvation
 from harness.wait import ends_within
+from harness.watching import starvation
 
 LOOK_S = 2.0
 OTHERS_CORES, STOLEN_SHARE = 0.3, 0.02  # more than this is much

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from harness import console, environment
+from harness import console
 from harness.ending import short_path
 from harness.experiments import calibrate
 from harness.experiments.calibrate import ARMS, GATE_SHARE, Calibrated
@@ -19,6 +19,7 @@ from harness.experiments.folder import Folder
 from harness.experiments.gate import FEWEST_ROUNDS
 from harness.experiments.rounds import Settings, kept
 from harness.experiments.sides import Sides, broker
+from harness.install import environment
 from harness.model import HarnessError, Outcome
 from harness.services import children
 

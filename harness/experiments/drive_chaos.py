@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import console, environment, plan
+from harness import console, plan
 from harness.ending import known, short_path
 from harness.experiments import chaos, one_run
 from harness.experiments.chaos import NO_FAULT, Case, Ran, Seen, Tier
 from harness.experiments.folder import Folder
 from harness.explain import nearest, wrong
 from harness.faults import registry
+from harness.install import environment
 from harness.model import EngineManifest, EngineReport, FaultReport, RunSpec, UsageError
 from harness.store import Store, runs
 from reports.load import Result

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from harness import __version__, console, environment, plan
+from harness import __version__, console, plan
 from harness.ending import short_path
 from harness.engines import environments
 from harness.experiments import compare, drive_search, one_run, repeat, search
@@ -21,10 +21,11 @@ from harness.experiments.compare import Case, Leg, Ran, Settings
 from harness.experiments.drive_chaos import ended
 from harness.experiments.folder import Folder
 from harness.faults import registry
-from harness.measure import not_right
+from harness.install import environment
+from harness.measuring.measure import not_right
+from harness.measuring.timeline import FILE as TIMELINE
 from harness.model import EngineManifest, Outcome, RunSpec, UsageError
 from harness.store import Store
-from harness.timeline import FILE as TIMELINE
 from reports import compared
 from reports.load import Result
 

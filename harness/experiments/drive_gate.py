@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import console, environment, store
+from harness import console, store
 from harness.ending import UnderWay, short_path, under_way
 from harness.experiments import baseline, gate, history, one_run
 from harness.experiments.baseline import REFERENCE, Baseline
@@ -18,6 +18,7 @@ from harness.experiments.folder import Folder
 from harness.experiments.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, Effect, Gated, Stored, looks
 from harness.experiments.rounds import ROUNDS, Round, Settings, of_burst
 from harness.experiments.sides import Sides, broker
+from harness.install import environment
 from harness.model import HarnessError, Outcome
 from harness.services import children
 from harness.store import Store

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import console, environment
+from harness import console
 from harness.ending import short_path
 from harness.experiments import one_run, repeat
 from harness.experiments.folder import Folder
+from harness.install import environment
 from harness.model import EngineManifest, RunSpec
 from harness.store import Store
 from reports.load import Result

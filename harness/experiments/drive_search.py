@@ -8,16 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import console, environment, plan
-from harness.cost import engine_s_per_million
+from harness import console, plan
 from harness.ending import short_path
 from harness.experiments import one_run, search
 from harness.experiments.folder import Folder
-from harness.measurement import Measurement
+from harness.install import environment
+from harness.measuring.cost import engine_s_per_million
+from harness.measuring.measurement import Measurement
+from harness.measuring.objective import headline_p99_ms
+from harness.measuring.timeline import Lines
 from harness.model import Certificate, EngineManifest, HarnessError, Outcome, RunSpec, UsageError
-from harness.objective import headline_p99_ms
 from harness.store import Store
-from harness.timeline import Lines
 from reports.load import Result
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from statistics import NormalDist
 
 from harness.experiments.conditions import Conditions
 from harness.experiments.rounds import COST, METRICS, Metric, Round, by_side, levelled
-from harness.measurement import Recovery
+from harness.measuring.measurement import Recovery
+from harness.measuring.stats import Ratio, by, holm, quantile_ratio, widened
 from harness.model import Outcome, Witness
-from harness.stats import Ratio, by, holm, quantile_ratio, widened
 
 BASE, HEAD, AGAIN = "base", "head", "base again"
 SIDES = (BASE, HEAD, AGAIN)

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from generators.reel import Reel
-from harness import console, environment, jvm, needs, room, wait
+from harness import console, needs, room, wait
 from harness.ending import UnderWay, short_path, under_way
 from harness.engines import environments, fake, manifest, removal, warm
 from harness.engines.environments import Surroundings
 from harness.engines.warm import Starts
 from harness.faults import registry
+from harness.install import environment, jvm
+from harness.measuring.objective import with_objective
 from harness.model import AD_IMPRESSIONS, EngineManifest, RunSpec, UsageError, Verdict
-from harness.objective import with_objective
 from harness.run import Screen
 from harness.run import run as run_nine_steps
 from harness.services import children
@@ -96,7 +97,7 @@ def answer(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: P
         # Kafka allows no @ in the name of a topic, which is that of the run.
         place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}".replace("@", "-"))
         if twin:
-            from harness import recovery
+            from harness.measuring import recovery
 
             recovery.link_twin(place, twin)
         with _under_way(place, "recheck", "judges it"), console.progress() as screen:
@@ -147,7 +148,7 @@ def _world(
 
 def report(place: Store, verdict: Verdict, screen: Screen) -> load.Result:
     """Step nine: everything that is made from the files, but the page."""
-    from harness import measure
+    from harness.measuring import measure
     from reports import load
     from reports.exports import annotation, junit, markdown
 

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.cost import engine_s_per_million
-from harness.measurement import Measurement, Quantiles
+from harness.measuring.cost import engine_s_per_million
+from harness.measuring.measurement import Measurement, Quantiles
+from harness.measuring.stats import Interval, median_interval, merged
 from harness.model import Outcome, RunSpec
-from harness.stats import Interval, median_interval, merged
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from statistics import median
 
 import numpy as np
 
-from harness.measurement import Measurement, Steady
+from harness.measuring.measurement import Measurement, Steady
+from harness.measuring.objective import headline_p99_ms
+from harness.measuring.processed import Curve
+from harness.measuring.steady import LIMIT
 from harness.model import Certificate, Outcome, RunSpec, Segment
-from harness.objective import headline_p99_ms
-from harness.processed import Curve
-from harness.steady import LIMIT
 
 # Of a trial beside its load: starting, draining, reading, judging; and of a ramp in all. Used to foretell.
 OVERHEAD_S = 80.0

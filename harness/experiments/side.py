@@ -17,18 +17,18 @@ import numpy as np
 from generators.fleet import Slice
 from generators.reel import Reel
 from generators.tape import Tape
-from harness import latency
-from harness.accounting import ENGINE, WORKERS, Processes
 from harness.bursts import Bursts, Sent
-from harness.compilers import Compilers
 from harness.experiments.rounds import LEAST_S, STRETCH_MS, STRETCHES, Round, Settings, tape, with_latency
 from harness.faults.moment import Moment
+from harness.measuring import latency
 from harness.model import EngineManifest, HarnessError, RunSpec, Verdict
 from harness.observe import Row
 from harness.run import LOOK_EVERY_S, Run, Unseen
 from harness.store import Store
-from harness.usage import Books
 from harness.wait import wait_until
+from harness.watching.accounting import ENGINE, WORKERS, Processes
+from harness.watching.compilers import Compilers
+from harness.watching.usage import Books
 from harness.worlds.real import RealWorld
 from workloads.registry import oracle_of
 

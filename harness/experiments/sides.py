@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from harness import console, jvm, plan, room
+from harness import console, plan, room
 from harness.bursts import Bursts
 from harness.engines.manifest import FAKE
 from harness.experiments import one_run
@@ -21,6 +21,7 @@ from harness.experiments.folder import Folder
 from harness.experiments.gate import BASE, Judged
 from harness.experiments.rounds import PACED_STRETCHES, STRETCH_MS, STRETCHES, Round, Settings, fitting, order, tape
 from harness.experiments.side import Side, SideRun
+from harness.install import jvm
 from harness.model import HarnessError, Outcome, UsageError, Verdict
 from harness.run import Unseen
 from harness.services.kafka import EmbeddedKafka

@@ -11,12 +11,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness import archives, console, jvm, plan, wait
-from harness.archives import Archive
+from harness import console, plan, wait
 from harness.ending import summary
 from harness.engines import warm
 from harness.engines.environments import Surroundings
 from harness.experiments import one_run
+from harness.install import archives, jvm
+from harness.install.archives import Archive
 from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, Stopped, UsageError
 from harness.run import run as run_nine_steps
 from harness.services import children

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import psutil
 
-from harness import clock_watch, jvm
 from harness.clock import Clock
 from harness.engines.config import EngineConfig
 from harness.engines.manifest import job_path
@@ -28,6 +27,7 @@ from harness.engines.process import without_other_engines
 from harness.engines.spark import checkpoint as checkpoints
 from harness.experiments import tuning_topic as topic
 from harness.experiments.tuning_threads import ORDER, Threads, spent, threads_of
+from harness.install import jvm
 from harness.model import HarnessError, KafkaAddress, RedisAddress
 from harness.observe import counts_only
 from harness.origin import ROOT
@@ -36,6 +36,7 @@ from harness.services.children import Child, spawn
 from harness.services.kafka import EmbeddedKafka
 from harness.services.redis import EmbeddedRedis, connect
 from harness.wait import wait_until
+from harness.watching import clock_watch
 from workloads.registry import results_of
 
 WORTH = 0.05  # what is cheaper by less may be so by chance: the way that the job has stays

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from harness.clock import Clock
 from harness.model import EngineManifest, KafkaAddress
 from harness.observe import ELSEWHERE, HASH, NO_RESULT, ORPHAN, VANISHED, WRONG_TYPE, Row
-from harness.sampler import Sampled
+from harness.watching.sampler import Sampled
 from harness.whole import whole
 
 UPDATED = "updated:"

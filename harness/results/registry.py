@@ -12,7 +12,7 @@ from harness.results.compact import Compact
 from harness.results.template import Template
 from harness.results.topic import Topic
 from harness.results.yahoo import NO_COUNT, Yahoo
-from harness.sampler import PlainObserver, RedisObserver
+from harness.watching.sampler import PlainObserver, RedisObserver
 
 SOURCES: dict[str, Callable[[Place], Results]] = {
     "redis:compact": Compact,

@@ -15,7 +15,7 @@ from typing import Any
 import confluent_kafka
 import psutil
 
-from harness.jvm import ENGLISH
+from harness.install.jvm import ENGLISH
 from harness.model import HarnessError, KafkaAddress
 from harness.services import kafka_storage
 from harness.services.addresses import LOOPBACK, PortTaken, is_open

@@ -10,9 +10,9 @@ from harness.faults.base import Fault
 from harness.faults.moment import Field
 from harness.model import Certificate, HarnessError, LoadStatus, Mark
 from harness.observe import Row
-from harness.out_of_memory import Memory
-from harness.sampler import Sampled
-from harness.starvation import Machine, Threads
+from harness.watching.out_of_memory import Memory
+from harness.watching.sampler import Sampled
+from harness.watching.starvation import Machine, Threads
 
 
 class ServiceGone(HarnessError):  # noqa: N818  (it is what happened)

@@ -13,19 +13,20 @@ import numpy as np
 
 from generators.encode import Encoder
 from generators.reel import Reel
-from harness import clock_watch, recount
+from harness import recount
 from harness.certificate import SENDS, certify
 from harness.clock import Reading
-from harness.clock_watch import Noticing
 from harness.engines import fake
 from harness.engines.fake import FakeClock, FakeEngine, FakeStore
 from harness.faults import registry
 from harness.model import Certificate, EngineManifest, LoadStatus, Mark, RunSpec
 from harness.observe import Row, strangers
-from harness.out_of_memory import Memory
-from harness.sampler import Recorder, Sampled, sampled_keys
-from harness.starvation import Machine, Threads
 from harness.store import Store
+from harness.watching import clock_watch
+from harness.watching.clock_watch import Noticing
+from harness.watching.out_of_memory import Memory
+from harness.watching.sampler import Recorder, Sampled, sampled_keys
+from harness.watching.starvation import Machine, Threads
 from workloads.base import COUNTS
 from workloads.registry import codec_of, results_of
 

@@ -13,11 +13,7 @@ from urllib.parse import urlsplit
 
 import redis
 
-from harness import grants, jvm, recount, room, starvation
-from harness.accounting import Accounting
-from harness.archives import BEING_MADE
-from harness.changes import Changes
-from harness.clock_watch import ClockWatch
+from harness import grants, recount, room
 from harness.engines import yahoo_conf
 from harness.engines.config import EngineConfig
 from harness.engines.environments import Surroundings
@@ -25,6 +21,8 @@ from harness.engines.process import ProcessEngine
 from harness.engines.warm import COLD, Starts
 from harness.faults import registry
 from harness.faults.moment import Field
+from harness.install import jvm
+from harness.install.archives import BEING_MADE
 from harness.load import Load, send_marks
 from harness.model import (
     Certificate,
@@ -39,10 +37,8 @@ from harness.model import (
     redacted,
 )
 from harness.observe import Row
-from harness.out_of_memory import Memory
 from harness.results import registry as sources
 from harness.results.base import Observer, Place, Results
-from harness.sampler import Sampled
 from harness.services import kafka, owners, security, small_disk
 from harness.services.children import Child
 from harness.services.embedded import Embedded
@@ -51,8 +47,14 @@ from harness.services.kafka_cluster import EmbeddedCluster
 from harness.services.link import Link
 from harness.services.redis import EmbeddedRedis, connect, external, keys_elsewhere
 from harness.services.small_disk import SmallDisk
-from harness.starvation import Machine, Threads
 from harness.store import Store
+from harness.watching import starvation
+from harness.watching.accounting import Accounting
+from harness.watching.changes import Changes
+from harness.watching.clock_watch import ClockWatch
+from harness.watching.out_of_memory import Memory
+from harness.watching.sampler import Sampled
+from harness.watching.starvation import Machine, Threads
 from harness.worlds.base import ServiceGone
 from harness.worlds.serving import Serving
 from harness.worlds.topic import TopicLog

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from harness.measurement import Cost, Latency, Measurement
+from harness.measuring.measurement import Cost, Latency, Measurement
 from harness.model import CheckResult, Outcome, Witness
 from reports.load import Result
 from reports.outage import Outage, outage_of, quantiles

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from harness.checks.case import Case
-from harness.ledger import Difference
+from harness.judging.checks.case import Case
+from harness.judging.ledger import Difference
 from harness.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.figures import cells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.measurement import Cost, Measurement
+from harness.measuring.measurement import Cost, Measurement
 from harness.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.figures import cost

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from harness.measurement import Latency, Measurement, Quantiles
+from harness.measuring.measurement import Latency, Measurement, Quantiles
 from harness.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.figures import percentiles

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.lateness import stored_log
+from harness.judging.lateness import stored_log
 from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER
 from reports.evidence import Evidence
 from reports.figures import lateness

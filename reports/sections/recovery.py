@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import recovery
-from harness.measure import not_right
-from harness.measurement import Quantity, Recovery
-from harness.recovery import WORDS, Watched
+from harness.measuring import recovery
+from harness.measuring.measure import not_right
+from harness.measuring.measurement import Quantity, Recovery
+from harness.measuring.recovery import WORDS, Watched
 from reports.evidence import Evidence
 from reports.figures import timeline as figure
 from reports.figures.style import BLUE, INK, MUTED, ORANGE, RED, picture
@@ -19,7 +19,7 @@ from reports.sections.timeline import bands_of
 
 
 def section(evidence: Evidence) -> Section | None:
-    """Only where a fault landed. What a void certificate hides elsewhere is shown here: see harness/measure.py."""
+    """Only where a fault landed. A void certificate hides nothing here: see harness/measuring/measure.py."""
     if not any(fault.landed for fault in evidence.faults):
         return None
     found = evidence.recovery

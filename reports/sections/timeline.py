@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from harness.measuring.processed import progress_lines
 from harness.model import FaultReport, Progress
-from harness.processed import progress_lines
 from reports.evidence import Evidence
 from reports.figures import timeline as figure
 from reports.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, RED, SKY, picture

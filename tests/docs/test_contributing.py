@@ -12,9 +12,9 @@ from typing import NamedTuple
 import pytest
 
 from harness import cli, plan
-from harness.checks import CHECKS
 from harness.engines.manifest import SHIPPED
 from harness.faults.registry import FAULTS
+from harness.judging.checks import CHECKS
 from harness.results.registry import SOURCES
 from harness.settings import KEYS
 from reports.sections import SECTIONS

@@ -12,12 +12,12 @@ import typer.core
 import typer.main
 
 from harness import cli, plan
-from harness.checks import CHECKS
 from harness.engines.config import EngineConfig
 from harness.engines.environments import ROOM_NEEDED
 from harness.engines.manifest import MANIFEST_KEYS, PLACEHOLDERS, SHIPPED, SINK_KEYS, load
 from harness.experiments import one_run
 from harness.faults.registry import FAULTS
+from harness.judging.checks import CHECKS
 from harness.model import Exit
 from harness.settings import KEYS
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness import jvm
 from harness.engines import environments
 from harness.engines.environments import folder_of, prepare
+from harness.install import jvm
 from harness.model import EngineManifest, Exit, HarnessError, SinkClaim
 from harness.services import logs, owners
 from tests.engines.test_runs import check, command, start, told

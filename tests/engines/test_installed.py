@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 
-from harness import jvm
 from harness.engines.versions import UV
-from harness.installer import index_settings
+from harness.install import jvm
+from harness.install.installer import index_settings
 from harness.model import Exit
 from tests.program.wheels import ROOT, built, copied
 

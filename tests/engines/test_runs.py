@@ -13,7 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
-from harness import digests, jvm
+from harness.install import jvm
+from harness.judging import digests
 from harness.model import Exit
 from harness.services import owners
 from harness.services.kafka import topic_exists

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from harness import plan, recovery
+from harness import plan
 from harness.engines import fake
 from harness.experiments import gate as gates
 from harness.experiments.chaos import Case as ChaosCase
@@ -23,9 +23,20 @@ from harness.experiments.folder import Folder
 from harness.experiments.gate import Judged
 from harness.experiments.rounds import ROUNDS, Round, Settings
 from harness.experiments.search import QUICK, Held, Stage, Trial
-from harness.measurement import TIMELINE, Cost, Latency, Measurement, Observer, Quantiles, Quantity, Recovery, Steady
+from harness.measuring import recovery
+from harness.measuring.measurement import (
+    TIMELINE,
+    Cost,
+    Latency,
+    Measurement,
+    Observer,
+    Quantiles,
+    Quantity,
+    Recovery,
+    Steady,
+)
+from harness.measuring.stats import Interval
 from harness.model import Outcome, RunSpec
-from harness.stats import Interval
 from harness.store import Store
 from reports.compared import FIGURES, Compared
 from tests.quick.cases import SPEC

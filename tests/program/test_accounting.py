@@ -9,13 +9,13 @@ import time
 
 import pytest
 
-from harness import hotspot
-from harness.accounting import ENGINE, HARNESS, WORKERS, Accounting, Processes, exactly, folder_bytes
-from harness.cost import costs
+from harness.measuring.cost import costs
 from harness.services.children import spawn
 from harness.store import Store
-from harness.usage import Cpu
 from harness.wait import wait_until
+from harness.watching import hotspot
+from harness.watching.accounting import ENGINE, HARNESS, WORKERS, Accounting, Processes, exactly, folder_bytes
+from harness.watching.usage import Cpu
 
 # Told to go, it burns 0.3 s of CPU in a grandchild that leaves the session, and says so.
 BURN = "import time\nwhile time.process_time() < 0.3: pass\n"

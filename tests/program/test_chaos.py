@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, environment
+from harness import cli
 from harness.experiments import chaos, drive_chaos, one_run
 from harness.experiments.chaos import Case, Ran, Rows, Seen, Wrong, classified
 from harness.experiments.folder import Folder
 from harness.faults import evidence, registry
-from harness.measurement import Quantity, Recovery
+from harness.install import environment
+from harness.measuring.measurement import Quantity, Recovery
 from harness.model import CheckResult, Exit, FaultReport, FaultSpec, HarnessError, Outcome, UsageError, Verdict
 from reports import chaos_page
 from reports.page import render

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, environment
+from harness import cli
 from harness.ending import ended
 from harness.experiments import one_run
+from harness.install import environment
 from harness.model import SCHEMA_VERSION, Exit, UsageError
 from harness.store import Store
 from reports import load, screen

@@ -13,21 +13,23 @@ import pytest
 
 from generators import fleet
 from generators.fleet import Fleet, LoadConfig
-from harness import clock_watch, measure, plan, recovery
+from harness import plan
 from harness.clock import Clock, Reading
-from harness.clock_watch import AWAY_MS, LOOK_EVERY_S, STEP_MS, ClockWatch, Noticing, Oddity
 from harness.engines import fake
 from harness.engines.fake import FakeClock
 from harness.experiments.folder import BEGUN, FINISHED
 from harness.experiments.selftest.runs import SMALL, fake_run
-from harness.judge import judge
+from harness.judging.judge import judge
 from harness.load import Load
-from harness.measurement import Lack
+from harness.measuring import measure, recovery
+from harness.measuring.measurement import Lack
 from harness.model import HarnessError, Outcome
 from harness.run import Unseen, run
-from harness.sampler import PlainObserver
 from harness.store import Store
 from harness.wait import wait_until
+from harness.watching import clock_watch
+from harness.watching.clock_watch import AWAY_MS, LOOK_EVERY_S, STEP_MS, ClockWatch, Noticing, Oddity
+from harness.watching.sampler import PlainObserver
 from harness.worlds.fake import FakeWorld
 from reports import listing, run_page, screen
 from reports.exports import junit, machine, markdown

@@ -10,7 +10,7 @@ from harness import cli, run
 from harness.engines import fake
 from harness.experiments import one_run
 from harness.experiments.selftest.runs import fake_run
-from harness.judge import judge
+from harness.judging.judge import judge
 from harness.model import SCHEMA_VERSION, Exit, Outcome
 from harness.store import Store
 from harness.worlds.fake import FakeWorld

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harness import __version__, cli, environment
+from harness import __version__, cli
 from harness.engines import environments
 from harness.experiments import compare, drive_compare, one_run, search
 from harness.experiments.compare import Leg
 from harness.experiments.folder import FILE, Folder
+from harness.install import environment
 from harness.model import Exit, UsageError
 from reports import compare_page, compared
 from tests.program import pages

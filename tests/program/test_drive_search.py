@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, environment
+from harness import cli
 from harness.experiments import drive_search, one_run, search
+from harness.install import environment
 from harness.model import Exit, UsageError
 from tests.program import pages
 

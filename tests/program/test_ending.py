@@ -16,13 +16,14 @@ import pytest
 import typer.core
 import typer.main
 
-from harness import cli, ending, environment, store
+from harness import cli, ending, store
 from harness.ending import UnderWay, ended, json_last, under_way
 from harness.engines import environments, fake, manifest
 from harness.engines.environments import Surroundings
 from harness.experiments import drive_chaos, one_run
 from harness.experiments.chaos import Case, Seen
 from harness.experiments.folder import Folder
+from harness.install import environment
 from harness.model import Exit, HarnessError, Stopped, UsageError
 from harness.services import owners
 from harness.wait import wait_until

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.engines import fake
-from harness.judge import case_of, judge
+from harness.judging.judge import case_of, judge
 from harness.model import Exit, HarnessError, Outcome
 from harness.observe import UnreadableError
 from harness.store import Store

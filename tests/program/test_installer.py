@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness import installer
+from harness.install import installer
 from harness.model import HarnessError
 
 

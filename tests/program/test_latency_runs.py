@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from generators.tape import Tape
-from harness import measure, plan
+from harness import plan
 from harness.engines import fake
-from harness.latency import latencies, quantiles
+from harness.measuring import measure
+from harness.measuring.latency import latencies, quantiles
 from harness.model import INDEX_BITS, MARK_SERVER, RunSpec, Verdict
 from harness.run import run
 from harness.store import MissingEvidence, Store

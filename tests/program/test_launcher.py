@@ -21,7 +21,7 @@ from types import ModuleType
 
 import pytest
 
-from harness import installer, prepare
+from harness.install import installer, prepare
 from harness.model import HarnessError, Stopped
 from harness.wait import wait_until
 

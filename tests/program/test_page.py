@@ -20,10 +20,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from generators.disorder import PRESETS
-from harness import cli, digests, environment, plan
+from harness import cli, plan
 from harness.commands.run import run
 from harness.engines import fake
 from harness.experiments import one_run
+from harness.install import environment
+from harness.judging import digests
 from harness.model import CheckResult, Outcome, UsageError
 from harness.settings import KEYS
 from harness.store import Store

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, jvm, plan
+from harness import cli, plan
 from harness.ending import cache_folder
 from harness.engines import environments, fake, removal
 from harness.engines.manifest import load
 from harness.experiments import one_run
+from harness.install import jvm
 from harness.model import HarnessError, UsageError
 from harness.wait import wait_until
 

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, environment, plan
+from harness import cli, plan
 from harness.engines import fake
 from harness.experiments import one_run
 from harness.experiments.repeat import Round, answer, repeat, specs
+from harness.install import environment
+from harness.measuring.stats import quantiles
 from harness.model import Exit, Outcome, UsageError
-from harness.stats import quantiles
 from reports import rounds as reports_rounds
 
 FAST = ["run", "--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]

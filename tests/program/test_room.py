@@ -13,13 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from generators.tape import Tape
-from harness import cli, environment, installer, jvm, plan, room
+from harness import cli, plan, room
 from harness.ending import cache_folder, ended
 from harness.engines import fake
 from harness.engines.manifest import load
 from harness.experiments import drive_search, one_run, search
 from harness.experiments.folder import Folder
-from harness.judge import judge
+from harness.install import environment, installer, jvm
+from harness.judging.judge import judge
 from harness.model import Exit, HarnessError, Outcome
 from harness.room import MB, Disk, NoRoomError
 from harness.services import owners

@@ -9,9 +9,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
-from harness import measure, plan
+from harness import plan
 from harness.engines import fake
-from harness.judge import judge
+from harness.judging.judge import judge
+from harness.measuring import measure
 from harness.model import HarnessError, Outcome, UsageError
 from harness.observe import UnreadableError
 from harness.run import RESTART_PAUSES_S, run

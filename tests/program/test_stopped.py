@@ -7,12 +7,12 @@ import pytest
 from harness import plan
 from harness.engines import fake
 from harness.experiments.selftest.runs import SMALL, fake_run
-from harness.judge import judge
+from harness.judging.judge import judge
 from harness.model import CheckResult, Outcome, Verdict
 from harness.observe import Row
 from harness.run import Unseen, run
-from harness.sampler import Sampled
 from harness.store import Store
+from harness.watching.sampler import Sampled
 from harness.worlds.fake import FakeWorld
 
 

@@ -11,15 +11,16 @@ import pyarrow as pa
 import pytest
 
 from generators.tape import Tape
-from harness import cost, plan, processed
+from harness import plan
 from harness.engines import fake
-from harness.measure import save
-from harness.measurement import TIMELINE, Measurement
+from harness.measuring import cost, processed
+from harness.measuring.measure import save
+from harness.measuring.measurement import TIMELINE, Measurement
+from harness.measuring.processed import Curve, by_progress, by_results, catch_up_per_s, seen_before_told
+from harness.measuring.timeline import timeline
 from harness.model import Outcome, Progress, RunSpec
-from harness.processed import Curve, by_progress, by_results, catch_up_per_s, seen_before_told
 from harness.run import Unseen, run
 from harness.store import Store
-from harness.timeline import timeline
 from harness.worlds.fake import FakeWorld
 
 EPOCH_MS = 1_000_000

@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from harness.prepare import RUN
+from harness.install.prepare import RUN
 from harness.services.redis import WITH_A_WHEEL
 from tests.program.wheels import PACKAGES, ROOT, built, copied
 
@@ -73,7 +73,7 @@ def test_a_wheel_holds_every_file_of_the_program_and_no_other(wheel, checkout):
 @pytest.mark.parametrize(
     "file",
     [
-        "harness/bootstrap.lock",
+        "harness/install/bootstrap.lock",
         "harness/faults/evidence.jsonl",
         "harness/services/ivy.xml",
         "harness/services/jars.sha256",

@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness import digests
 from harness.experiments.selftest import stored
 from harness.experiments.selftest.runs import fake_run
-from harness.judge import judge
+from harness.judging import digests
+from harness.judging.judge import judge
 from harness.model import Outcome
 from harness.store import Store
 

@@ -19,9 +19,10 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from harness import measure, plan
+from harness import plan
 from harness.engines import fake, manifest, progress
-from harness.judge import judge
+from harness.judging.judge import judge
+from harness.measuring import measure
 from harness.model import EngineManifest, HarnessError, Outcome, UsageError
 from harness.observe import Row, interpret
 from harness.settings import KEYS

@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, environment
+from harness import cli
 from harness.experiments import drive_chaos, one_run
 from harness.experiments.folder import Folder
 from harness.experiments.history import History
 from harness.experiments.search import QUICK, Trial
+from harness.install import environment
 from harness.model import Outcome
 from harness.store import Store
 from reports import chaos_page, compare_page, gate_page, run_page, search_page, trend_page

@@ -9,12 +9,13 @@ import random
 import pytest
 from typer.testing import CliRunner
 
-from harness import checks, cli
-from harness.checks import masked
-from harness.checksums import Checksum
+from harness import cli
 from harness.experiments.selftest import clean, drive, mutants, planted
 from harness.experiments.selftest.report import Report, Tried, lines
 from harness.faults.when import seconds
+from harness.judging import checks
+from harness.judging.checks import masked
+from harness.judging.checksums import Checksum
 from harness.model import CheckResult, Exit, Outcome
 
 MATRIX = drive.expected()

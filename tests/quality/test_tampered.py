@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from harness import cli
 from harness.experiments import one_run
-from harness.judge import judge
+from harness.judging.judge import judge
 from harness.model import Exit, Outcome, RunSpec, TapeSpec, UsageError
 from harness.store import MissingEvidence, Store
 from tests.quality import tampered

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.latency.evidence import Cells, Events, Evidence, Looked
-from harness.latency.visibility import Samples
+from harness.measuring.latency.evidence import Cells, Events, Evidence, Looked
+from harness.measuring.latency.visibility import Samples
 
 PERIOD_MS = 50
 EPOCH_MS = 1_750_000_000_000

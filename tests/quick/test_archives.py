@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import archives, jvm
-from harness.archives import Archive
+from harness.install import archives, jvm
+from harness.install.archives import Archive
 from harness.model import HarnessError
 
 HEAD = b"\xa8\xba\x0b\xf0"

@@ -13,8 +13,8 @@ from harness.engines import fake
 from harness.experiments import baseline, gate, history
 from harness.experiments.baseline import Baseline
 from harness.experiments.gate import ANY, BASE, SIDES, Answer, Effect, Gated, Judged, Stored
+from harness.measuring.stats import Ratio
 from harness.model import Outcome, UsageError
-from harness.stats import Ratio
 from reports import gated
 from reports.exports import gate as gate_exports
 from reports.exports.history import of_gate

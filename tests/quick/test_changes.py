@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from harness import changes
-from harness.changes import Changes
 from harness.clock import Clock
 from harness.model import HarnessError
 from harness.wait import wait_until
+from harness.watching import changes
+from harness.watching.changes import Changes
 
 
 class Results:

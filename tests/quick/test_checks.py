@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import checks
-from harness.checks import meanwhile
-from harness.checks.non_monotonic import TAKES_BACK
 from harness.experiments.selftest import drive, planted
 from harness.experiments.selftest.by_hand import CODES, cell, dated, ledger
 from harness.faults.registry import FAULTS
-from harness.judge import conclude
-from harness.ledger import Expectation, Ledger
+from harness.judging import checks
+from harness.judging.checks import meanwhile
+from harness.judging.checks.non_monotonic import TAKES_BACK
+from harness.judging.judge import conclude
+from harness.judging.ledger import Expectation, Ledger
+from harness.judging.readings import Named, Observed, Stray
 from harness.model import Batch, BatchLog, CheckResult, EngineReport, FaultReport, FaultSpec, Outcome, When, Witness
-from harness.readings import Named, Observed, Stray
 from tests.quick.cases import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events
 from workloads.registry import oracle_of
 

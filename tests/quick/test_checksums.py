@@ -13,11 +13,12 @@ from generators.disorder import PRESETS
 from generators.encode import Encoder
 from generators.profiles import steady
 from generators.tape import Tape
-from harness import checksums, plan
-from harness.checksums import ID_RANGE, PRIME, Checksum, Swap, by_cell, swaps
+from harness import plan
 from harness.engines import fake
 from harness.engines.manifest import load
-from harness.measure import withheld
+from harness.judging import checksums
+from harness.judging.checksums import ID_RANGE, PRIME, Checksum, Swap, by_cell, swaps
+from harness.measuring.measure import withheld
 from harness.model import Certificate, Mark, Outcome, TapeSpec, UsageError, Verdict
 from harness.recount import parse_records
 from tests.quick.cases import EPOCH_MS

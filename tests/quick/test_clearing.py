@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from harness import cli
-from harness.accounting import folder_bytes
 from harness.ending import ended
 from harness.experiments.clearing import Candidate, chosen
 from harness.experiments.folder import BEGUN, Folder
 from harness.model import Exit, Outcome, UsageError
 from harness.services import owners
 from harness.store import OWNER, Store
+from harness.watching.accounting import folder_bytes
 
 DAY = 86_400_000
 NOW = 1_800_000_000_000

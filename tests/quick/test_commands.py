@@ -52,7 +52,7 @@ def modules_of(tmp_path_factory):
 NOT_OF_A_RUN = {
     "harness.worlds.real",
     "harness.worlds.fake",
-    "harness.measure",
+    "harness.measuring.measure",
     "reports",
     "rich",
     "pyarrow.compute",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness import console, plan
 from harness.experiments import compare, one_run
 from harness.experiments.compare import BUSY_CPU, QUICK, Case, Leg, Ran, Settings
-from harness.measurement import Quantity, Recovery
+from harness.measuring.measurement import Quantity, Recovery
 from harness.model import Outcome
 from reports import compared
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness import compilers
-from harness.compilers import Compilers
+from harness.watching import compilers
+from harness.watching.compilers import Compilers
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import doctor, grants, jvm, needs
-from harness.doctor import Finding, State
+from harness import grants, needs
+from harness.install import doctor, jvm
+from harness.install.doctor import Finding, State
 from harness.model import HarnessError
 from harness.needs import Minimum
 

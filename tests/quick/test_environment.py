@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness import environment, grants
+from harness import grants
+from harness.install import environment
 
 
 def test_an_engine_with_an_environment_of_its_own_is_told_apart(tmp_path):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import jvm
 from harness.engines import environments, fake, manifest, removal
+from harness.install import jvm
 from harness.model import EngineManifest, HarnessError
 from reports import engines as reports_engines
 

@@ -21,7 +21,7 @@ from harness.faults import checkpoint, registry
 from harness.faults.base import Fault
 from harness.faults.moment import Moment
 from harness.faults.registry import FAULTS, parse
-from harness.lateness import watermarks_ms
+from harness.judging.lateness import watermarks_ms
 from harness.model import EngineManifest, KafkaAddress, LastWords, Progress, RedisAddress, SinkClaim
 from harness.services import small_disk
 from tests.quick.cases import SPEC

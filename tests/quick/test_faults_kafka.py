@@ -11,13 +11,14 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.checks import duplicated, log, lost
 from harness.experiments.selftest.by_hand import ledger
 from harness.faults import kafka as family
 from harness.faults.base import Context
 from harness.faults.kafka import KINDS
 from harness.faults.moment import Field, Moment
 from harness.faults.registry import create, parse
+from harness.judging.checks import duplicated, log, lost
+from harness.judging.readings import LogEvents, Observed
 from harness.model import (
     EngineManifest,
     FaultReport,
@@ -28,7 +29,6 @@ from harness.model import (
     SinkClaim,
     UsageError,
 )
-from harness.readings import LogEvents, Observed
 from tests.quick.cases import SPEC, case, events
 from tests.quick.test_faults import ScriptedEngine
 

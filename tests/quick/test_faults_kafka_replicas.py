@@ -10,16 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from harness import judge, recount
+from harness import recount
 from harness.experiments.selftest.by_hand import ORACLE, cell
 from harness.faults import kafka, kafka_replicas
 from harness.faults.kafka_replicas import KINDS
 from harness.faults.moment import Field, Moment
 from harness.faults.registry import brokers, create, parse
-from harness.lateness import stored_batch_log
-from harness.ledger import Ledger
+from harness.judging import judge
+from harness.judging.lateness import stored_batch_log
+from harness.judging.ledger import Ledger
+from harness.judging.readings import LogEvents
 from harness.model import BatchLog, FaultReport, HarnessError, KafkaAddress, Progress
-from harness.readings import LogEvents
 from harness.services.kafka_cluster import BROKERS, EmbeddedCluster
 from harness.store import Store
 from harness.worlds.topic import TopicLog

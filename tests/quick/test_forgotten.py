@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.checks import CHECKS
-from harness.checks.case import Case
 from harness.engines.spark import checkpoint, forgotten
 from harness.experiments.selftest.by_hand import CODES, ledger
-from harness.lateness import batch_of, counted_by, in_run
-from harness.ledger import Ledger
+from harness.judging.checks import CHECKS
+from harness.judging.checks.case import Case
+from harness.judging.lateness import batch_of, counted_by, in_run
+from harness.judging.ledger import Ledger
+from harness.judging.readings import Observed
 from harness.model import Batch, BatchLog, EarlierRun, Outcome
-from harness.readings import Observed
 from tests.quick.cases import EPOCH_MS, WINDOW_MS, case, events
 from tests.quick.test_checkpoint import make, offsets_file
 

@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import environment, texts
+from harness import texts
 from harness.engines import fake
 from harness.experiments import gate, history
 from harness.experiments.gate import BASE, HEAD, Answer, Judged
 from harness.experiments.history import History
+from harness.install import environment
 from harness.model import HarnessError, Outcome, UsageError
 from harness.store import Store
 from reports import gated

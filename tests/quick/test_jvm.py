@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import jvm, plan
+from harness import plan
 from harness.ending import cache_folder
 from harness.experiments import one_run
+from harness.install import jvm
 from harness.model import HarnessError
 from harness.wait import wait_until
 

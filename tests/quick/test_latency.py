@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.latency import measured, quantiles
-from harness.latency.evidence import Cells, Events
-from harness.latency.visibility import Samples, Visibility, overtaken_us
-from harness.latency.ways import Ways
+from harness.measuring.latency import measured, quantiles
+from harness.measuring.latency.evidence import Cells, Events
+from harness.measuring.latency.visibility import Samples, Visibility, overtaken_us
+from harness.measuring.latency.ways import Ways
 from tests.quick.latencies import PERIOD_MS, looked_at, offered, world
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}

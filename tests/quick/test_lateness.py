@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from harness.lateness import batch_of, dropped, read_before_ms
+from harness.judging.lateness import batch_of, dropped, read_before_ms
+from harness.judging.readings import NO_BATCH, LogEvents
 from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog
-from harness.readings import NO_BATCH, LogEvents
 
 WINDOW, WATERMARK = 1000, 2000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.ledger import Expectation, Ledger
+from harness.judging.ledger import Expectation, Ledger
 
 CELLS = st.integers(0, 40)
 LEDGERS = st.dictionaries(CELLS, st.integers(1, 50)).map(Ledger)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from harness.measuring.objective import check
 from harness.model import Outcome
-from harness.objective import check
 from tests.program.pages import MEASURED
 
 

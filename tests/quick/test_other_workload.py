@@ -13,13 +13,14 @@ from generators.encode import Encoder, Message
 from generators.marks import mark, totals_of
 from generators.profiles import steady
 from generators.reel import Reel
-from harness import checks, lateness, recount
-from harness.checks.case import Case
+from harness import recount
 from harness.experiments.selftest import by_hand
-from harness.judge import conclude
-from harness.ledger import Expectation, Ledger
+from harness.judging import checks, lateness
+from harness.judging.checks.case import Case
+from harness.judging.judge import conclude
+from harness.judging.ledger import Expectation, Ledger
+from harness.judging.readings import Observed, Watched, folded
 from harness.model import Outcome, TapeSpec
-from harness.readings import Observed, Watched, folded
 from tests.quick.payments import SHOPS
 from workloads import registry
 from workloads.base import NOTHING

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import processed
 from harness.engines.progress import ProgressFile
+from harness.measuring import processed
 from harness.model import Progress
 from harness.store import Store
 from workloads.ad_impressions.jobs.progress_log import ProgressLog

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import measure, recovery
-from harness.exposure import Exposure, stretches
-from harness.latency.visibility import Samples
-from harness.measurement import Lack, Recovery
+from harness.measuring import measure, recovery
+from harness.measuring.exposure import Exposure, stretches
+from harness.measuring.latency.visibility import Samples
+from harness.measuring.measurement import Lack, Recovery
+from harness.measuring.recovery import Watched, recover
 from harness.model import FaultReport, FaultSpec
-from harness.recovery import Watched, recover
 from harness.store import Store
 from tests.program.test_run import fake_run
 

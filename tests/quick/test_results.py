@@ -12,8 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.checksums import PREFIX, Checksum
 from harness.clock import Clock
+from harness.judging.checksums import PREFIX, Checksum
+from harness.judging.readings import Observed
 from harness.model import EngineManifest, KafkaAddress, SinkClaim
 from harness.observe import (
     HASH,
@@ -28,7 +29,6 @@ from harness.observe import (
     matches,
     strangers,
 )
-from harness.readings import Observed
 from harness.results.base import Place, by_campaign, window_start
 from harness.results.command import row_of
 from harness.results.template import Template

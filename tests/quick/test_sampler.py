@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from harness.experiments.selftest.report import words_of
 from harness.experiments.selftest.runs import fake_run
-from harness.judge import judge
-from harness.sampler import LOOK_EVERY_S, MOST_KEYS, Pace, Recorder, sampled_keys, unsettled
+from harness.judging.judge import judge
 from harness.store import Store
+from harness.watching.sampler import LOOK_EVERY_S, MOST_KEYS, Pace, Recorder, sampled_keys, unsettled
 from tests.quick.cases import SPEC
 
 HASHES = st.dictionaries(st.sampled_from([b"0", b"10000", b"20000", b"x"]), st.sampled_from([b"1", b"2", b"30", b"2?"]))

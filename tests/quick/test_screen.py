@@ -9,7 +9,7 @@ import pytest
 
 from harness import plan
 from harness.engines import fake
-from harness.measurement import Cost, Lack, Latency, Measurement, Quantiles, Quantity, Recovery, Steady
+from harness.measuring.measurement import Cost, Lack, Latency, Measurement, Quantiles, Quantity, Recovery, Steady
 from harness.model import Certificate, CheckResult, Outcome, Verdict, Witness
 from reports import screen
 from reports.exports import markdown

@@ -31,9 +31,9 @@ from harness.experiments.search import (
     search,
     spec_of,
 )
-from harness.measurement import Latency, Measurement, Quantiles, Steady
+from harness.measuring.measurement import Latency, Measurement, Quantiles, Steady
+from harness.measuring.processed import Curve
 from harness.model import Certificate, Outcome, Segment
-from harness.processed import Curve
 
 VALID = Certificate(True, (), 1, 1, 1, 1, {}, 100.0)
 

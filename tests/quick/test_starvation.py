@@ -7,7 +7,7 @@ import os
 import pytest
 
 from harness import grants
-from harness.starvation import Books, Machine, Meters, Taken, Wanted, in_words, machine, taken, threads_of
+from harness.watching.starvation import Books, Machine, Meters, Taken, Wanted, in_words, machine, taken, threads_of
 
 S = 1_000_000_000
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.stats import Ratio, binomial_bounds, holm, median_interval, merged, quantiles, slope, widened
+from harness.measuring.stats import Ratio, binomial_bounds, holm, median_interval, merged, quantiles, slope, widened
 
 SAMPLES = st.lists(st.floats(0, 1e6), min_size=1, max_size=200)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.steady import advice, find, foretold, warm_up
+from harness.measuring.steady import advice, find, foretold, warm_up
 
 WINDOW_S = 10.0
 OFFERED = 10_000.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.stillness import Step, Stillness
+from harness.watching.stillness import Step, Stillness
 
 READY_MS, DRAIN_MS = 120_000, 120_000
 BEGUN_MS = 1_000_000

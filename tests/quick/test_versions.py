@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import jvm
 from harness.engines import environments, removal, versions
 from harness.engines.manifest import load, lock_file
+from harness.install import jvm
+from harness.install.prepare import RUN
 from harness.model import HarnessError, UsageError
-from harness.prepare import RUN
 
 ENGINE = "spark@4.1.1"
 NOT_THERE = "Because there is no version of\n  pyspark==4.1.1 and you require it, your requirements are unsatisfiable."

@@ -24,8 +24,8 @@ from harness.faults.kafka import KINDS
 from harness.faults.kafka_replicas import KINDS as OF_REPLICAS
 from harness.faults.moment import Field, Moment
 from harness.faults.registry import create, parse
+from harness.judging.readings import LogAudit
 from harness.model import EngineManifest, Mark, Progress, SinkClaim, TapeSpec
-from harness.readings import LogAudit
 from harness.services.kafka import EmbeddedKafka, create_topic, end_offsets
 from harness.services.kafka_cluster import EmbeddedCluster
 from harness.store import Store

@@ -14,7 +14,6 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.accounting import ENGINE, Processes
 from harness.clock import Clock
 from harness.engines import fake
 from harness.observe import Row, UnreadableError
@@ -23,8 +22,9 @@ from harness.results.base import Place
 from harness.services import owners, program
 from harness.services.children import Child, spawn
 from harness.services.owners import is_running
-from harness.usage import Books
 from harness.wait import wait_until
+from harness.watching.accounting import ENGINE, Processes
+from harness.watching.usage import Books
 
 ROOT = Path(__file__).resolve().parents[2]
 NASTY = Path(__file__).with_name("nasty.py")

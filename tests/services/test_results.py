@@ -16,9 +16,9 @@ from harness.model import Disorder, EngineManifest, Segment, SinkClaim, TapeSpec
 from harness.observe import Row, UnreadableError, interpret
 from harness.results.base import Place, by_campaign
 from harness.results.registry import observer_of, open_results
-from harness.sampler import PlainObserver
 from harness.services.redis import connect
 from harness.wait import wait_until
+from harness.watching.sampler import PlainObserver
 from workloads.cells import Codes
 
 NAMES = [str(uuid.UUID(int=number)) for number in range(3)]

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from harness.clock import Clock
-from harness.glitches import LEAST_STAY_US
 from harness.model import Disorder, Segment, TapeSpec
-from harness.sampler import RedisObserver
 from harness.services.redis import EmbeddedRedis, connect
 from harness.wait import wait_until
+from harness.watching.glitches import LEAST_STAY_US
+from harness.watching.sampler import RedisObserver
 
 TAPE = TapeSpec(1, (Segment(1000, 10.0, 10.0),), 1, 20, 2, campaigns=3, ads_per_campaign=1, disorder=Disorder())
 WINDOW_MS = 10_000

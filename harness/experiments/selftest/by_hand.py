@@ -9,10 +9,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import checksums
-from harness.checks.case import Case
-from harness.checksums import Checksum
-from harness.ledger import Expectation, Ledger
+from harness.judging import checksums
+from harness.judging.checks.case import Case
+from harness.judging.checksums import Checksum
+from harness.judging.ledger import Expectation, Ledger
+from harness.judging.readings import NO_BATCH, LogAudit, LogEvents, Named, Observed, Watched, folded
 from harness.model import (
     Certificate,
     Disorder,
@@ -23,7 +24,6 @@ from harness.model import (
     Segment,
     TapeSpec,
 )
-from harness.readings import NO_BATCH, LogAudit, LogEvents, Named, Observed, Watched, folded
 from workloads.base import Ints, Kind, Oracle, Value
 from workloads.registry import oracle_of
 

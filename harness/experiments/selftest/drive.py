@@ -8,11 +8,11 @@ import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from harness.checks.case import Case
 from harness.experiments.selftest import clean, planted, sinks, stored
 from harness.experiments.selftest.mutants import Mutant, mutants
 from harness.experiments.selftest.report import EXPECTED, Report, Tried, words_of
-from harness.judge import conclude
+from harness.judging.checks.case import Case
+from harness.judging.judge import conclude
 
 MISSING = "nothing: expected.toml does not have it"
 UNTRIED = "nothing: it was not tried"

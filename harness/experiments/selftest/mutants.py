@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from harness import checks, checksums, lateness
-from harness.checks import (
+from harness.experiments.selftest.by_hand import CODES
+from harness.judging import checks, checksums, lateness
+from harness.judging.checks import (
     early,
     masked,
     non_monotonic,
@@ -23,10 +24,9 @@ from harness.checks import (
     unaccounted,
     unread,
 )
-from harness.checks.case import Case
-from harness.checksums import Checksum
-from harness.experiments.selftest.by_hand import CODES
-from harness.ledger import Difference, Expectation, Ledger
+from harness.judging.checks.case import Case
+from harness.judging.checksums import Checksum
+from harness.judging.ledger import Difference, Expectation, Ledger
 from harness.model import CheckResult, Outcome
 
 differences = Expectation.differences

@@ -13,9 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import lateness
-from harness.checks.case import Case
-from harness.checksums import ID_RANGE, PRIME, Checksum
 from harness.experiments.selftest.by_hand import (
     CAMPAIGNS,
     CODES,
@@ -30,10 +27,13 @@ from harness.experiments.selftest.by_hand import (
     sums,
     watched,
 )
-from harness.judge import as_far_as_read
-from harness.ledger import Expectation, Ledger
+from harness.judging import lateness
+from harness.judging.checks.case import Case
+from harness.judging.checksums import ID_RANGE, PRIME, Checksum
+from harness.judging.judge import as_far_as_read
+from harness.judging.ledger import Expectation, Ledger
+from harness.judging.readings import AfterStop, Ambiguity, Edits, Glitch, Named, Observed, Stray, Watched
 from harness.model import Batch, BatchLog, EngineReport, FaultReport, FaultSpec, Progress, When
-from harness.readings import AfterStop, Ambiguity, Edits, Glitch, Named, Observed, Stray, Watched
 
 KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
 LANDED = FaultReport(KILL, True, True, "seen", batch=3, replayed=True, at_ms=EPOCH_MS + 5_000)

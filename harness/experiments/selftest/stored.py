@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from harness import digests
-from harness.checksums import PREFIX, Checksum
 from harness.experiments.selftest.report import words_of
 from harness.experiments.selftest.runs import fake_run
-from harness.judge import judge
+from harness.judging import digests
+from harness.judging.checksums import PREFIX, Checksum
+from harness.judging.judge import judge
 from harness.store import Store
 from harness.stored import AFTER_STOP, OBSERVED
 from workloads.base import BESIDE, COUNTS

@@ -1,0 +1,288 @@
+"""What is there on this machine, what is missing, and how to get it.
+
+Every question is one small function that looks and answers with a Finding; it changes nothing, prints nothing and
+raises nothing. `before_installation` needs no package, so the launcher can ask it while .venv does not exist yet;
+`examine` asks everything. Standard library only, for the same reason.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from harness import grants, needs
+from harness.ending import cache_folder, state_place
+from harness.install import jvm
+from harness.model import HarnessError
+from harness.origin import HOW_TO_MEND, ROOT
+
+PYTHON_LOWEST, PYTHON_HIGHEST = (3, 11), (3, 13)
+ENOUGH_CORES = 2
+ENOUGH_DISK = 2_000_000_000  # the log of a run, its checkpoint and what is kept of it
+PORTS_OF_A_RUN = 8
+WHOLE = "Use a whole checkout, or install the wheel again."
+
+
+class State(Enum):
+    """OK: nothing to do. MISSING: it is not there. WRONG: it is there and will not do."""
+
+    OK = "ok"
+    MISSING = "missing"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One answer: what was looked for, how it stands, what was seen, and how to get what is needed."""
+
+    what: str
+    state: State
+    seen: str
+    how: str = ""
+
+
+def as_line(finding: Finding) -> str:
+    """A finding as one plain line."""
+    line = f"{finding.what}: {finding.state.value}, {finding.seen}"
+    return line if finding.state is State.OK else f"{line}. {finding.how}"
+
+
+def all_well(findings: Sequence[Finding]) -> bool:
+    return all(finding.state is State.OK for finding in findings)
+
+
+def before_installation(place: Path) -> list[Finding]:
+    """What can be known before any package is installed, which will be done there."""
+    return [python(), java(), cores(), memory(), disk("disk", place)]
+
+
+def examine(runs: Path, find_redis: Callable[[], Path]) -> list[Finding]:
+    """Everything. `runs` is the folder of the runs; `find_redis` gives the server's program or raises HarnessError."""
+    return [
+        python(),
+        packages(),
+        java(),
+        *(artifacts(which) for which in jvm.DEFAULT_SETS),
+        redis_server(find_redis),
+        cores(),
+        memory(),
+        open_files(),
+        threads(),
+        ports(),
+        temporary(),
+        folder("runs folder", runs),
+        folder("cache folder", cache_folder()),
+        state(),
+    ]
+
+
+# ---------------------------------------------------------------- Programs and packages
+
+
+def python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
+    seen = f"{'.'.join(map(str, version))} ({sys.executable})"
+    if PYTHON_LOWEST <= version[:2] <= PYTHON_HIGHEST:
+        return Finding("Python", State.OK, seen)
+    return Finding("Python", State.WRONG, seen, "Python 3.11 to 3.13 is needed; put one of them on PATH.")
+
+
+def packages(requirements: str | None = None) -> Finding:
+    """The packages that are asked for by exact version; what they need in turn came with them."""
+    asked = exact_versions(_own_requirements() if requirements is None else requirements)
+    if not asked:
+        return Finding("packages", State.WRONG, f"no list of them in {ROOT}", WHOLE)
+    wrong = [
+        f"{name} {version} is {installed or 'not installed'}"
+        for name, version in asked.items()
+        if (installed := _installed_version(name)) != version
+    ]
+    if wrong:
+        return Finding("packages", State.WRONG, "; ".join(wrong), HOW_TO_MEND)
+    return Finding("packages", State.OK, f"{len(asked)} packages as pinned")
+
+
+def exact_versions(requirements: str) -> dict[str, str]:
+    """Name -> version of the lines that ask for one exact version on every machine."""
+    return dict(re.findall(r"^([\w-]+)==([\w.]+)$", requirements, re.MULTILINE))
+
+
+def _own_requirements() -> str:
+    """The checkout's list, or what an installed distribution says of itself; empty where there is neither."""
+    listed = ROOT / "requirements" / "run.in"
+    if listed.is_file():
+        return listed.read_text(encoding="utf-8")
+    try:
+        return "\n".join(importlib.metadata.requires("streamgauge") or [])
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _installed_version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def java() -> Finding:
+    try:
+        program = jvm.find_java()
+    except HarnessError as error:
+        return Finding("Java", State.MISSING, "none that can be started", str(error))
+    try:
+        version = jvm.java_version(program)
+    except HarnessError as error:
+        return Finding("Java", State.WRONG, f"{program} does not say its version", str(error))
+    # A runtime is enough for everything but engines whose job is a Java source file.
+    kind = "JDK" if program.resolve().with_name("javac").exists() else "runtime without compiler"
+    seen = f"{version}, {kind} ({program})"
+    if version < jvm.MINIMUM_JAVA:
+        return Finding("Java", State.WRONG, seen, jvm.HOW_TO_GET_JAVA)
+    return Finding("Java", State.OK, seen)
+
+
+def artifacts(which: str) -> Finding:
+    """The jars of one set, every one by its sum."""
+    what, how = f"JVM artifacts of {which}", "The next command that needs them fetches them; that takes a network."
+    try:
+        pinned = jvm.read_sums(jvm.source_folder(which) / "jars.sha256")
+        place = jvm.jar_folder(which)
+    except HarnessError as error:
+        return Finding(what, State.WRONG, str(error), WHOLE)
+    if not place.is_dir():
+        return Finding(what, State.MISSING, f"no folder {place}", how)
+    found = jvm.differences(pinned, place)
+    if found:
+        return Finding(what, State.WRONG, f"{'; '.join(found[:3])} in {place}", how)
+    return Finding(what, State.OK, f"{len(pinned)} jars as pinned ({place})")
+
+
+def redis_server(find: Callable[[], Path]) -> Finding:
+    try:
+        program = find()
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+    except HarnessError as error:
+        return Finding("Redis server", State.MISSING, "no program of that kind", str(error))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        how = "Install redis-server 6.2 or newer, or give the address of one with --redis."
+        return Finding("Redis server", State.WRONG, f"it does not run: {error}", how)
+    version = re.search(r"\bv=(\S+)", said)
+    return Finding("Redis server", State.OK, f"{version[1] if version else 'version unknown'} ({program})")
+
+
+# ---------------------------------------------------------------- The machine
+
+
+def cores() -> Finding:
+    count, allowed, quota = grants.cores(), grants.allowed_cores(), grants.quota_cores()
+    share = "" if quota is None or quota >= allowed else f", by quota, of {allowed}"
+    seen = f"{count:g} usable{share}"
+    if count >= ENOUGH_CORES:
+        return Finding("cores", State.OK, seen)
+    how = f"With fewer than {ENOUGH_CORES}, load and engine starve each other: counts stay right, figures mean little."
+    return Finding("cores", State.WRONG, seen, how)
+
+
+def memory() -> Finding:
+    usable, machines = grants.memory_bytes(), grants.machine_bytes()
+    seen = f"{usable / 1e9:.1f} GB{'' if usable == machines else f', the limit here, of {machines / 1e9:.1f} GB'}"
+    if usable >= (enough := needs.DEFAULT_RUN.memory_bytes):
+        return Finding("memory", State.OK, seen)
+    how = f"The default run needs {enough / 1e9:.1f} GB at least; use a larger machine or external services."
+    return Finding("memory", State.WRONG, seen, how)
+
+
+def open_files() -> Finding:
+    """Of one process; the soft limit is raised to it."""
+    to_raise = "the hard limit (ulimit -Hn, or --ulimit nofile= of a container)"
+    return _limited("open files", grants.open_files(), "for each process", needs.DEFAULT_RUN.open_files, to_raise)
+
+
+def threads() -> Finding:
+    to_raise = "the limit (ulimit -u, or --pids-limit of a container)"
+    return _limited("processes and threads", grants.threads_left(), "more", needs.DEFAULT_RUN.threads, to_raise)
+
+
+def _limited(what: str, granted: int | None, of: str, enough: int, to_raise: str) -> Finding:
+    seen = "no limit" if granted is None else f"{granted:,} {of}"
+    if granted is None or granted >= enough:
+        return Finding(what, State.OK, seen)
+    return Finding(what, State.WRONG, seen, f"The default run needs {enough:,}: raise {to_raise}.")
+
+
+def temporary() -> Finding:
+    """The folder of temporary files. Machine code of Java libraries is unpacked into it, and has to run there."""
+    try:
+        place = needs.temporary_folder()
+    except HarnessError as error:
+        return Finding("temporary folder", State.WRONG, "there is none", str(error))
+    if needs.lets_programs_run(place):
+        return disk("temporary folder", place)
+    how = "Set TMPDIR to a folder on another disk."
+    return Finding("temporary folder", State.WRONG, f"{place} is mounted noexec", how)
+
+
+def ports() -> Finding:
+    """Whether the loopback interface gives as many free ports as a run takes."""
+    taken: list[socket.socket] = []
+    try:
+        for _ in range(PORTS_OF_A_RUN):
+            taken.append(socket.create_server(("127.0.0.1", 0)))
+        numbers = [one.getsockname()[1] for one in taken]
+        return Finding("ports", State.OK, f"{len(numbers)} free ones on 127.0.0.1, such as {numbers[0]}")
+    except OSError as error:
+        how = "Bring the loopback interface up, and look at its firewall rules and at net.ipv4.ip_local_port_range."
+        return Finding("ports", State.WRONG, f"127.0.0.1 gives none: {error}", how)
+    finally:
+        for one in taken:
+            one.close()
+
+
+def disk(what: str, place: Path) -> Finding:
+    free = shutil.disk_usage(_nearest_existing(place)).free
+    seen = f"{free / 1e9:.1f} GB free for {place}"
+    if free >= ENOUGH_DISK:
+        return Finding(what, State.OK, seen)
+    return Finding(what, State.WRONG, seen, f"Free at least {ENOUGH_DISK / 1e9:.0f} GB there, or use another disk.")
+
+
+def folder(what: str, place: Path) -> Finding:
+    """Whether files can be made there (or where it would be made), and room enough for them."""
+    existing = _nearest_existing(place)
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        how = "Make it writable, or choose another place (--out for runs, XDG_CACHE_HOME for the cache)."
+        return Finding(what, State.WRONG, f"{existing} cannot be written: {error.strerror}", how)
+    return disk(what, place)
+
+
+def state() -> Finding:
+    """Where it is kept which processes and folders belong to whom. Nothing is made there by asking."""
+    place = state_place()
+    existing = _nearest_existing(place)
+    if os.access(existing, os.W_OK):
+        return Finding("state folder", State.OK, str(place))
+    how = "Make it writable, or set XDG_STATE_HOME to a folder that is."
+    return Finding("state folder", State.WRONG, f"{existing} cannot be written", how)
+
+
+def _nearest_existing(place: Path) -> Path:
+    return next(path for path in (place.absolute(), *place.absolute().parents) if path.exists())
+
+
+def machine() -> str:
+    """This machine in a few words, for the head of a report."""
+    return f"{platform.system()} {platform.machine()}, {grants.cores():g} cores, {grants.memory_bytes() / 1e9:.0f} GB"

@@ -1,0 +1,74 @@
+"""Of which machine and versions a run's figures are."""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from importlib.metadata import distributions
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
+
+from harness import __version__, grants
+from harness.install import doctor, jvm
+
+CPUINFO = Path("/proc/cpuinfo")
+PACKAGES = ("pyspark", "confluent-kafka", "kafka-python", "redis", "locust", "numpy", "pyarrow")
+
+
+def describe() -> dict[str, Any]:
+    return {
+        "streamgauge": __version__,
+        "python": platform.python_version(),
+        "java": jvm.java_version(jvm.find_java()),
+        "machine": doctor.machine(),
+        "cpu": cpu(),
+        "granted": {"cores": grants.allowed_cores(), "quota": _quota(grants.quota_cores())},
+        "kernel": platform.release(),
+        "embedded kafka": embedded_kafka(),
+        "packages": {name: version_of(name) for name in PACKAGES},
+    }
+
+
+def cpu() -> str:
+    """Its model. Nothing else says so much about what a figure in seconds is worth elsewhere."""
+    if sys.platform == "darwin":
+        asked = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+        with suppress(OSError):
+            return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    with suppress(OSError):
+        return cpu_model(CPUINFO.read_text(encoding="utf-8", errors="replace"))
+    return ""
+
+
+def cpu_model(cpuinfo: str) -> str:
+    """What the kernel calls it, with the numbers that tell two apart where a virtual machine hides its name."""
+    told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in cpuinfo.splitlines())}
+    if "CPU part" in told:
+        return f"Arm {told.get('CPU implementer', '')}/{told['CPU part']}"
+    if "model name" not in told:
+        return ""
+    name = " ".join(told["model name"].split())
+    return f"{name} (family {told.get('cpu family', '?')}, model {told.get('model', '?')})"
+
+
+def embedded_kafka() -> str:
+    """The version of the broker that comes with this program."""
+    jars = jvm.read_sums(jvm.source_folder("services") / "jars.sha256")
+    named = (re.fullmatch(r"kafka-server-([\d.]+)\.jar", jar) for jar in jars)
+    return next((match[1] for match in named if match), "")
+
+
+def _quota(cores: float | None) -> str:
+    return "none" if cores is None else f"{cores:g} cores"
+
+
+def of_engine(python: Path) -> dict[str, Any]:
+    """What an engine has in an environment of its own; nothing more is to be said of one that runs in ours."""
+    if python == Path(sys.executable):
+        return {}
+    places = [str(site) for site in python.parent.parent.glob("lib/python*/site-packages")]
+    return {"packages of the engine": dict(sorted((each.name, each.version) for each in distributions(path=places)))}

@@ -1,0 +1,406 @@
+"""Java and the jars that run on it: finds the one, fetches and checks the others.
+
+An embedded broker and Spark's Kafka connector are Maven artifacts. Each set is described by an `ivy.xml` and pinned,
+jar by jar, by the `jars.sha256` beside it. The Ivy that ships inside pyspark resolves them into a folder of the user's
+cache; the folder's name is a digest of both files, so another version is another folder and nothing there ever changes.
+A fetch becomes visible by one rename, after every sum was compared; later uses compare again and need no network.
+
+Standard library only, because the launcher asks for Java before anything is installed; pyspark is found, not imported.
+
+    python -m harness.install.jvm [SET...]        fetch what is missing (sets: "services", and names of engines)
+    python -m harness.install.jvm --pin [SET...]  resolve anew, write jars.sha256 (after a change of ivy.xml)
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+from harness import room
+from harness.ending import cache_folder
+from harness.model import Exit, HarnessError
+from harness.origin import HOW_TO_MEND
+
+MINIMUM_JAVA = 17
+# Java writes and reads by the user's language unless it is told: in Turkish the upper case of "i" is no "I", so that a
+# broker does not know its own words again. Of a program of ours somebody also reads what it says. An engine's Java
+# keeps the language of its user.
+ENGLISH = ("-Duser.language=en", "-Duser.country=US")
+DEFAULT_SETS = ("services", "spark")
+IVY_DEADLINE_S = 900
+TOLD_EVERY_S = 15.0
+HOW_TO_GET_JAVA = (
+    f"Install a Java runtime of version {MINIMUM_JAVA} or newer (Debian, Ubuntu: openjdk-17-jre-headless; "
+    "Fedora: java-21-openjdk-headless; macOS: openjdk@17 from Homebrew), or set JAVA_HOME to one that is there."
+)
+
+_HARNESS = Path(__file__).resolve().parent.parent
+# Ivy knows Maven's central repository by itself; a site with a mirror of its own hands in its own settings file. What
+# is switched off here costs a request for every file and more than doubles the time: sources, documentation, and weak
+# sums of what we compare with our own strong ones.
+_IVY_SETTINGS = """<ivysettings>
+  <property name="ivy.maven.lookup.sources" value="false"/>
+  <property name="ivy.maven.lookup.javadoc" value="false"/>
+  <property name="ivy.checksums" value=""/>
+  <settings defaultResolver="central"/>
+  <resolvers><ibiblio name="central" m2compatible="true" useMavenMetadata="false"/></resolvers>
+</ivysettings>
+"""
+_OWN_SETTINGS_VARIABLE = "STREAMGAUGE_IVY_SETTINGS"
+
+Say = Callable[[str], None]
+
+
+def _say_on_stderr(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
+
+
+# ---------------------------------------------------------------- Java
+
+
+@functools.cache
+def java() -> Path:
+    """The `java` that every child process will use, known to be new enough; else an error that says what to do."""
+    found = find_java()
+    version = java_version(found)
+    if version < MINIMUM_JAVA:
+        raise HarnessError(f"Java {MINIMUM_JAVA} or newer is needed, {found} is Java {version}. {HOW_TO_GET_JAVA}")
+    return found
+
+
+def find_java() -> Path:
+    """JAVA_HOME decides if it is set, because Spark obeys it too; else the `java` on PATH."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        inside = Path(home) / "bin" / "java"
+        if os.access(inside, os.X_OK):
+            return inside
+        raise HarnessError(
+            f"JAVA_HOME is {home}, but there is no program {inside}. Unset JAVA_HOME to use the java on PATH, "
+            f"or point it at a Java {MINIMUM_JAVA} or newer."
+        )
+    on_path = shutil.which("java")
+    if on_path is None:
+        raise HarnessError(
+            f"Java {MINIMUM_JAVA} or newer is needed and none was found: JAVA_HOME is not set and "
+            f"no java is on PATH. {HOW_TO_GET_JAVA}"
+        )
+    return Path(on_path)
+
+
+def java_version(program: Path) -> int:
+    """The major version that this program says it is."""
+    done = _asked_its_version(program)
+    said = done.stderr + done.stdout
+    version = parse_java_version(said)
+    if version is None:
+        shown = said.strip().splitlines()[:1] or [f"nothing, exit code {done.returncode}"]
+        raise HarnessError(f"{program} -version should name a version; it said: {shown[0]}. {HOW_TO_GET_JAVA}")
+    return version
+
+
+def shares_classes(program: Path) -> bool:
+    """Whether it starts from an archive of its own classes; trimmed ones come without."""
+    return "sharing" in _asked_its_version(program).stderr
+
+
+@functools.cache
+def _asked_its_version(program: Path) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"{program} -version did not run: {error}. {HOW_TO_GET_JAVA}") from error
+
+
+def parse_java_version(text: str) -> int | None:
+    """17 for `openjdk version "17.0.15"`, 8 for the old way of counting, `"1.8.0_392"`."""
+    match = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(match[1]) if match else None
+
+
+# ---------------------------------------------------------------- Jars
+
+
+def jars(which: str, say: Say = _say_on_stderr) -> Path:
+    """The folder with exactly the pinned jars of this set ("services", "spark", ...), fetched if it is not there."""
+    source = source_folder(which)
+    pinned = read_sums(source / "jars.sha256")
+    folder = jar_folder(which)
+    if not differences(pinned, folder):
+        return folder
+    with only_one(folder, say):
+        found = differences(pinned, folder)  # another process may have fetched them while this one waited
+        if found:
+            if folder.exists():
+                say(f"The jars in {folder} are not the pinned ones ({'; '.join(found)}): fetching them again.")
+            try:
+                _fetch(which, folder, pinned, say)
+            except OSError as error:
+                raise HarnessError(
+                    f"The JVM artifacts of {which} could not be stored in {folder.parent}: {error.strerror}. Free "
+                    "about 200 MB there, or set XDG_CACHE_HOME to a folder on another disk, and try again."
+                ) from error
+    return folder
+
+
+def classpath(which: str, say: Say = _say_on_stderr) -> str:
+    """What follows `java -cp` to run on this set of jars."""
+    return f"{jars(which, say)}/*"
+
+
+def source_folder(which: str) -> Path:
+    """Where this set's ivy.xml and jars.sha256 stand."""
+    if is_version(which):
+        folder = pins_folder(which)
+    else:
+        folder = _HARNESS / "services" if which == "services" else _HARNESS / "engines" / which
+    if not (folder / "ivy.xml").is_file():
+        raise HarnessError(f"There is no set of JVM artifacts named {which}: {folder / 'ivy.xml'} does not exist.")
+    return folder
+
+
+def is_version(which: str) -> bool:
+    """Whether this is what a user named, such as spark@4.1.1: its pins do not come with the program."""
+    return "@" in which
+
+
+def pins_folder(which: str) -> Path:
+    """Where the pins stand of a version that a user named. They were made on its first use, and stay."""
+    return cache_folder() / "pins" / which
+
+
+def jar_folder(which: str) -> Path:
+    """Where this set's jars are, or will be once they are fetched."""
+    source = source_folder(which)
+    digest = hashlib.sha256()
+    for name in ("ivy.xml", "jars.sha256"):
+        if (source / name).is_file():
+            digest.update((source / name).read_bytes())
+    return cache_folder() / "jars" / f"{which}-{digest.hexdigest()[:16]}"
+
+
+def read_sums(path: Path) -> dict[str, str]:
+    """File name -> SHA-256, from a file as `sha256sum` writes it."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise HarnessError(f"The pinned sums of the jars cannot be read: {error}.") from error
+    pairs = (line.split(maxsplit=1) for line in lines if line.strip() and not line.startswith("#"))
+    return {name.lstrip("*"): digest for digest, name in pairs}
+
+
+def write_sums(path: Path, sums: dict[str, str]) -> None:
+    path.write_text("".join(f"{sums[name]}  {name}\n" for name in sorted(sums)), encoding="utf-8")
+
+
+def sums_of(folder: Path) -> dict[str, str]:
+    """File name -> SHA-256 of all that is in a folder; nothing for a folder that does not exist."""
+    if not folder.is_dir():
+        return {}
+    return {entry.name: _sum_of(entry) for entry in sorted(folder.iterdir())}
+
+
+def _sum_of(path: Path) -> str:
+    if not path.is_file():
+        return "not a file"
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def differences(pinned: dict[str, str], folder: Path) -> list[str]:
+    """Every way in which a folder is not exactly what is pinned, one clause each; empty when it is."""
+    seen = sums_of(folder)
+    return (
+        [f"{name} is missing" for name in sorted(pinned.keys() - seen.keys())]
+        + [f"{name} is not pinned" for name in sorted(seen.keys() - pinned.keys())]
+        + [
+            f"{name} has the sum {seen[name][:12]}..., pinned is {pinned[name][:12]}..."
+            for name in sorted(pinned.keys() & seen.keys())
+            if seen[name] != pinned[name]
+        ]
+    )
+
+
+# ---------------------------------------------------------------- Fetching
+
+
+def _fetch(which: str, folder: Path, pinned: dict[str, str], say: Say) -> None:
+    with _scratch(folder) as place:
+        fetched = _resolve(which, place, say)
+        found = differences(pinned, fetched)
+        if found:
+            raise HarnessError(
+                f"The jars of {which} came, but not as pinned in {source_folder(which) / 'jars.sha256'}: "
+                f"{_some(found)}. Nothing of it was kept; Ivy's log is {_ivy_log(which)}. If this repeats, "
+                "the repository that is asked holds other files than the project was tested with."
+            )
+        if folder.exists():
+            shutil.rmtree(folder)
+        fetched.rename(folder)
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[Path]:
+    """Named by the folder that it becomes, digest and all, whose lock we hold: who left one of that name is dead."""
+    prefix = f".{folder.name}-fetch-"
+    for left_over in folder.parent.glob(f"{prefix}*"):
+        shutil.rmtree(left_over, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=prefix) as place:
+        yield Path(place)
+
+
+def _resolve(which: str, place: Path, say: Say) -> Path:
+    """Runs Ivy with every file of its own under `place`. Returns the folder with the jars it brought."""
+    own_settings = os.environ.get(_OWN_SETTINGS_VARIABLE)
+    settings = Path(own_settings) if own_settings else place / "ivysettings.xml"
+    if not own_settings:
+        settings.write_text(_IVY_SETTINGS, encoding="utf-8")
+    fetched = place / "jars"
+    command: list[str | Path] = [
+        java(),
+        *ENGLISH,
+        f"-Divy.default.ivy.user.dir={place / 'ivy'}",
+        "-Djava.net.useSystemProxies=true",
+        *("-jar", _ivy_jar(), "-settings", settings, "-ivy", source_folder(which) / "ivy.xml"),
+        *("-retrieve", f"{fetched}/[artifact]-[revision](-[classifier]).[ext]"),
+    ]
+    say(f"Fetching the JVM artifacts of {which} ...")
+    log = _ivy_log(which)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    code = _run_ivy(command, which, log, say)
+    # Ivy also ends with 0 after some failures, so what it brought counts, not what it says.
+    if code != 0 or not fetched.is_dir():
+        raise HarnessError(explain_failure(which, code, log.read_text(errors="replace"), log))
+    return fetched
+
+
+def _run_ivy(command: Sequence[str | Path], which: str, log: Path, say: Say) -> int:
+    """Its exit code. Whoever waits is told now and then that it goes on."""
+    began = time.monotonic()
+    with log.open("wb") as output:
+        ivy = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        try:
+            while (passed_s := time.monotonic() - began) < IVY_DEADLINE_S:
+                with suppress(subprocess.TimeoutExpired):
+                    return ivy.wait(TOLD_EVERY_S)
+                say(f"Fetching the JVM artifacts of {which} ... {passed_s + TOLD_EVERY_S:.0f} s so far")
+        finally:
+            ivy.kill()
+            ivy.wait()
+    raise HarnessError(
+        f"Fetching the JVM artifacts of {which} did not end within {IVY_DEADLINE_S} s. "
+        f"Is the network slow or cut? Ivy's log is {log}; the same command again starts afresh."
+    )
+
+
+def explain_failure(which: str, code: int, said: str, log: Path) -> str:
+    """One sentence for the person who waits, from what Ivy wrote."""
+    if room.ended_of_full(said, log.parent):
+        cause, remedy = f"the disk of {cache_folder()} is full", "free about 200 MB there, or set XDG_CACHE_HOME"
+    elif re.search(
+        r"Host \S+ not found|UnknownHost|ConnectException|timed out|unreachable|Connection refused|SSLHandshake", said
+    ):
+        cause = "the Maven repository was not reached"
+        remedy = (
+            "check the network; behind a proxy set JAVA_TOOL_OPTIONS to -Dhttps.proxyHost=... -Dhttps.proxyPort=..., "
+            f"or {_OWN_SETTINGS_VARIABLE} to an Ivy settings file that names a mirror"
+        )
+    else:
+        missing = re.findall(r"::\s+(\S+#\S+;\S+): not found", said)
+        cause = f"the repository has no {missing[0]}" if missing else f"Ivy ended with code {code}"
+        remedy = f"read the log; a mirror may lack files ({_OWN_SETTINGS_VARIABLE} chooses another one)"
+    return f"The JVM artifacts of {which} could not be fetched: {cause}. To go on, {remedy}. Ivy's log is {log}."
+
+
+def _ivy_log(which: str) -> Path:
+    return cache_folder() / "jars" / f"{which}.log"
+
+
+def _some(clauses: Sequence[str], most: int = 5) -> str:
+    more = len(clauses) - most
+    return "; ".join(clauses[:most]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _ivy_jar() -> Path:
+    """The Ivy inside pyspark. Finding the package's folder does not import it."""
+    spec = importlib.util.find_spec("pyspark")
+    places = list(spec.submodule_search_locations or []) if spec else []
+    found = [jar for place in places for jar in sorted(Path(place).glob("jars/ivy-*.jar"))]
+    if not found:
+        raise HarnessError(f"No pyspark with an Ivy inside is installed for {sys.executable}. {HOW_TO_MEND}")
+    return found[-1]
+
+
+@contextmanager
+def only_one(folder: Path, say: Say) -> Iterator[TextIO]:
+    """Holds the lock of something in the cache, so that two first uses make it once. The kernel frees it if we die."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        stream = (folder.parent / f".{folder.name}.lock").open("w")
+    except OSError as error:
+        raise HarnessError(
+            f"The cache folder {folder.parent} cannot be written: {error.strerror}. Make it writable or "
+            "set XDG_CACHE_HOME to a folder that is."
+        ) from error
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"Another streamgauge is making {folder.name}; waiting for it ...")
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield stream
+
+
+def pin(which: str, say: Say = _say_on_stderr) -> Path:
+    """Writes jars.sha256 from what the repository gives now. For maintainers; the difference wants a review."""
+    path = source_folder(which) / "jars.sha256"
+    with tempfile.TemporaryDirectory(prefix="streamgauge-pin-") as place:
+        write_sums(path, sums_of(_resolve(which, Path(place), say)))
+    return path
+
+
+def pin_and_keep(which: str, say: Say = _say_on_stderr) -> Path:
+    """As `pin`, where no maintainer will review it: what came is kept, and from now on nothing else is accepted.
+
+    The caller holds the lock of the pins.
+    """
+    unpinned = jar_folder(which)
+    unpinned.parent.mkdir(parents=True, exist_ok=True)
+    with _scratch(unpinned) as place:
+        fetched = _resolve(which, place, say)
+        write_sums(source_folder(which) / "jars.sha256", sums_of(fetched))
+        folder = jar_folder(which)
+        shutil.rmtree(folder, ignore_errors=True)
+        fetched.rename(folder)
+    return folder
+
+
+def main(arguments: Sequence[str]) -> int:
+    names = [argument for argument in arguments if argument != "--pin"] or DEFAULT_SETS
+    try:
+        # Ivy asks for one small file after the other: two sets at the same time cost little more than one.
+        with ThreadPoolExecutor() as pool:
+            for path in pool.map(pin if "--pin" in arguments else jars, names):
+                print(path)
+    except HarnessError as error:
+        print(f"streamgauge: {error}", file=sys.stderr)
+        return Exit.BROKEN
+    return Exit.PASS
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

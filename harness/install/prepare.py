@@ -1,0 +1,316 @@
+"""Makes .venv on first use and hands over to the command line inside it.
+
+Of a checkout that is not ours to write it lies in the user's cache.
+
+The launcher, `streamgauge`, comes here with any Python of the right version and nothing installed, hence standard
+library only. A stamp inside .venv holds the digests of what was installed. As long as they fit the lock files, a use
+costs a few milliseconds and no network. The stamp goes before anything is changed and comes back last, so that an
+interrupted preparation is done again; one process prepares at a time and the others wait for it. A program that was
+installed from a wheel never comes here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn, TextIO
+
+from harness import __version__
+from harness.ending import COMPLETING, cache_folder, command_of, ended, own_words
+from harness.install import jvm
+from harness.install.installer import BOOTSTRAP, BUILDING, ROOM_NEEDED, Progress, index_settings, run_step, tell
+from harness.model import Exit, HarnessError, UsageError
+from harness.origin import ROOT
+
+STAMP_NAME = "streamgauge.json"
+
+RUN, TEST = (ROOT / "requirements" / f"{name}.lock" for name in ("run", "test"))
+
+# These start a broker or Spark, unless one of the options says that they list, explain or use something else.
+JAVA_COMMANDS = frozenset({"run", "up", "test", "bench", "chaos", "search", "compare", "gate"})
+PERHAPS_WITHOUT_JAVA = frozenset({"--list", "--engine", "--kafka"})
+
+NOTHING_LOST = "Nothing half-made will be used: the next command does it again."
+INDENT = " " * 6
+HELP = frozenset({"--help", "-h"})
+QUESTIONS = HELP | {"--version", "-V"}
+INSTALLED_LATER = "The first command that does something makes a .venv; then --help says more."
+
+Stamp = dict[str, str]
+
+
+# ---------------------------------------------------------------- What is there, what is wanted, and where it lies
+
+
+def wanted(stamp: Stamp, command: str) -> Stamp:
+    """What the stamp must say before this command can run. The tests' packages stay once they are there."""
+    sources = [jvm.source_folder(which) for which in jvm.DEFAULT_SETS]
+    want = {
+        "packages": digest([BOOTSTRAP, RUN], salt=str(ROOT)),  # a virtual environment cannot be moved
+        "jars": digest([source / name for source in sources for name in ("ivy.xml", "jars.sha256")]),
+    }
+    if command == "test" or "test" in stamp:
+        want["test"] = digest([TEST])
+    return want
+
+
+def digest(paths: Sequence[Path], salt: str = "") -> str:
+    total = hashlib.sha256(salt.encode())
+    for path in paths:
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def stamp_in(venv: Path) -> Stamp:
+    """What a finished preparation left; nothing if there is none, or if the Python under it has gone since."""
+    try:
+        stamp = json.loads((venv / STAMP_NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    whole = isinstance(stamp, dict) and all(os.access(venv / "bin" / name, os.X_OK) for name in ("python", "uv"))
+    return stamp if whole else {}
+
+
+def place_of_venv(root: Path) -> Path:
+    """In the checkout. Where that is not ours to write, as one in /opt for all users, in our own cache, unless
+    somebody has made all that is needed already."""
+    own = root / ".venv"
+    with suppress(OSError, HarnessError):  # no whole copy; nobody's home: it will be said that nothing can be written
+        is_ours = os.access(own if own.exists() else root, os.W_OK)
+        if not is_ours and not wanted({}, "").items() <= stamp_in(own).items():
+            return cache_folder() / f"venv-{hashlib.sha256(str(root).encode()).hexdigest()[:16]}"
+    return own
+
+
+VENV = place_of_venv(ROOT)
+VENV_PYTHON = VENV / "bin" / "python"
+UV = VENV / "bin" / "uv"
+STAMP = VENV / STAMP_NAME
+LOG = VENV.with_name(f"{VENV.name}.log")
+LOCK = VENV.resolve().with_name(f"{VENV.name}.lock")  # where it really lies: checkouts may share one through links
+
+
+def read_stamp() -> Stamp:
+    return stamp_in(VENV)
+
+
+# ---------------------------------------------------------------- The course of it
+
+
+def main(arguments: list[str]) -> int:
+    return ended(arguments, lambda: _prepared(arguments), NOTHING_LOST)
+
+
+def _prepared(arguments: list[str]) -> int:
+    try:
+        stamp = read_stamp()
+        if is_question(arguments) and "packages" not in stamp:
+            return answer_without_packages(arguments)
+        if not is_question(arguments) and not is_ready(stamp, arguments):
+            prepare(arguments)
+        hand_over(arguments)
+    except OSError as error:
+        raise HarnessError(
+            f"Preparing failed: {error}. Make sure that {VENV.parent} can be written and has "
+            f"{ROOM_NEEDED / 1e9:.1f} GB free."
+        ) from error
+
+
+def hand_over(arguments: Sequence[str]) -> NoReturn:
+    """Becomes the real program. -E and -P: neither PYTHONPATH nor the current folder may bring another `harness`."""
+    os.execv(VENV_PYTHON, [str(VENV_PYTHON), "-E", "-P", "-m", "harness", *arguments])
+
+
+# ---------------------------------------------------------------- What needs nothing installed
+
+
+def is_question(arguments: Sequence[str]) -> bool:
+    """For help, the version, or how a line could go on: nothing is installed for such a one."""
+    return COMPLETING in os.environ or not QUESTIONS.isdisjoint(own_words(arguments))
+
+
+def answer_without_packages(arguments: Sequence[str]) -> int:
+    """What can be said before the first use."""
+    if not HELP.isdisjoint(own_words(arguments)):
+        print(first_help((ROOT / "README.md").read_text(encoding="utf-8")))
+    elif COMPLETING not in os.environ:
+        print(f"streamgauge {__version__}")
+    return Exit.PASS
+
+
+def first_help(readme: str) -> str:
+    """The commands, from the table in the README."""
+    _, _, below = readme.partition("\n## Commands\n")
+    rows = [line.strip("| ").split(" | ", 1) for line in below.splitlines() if line.startswith("| `")]
+    told = [f"  {_plain(command)}\n{_indented(_plain(does))}" for command, does in rows]
+    return "\n".join(["Usage: streamgauge COMMAND [FLAGS]\n", *told, "", INSTALLED_LATER])
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(text, 79, initial_indent=INDENT, subsequent_indent=INDENT)
+
+
+def _plain(markdown: str) -> str:
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", markdown).replace("`", "")
+
+
+# ---------------------------------------------------------------- Is it ready
+
+
+def write_stamp(stamp: Stamp) -> None:
+    part = STAMP.with_suffix(".part")
+    with part.open("w", encoding="utf-8") as stream:
+        json.dump(stamp, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    part.replace(STAMP)
+
+
+def is_ready(stamp: Stamp, arguments: Sequence[str]) -> bool:
+    want = wanted(stamp, command_of(arguments))
+    if not needs_java(arguments):
+        del want["jars"]  # else every "ls" on a machine without Java would ask for them
+    return all(stamp.get(part) == value for part, value in want.items())
+
+
+def needs_java(arguments: Sequence[str]) -> bool:
+    options = {argument.split("=", 1)[0] for argument in arguments}
+    return command_of(arguments) in JAVA_COMMANDS and not options & (PERHAPS_WITHOUT_JAVA | QUESTIONS)
+
+
+# ---------------------------------------------------------------- Preparing
+
+
+def prepare(arguments: Sequence[str]) -> None:
+    """Brings .venv and the jars to what is wanted."""
+    command, java_matters = command_of(arguments), needs_java(arguments)
+    if command == "test" and not os.access(ROOT, os.W_OK):
+        raise UsageError(f"The tests write into {ROOT}, which is not yours to write. Take a copy that is yours.")
+    if command == "doctor":
+        tell_first_findings()
+    no_java = why_no_java()
+    if no_java and java_matters:  # said now, not after a minute of installing
+        raise HarnessError(no_java)
+    with only_one() as lock:
+        stamp = read_stamp()
+        want = wanted(stamp, command)
+        first_time = "packages" not in stamp
+        if any(stamp.get(part) != want.get(part) for part in ("packages", "test")):
+            install(first_time, want, lock)
+            stamp = want | {"jars": stamp.get("jars", "none yet")}
+            write_stamp(stamp)
+        jars_wanted = stamp.get("jars") != want["jars"] and (first_time or java_matters)
+        if jars_wanted and not no_java and fetch_jars(lock, java_matters):
+            write_stamp(stamp | {"jars": want["jars"]})
+
+
+def tell_first_findings() -> None:
+    """What can be found out before anything is installed; the command itself will say the rest."""
+    from harness.install import doctor
+
+    for finding in doctor.before_installation(VENV.parent):
+        tell(doctor.as_line(finding))
+
+
+def why_no_java() -> str:
+    """Empty when a Java that will do is there, else the sentence that says why not."""
+    try:
+        jvm.java()
+    except HarnessError as error:
+        return str(error)
+    return ""
+
+
+@contextmanager
+def only_one() -> Iterator[TextIO]:
+    """The lock is the kernel's, so it never outlives its holders: this process and the installer that it starts."""
+    try:
+        LOCK.parent.mkdir(parents=True, exist_ok=True)
+        lock = LOCK.open("a", encoding="utf-8")
+    except OSError as error:
+        raise HarnessError(
+            f"The first use makes a folder {VENV.name} in {VENV.parent}, but nothing can be written there: "
+            f"{error.strerror}. Use a copy of the project that is yours, or set XDG_CACHE_HOME to a folder that is."
+        ) from error
+    with lock:
+        if not _try_to_lock(lock):
+            with Progress(f"another streamgauge is preparing {VENV.name}; waiting for it") as progress:
+                while not _try_to_lock(lock):
+                    progress.tick()
+                    time.sleep(0.2)
+        yield lock
+
+
+def _try_to_lock(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def install(anew: bool, want: Stamp, lock: TextIO) -> None:
+    """Makes .venv, or changes it to other locks. Without a stamp it may be half of anything, so it is made anew."""
+    STAMP.unlink(missing_ok=True)
+    LOG.write_text("")
+    if anew:
+        make_environment(lock)
+    what = "installing the packages (Spark alone is 450 MB)" if anew else "bringing the packages up to date"
+    install_packages(what, "test" in want, lock)
+
+
+def make_environment(lock: TextIO) -> None:
+    """An environment that holds the installer, the build tools, and the way to the checkout."""
+    if VENV.parent != ROOT:
+        tell(f"{ROOT} is not yours to write, so its packages go to {VENV}.")
+    free = shutil.disk_usage(VENV.parent).free
+    if free < ROOM_NEEDED:
+        raise HarnessError(
+            f"The first installation needs {ROOM_NEEDED / 1e9:.1f} GB for a while on the disk of {VENV.parent}, and "
+            f"{free / 1e9:.1f} GB are free. Free some space and start the same command again."
+        )
+    # The real interpreter, so that an environment or a link which leads to it today may lead elsewhere tomorrow.
+    base = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    run_step(f"making {VENV.name} with Python {version}", [base, "-I", "-m", "venv", "--clear", str(VENV)], lock, LOG)
+    pip = [str(VENV_PYTHON), "-I", "-m", "pip", "install", "--no-cache-dir", "--retries", "3"]
+    command = [*pip, "--require-hashes", "--only-binary", ":all:", "-r", str(BOOTSTRAP)]
+    run_step("fetching the installer", command, lock, LOG)
+    # Every Python of .venv finds the checkout, whatever folder it is started in and whatever PYTHONPATH says.
+    for site in VENV.glob("lib/python*/site-packages"):
+        (site / "streamgauge.pth").write_text(f"{ROOT}\n", encoding="utf-8")
+
+
+def install_packages(what: str, with_tests: bool, lock: TextIO) -> None:
+    cache = VENV / "install-cache"  # on the same disk, so that files are linked and not copied; removed afterwards
+    command = [
+        *(str(UV), "pip", "sync", "--python", str(VENV_PYTHON), "--cache-dir", str(cache), "--require-hashes"),
+        *BUILDING,
+        *(str(path) for path in (BOOTSTRAP, RUN, *([TEST] if with_tests else []))),
+    ]
+    try:
+        run_step(what, command, lock, LOG, index_settings(VENV_PYTHON))
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
+
+
+def fetch_jars(lock: TextIO, java_matters: bool) -> bool:
+    """True when all are there. A command that does without them goes on; the next one that needs them tries again."""
+    try:
+        run_step("fetching the JVM artifacts", [str(VENV_PYTHON), "-E", "-P", "-m", "harness.install.jvm"], lock, LOG)
+    except HarnessError as error:
+        if java_matters:
+            raise
+        tell(f"Going on without the JVM artifacts, which this command does not need. {error}")
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""What decides whether the counts are right, from files alone."""

@@ -1,0 +1,73 @@
+"""The checks of a run, each a pure function of a Case in a file of its own. To add one: a file and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.judging.checks import (
+    ambiguous,
+    duplicated,
+    early,
+    edited,
+    engine,
+    evidence,
+    fault,
+    kinds,
+    late,
+    log,
+    lost,
+    masked,
+    meanwhile,
+    non_monotonic,
+    oracle,
+    phantom,
+    readable,
+    stale,
+    stopped,
+    unaccounted,
+    unread,
+    vacuity,
+    wrong,
+)
+from harness.judging.checks.case import Case
+from harness.model import CheckResult, Outcome
+
+CHECKS: dict[str, Callable[[Case], CheckResult]] = {
+    "edited": edited.check,
+    "evidence": evidence.check,
+    "vacuity": vacuity.check,
+    "fault": fault.check,
+    "log": log.check,
+    "oracle": oracle.check,
+    "engine": engine.check,
+    "lost": lost.check,
+    "duplicated": duplicated.check,
+    "wrong": wrong.check,
+    "phantom": phantom.check,
+    "readable": readable.check,
+    "ambiguous": ambiguous.check,
+    "late": late.check,
+    "unaccounted": unaccounted.check,
+    "masked": masked.check,
+    "non-monotonic": non_monotonic.check,
+    "early": early.check,
+    "stale": stale.check,
+    "stopped": stopped.check,
+}
+
+
+def run_all(case: Case) -> tuple[CheckResult, ...]:
+    """Every check, and one that raises is UNKNOWN: a broken checker must never let a run pass."""
+    return tuple(_guarded(name, check, case) for name, check in CHECKS.items())
+
+
+def _guarded(name: str, check: Callable[[Case], CheckResult], case: Case) -> CheckResult:
+    try:
+        if (unasked := unread.missing(case, name)) is not None:
+            return unasked
+        if (unasked := kinds.inapplicable(case, name)) is not None:
+            return unasked
+        return meanwhile.with_faults(case, unread.unless_found(case, kinds.with_others(case, check(case))))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the run must not pass because of it
+        sentence = f"the check itself broke: {type(error).__name__}: {error}"
+        return CheckResult(name, Outcome.UNKNOWN, sentence, word="broken check", blame="evidence")

@@ -1,0 +1,33 @@
+"""Ambiguous: a cell has two values or more, and which of them is read is chance.
+
+Two keys of a pattern, two hashes of Yahoo's schema or two printed lines may lead to one cell. Later records of one cell
+in a topic are no second values: they take the place of the earlier ones.
+"""
+
+from __future__ import annotations
+
+from harness.judging.checks.case import EXAMPLES, Case, join
+from harness.judging.readings import Ambiguity
+from harness.model import CheckResult, Outcome, Witness
+
+
+def check(case: Case) -> CheckResult:
+    found = case.observed.ambiguities
+    if not found:
+        return CheckResult("ambiguous", Outcome.PASS, "no cell has two values")
+    return CheckResult(
+        "ambiguous",
+        Outcome.FAIL,
+        f"{len(found):,} cells have two values or more, and which one is read is chance: the first one is "
+        f"{case.cell_name(found[0].cell)} with {join(found[0].texts)}",
+        word="ambiguous",
+        count=len(found),
+        blame="engine",
+        witnesses=tuple(_witness(case, each) for each in found[:EXAMPLES]),
+    )
+
+
+def _witness(case: Case, each: Ambiguity) -> Witness:
+    return Witness(
+        case.cell_name(each.cell), f"one value of its {each.what}", join(each.texts), f"{len(each.texts)} values"
+    )

@@ -1,0 +1,64 @@
+"""Duplicated: a cell of a known window holds more than the Kafka log can explain.
+
+Where the engine's batch log is known, the surplus is held against what each batch put into the cells: if one batch
+explains all of it, that batch was counted again, and it is named together with the fault that made it run again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.judging.checks import removed, reruns
+from harness.judging.checks.case import Case, join
+from harness.judging.checks.kinds import COUNTS, GROWING
+from harness.judging.ledger import Difference, Ledger
+from harness.judging.readings import NO_BATCH
+from harness.model import CheckResult, Outcome
+from harness.texts import clock
+
+
+def check(case: Case) -> CheckResult:
+    over = [d for d in case.differences_of(COUNTS) if d.surplus > 0 and d.may > 0]
+    if many := [d for d in case.differences_of(GROWING - COUNTS) if d.surplus > 0 and d.may > 0]:
+        wrong = [*over, *many]
+        sentence, witnesses = f"{len(wrong):,} cells hold too many", case.witnesses(wrong)
+        return CheckResult("duplicated", Outcome.FAIL, sentence, "duplicated", len(wrong), "engine", witnesses)
+    if not over:
+        return CheckResult("duplicated", Outcome.PASS, "no cell holds too many")
+    surplus = sum(d.surplus for d in over)
+    return CheckResult(
+        "duplicated",
+        Outcome.FAIL,
+        f"{surplus:,} events too many in {len(over):,} cells{_cause(case, over)}",
+        word="duplicated",
+        count=surplus,
+        blame="engine",
+        witnesses=case.witnesses(over),
+    )
+
+
+def _cause(case: Case, over: list[Difference]) -> str:
+    surplus = Ledger((d.cell, d.surplus) for d in over)
+    windows = join(dict.fromkeys(map(clock, case.begins_ms(d.cell for d in over))), 4)
+    for batch in np.unique(case.batch[case.batch != NO_BATCH]):
+        if times := _how_often(_counts_of(case, int(batch)), surplus):
+            more = {1: "once", 2: "twice"}.get(times, f"{times} times")
+            return f": exactly batch {batch} {more} more{_why(case, int(batch))}, windows {windows}"
+    if cause := removed.aborted(case, over) or reruns.counted_twice(case, over):
+        return f": {cause}, windows {windows}"
+    return f", windows {windows}"
+
+
+def _counts_of(case: Case, batch: int) -> Ledger:
+    return case.fold((case.batch == batch) & ~case.dropped)
+
+
+def _how_often(counts: Ledger, surplus: Ledger) -> int:
+    """How many times the counts are the surplus, cell by cell; 0 if they are not. A replay may itself be replayed."""
+    times = surplus.total // max(1, counts.total)
+    return times if Ledger((cell, times * count) for cell, count in counts.items()) == surplus else 0
+
+
+def _why(case: Case, batch: int) -> str:
+    faults = [f for f in case.faults if f.landed and f.batch == batch and f.replayed]
+    return f", which was replayed after {faults[0].spec.text}" if faults else ""

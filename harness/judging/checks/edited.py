@@ -1,0 +1,34 @@
+"""Edited: the files of the run are not those on which its first verdict rested.
+
+Nothing is blamed on an engine by files that somebody changed: then this is the only check of a run.
+"""
+
+from __future__ import annotations
+
+from harness.judging.checks.case import Case, join
+from harness.judging.readings import Edits
+from harness.model import CheckResult, Outcome, Witness
+
+SHOWN = 8
+
+
+def check(case: Case) -> CheckResult:
+    return of(case.edits)
+
+
+def of(edits: Edits) -> CheckResult:
+    if not edits.changed:
+        sentence = edits.note or f"all {edits.files:,} files are as they were when the run ended"
+        return CheckResult("edited", Outcome.PASS, sentence)
+    return CheckResult(
+        "edited",
+        Outcome.UNKNOWN,
+        f"{join(edits.changed, SHOWN)}; a verdict needs the files that the run wrote",
+        word="edited",
+        count=len(edits.changed),
+        blame="evidence",
+        witnesses=tuple(
+            Witness(change.split(" ")[0], "as it was when the run ended", change, "by its digest")
+            for change in edits.changed[:SHOWN]
+        ),
+    )

@@ -1,0 +1,37 @@
+"""Did the engine get through? One that never drains is `stuck`, one that stays down is `crashed`: both FAIL. One that
+the machine did not let run is `starved`; where the kernel killed a process for want of memory it is `no-memory`, where
+a disk had no room left `no-room`; one whose Kafka or Redis was gone is `unserved`. These are UNKNOWN, for nothing says
+what it would have done."""
+
+from __future__ import annotations
+
+from harness.judging.checks.case import Case
+from harness.model import CheckResult, EngineReport, Outcome, Witness
+
+LAST_LINES = 5
+MANIFEST = "manifest.toml"
+KEPT_FROM_IT = frozenset({"starved", "no-memory", "no-room", "unserved"})  # by others, and not its own doing
+
+
+def check(case: Case) -> CheckResult:
+    report = case.engine
+    sentence = "; ".join([report.detail, *case.notes])
+    if report.state in ("drained", "unsettled"):
+        return CheckResult("engine", Outcome.PASS, sentence)
+    was_kept = report.state in KEPT_FROM_IT
+    return CheckResult(
+        "engine",
+        Outcome.UNKNOWN if was_kept else Outcome.FAIL,
+        sentence,
+        word=report.state,
+        count=1,
+        blame="evidence" if was_kept else "engine",
+        witnesses=(
+            *(Witness(MANIFEST, "these lines", "others", line) for line in report.advice),
+            *(Witness(report.log or "engine", "goes on", report.state, line) for line in _last_words(report)),
+        ),
+    )
+
+
+def _last_words(report: EngineReport) -> list[str]:
+    return [line for line in report.last_lines if line.strip()][-LAST_LINES:]

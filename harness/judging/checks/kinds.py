@@ -1,0 +1,51 @@
+"""What a check may say of values that are no counts. It is asked of those for which it means something, and says so
+where it is asked of none: a question that can't be put is not answered with yes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.judging.checks.case import Case, join
+from harness.model import CheckResult, Outcome
+from workloads.base import Kind
+
+COUNTS = frozenset({Kind.COUNT})
+GROWING = frozenset({Kind.COUNT, Kind.MONOTONE})
+OTHERS = frozenset({Kind.SUM, Kind.PER_EVENT})
+# Of which values a check speaks, and why of no others.
+ASKED = {
+    "lost": (GROWING, "no difference of it is a number of what is missing"),
+    "duplicated": (GROWING, "no difference of it is a number of what is too much"),
+    "wrong": (OTHERS, "it is judged by `lost` and `duplicated`"),
+    "unaccounted": (COUNTS, "it is no number of events"),
+    "masked": (COUNTS, "it is no number of events"),
+    "early": (COUNTS, "it is no number of events"),
+    "stale": (GROWING, "it may fall"),
+    "non-monotonic": (GROWING, "it may fall"),
+}
+# These ask which events are a cell's own.
+OF_FIXED_CELLS = frozenset({"early", "stale"})
+
+
+def inapplicable(case: Case, name: str) -> CheckResult | None:
+    """The answer of a check that can't be asked of any value here; None: it can."""
+    if case.oracle.merges and name in OF_FIXED_CELLS:
+        return CheckResult(name, Outcome.PASS, "does not apply: cells that merge have no events of their own")
+    left_out = _left_out(case, name)
+    if len(left_out) < len(case.oracle.values):
+        return None
+    return CheckResult(name, Outcome.PASS, f"does not apply to {join(left_out)}: {ASKED[name][1]}")
+
+
+def with_others(case: Case, result: CheckResult) -> CheckResult:
+    """The same, and which values it says nothing of."""
+    left_out = _left_out(case, result.name)
+    if not left_out:
+        return result
+    return replace(result, sentence=f"{result.sentence}; not asked of {join(left_out)}: {ASKED[result.name][1]}")
+
+
+def _left_out(case: Case, name: str) -> list[str]:
+    asked = ASKED[name][0] if name in ASKED else frozenset(Kind)
+    return [value.name for value in case.oracle.values if value.kind not in asked]

@@ -1,0 +1,71 @@
+"""Late-dropped: events that the engine left out because they came after the watermark. Legal, counted, and bounded.
+
+An event outside the permitted set is never excused here: it stays in the expectation and shows as lost. Events that
+*we* sent seconds after their time are our own fault, not the engine's; if they alone break the bound, it is UNKNOWN.
+"""
+
+from __future__ import annotations
+
+from harness.judging.checks.case import Case
+from harness.model import CheckResult, Outcome, Witness
+
+
+def check(case: Case) -> CheckResult:
+    if not case.drops_late:
+        return CheckResult("late", Outcome.PASS, "this sink keeps late events, so none may be missing")
+    if not case.exact and case.engine.state != "drained" and not case.complete:
+        sentence = f"what the cells lack may be late or only unseen: the engine is {case.engine.state}"
+        return CheckResult("late", Outcome.UNKNOWN, sentence, blame="engine")
+    count = case.late_dropped
+    how = _how_known(case, count)
+    limit = case.spec.late_dropped_max
+    if limit is None or count <= limit:
+        bound = "" if limit is None else f", at most {limit:,} allowed"
+        return CheckResult("late", Outcome.PASS, f"{count:,} events dropped as late{how}{bound}", count=count)
+    if case.doubt_in_all.newest_ms is not None:
+        sentence = f"{count:,} events dropped as late{how}; what is missing from the Kafka log may have made them late"
+        return CheckResult("late", Outcome.UNKNOWN, sentence, count=count, blame="producer or Kafka")
+    ours = int((case.dropped & case.sent_late).sum())
+    only_ours = count - ours <= limit
+    blame = (
+        "generator" if only_ours else "plan" if case.spec.tape.disorder.reach_ms > case.spec.watermark_ms else "engine"
+    )
+    also = f"; {ours:,} of them were sent seconds after their time by the generator itself" if ours else ""
+    return CheckResult(
+        "late",
+        Outcome.UNKNOWN if only_ours else Outcome.FAIL,
+        f"{count:,} events dropped as late{how}, at most {limit:,} allowed{also}",
+        word="late-dropped",
+        count=count,
+        blame=blame,
+        witnesses=_witnesses(case),
+    )
+
+
+def _how_known(case: Case, count: int) -> str:
+    if not case.exact:
+        why = case.batch_log.note if case.batch_log else "there is no batch log that says which"
+        return f" (inferred from what the cells lack: {why})"
+    return ", each explained by the watermark of its batch" if count else ""
+
+
+def _witnesses(case: Case) -> tuple[Witness, ...]:
+    if not case.exact:
+        return case.witnesses(case.left_out)
+    rows = case.dropped.nonzero()[0][:5]
+    marks = {b.batch: b.drop_watermark_ms for b in case.batch_log.batches} if case.batch_log else {}
+    ends = case.events.closes_ms
+    return tuple(
+        Witness(
+            cell=f"event {int(case.events.id[row]):012x}",
+            expected="counted",
+            seen="dropped",
+            detail=(
+                f"its window ended {(marks[int(case.batch[row])] - int(ends[row])) / 1000:.1f} s before the watermark "
+                f"of batch {int(case.batch[row])}"
+            ),
+            event_ids=(f"{int(case.events.id[row]):012x}",),
+            batches=(int(case.batch[row]),),
+        )
+        for row in rows
+    )

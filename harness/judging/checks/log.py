@@ -1,0 +1,47 @@
+"""Stage one: the tape against the Kafka log. Did the producer or Kafka lose, double or change a record?
+
+A difference that no planned fault explains means that our own evidence is bad: UNKNOWN, and never the engine's fault.
+"""
+
+from __future__ import annotations
+
+from harness.judging.checks.case import EXAMPLES, Case
+from harness.judging.readings import Named
+from harness.model import CheckResult, Outcome, Witness
+
+SEEN = {
+    "missing": "not in the log",
+    "doubled": "more than once",
+    "foreign": "a record that is not planned",
+    "altered": "with another content",
+}
+WORDS = {"missing": "producer-lost", "doubled": "producer-dup", "foreign": "foreign", "altered": "altered"}
+
+
+def check(case: Case) -> CheckResult:
+    audit = case.audit
+    wrong: dict[str, Named] = {kind: named for kind in WORDS if (named := getattr(audit, kind)).count}
+    if case.cut_short and set(wrong) == {"missing"}:
+        sentence = f"the load was cut short after {audit.found:,} of {audit.planned:,} planned records"
+        return CheckResult("log", Outcome.UNKNOWN, sentence)
+    if not wrong:
+        since = f"; {audit.removed:,} of them were removed by the planned fault" if audit.removed else ""
+        verb = "were" if audit.removed else "are"
+        sentence = f"all {audit.planned:,} planned records {verb} in the Kafka log, once each{since}"
+        return CheckResult("log", Outcome.PASS, sentence)
+    parts = [f"{named.count:,} {kind}" for kind, named in wrong.items()]
+    return CheckResult(
+        "log",
+        Outcome.UNKNOWN,
+        f"of {audit.planned:,} planned records the Kafka log has {', '.join(parts)}",
+        word=WORDS[next(iter(wrong))],
+        count=sum(named.count for named in wrong.values()),
+        blame="producer or Kafka",
+        witnesses=tuple(_witness(kind, each) for kind, named in wrong.items() for each in named.examples[:EXAMPLES]),
+    )
+
+
+def _witness(kind: str, example: str) -> Witness:
+    """`example` is an event's id, and in brackets where it is or should have been."""
+    number, _, place = example.partition(" (")
+    return Witness(f"event {number}", "once, as planned", SEEN[kind], place.removesuffix(")"), (number,))

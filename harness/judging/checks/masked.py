@@ -1,0 +1,83 @@
+"""Masked: a count that is right although its events are not: one is missing, and another one was counted twice.
+
+Only sums over the ids can see that, so this is for runs in checksum mode. In all others nothing is claimed but this:
+a probe campaign holds one event in a window, so that nothing can cancel there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.judging import checksums
+from harness.judging.checks.case import EXAMPLES, Case, join
+from harness.judging.checks.kinds import COUNTS
+from harness.judging.checksums import Checksum
+from harness.model import CheckResult, Outcome, Witness
+
+
+def check(case: Case) -> CheckResult:
+    if not case.spec.tape.checksum:
+        return CheckResult("masked", Outcome.PASS, _not_asked(case))
+    right = _counted_right(case)
+    missing = [cell for cell in right if cell not in case.observed.sums]
+    if missing and case.engine.state in ("drained", "unsettled"):
+        sentence = f"{len(missing):,} of {len(right):,} cells that are counted right hold no sums to prove it by"
+        return CheckResult("masked", Outcome.UNKNOWN, sentence, "no sums", len(missing), "engine")
+    expected = _expected(case)
+    wrong = [cell for cell in right if case.observed.sums.get(cell, expected[cell]) != expected[cell]]
+    unsure = len(case.expectation.may) - len(right) - len(case.differences)
+    beside = f"; for {unsure:,} cells it is not known which events were dropped as late" if unsure > 0 else ""
+    if not wrong:
+        return CheckResult("masked", Outcome.PASS, f"the ids of {len(right):,} cells add up as they should{beside}")
+    return CheckResult(
+        "masked",
+        Outcome.FAIL,
+        f"{len(wrong):,} cells hold the right count of wrong events{beside}",
+        word="masked",
+        count=len(wrong),
+        blame="engine",
+        witnesses=tuple(_witness(case, cell, expected[cell]) for cell in wrong[:EXAMPLES]),
+    )
+
+
+def _not_asked(case: Case) -> str:
+    words = "without checksums a loss and a duplicate in one cell cancel unseen"
+    may = case.expectation.may
+    single = sum(may.count(cell) == 1 for cell in may if case.oracle.codes.key(cell) >= case.oracle.probed_from)
+    return f"{words}, but not in the {single:,} cells of probes, which hold one event each" if single else words
+
+
+def _counted_right(case: Case) -> list[int]:
+    """The cells of which it is known what they hold, and that hold as many."""
+    must, may, seen = case.allowed.must, case.only(case.allowed.may, COUNTS), case.observed.counts
+    return sorted(cell for cell, count in may.items() if must.count(cell) == count == seen.count(cell))
+
+
+def _expected(case: Case) -> dict[int, Checksum]:
+    kept = ~case.dropped
+    sums = checksums.by_cell(case.events.cell[kept], case.events.id[kept])
+    return {cell: sums.get(cell, Checksum()) for cell in case.expectation.may}
+
+
+def _witness(case: Case, cell: int, expected: Checksum) -> Witness:
+    seen = case.observed.sums[cell]
+    members = case.events.id[case.rows_of(cell)]
+    pairs, candidates = checksums.swaps(expected, seen, members, members)
+    if not pairs:
+        pairs, candidates = checksums.swaps(expected, seen, members, np.unique(case.events.id))
+    by_s1 = f"S1 is off by {checksums.signed(seen.s1 - expected.s1):+,}, which {candidates:,} pairs explain"
+    if pairs:
+        named = join((f"{pair.lost:012x} is missing and {pair.extra:012x} is there instead" for pair in pairs), 2)
+        detail = f"{by_s1}, and S2 says: {named}"
+    else:
+        detail = f"{by_s1}, and S2 says that it was none of them: more than one event was exchanged"
+    from_ms, until_ms = case.span_of(cell)
+    return Witness(
+        cell=case.cell_name(cell),
+        expected=f"S1, S2 = {expected}",
+        seen=str(seen),
+        detail=detail,
+        event_ids=tuple(f"{number:012x}" for pair in pairs[:2] for number in pair),
+        from_ms=from_ms,
+        until_ms=until_ms,
+    )

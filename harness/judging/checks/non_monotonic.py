@@ -1,0 +1,112 @@
+"""Non-monotonic: a count that went back while somebody looked. A total of events only grows.
+
+A planned fault that takes counts away, or brings an older writer back, explains what went back after it: that is how
+long readers were shown too little, and no wrong answer of its own. What does not come right again is `lost` as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.judging.checks.case import EXAMPLES, Case, nobody_looked
+from harness.judging.checks.kinds import GROWING
+from harness.judging.readings import Watched
+from harness.model import CheckResult, FaultReport, Outcome, Witness
+
+# Faults after which counts may go back. A plain kill is none of them: a batch that is replayed writes the same totals.
+TAKES_BACK = frozenset(
+    {
+        "zombie",
+        "two-drivers",
+        "redis-kill",
+        "redis-restart-empty",
+        "redis-flush",
+        "redis-evict",
+        "redis-wrong-type",
+        "checkpoint-delete-all",
+        "checkpoint-restore-older",
+        "checkpoint-truncate-state",
+        "checkpoint-flip-state",
+        "change-sink",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Dip:
+    """One step back, and for how long it was seen; None: to the end."""
+
+    cell: int
+    at_us: int
+    before: int
+    after: int
+    lasted_us: int | None
+
+
+def check(case: Case) -> CheckResult:
+    if case.watched is None:
+        return nobody_looked("non-monotonic", case)
+    dips = _dips(case.watched, case.are(case.watched.cell, GROWING))
+    causes = [f for f in case.faults if f.landed and f.spec.action in TAKES_BACK]
+    bare = [dip for dip in dips if not any(_explains(fault, dip) for fault in causes)]
+    if bare:
+        return CheckResult(
+            "non-monotonic",
+            Outcome.FAIL,
+            f"{len(bare):,} times a count went back, in {len({dip.cell for dip in bare}):,} cells, {_longest(bare)}",
+            word="non-monotonic",
+            count=len(bare),
+            blame="engine",
+            witnesses=tuple(_witness(case, dip) for dip in sorted(bare, key=_step)[:EXAMPLES]),
+        )
+    if dips:
+        after = ", ".join(dict.fromkeys(fault.spec.text for fault in causes))
+        cells = len({dip.cell for dip in dips})
+        sentence = f"{cells:,} cells went back after {after}, which explains it: {_longest(dips)}"
+        return CheckResult("non-monotonic", Outcome.PASS, sentence, count=len(dips))
+    return CheckResult("non-monotonic", Outcome.PASS, f"none of {len(case.watched.count):,} changes lowered a count")
+
+
+def _dips(seen: Watched, asked: NDArray[np.bool_]) -> list[Dip]:
+    """By cell and time, as the looks saw it, of the cells that are asked about."""
+    order = np.lexsort((seen.at_us, seen.cell))
+    order = order[asked[order]]
+    cells, at_us, count = (column[order] for column in (seen.cell, seen.at_us, seen.count))
+    same = np.diff(cells) == 0
+    ends = np.append(np.flatnonzero(~same), len(count) - 1)
+    found = []
+    for row in np.flatnonzero(same & (np.diff(count) < 0)) + 1:
+        last = int(ends[np.searchsorted(ends, row)])
+        right = np.flatnonzero(count[row : last + 1] >= count[row - 1])
+        lasted_us = int(at_us[row + right[0]] - at_us[row]) if len(right) else None
+        found.append(Dip(int(cells[row]), int(at_us[row]), int(count[row - 1]), int(count[row]), lasted_us))
+    return found
+
+
+def _explains(fault: FaultReport, dip: Dip) -> bool:
+    return bool(fault.at_ms) and fault.at_ms * 1000 <= dip.at_us
+
+
+def _longest(dips: list[Dip]) -> str:
+    if any(dip.lasted_us is None for dip in dips):
+        return "some for good"
+    return f"for up to {max(dip.lasted_us or 0 for dip in dips) / 1e6:.1f} s"
+
+
+def _step(dip: Dip) -> tuple[int, int]:
+    return dip.after - dip.before, dip.at_us
+
+
+def _witness(case: Case, dip: Dip) -> Witness:
+    back = "and never came back" if dip.lasted_us is None else f"and was back after {dip.lasted_us / 1e6:.1f} s"
+    return Witness(
+        cell=case.cell_name(dip.cell),
+        expected=f"at least {dip.before}, which was seen before",
+        seen=str(dip.after),
+        detail=f"{(dip.at_us / 1000 - case.epoch_ms) / 1000:.1f} s into the load, {back}",
+        from_ms=dip.at_us // 1000,
+        until_ms=dip.at_us // 1000,
+    )

@@ -1,0 +1,38 @@
+"""Two routes to the truth: the fold of the tape and the recount of the log must agree, cell by cell.
+
+They share no arithmetic: the one counts the plan's columns, the other the bytes that came back from Kafka. Where the
+log itself differs from the tape (check `log`), the recount is what the engine is judged by.
+"""
+
+from __future__ import annotations
+
+from harness.judging.checks.case import Case
+from harness.model import CheckResult, Outcome, Witness
+
+
+def check(case: Case) -> CheckResult:
+    difference = case.log_ledger - case.tape_ledger
+    if not len(difference):
+        return CheckResult(
+            "oracle", Outcome.PASS, "the fold of the tape and the recount of the log agree in every cell"
+        )
+    if case.cut_short:
+        return CheckResult("oracle", Outcome.UNKNOWN, "the load was cut short, so the tape's fold is not in the log")
+    worst = sorted(difference.items(), key=lambda item: -abs(item[1]))[:5]
+    return CheckResult(
+        "oracle",
+        Outcome.UNKNOWN,
+        f"the fold of the tape and the recount of the log differ in {len(difference):,} cells",
+        word="oracle",
+        count=len(difference),
+        blame="evidence",
+        witnesses=tuple(
+            Witness(
+                case.cell_name(cell),
+                str(case.tape_ledger.count(cell)),
+                str(case.log_ledger.count(cell)),
+                f"recount {by:+d} against the tape",
+            )
+            for cell, by in worst
+        ),
+    )

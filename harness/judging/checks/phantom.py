@@ -1,0 +1,86 @@
+"""Phantom: results for a campaign or a window in which no event of the log lies, a count of 0 among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.judging.checks.case import EXAMPLES, Case, counted, join
+from harness.judging.ledger import Difference
+from harness.judging.readings import Glitch, Stray, Watched
+from harness.model import CheckResult, Outcome, Witness
+
+
+def check(case: Case) -> CheckResult:
+    windows = [d for d in case.differences if d.may == 0 and case.is_empty(d.cell)]
+    zeros = [cell for cell in case.observed.zeros if cell not in case.log_ledger and case.is_empty(cell)]
+    campaigns = [s for s in case.observed.strays if s.kind == "campaign"]
+    orphans = [s for s in case.observed.strays if s.kind == "orphan"]
+    visitors = _visitors(case)
+    found = len(windows) + len(zeros) + len(campaigns) + len(orphans) + len(visitors)
+    if not found:
+        return CheckResult("phantom", Outcome.PASS, "no unexpected campaign or window")
+    return CheckResult(
+        "phantom",
+        Outcome.FAIL,
+        "; ".join([*_in_the_end(windows, zeros, campaigns, orphans), *_for_a_while(case, visitors)]),
+        word="phantom",
+        count=found,
+        blame="engine",
+        witnesses=(
+            *case.witnesses(windows),
+            *(_empty(case, cell) for cell in zeros[:EXAMPLES]),
+            *(Witness(s.where, "no such campaign", s.value, "orphan hash") for s in campaigns[:EXAMPLES]),
+            *(Witness(s.where, "a campaign that refers to it", s.value, "orphan hash") for s in orphans[:EXAMPLES]),
+            *(case.glimpsed(each, "no result at all") for each in visitors[:EXAMPLES]),
+        ),
+    )
+
+
+def _in_the_end(
+    windows: Sequence[Difference], zeros: Sequence[int], campaigns: Sequence[Stray], orphans: Sequence[Stray]
+) -> list[str]:
+    parts = []
+    if windows:
+        parts.append(f"{len(windows):,} cells in which no event lies")
+    if zeros:
+        parts.append(f"{len(zeros):,} counts of 0 in cells in which no event lies")
+    if campaigns:
+        parts.append(f"{len(campaigns):,} counts of unknown campaigns ({join((s.where for s in campaigns), 2)})")
+    if orphans:
+        parts.append(f"{len(orphans):,} orphaned hashes to which no campaign refers")
+    return ["the results hold " + " and ".join(parts)] if parts else []
+
+
+def _for_a_while(case: Case, visitors: Sequence[Glitch]) -> list[str]:
+    if not visitors:
+        return []
+    first = visitors[0]
+    return [
+        f"{counted(visitors, 'result')} that nobody expects stood there for a while, the first one, {first.where}, "
+        f"{case.while_of(first)}"
+    ]
+
+
+def _visitors(case: Case) -> list[Glitch]:
+    """What was seen while the run went on, is expected by nobody, and was gone when all results were read."""
+    if case.watched is None:
+        return []
+    seen, codes = case.watched, case.watched.cell
+    known = {*case.log_ledger, *case.tape_ledger, *case.observed.counts, *case.observed.zeros}
+    unknown = np.flatnonzero(~np.isin(codes, np.array([*known], dtype=np.int64)))
+    cells = [unknown[codes[unknown] == code] for code in np.unique(codes[unknown])]
+    visits = [_visit(case, seen, rows) for rows in cells]
+    return [*visits, *(each for each in seen.strangers if each.until_us is not None)]
+
+
+def _visit(case: Case, seen: Watched, rows: NDArray[np.intp]) -> Glitch:
+    at_us, count = seen.at_us[rows], seen.count[rows]
+    name = case.cell_name(int(seen.cell[rows[0]]))
+    return Glitch(name, str(count.max()), int(at_us.min()), None if count[-1] else int(at_us.max()))
+
+
+def _empty(case: Case, cell: int) -> Witness:
+    return Witness(case.cell_name(cell), "no count at all", "0", "no event of the log lies in it")

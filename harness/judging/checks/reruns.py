@@ -1,0 +1,74 @@
+"""What batches that were run, forgotten and run again did to the counts: which of them explain what is wrong.
+
+A checkpoint that was edited while the engine was down knows nothing of some runs of batches, whose results are out.
+A sink that only adds holds those twice. A sink with a fence by batch number takes the new run of a number for the old
+one and skips it, with all that the new run has more. Ours keeps a number per campaign, so that it skips nothing of a
+campaign in which the old run wrote nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.judging.checks.case import Case
+from harness.judging.lateness import in_run
+from harness.judging.ledger import Difference, Ledger
+from harness.model import EarlierRun
+
+
+def counted_twice(case: Case, over: list[Difference]) -> str:
+    """The runs whose events are exactly the surplus; "" for none."""
+    surplus = Ledger((d.cell, d.surplus) for d in over)
+    for runs in _stretches(case):
+        if _is(case, _in_any(case, runs), surplus):
+            return f"exactly {_name(runs)} once more: the checkpoint had forgotten that run"
+    return ""
+
+
+def skipped(case: Case, short: list[Difference]) -> str:
+    """The runs whose repetition had more in it, which is exactly what is missing; "" for none."""
+    missing = Ledger((d.cell, -d.surplus) for d in short)
+    for runs in _stretches(case):
+        again = (case.batch >= runs[0].batch) & (case.batch <= runs[-1].batch)
+        first = _in_any(case, runs)
+        keys = case.oracle.codes.keys(case.events.cell)
+        fenced = np.isin(keys, np.unique(keys[first & ~case.dropped]))
+        for where, skips in (("", True), (" in campaigns of its first run", fenced)):
+            if _is(case, again & ~first & skips, missing):
+                more = f"exactly what {_name(runs)} had more{where} when planned anew"
+                return f"{more}: the checkpoint had forgotten the first run"
+    return ""
+
+
+def _stretches(case: Case) -> Iterator[list[EarlierRun]]:
+    """All runs of successive batches that were forgotten at the same start."""
+    earlier = case.batch_log.earlier if case.batch_log else ()
+    for start in sorted({run.start for run in earlier}):
+        runs = sorted((run for run in earlier if run.start == start), key=lambda run: run.batch)
+        for first in range(len(runs)):
+            for last in range(first, len(runs)):
+                if runs[last].batch - runs[first].batch == last - first:
+                    yield runs[first : last + 1]
+
+
+def _in_any(case: Case, runs: list[EarlierRun]) -> NDArray[np.bool_]:
+    result = np.zeros(len(case.events), dtype=np.bool_)
+    for run in runs:
+        result |= in_run(case.events, run)
+    return result
+
+
+def _is(case: Case, rows: NDArray[np.bool_], ledger: Ledger) -> bool:
+    """Whether these events, less the late ones, are exactly those counts."""
+    rows = rows & ~case.dropped
+    if rows.sum() != ledger.total:  # most are not, and this is quickly seen
+        return False
+    return case.fold(rows) == ledger
+
+
+def _name(runs: list[EarlierRun]) -> str:
+    first, last = runs[0].batch, runs[-1].batch
+    return f"batch {first}" if first == last else f"batches {first} to {last}"

@@ -1,0 +1,101 @@
+"""What an engine does when it is told to stop: the results are read once more when it has ended, and held against the
+first reading. A cell that was right and is wrong now was spoiled by the stop; one that is right only now was held back,
+and an engine that is killed would have lost it.
+"""
+
+from __future__ import annotations
+
+from harness.judging.checks.case import EXAMPLES, Case
+from harness.judging.readings import Observed
+from harness.model import CheckResult, Outcome, Witness
+
+
+def check(case: Case) -> CheckResult:
+    after = case.after_stop
+    if after is None:
+        return _passed("not looked for: this run's results were read once only, before its engine was stopped")
+    if after.error:
+        sentence = f"after the engine was stopped the results could not be read again: {after.error}"
+        if case.blind:  # a program that asks the living engine is one way of reading results
+            return _passed(f"not looked for: {sentence}")
+        return CheckResult("stopped", Outcome.UNKNOWN, sentence, "not read again", blame="evidence")
+    if after.observed is None:
+        return _passed("not judged: before it could be stopped, the engine had ended or its results were unreadable")
+    return _compared(case, after.observed)
+
+
+def _compared(case: Case, after: Observed) -> CheckResult:
+    spoiled = [*_cells(case, _spoiled(case, after), after), *_strays(case, after)]
+    late = _cells(case, _right_only_now(case, after), after)
+    if not spoiled and not late:
+        return _passed("stopping the engine made no right cell wrong, and no wrong cell right")
+    found = [f"{len(spoiled):,} results were right, and stopping the engine made them wrong"] if spoiled else []
+    found += [f"{len(late):,} results were wrong, and only stopping the engine made them right"] if late else []
+    return CheckResult(
+        "stopped",
+        Outcome.FAIL,
+        "; ".join(found),
+        word="changed when stopped" if spoiled else "only when stopped",
+        count=len(spoiled) + len(late),
+        blame="engine",
+        witnesses=tuple((spoiled or late)[:EXAMPLES]),
+    )
+
+
+def _spoiled(case: Case, after: Observed) -> list[int]:
+    """By their counts, or by the sums of their ids where the counts stayed the same; or they have two values now, or
+    one of 0 where nobody expects any."""
+    before = case.observed
+    wrong = _wrong(case, before)
+    by_count = [cell for cell in _wrong(case, after) if cell not in wrong]
+    by_sums = [
+        cell
+        for cell, sums in before.sums.items()
+        if before.counts.count(cell) == after.counts.count(cell) and after.sums.get(cell) != sums
+    ]
+    by_value = [cell for cell in _odd(case, after) if cell not in _odd(case, before)]
+    return [*by_count, *(cell for cell in (*by_sums, *by_value) if cell not in wrong)]
+
+
+def _odd(case: Case, seen: Observed) -> set[int]:
+    """What `ambiguous` and `phantom` name of the cells besides their counts."""
+    return {*(each.cell for each in seen.ambiguities), *(cell for cell in seen.zeros if cell not in case.log_ledger)}
+
+
+def _right_only_now(case: Case, after: Observed) -> list[int]:
+    """Of an engine that was still at work nobody can tell what it would have done without the stop."""
+    if case.engine.state not in ("drained", "stuck"):
+        return []
+    wrong = _wrong(case, after)
+    return [cell for cell in _wrong(case, case.observed) if cell not in wrong]
+
+
+def _wrong(case: Case, seen: Observed) -> dict[int, None]:
+    return dict.fromkeys(difference.cell for difference in case.allowed.differences(seen.counts))
+
+
+def _cells(case: Case, cells: list[int], after: Observed) -> list[Witness]:
+    return [
+        Witness(
+            case.cell_name(cell),
+            expected=str(case.expectation.may.count(cell)),
+            seen=str(after.counts.count(cell)),
+            detail=f"{case.observed.counts.count(cell)} before the stop",
+        )
+        for cell in cells
+    ]
+
+
+def _strays(case: Case, after: Observed) -> list[Witness]:
+    """What is no count of a known campaign, and was not there before. Keys that nobody takes for results are left
+    alone, as they are in the end."""
+    known = {stray.where for stray in case.observed.strays}
+    return [
+        Witness(stray.where, "nothing", stray.value, "not there before the stop")
+        for stray in after.strays
+        if stray.where not in known and stray.kind != "key"
+    ]
+
+
+def _passed(sentence: str) -> CheckResult:
+    return CheckResult("stopped", Outcome.PASS, sentence)

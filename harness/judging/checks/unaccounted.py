@@ -1,0 +1,70 @@
+"""Unaccounted: the books don't balance. Every event of the log that counts is expected or was dropped as late, and
+what the results hold is what was expected, less what is missing, more what is too much.
+
+Sums only, by another way than the comparison of cells, so that an event which the judge itself mislaid shows here:
+that is UNKNOWN, for it is our own evidence that is bad.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.judging.checks.case import Case
+from harness.judging.checks.kinds import COUNTS
+from harness.model import CheckResult, Outcome
+
+
+def check(case: Case) -> CheckResult:
+    wrong = [*_expected_is_what_the_log_holds(case), *_seen_is_what_was_told(case)]
+    if wrong:
+        sentence = "the books do not balance: " + "; ".join(wrong)
+        return CheckResult("unaccounted", Outcome.UNKNOWN, sentence, "unaccounted", len(wrong), "evidence")
+    counted, late = case.only(case.observed.counts, COUNTS).total, case.late_dropped
+    wrong_cells = case.differences_of(COUNTS)
+    lost, double = (sum(abs(d.surplus) for d in wrong_cells if (d.surplus > 0) is more) for more in (False, True))
+    # An event may lie in several cells, or in none.
+    other = case.audit.found - int(case.are(case.events.cell, COUNTS).sum())
+    parts = (
+        f"{counted:,} counted",
+        f"{late:,} late",
+        f"{lost:,} missing",
+        f"-{double:,} too many",
+        f"{other:,} that do not count" if other > 0 else f"-{-other:,} in a further cell",
+    )
+    shown = " + ".join(part for part in parts if not part.startswith(("0 ", "-0 "))).replace("+ -", "- ")
+    balance = f"{case.audit.found:,} records = {shown}"
+    slack = case.slack
+    return CheckResult("unaccounted", Outcome.PASS, f"{balance}, to {slack:,}" if slack else balance)
+
+
+def _expected_is_what_the_log_holds(case: Case) -> list[str]:
+    is_counted = case.are(case.events.cell, COUNTS)
+    may, must = (case.only(each, COUNTS).total for each in (case.expectation.may, case.expectation.must))
+    countable, dropped, permitted = (
+        int(np.count_nonzero(rows)) for rows in (is_counted, case.dropped & is_counted, case.permitted & is_counted)
+    )
+    known = case.exact or not case.drops_late
+    # Of what was dropped, an earlier run of the same batch may have counted some.
+    least = countable - (dropped if known else permitted)
+    if must == least and must <= may <= countable:
+        return []
+    return [
+        f"the log holds {countable:,} countable events, of which {least:,} at least have to count, and "
+        f"{_range(must, may)} are expected"
+    ]
+
+
+def _seen_is_what_was_told(case: Case) -> list[str]:
+    told = sum(d.surplus for d in case.differences_of(COUNTS))
+    ledgers = (case.observed.counts, case.allowed.must, case.allowed.may)
+    seen, must, may = (case.only(each, COUNTS).total for each in ledgers)
+    if must + told <= seen <= may + told:
+        return []
+    return [
+        f"the results hold {seen:,} events where {_range(must, may)} are expected, and the cells that are wrong "
+        f"explain {told:+,} of the difference"
+    ]
+
+
+def _range(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -1,0 +1,37 @@
+"""What a check may say where the results or the Kafka log could not be read in the end: a service was gone.
+
+A check that rests on what is missing is not asked. One that also judges the looks may find something in them, and that
+stands; what it did not find is unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.judging.checks.case import Case
+from harness.model import CheckResult, Outcome
+
+NEEDS_LOG = frozenset({"vacuity", "log", "oracle", "lost", "wrong", "late", "unaccounted", "masked", "early", "stale"})
+NEEDS_RESULTS = frozenset({"lost", "duplicated", "wrong", "ambiguous", "late", "unaccounted", "masked", "stopped"})
+WANTS_RESULTS = frozenset({"phantom", "readable"})  # and the looks
+
+
+def missing(case: Case, name: str) -> CheckResult | None:
+    """The answer of a check that can't be asked; None: it can."""
+    if case.results_unread and name in NEEDS_RESULTS:
+        return _not_known(name, "the results were not read")
+    if case.log_unread and name in NEEDS_LOG:
+        return _not_known(name, "the Kafka log was not read")
+    return None
+
+
+def unless_found(case: Case, result: CheckResult) -> CheckResult:
+    """What the looks did not show may still have been there in the end."""
+    if not case.results_unread or result.name not in WANTS_RESULTS or result.outcome is not Outcome.PASS:
+        return result
+    sentence = f"the looks showed nothing, and the results were not read: {result.sentence}"
+    return replace(result, outcome=Outcome.UNKNOWN, sentence=sentence, blame="evidence")
+
+
+def _not_known(name: str, why: str) -> CheckResult:
+    return CheckResult(name, Outcome.UNKNOWN, f"not known: {why}", blame="evidence")

@@ -1,0 +1,33 @@
+"""Could this run have failed at all? If not, it proves nothing, and is UNKNOWN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.judging.checks.case import Case
+from harness.model import CheckResult, Outcome
+from workloads.base import NEVER
+
+
+def check(case: Case) -> CheckResult:
+    reasons = list(_reasons(case))
+    if reasons:
+        word = "" if case.cut_short else "vacuous"
+        return CheckResult("vacuity", Outcome.UNKNOWN, "; ".join(reasons), word=word, blame="evidence")
+    windows = len(case.begins_ms(case.expectation.may))
+    return CheckResult(
+        "vacuity",
+        Outcome.PASS,
+        f"{len(case.events):,} countable events in {len(case.expectation.may):,} cells of {windows} windows",
+    )
+
+
+def _reasons(case: Case) -> Iterator[str]:
+    if not case.sent:
+        yield "nothing was sent"
+    if not case.audit.found:
+        yield "the Kafka log is empty"
+    elif not len(case.events):
+        yield "the Kafka log holds no event that has to be counted"
+    elif int(case.events.time_ms.max()) < int(case.events.closes_ms.min()) != NEVER:
+        yield "no window ever closed"

@@ -1,0 +1,333 @@
+"""From the files of a run to its verdict. No engine, no service, no clock: `recheck` calls exactly this.
+
+Two stages: the tape against the Kafka log (did the producer or Kafka lose or double?), then the Kafka log against the
+results (did the engine?). This module puts the Case together; harness/judging/checks decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from generators.marks import totals_of
+from generators.reel import Reel
+from harness import recount
+from harness.judging import checks, contradictions, digests, lateness
+from harness.judging.checks import edited
+from harness.judging.checks.case import Case, join
+from harness.judging.checks.kinds import COUNTS
+from harness.judging.lateness import Countable
+from harness.judging.ledger import Expectation, Ledger, seal_of
+from harness.judging.readings import (
+    AfterStop,
+    Doubt,
+    Edits,
+    Glitch,
+    LogAudit,
+    LogEvents,
+    Named,
+    Observed,
+    Watched,
+    folded,
+)
+from harness.measuring import processed
+from harness.model import (
+    INDEX_BITS,
+    Certificate,
+    CheckResult,
+    EngineReport,
+    FaultReport,
+    Mark,
+    Outcome,
+    Verdict,
+)
+from harness.observe import interpret
+from harness.store import MissingEvidence, Store, from_files
+from harness.stored import (
+    AFTER_STOP,
+    LOG,
+    OBSERVED,
+    claim_of,
+    epoch_ms_of,
+    plan_of,
+    planned_of,
+    spec_of,
+    stored_oracle,
+    stored_rows,
+    unread_files,
+)
+from harness.watching import clock_watch
+from harness.watching.glitches import STRANGER, UNREADABLE
+from workloads.base import Kind, Oracle
+from workloads.registry import codec_of, results_of
+
+# Events sent this much after their intended time are late by our fault: "inside the watermark" leaves two seconds.
+ROAD_MS = 2000
+
+
+def judge(store: Store) -> Verdict:
+    """The verdict of a stored run. Missing evidence is UNKNOWN with the name of what is missing."""
+    if changed := changed_since(store):
+        return changed
+    try:
+        return from_files("a verdict", lambda: conclude(case_of(store)))
+    except MissingEvidence as error:
+        result = CheckResult("evidence", Outcome.UNKNOWN, str(error), word="no evidence", blame="evidence")
+        return Verdict(Outcome.UNKNOWN, f"This run can't be judged: {error}", 0, (result,), {})
+
+
+def changed_since(store: Store) -> Verdict | None:
+    """The verdict where files were changed since the first one: then nothing is blamed on anybody."""
+    result = edited.of(_edits(store))
+    if result.outcome is Outcome.PASS:
+        return None
+    return Verdict(result.outcome, f"{result.word}: {result.sentence}", 0, (result,), {})
+
+
+def _edits(store: Store) -> Edits:
+    """Every file of the run is read for it: once a judgement."""
+    return store.once("edits", lambda: digests.compare(store))
+
+
+def conclude(case: Case) -> Verdict:
+    results = checks.run_all(case)
+    outcome = Outcome.worst([result.outcome for result in results])
+    totals = {
+        "planned": case.audit.planned,
+        "in_log": case.audit.found,
+        "countable": len(case.events),
+        "counted": case.only(case.observed.counts, COUNTS).total,
+        "cells": len(case.expectation.may),
+        "late_dropped": case.late_dropped,
+        "copies": int((case.copies & ~case.dropped).sum()),
+    }
+    return Verdict(outcome, _sentence(case, outcome, results, totals), case.slack, results, totals)
+
+
+def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], totals: dict[str, int]) -> str:
+    if outcome is Outcome.PASS:
+        how = " and explained" if case.exact else ""
+        late = f", {totals['late_dropped']:,} dropped as late{how}" if totals["late_dropped"] else ""
+        copies = f"; {totals['copies']:,} copies in the tape count twice, by the rules" if totals["copies"] else ""
+        if any(value.kind is not Kind.COUNT for value in case.oracle.values):
+            names = join(value.name for value in case.oracle.values)
+            return f"{totals['cells']:,} values are right ({names}), of {totals['countable']:,} events{late}"
+        return f"{totals['counted']:,} events counted right in {totals['cells']:,} cells{late}{copies}"
+    worst = [r for r in results if r.outcome is outcome]
+    # An engine that its machine kept from going on is the reason why all else came to nothing.
+    told = next((r for r in worst if r.name == "engine" and outcome is Outcome.UNKNOWN), worst[0])
+    return f"{told.word or told.name}: {told.sentence}"
+
+
+def case_of(store: Store) -> Case:
+    """The verdict rests on it, and the page draws it."""
+    return store.once("case", lambda: as_far_as_read(_assemble(store)))
+
+
+def as_far_as_read(case: Case) -> Case:
+    """Without the log everything that was planned may have been in it, and nothing has to be counted."""
+    if not case.log_unread:
+        return case
+    audit = LogAudit(case.audit.planned, 0, Named(), Named(), Named(), Named())
+    expectation = Expectation(Ledger(), case.tape_ledger)
+    return replace(case, audit=audit, doubt=Doubt(), log_ledger=case.tape_ledger, expectation=expectation)
+
+
+def _assemble(store: Store) -> Case:
+    """Read everything a verdict needs; the first thing missing ends it."""
+    spec, plan, claim = spec_of(store), plan_of(store), claim_of(store)
+    contradictions.refuse_other_plan(store, spec, plan)
+    epoch_ms = epoch_ms_of(store)
+    marks = tuple(mark for told in store.told("marks", "marks", list[Mark]) for mark in told)
+    reel = Reel(spec.tape)
+    oracle, keys, unread = stored_oracle(store), results_of(spec.tape).keys, unread_files(store)
+    log = recount.no_records(codec_of(spec.tape)) if LOG in unread else lateness.stored_log(store)
+    batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
+    sends = store.read_table("sends.parquet")
+    audit = recount.compare(reel, epoch_ms, log, marks)
+    doubt = Doubt()
+    if audit.wrong:
+        doubt = recount.doubt(reel, epoch_ms, log, marks, oracle=oracle, booked=lambda ids: _booked(sends, ids))
+    if LOG in unread:
+        counted = lateness.countable(log, batch_log, spec, oracle)
+    else:
+        counted = lateness.stored_countable(store, batch_log, spec, doubt.newest_ms)
+    events, dropped, permitted = counted.events, counted.dropped, counted.permitted
+    tape_ledger = _expected(store, oracle, epoch_ms) + Ledger.of(totals_of(oracle, codec_of(spec.tape), marks))
+    certificate: Certificate = store.told_last("certificate", "certificate", Certificate)
+    return Case(
+        spec=spec,
+        epoch_ms=epoch_ms,
+        oracle=oracle,
+        sent=certificate.sent,
+        audit=audit,
+        doubt=doubt,
+        tape_ledger=tape_ledger,
+        log_ledger=folded(oracle, events),
+        events=events,
+        batch=counted.batch,
+        dropped=dropped,
+        permitted=permitted,
+        sent_late=_sent_late(sends, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
+        expectation=_expectation(counted, oracle, counted.exact or claim.late == "keep"),
+        observed=(Observed(Ledger(), ()) if OBSERVED in unread else _observed(store, OBSERVED, claim.bookkeeping)),
+        results_unread=unread.get(OBSERVED, ""),
+        log_unread=unread.get(LOG, ""),
+        after_stop=_after_stop(store, claim.bookkeeping),
+        drops_late=claim.late == "drop",
+        batch_log=batch_log,
+        exact=counted.exact,
+        faults=tuple(store.told("fault", "report", FaultReport)),
+        engine=store.told_last("engine", "report", EngineReport),
+        certificate=certificate,
+        unread=folded(oracle, events.only(_unread(log, events) & ~dropped)),
+        unread_at=_places(log),
+        aborted=_aborted(store, oracle),
+        watched=_watched(store, oracle, keys),
+        sent_us=_sent_us(sends, events, epoch_ms),
+        told=processed.told(store),
+        span_ms=processed.span_ms(store),
+        behind_ms=-clock_watch.ahead_ms(store)[0],
+        blind=plan.manifest.blind,
+        edits=_edits(store),
+        contradictions=contradictions.found(store),
+        notes=tuple(note for told in store.told("closed", "notes", list[str])[-1:] for note in told),
+    )
+
+
+def _expectation(counted: Countable, oracle: Oracle, known: bool) -> Expectation:
+    """Known: exactly what was not dropped, and maybe what an earlier run of its batch had counted. Else every event
+    that may be late is allowed to be missing."""
+    events, dropped = counted.events, counted.dropped
+    if known:
+        may = folded(oracle, events.only(~dropped | counted.counted_before))
+        return Expectation(folded(oracle, events.only(~dropped)), may)
+    return Expectation(folded(oracle, events.only(~counted.permitted)), folded(oracle, events))
+
+
+def _unread(log: pa.Table, events: LogEvents) -> NDArray[np.bool_]:
+    """Which events a planned fault removed before the engine had done them."""
+    result = np.zeros(len(events), dtype=np.bool_)
+    for partition, offsets in _removed_unread(log):
+        result |= (events.partition == partition) & np.isin(events.offset, offsets)
+    return result
+
+
+def _places(log: pa.Table) -> str:
+    return "; ".join(f"partition {p} offsets {at[0]:,} to {at[-1]:,}" for p, at in _removed_unread(log))
+
+
+def _removed_unread(log: pa.Table) -> list[tuple[int, NDArray[np.int64]]]:
+    """Partition by partition; the log is ordered."""
+    if recount.FATE not in log.column_names:
+        return []
+    fate, partition, offset = (
+        np.asarray(log.column(name).to_numpy()) for name in (recount.FATE, "partition", "offset")
+    )
+    unread = fate == recount.UNREAD
+    return [(int(p), offset[unread & (partition == p)]) for p in np.unique(partition[unread])]
+
+
+def _aborted(store: Store, oracle: Oracle) -> Ledger:
+    """What was sent in transactions of ours that were aborted: nobody may count it."""
+    told = store.told("aborted", "cells", list[tuple[int, int, int]])
+    cells = (cell for cells in told for cell in cells)
+    return sum((Ledger({oracle.codes.one(key, field): count}) for key, field, count in cells), Ledger())
+
+
+def _expected(store: Store, oracle: Oracle, epoch_ms: int) -> Ledger:
+    planned = planned_of(store)
+    sealed = plan_of(store).expected
+    if sealed and seal_of(planned) != sealed.digest:
+        raise MissingEvidence(f"{store.path / 'expected.parquet'} is not what was sealed in plan.json before the run")
+    return Ledger.of(oracle.settle(planned, epoch_ms))
+
+
+def _after_stop(store: Store, bookkeeping: Sequence[str]) -> AfterStop | None:
+    """None: older versions sealed no expectation, and read the results once."""
+    if plan_of(store).expected is None:
+        return None
+    error = store.told_last("stopped", "error", str)
+    if error or not store.told_last("stopped", "asked", bool):
+        return AfterStop(error=error)
+    return AfterStop(_observed(store, AFTER_STOP, bookkeeping))
+
+
+def _observed(store: Store, name: str, bookkeeping: Sequence[str]) -> Observed:
+    numbers = {key: number for number, key in enumerate(results_of(spec_of(store).tape).keys)}
+    return interpret(stored_rows(store, name), numbers, stored_oracle(store).codes, bookkeeping)
+
+
+def _sent_late(sends: pa.Table, events: LogEvents) -> NDArray[np.bool_]:
+    """Which events were sent so late that the generator itself made them late."""
+    lag_ms = (sends.column("sent_us").to_numpy() - sends.column("intended_us").to_numpy()) / 1000
+    row = _slices_of(sends, events.id)
+    return np.asarray((row >= 0) & (np.append(lag_ms, 0)[row] > ROAD_MS))
+
+
+def _sent_us(sends: pa.Table, events: LogEvents, epoch_ms: int) -> NDArray[np.int64]:
+    """When each event was sent, at the earliest: a copy is held to be as old as its original. 0: nobody knows."""
+    row = _slices_of(sends, events.id)
+    sent_us = np.append(sends.column("sent_us").to_numpy(), 0).astype(np.int64) + epoch_ms * 1000
+    return np.where(row >= 0, sent_us[row], 0)
+
+
+def _booked(sends: pa.Table, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return _slices_of(sends, ids) >= 0
+
+
+def _slices_of(sends: pa.Table, ids: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The row of the books in which each event's own slot lies; -1 for what was never booked."""
+    server, low, high = (
+        np.asarray(sends.column(name).to_numpy(), dtype=np.int64) for name in ("server", "slot_lo", "slot_hi")
+    )
+    order = np.argsort(server << INDEX_BITS | low)
+    begin, end = (server << INDEX_BITS | low)[order], (server << INDEX_BITS | high)[order]
+    place = np.searchsorted(begin, ids, side="right") - 1
+    booked = (place >= 0) & (ids < np.append(end, 0)[place])
+    return np.where(booked, np.append(order, -1)[place], -1)
+
+
+def _watched(store: Store, oracle: Oracle, keys: Sequence[str]) -> Watched | None:
+    """What was seen meanwhile; None for a run that came to its end before anybody looked."""
+    gaps_ms = store.told("observer", "period_max_ms", float)
+    if not gaps_ms or not store.has("samples.parquet"):
+        return None
+    table = store.read_table("samples.parquet")
+    at_us, key, field, count = (
+        np.asarray(table.column(name).to_numpy(), dtype=np.int64)
+        for name in ("at_us", "campaign", "window_ms", "count")
+    )
+    told = next(store.history("observer"))
+    found = _glitches(store, told, keys)
+    return Watched(
+        at_us,
+        oracle.codes.of(key, field),
+        count,
+        longest_gap_ms=gaps_ms[0],
+        unreadable=tuple(found[UNREADABLE]),
+        strangers=tuple(found[STRANGER]),
+    )
+
+
+def _glitches(store: Store, told: Mapping[str, Any], campaigns: Sequence[str]) -> Mapping[str, list[Glitch]]:
+    """By kind; none of a run that is older than they are."""
+    found: dict[str, list[Glitch]] = {UNREADABLE: [], STRANGER: []}
+    rows = store.read_table("glitches.parquet").to_pylist() if "glitches" in told else []
+    if len(rows) != told.get("glitches", 0):
+        raise MissingEvidence(
+            f"{store.path / 'glitches.parquet'} holds {len(rows):,} rows, and the observer wrote {told['glitches']:,}"
+        )
+    for row in rows:
+        name = row["name"] if row["kind"] == STRANGER else _name(campaigns[row["campaign"]], row["name"])
+        found[row["kind"]].append(Glitch(name, row["text"], row["from_us"], row["until_us"] or None))
+    return found
+
+
+def _name(campaign: str, window: str) -> str:
+    return f"{campaign}[{window}]" if window else campaign

@@ -1,0 +1,178 @@
+"""Which events count, which may be late, and which exactly were dropped. Columns of the log in, boolean masks out.
+
+Two sources, in this order: the log and the declared lateness say which events *could* be dropped by an honest engine
+(`permitted`); the engine's own durable batch log says which ones *were* (`dropped`). The second may narrow the first,
+never widen it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from harness.faults.when import seconds
+from harness.judging.readings import NO_BATCH, LogEvents
+from harness.model import INDEX_BITS, MARK_SERVER, BatchLog, EarlierRun, RunSpec
+from harness.store import Store
+from harness.stored import spec_of, stored_oracle
+from workloads.base import BESIDE, COUNTS, Columns, Oracle
+from workloads.registry import codec_of
+
+# Of LogEvents, the columns of the log that they have.
+NAMES = {"partition": "partition", "offset": "offset", "id": "event_id", "time_ms": "event_time_ms"}
+
+
+@dataclass(frozen=True)
+class Countable:
+    """The events of a log that an engine has to count, and what is known of each one's fate."""
+
+    events: LogEvents
+    permitted: NDArray[np.bool_]
+    dropped: NDArray[np.bool_]
+    batch: NDArray[np.int64]
+    exact: bool  # the batch log says of every event whether it was dropped
+    counted_before: NDArray[np.bool_]  # dropped, but an earlier run of its batch had counted it, and may have shown it
+
+    def only(self, mask: NDArray[np.bool_]) -> Countable:
+        rows = (self.permitted[mask], self.dropped[mask], self.batch[mask])
+        return Countable(self.events.only(mask), *rows, self.exact, self.counted_before[mask])
+
+
+def stored_batch_log(store: Store, drops_late: bool) -> BatchLog | None:
+    """The engine's own log of its batches, with what its manifest claims; None if it keeps none."""
+    if not store.has("batches.json"):
+        return None
+    log: BatchLog = store.read_as("batches.json", BatchLog)
+    if any(store.history("anew")):
+        note = "The topic was made anew, so that offsets don't say any more which batch took an event."
+        return replace(log, batches=(), drops_late=drops_late, complete=False, note=note)
+    return replace(log, drops_late=drops_late)
+
+
+def stored_log(store: Store) -> pa.Table:
+    """What the Kafka log held."""
+    return store.once("log", lambda: store.read_table("log.parquet", codec_of(spec_of(store).tape).content))
+
+
+def stored_countable(
+    store: Store, batch_log: BatchLog | None, spec: RunSpec, missing_ms: int | None = None
+) -> Countable:
+    """The verdict and the latency rest on the same events."""
+    oracle = stored_oracle(store)
+    return store.once("countable", lambda: countable(stored_log(store), batch_log, spec, oracle, missing_ms))
+
+
+def countable(
+    log: pa.Table, batch_log: BatchLog | None, spec: RunSpec, oracle: Oracle, missing_ms: int | None = None
+) -> Countable:
+    """All events that count, and which of them were dropped as late, as far as that is known.
+
+    `missing_ms`: the newest time of an event that was sent and is not in the log.
+    """
+    kind = np.asarray(log.column("kind").to_numpy())
+    # All well-formed events, views or not: an engine may take its watermark from any of them.
+    well_formed = (kind == COUNTS) | (kind == BESIDE)
+    names = ("partition", "event_id", "event_time_ms")
+    partition, ids, time_ms = (np.asarray(log.column(name).to_numpy())[well_formed] for name in names)
+    before_ms = read_before_ms(partition, ids, time_ms, missing_ms)
+    counted = kind == COUNTS
+    needed = dict.fromkeys([*NAMES.values(), *codec_of(spec.tape).decisive])
+    columns = {name: np.asarray(log.column(name).to_numpy())[counted] for name in needed}
+    events, row = events_of(columns, oracle)
+    late = before_ms[kind[well_formed] == COUNTS][row] - min(watermarks_ms(spec)) >= events.closes_ms
+    gone = np.zeros(len(events), dtype=np.bool_)
+    before = gone
+    batch = batch_of(events, batch_log) if batch_log else np.full(len(events), NO_BATCH)
+    exact = batch_log is not None and batch_log.complete
+    if batch_log is not None and exact:
+        gone = dropped(events, batch, batch_log) & late
+        before = gone & counted_by(events, batch_log.earlier)
+    return Countable(events, late, gone, batch, exact, before)
+
+
+def events_of(log: Columns, oracle: Oracle) -> tuple[LogEvents, NDArray[np.intp]]:
+    """Records of the log that count, by the cells in which they lie, and the row of each in these columns."""
+    row, cell, closes_ms, columns = oracle.places(log)
+    named = {name: log[column][row] for name, column in NAMES.items()}
+    return LogEvents(**named, cell=cell, closes_ms=closes_ms, columns=columns), row
+
+
+def watermarks_ms(spec: RunSpec) -> list[int]:
+    """The declared lateness, and all to which a plan changes it on the way."""
+    changes = [leaf for leaf in spec.fault.leaves if leaf.action == "change-watermark"]
+    return [spec.watermark_ms, *(round(seconds(leaf.options["to"], "to") * 1000) for leaf in changes)]
+
+
+def read_before_ms(
+    partition: NDArray[np.int16], ids: NDArray[np.int64], time_ms: NDArray[np.int64], missing_ms: int | None = None
+) -> NDArray[np.int64]:
+    """The newest time that an engine which reads each partition in order, and the partitions at any pace, may have seen
+    when it reads each of these records, which are ordered by partition and offset. With the watermark that far an
+    event may be late.
+
+    What could have been read before a record is all of the other partitions and the earlier ones of its own. The
+    harness' own marks make nothing late: the closing ones are sent when the engine has seen everything else.
+    What is missing from the log may have been read before anything.
+    """
+    lowest = np.iinfo(np.int64).min // 2
+    unseen = lowest if missing_ms is None else missing_ms
+    newest = np.where(ids >> INDEX_BITS == MARK_SERVER, lowest, time_ms)
+    parts = _parts(partition)
+    peaks = {p: int(newest[rows].max()) for p, rows in parts.items()}
+    for p, rows in parts.items():
+        elsewhere = max((peak for other, peak in peaks.items() if other != p), default=lowest)
+        elsewhere = max(elsewhere, unseen)
+        np.maximum(np.maximum.accumulate(newest[rows]), elsewhere, out=newest[rows])
+    return newest
+
+
+def _parts(partition: NDArray[np.int16]) -> dict[int, slice]:
+    """The rows of each partition: they are in order."""
+    starts = [0, *(np.flatnonzero(np.diff(partition)) + 1).tolist()] if len(partition) else []
+    ends = [*starts[1:], len(partition)]
+    return {int(partition[lo]): slice(lo, hi) for lo, hi in zip(starts, ends, strict=False)}
+
+
+def batch_of(events: LogEvents, log: BatchLog) -> NDArray[np.int64]:
+    """The batch that took each event: the smallest N whose end lies beyond the event's offset, else NO_BATCH."""
+    batches = sorted(log.batches, key=lambda b: b.batch)
+    result = np.full(len(events), NO_BATCH, dtype=np.int64)
+    if not batches:
+        return result
+    numbers = np.array([b.batch for b in batches], dtype=np.int64)
+    numbers = np.append(numbers, NO_BATCH)
+    for p, rows in _parts(events.partition).items():
+        ends = np.array([b.ends.get(p, 0) for b in batches], dtype=np.int64)
+        result[rows] = numbers[np.searchsorted(ends, events.offset[rows], side="right")]
+    return result
+
+
+def dropped(events: LogEvents, batch: NDArray[np.int64], log: BatchLog) -> NDArray[np.bool_]:
+    """Events that the engine dropped as late, by the rule of its own batch log; `batch` took each of them."""
+    if not log.drops_late or not log.batches:
+        return np.zeros(len(events), dtype=np.bool_)
+    marks = {NO_BATCH: np.iinfo(np.int64).min} | {b.batch: b.drop_watermark_ms for b in log.batches}
+    taken = np.array(sorted(marks), dtype=np.int64)
+    watermark = np.array([marks[int(b)] for b in taken], dtype=np.int64)[np.searchsorted(taken, batch)]
+    return np.asarray(events.closes_ms <= watermark)
+
+
+def in_run(events: LogEvents, run: EarlierRun) -> NDArray[np.bool_]:
+    """Events that lay between the start and the end of a run that was forgotten."""
+    result = np.zeros(len(events), dtype=np.bool_)
+    for partition, end in run.ends.items():
+        start = run.starts.get(partition, 0)
+        result |= (events.partition == partition) & (events.offset >= start) & (events.offset < end)
+    return result
+
+
+def counted_by(events: LogEvents, runs: Iterable[EarlierRun]) -> NDArray[np.bool_]:
+    """Events that some run which was forgotten did not drop."""
+    result = np.zeros(len(events), dtype=np.bool_)
+    for run in runs:
+        result |= in_run(events, run) & (events.closes_ms > run.drop_watermark_ms)
+    return result

@@ -1,0 +1,152 @@
+"""What was read of a run, as values: of its log, its results, and the looks at them. Whoever reads makes them, and the
+checks get to see them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.judging.checksums import Checksum
+from harness.judging.ledger import Expectation, Ledger
+from workloads.base import Columns, Ints, Oracle
+
+NO_BATCH = -1
+
+
+@dataclass(frozen=True)
+class LogEvents:
+    """The countable events of the Kafka log, a row for each cell in which one lies, ordered by partition and offset."""
+
+    partition: NDArray[np.int16]
+    offset: NDArray[np.int64]
+    id: NDArray[np.int64]
+    time_ms: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    closes_ms: NDArray[np.int64]  # a watermark from here on makes it late for its cell
+    columns: Columns = field(default_factory=dict)  # what the oracle needs to fold them
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def only(self, mask: NDArray[np.bool_]) -> LogEvents:
+        named = {each.name: getattr(self, each.name)[mask] for each in fields(self) if each.name != "columns"}
+        return LogEvents(**named, columns={name: column[mask] for name, column in self.columns.items()})
+
+
+def folded(oracle: Oracle, events: LogEvents) -> Ledger:
+    return Ledger.of(oracle.fold(events.cell, events.columns))
+
+
+@dataclass(frozen=True)
+class Named:
+    """How many records are wrong in one way, and the names of the first ones."""
+
+    count: int = 0
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LogAudit:
+    """The tape against the Kafka log, record by record."""
+
+    planned: int
+    found: int
+    missing: Named
+    doubled: Named
+    foreign: Named
+    altered: Named
+    removed: int = 0  # so many of them a planned fault has taken out of the log again
+
+    @property
+    def wrong(self) -> bool:
+        return any(each.count for each in (self.missing, self.doubled, self.foreign, self.altered))
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What tape and log disagree in, cell by cell: an engine may have read the one or the other."""
+
+    missing: Ledger = field(default_factory=Ledger)  # sent, and not in the log when it was read
+    extra: Ledger = field(default_factory=Ledger)  # in the log, and not as it was planned
+    newest_ms: int | None = None  # the newest event time of what is missing: it may have made others late
+
+    def widened(self, expectation: Expectation) -> Expectation:
+        """What is missing may have been counted, and what is too much need not be."""
+        if not self.missing and not self.extra:
+            return expectation
+        must = Ledger((cell, max(0, count - self.extra.count(cell))) for cell, count in expectation.must.items())
+        return Expectation(must, expectation.may + self.missing)
+
+
+@dataclass(frozen=True)
+class Stray:
+    """Something in the results that is no count of a known campaign."""
+
+    where: str
+    value: str
+    # "campaign": of none that exists; "orphan": a window of Yahoo's schema to which no campaign refers; "number": it
+    # stands where a count belongs and can't be read as one; "key": it is nothing that anybody takes for a result
+    kind: str
+
+
+@dataclass(frozen=True)
+class Ambiguity:
+    """One cell with two values or more: which of them is read is chance."""
+
+    cell: int
+    what: str  # "count" | "sums"
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """All that the results held."""
+
+    counts: Ledger
+    strays: tuple[Stray, ...]
+    sums: Mapping[int, Checksum] = field(default_factory=dict)
+    zeros: tuple[int, ...] = ()  # cells that hold a count of 0, which a ledger forgets
+    ambiguities: tuple[Ambiguity, ...] = ()
+
+
+@dataclass(frozen=True)
+class Edits:
+    """What became of the run's files since its first verdict."""
+
+    files: int = 0  # so many were compared
+    changed: tuple[str, ...] = ()  # in words: "log.parquet was edited"
+    note: str = ""  # why nothing could be compared
+
+
+@dataclass(frozen=True)
+class Glitch:
+    """What was seen for a while and is no count of anything that exists. None: it was there at the last look."""
+
+    where: str
+    text: str
+    from_us: int
+    until_us: int | None
+
+
+@dataclass(frozen=True)
+class AfterStop:
+    """The results as they were read again when the engine had been told to stop and had ended."""
+
+    observed: Observed | None = None  # None: it had ended before, or they could not be read
+    error: str = ""  # why not
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What was seen of the results while the run went on: a row for each change of a count, in order of the looks."""
+
+    at_us: Ints
+    cell: Ints
+    count: Ints
+    longest_gap_ms: float  # between two looks: a change may have been there for so long
+    unreadable: tuple[Glitch, ...] = ()  # it stood in the place of a count
+    strangers: tuple[Glitch, ...] = ()  # it was that of a campaign that can't be

@@ -1,0 +1,55 @@
+"""From the resources of a stored run to what each part cost. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.measuring.measurement import Cost
+
+PARTS = ("engine", "python workers", "kafka", "redis", "generator", "harness")
+ENGINE = ("engine", "python workers")
+MIB = 1 << 20
+
+
+def costs(resources: pa.Table, events: int) -> tuple[Cost, ...]:
+    """Of every part that was on this machine, from the first look to the last."""
+    present = set(resources.column("part").to_pylist())
+    return tuple(_cost(resources, part, events) for part in PARTS if part in present)
+
+
+def engine_s_per_million(parts: Iterable[Cost]) -> float | None:
+    """The primary figure: CPU seconds of the engine, with its Python workers, for a million events."""
+    engine = [each.cpu_s_per_million for each in parts if each.part in ENGINE]
+    return sum(engine) if engine else None
+
+
+def cpu_share(resources: pa.Table, part: str) -> float | None:
+    """Of one core, from the first look to the last; None where nothing can be said."""
+    moments = resources.column("at_ms").to_numpy()
+    if not len(moments) or moments[-1] <= moments[0]:
+        return None
+    return sum(_used(resources, part, mode) for mode in ("user", "system")) * 1000 / float(moments[-1] - moments[0])
+
+
+def _cost(resources: pa.Table, part: str, events: int) -> Cost:
+    user_s, system_s = (_used(resources, part, mode) for mode in ("user", "system"))
+    peak = pc.max(_of(resources, part).column("rss_bytes")).as_py() / MIB
+    return Cost(part, user_s, system_s, peak, (user_s + system_s) / events * 1e6 if events else 0.0)
+
+
+def _used(resources: pa.Table, part: str, mode: str) -> float:
+    """A part that was not there at the first look began at nothing."""
+    rows = _of(resources, part)
+    used = np.asarray(rows.column(f"cpu_{mode}_s").to_numpy(), dtype=np.float64)
+    if not len(used):
+        return 0.0
+    there_at_first = rows.column("at_ms")[0].as_py() == resources.column("at_ms")[0].as_py()
+    return float(used.max() - (used[0] if there_at_first else 0.0))
+
+
+def _of(resources: pa.Table, part: str) -> pa.Table:
+    return resources.filter(pc.equal(resources.column("part"), part))

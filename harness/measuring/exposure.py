@@ -1,0 +1,105 @@
+"""For how long a reader of the results was shown a wrong count, whatever became of it in the end. Pure arrays.
+
+A count is surely wrong while it is larger than the number of events that had been sent by then, while it is smaller
+than a right count that had been shown before, and, when it is wrong in the end and too small, from its last change on.
+That is a lower bound: a count that is merely behind is no wrong one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.measuring.latency import evidence
+from harness.measuring.latency.evidence import WRONG
+from harness.measuring.latency.visibility import Floats, Ints, Samples
+from harness.store import Store
+
+# A count that is ahead of its events for less than one look may be the clocks' doing.
+SHORTEST_S = 0.05
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """Stretches in which a cell was seen with a wrong count, in seconds since the epoch; infinite: never corrected."""
+
+    cell: Ints
+    from_s: Floats
+    to_s: Floats
+
+    def within(self, from_s: float, to_s: float) -> Exposure:
+        """What of it began before `to_s` and was not over by `from_s`."""
+        touched = (self.from_s < to_s) & (self.to_s > from_s)
+        return Exposure(self.cell[touched], np.maximum(self.from_s[touched], from_s), self.to_s[touched])
+
+    def of_cells_s(self, end_s: float) -> Floats:
+        """For each cell that was wrong at some moment: for how long, up to `end_s`."""
+        _, place = np.unique(self.cell, return_inverse=True)
+        lasted_s = np.minimum(self.to_s, end_s) - self.from_s
+        return np.asarray(np.bincount(place, weights=np.maximum(lasted_s, 0.0)), dtype=np.float64)
+
+    @property
+    def never_corrected(self) -> int:
+        """Cells."""
+        return len(np.unique(self.cell[~np.isfinite(self.to_s)]))
+
+    def wrong_at(self, moments_s: Floats) -> Ints:
+        """How many cells were wrong at each moment."""
+        began = np.searchsorted(np.sort(self.from_s), moments_s, side="right")
+        return np.asarray(began - np.searchsorted(np.sort(self.to_s), moments_s, side="right"), dtype=np.int64)
+
+
+def exposure(store: Store) -> Exposure:
+    """Of a stored run. Raises MissingEvidence with the name of what is missing."""
+    found = evidence.collect(store)
+    events, cells = found.events, found.cells
+    # Only of a count it is known at each moment how large it may be.
+    counted, sent = cells.counts[found.samples.cell], cells.counts[events.cell]
+    samples = Samples(*(column[counted] for column in (found.samples.cell, found.samples.at_us, found.samples.count)))
+    wrong = stretches(samples, events.cell[sent], events.sent_us[sent], np.flatnonzero(cells.final == WRONG))
+    measured = ~cells.marked[wrong.cell]  # nobody knows to the millisecond when a mark was sent
+    epoch_s = found.epoch_ms / 1000
+    return Exposure(wrong.cell[measured], wrong.from_s[measured] - epoch_s, wrong.to_s[measured] - epoch_s)
+
+
+def stretches(samples: Samples, sent_cell: Ints, sent_us: Ints, wrong_in_the_end: Ints) -> Exposure:
+    """`sent_*`: the events that count, a row each."""
+    cell, at_us, count = samples.cell, samples.at_us, samples.count
+    order = np.lexsort((at_us, cell))
+    cell, at_us, count = cell[order], at_us[order], np.maximum(count[order], 0)
+    last = np.append(cell[1:] != cell[:-1], np.ones(min(1, len(cell)), dtype=np.bool_))
+    next_us = np.where(last, np.inf, np.append(at_us[1:], 0))
+    covered_us, sent_by_then = _sent(cell, at_us, count, sent_cell, sent_us)
+    high = covered_us > at_us
+    shown = _highest_so_far(cell, np.minimum(count, sent_by_then))
+    low = ~high & ((count < shown) | (last & np.isin(cell, wrong_in_the_end)))
+    wrong = high | low
+    end_us = np.where(high, np.minimum(next_us, covered_us), next_us)
+    wrong &= end_us - at_us >= SHORTEST_S * 1e6
+    return Exposure(cell[wrong], at_us[wrong] / 1e6, end_us[wrong] / 1e6)
+
+
+def _sent(cell: Ints, at_us: Ints, count: Ints, sent_cell: Ints, sent_us: Ints) -> tuple[Floats, Ints]:
+    """For each look at a cell: when as many events as it shows had been sent, and how many had been by then."""
+    order = np.lexsort((sent_us, sent_cell))
+    sent_cell, sent_us = sent_cell[order], sent_us[order]
+    begin, end = (np.searchsorted(sent_cell, cell, side=side) for side in ("left", "right"))
+    wanted = begin + count - 1
+    moments = np.append(sent_us.astype(np.float64), np.inf)
+    covered_us = np.where(wanted < end, moments[np.minimum(wanted, len(sent_us))], np.inf)
+    # Both are ordered by cell and time, so that one sort of all of them counts the events before each look.
+    merged = np.lexsort(
+        (np.append(np.zeros(len(sent_us)), np.ones(len(cell))), np.append(sent_us, at_us), np.append(sent_cell, cell))
+    )
+    is_event = merged < len(sent_us)
+    before = np.cumsum(is_event)[~is_event]
+    sent_by_then = np.empty(len(cell), dtype=np.int64)
+    sent_by_then[merged[~is_event] - len(sent_us)] = before
+    return np.where(count > 0, covered_us, -np.inf), sent_by_then - begin
+
+
+def _highest_so_far(cell: Ints, count: Ints) -> Ints:
+    """Within each cell; cells are in order."""
+    width = int(count.max(initial=0)) + 1
+    return np.asarray(np.maximum.accumulate(cell * width + count) - cell * width if len(cell) else count)

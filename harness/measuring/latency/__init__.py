@@ -1,0 +1,162 @@
+"""Latency where a reader of the results sees it, from the files of a run: five ways, each with how exact it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from harness.measuring import stats
+from harness.measuring.latency.evidence import Evidence, Looked, collect
+from harness.measuring.latency.visibility import Floats, Visibility
+from harness.measuring.latency.ways import FINAL, FIRST, PROBES, RANK_MATCHED, YAHOO, Raw, Ways
+from harness.measuring.measurement import Latency, Quantiles
+from harness.store import Store
+
+
+@dataclass(frozen=True)
+class LatencyResult:
+    """All that is known of the latency of a run."""
+
+    latency: tuple[Latency, ...]
+    never_final_share: float | None  # of cells
+    dipped_share: float | None  # of cells
+    by_second: pa.Table  # second since the epoch in which events were due, events, p50_ms, p99_ms
+    raw: pa.Table  # way, corrected_ms, uncorrected_ms; null: never seen
+
+
+def latencies(store: Store) -> LatencyResult:
+    """Raises MissingEvidence with the name of what is missing."""
+    return measured(collect(store))
+
+
+def by_rank(store: Store) -> Raw:
+    """Of each event that counts, when it was due and how long it took."""
+    return _ways(collect(store)).rank_matched()
+
+
+def _ways(evidence: Evidence) -> Ways:
+    seen = Visibility(evidence.samples, len(evidence.cells.events))
+    epoch_us = evidence.epoch_ms * 1000
+    return Ways(evidence.events, evidence.cells, seen, probes_from=evidence.probes_from, epoch_us=epoch_us)
+
+
+def measured(evidence: Evidence) -> LatencyResult:
+    """The same from values."""
+    ways = _ways(evidence)
+    raws = {PROBES: ways.probes(), RANK_MATCHED: ways.rank_matched()}
+    raws |= {FINAL: ways.final_value(), FIRST: ways.first_seen()}
+    raws |= {YAHOO: Raw(evidence.yahoo_ms, evidence.yahoo_ms.astype(np.float64), None)}
+    raws = {way: raw for way, raw in raws.items() if len(raw.corrected_ms)}
+    overtaken_ms = ways.overtaken_ms()
+    return LatencyResult(
+        latency=tuple(_latency(way, raw, evidence.looked, overtaken_ms) for way, raw in raws.items()),
+        never_final_share=_share(ways.never_final()),
+        dipped_share=_share(ways.dipped()),
+        by_second=_by_second(_headline(raws, overtaken_ms, evidence.looked), evidence.epoch_ms),
+        raw=_raw_table(raws),
+    )
+
+
+def quantiles(values_ms: Floats) -> Quantiles:
+    """By nearest rank over all, the never seen included; what falls among those is None, and so is the mean then."""
+    seen = np.isfinite(values_ms)
+    return stats.quantiles(values_ms[seen], censored=int((~seen).sum()))
+
+
+def _latency(way: str, raw: Raw, looked: Looked, overtaken_ms: float | None) -> Latency:
+    return Latency(
+        way=way,
+        corrected=quantiles(raw.corrected_ms),
+        uncorrected=None if raw.uncorrected_ms is None else quantiles(raw.uncorrected_ms),
+        exactness=" ".join(_exactness(way, raw, looked, overtaken_ms)),
+        tail_is_lower_bound=way == RANK_MATCHED and not _ranks_are_exact(looked, overtaken_ms),
+    )
+
+
+def _ranks_are_exact(looked: Looked, overtaken_ms: float | None) -> bool:
+    """Overtaking by up to x moves no figure by more than x; below one period nobody could tell."""
+    return overtaken_ms is not None and overtaken_ms <= looked.period_ms
+
+
+def _exactness(way: str, raw: Raw, looked: Looked, overtaken_ms: float | None) -> Iterator[str]:
+    count = f"{len(raw.corrected_ms):,}"
+    if way == YAHOO:
+        negative = int((raw.corrected_ms < 0).sum())
+        yield f"time_updated less the window's end in {count} cells, as the engine writes it, to its millisecond;"
+        yield f"{negative:,} of them are negative and count as they are."
+        return
+    if way == PROBES:
+        yield f"{count} cells of one event each, whatever the disorder."
+    if way == RANK_MATCHED:
+        yield f"{count} events of cells with right counts, the k-th visible against the k-th due."
+        yield _on_ranks(looked, overtaken_ms)
+    if way in (FINAL, FIRST):
+        begin, end = ("last", "its right final count") if way == FINAL else ("first", "anything of it")
+        yield f"{count} cells, from the {begin} event of each to the look that showed {end}."
+    yield (
+        f"Each figure is late by at most the time since the look before: {looked.period_ms:.0f} ms, "
+        f"{looked.period_p99_ms:.0f} ms at p99, {looked.period_max_ms:.0f} ms at most."
+    )
+    if looked.seen_late:
+        yield f"{looked.seen_late:,} changes of settled windows are late by up to {looked.whole_period_max_ms:,.0f} ms."
+
+
+def _on_ranks(looked: Looked, overtaken_ms: float | None) -> str:
+    if _ranks_are_exact(looked, overtaken_ms):
+        return f"None overtook another of its cell by more than {overtaken_ms:.0f} ms, so every percentile is exact."
+    bounds = "so the mean is exact, and the tail's means are lower bounds"
+    if overtaken_ms is None:
+        return f"Events of a cell may overtake each other on their way, {bounds}."
+    by = f"by up to {overtaken_ms:,.0f} ms"
+    return f"Events of a cell overtook each other {by} on their way, {bounds}; no percentile is off by more than that."
+
+
+def _headline(raws: Mapping[str, Raw], overtaken_ms: float | None, looked: Looked) -> Raw:
+    """Probes where events may overtake each other; else all events say more."""
+    order = (RANK_MATCHED, PROBES) if _ranks_are_exact(looked, overtaken_ms) else (PROBES, RANK_MATCHED)
+    nothing = Raw(np.zeros(0, dtype=np.int64), np.zeros(0), None)
+    return next((raws[way] for way in order if way in raws), nothing)
+
+
+def _by_second(raw: Raw, epoch_ms: int) -> pa.Table:
+    second = (raw.due_us - epoch_ms * 1000) // 1_000_000
+    order = np.lexsort((raw.corrected_ms, second))
+    second, values_ms = second[order], raw.corrected_ms[order]
+    seconds, begins = np.unique(second, return_index=True)
+    parts = [part for part in np.split(values_ms, begins[1:]) if len(part)]
+    told = [quantiles(part) for part in parts]
+    return pa.table(
+        {
+            "second": pa.array(seconds, pa.int64()),
+            "events": pa.array([len(part) for part in parts], pa.int64()),
+            "p50_ms": pa.array([each.p50 for each in told], pa.float64()),
+            "p99_ms": pa.array([each.p99 for each in told], pa.float64()),
+        }
+    )
+
+
+def _raw_table(raws: Mapping[str, Raw]) -> pa.Table:
+    schema = pa.schema([("way", pa.string()), ("corrected_ms", pa.float64()), ("uncorrected_ms", pa.float64())])
+    tables = [
+        pa.table([pa.repeat(way, len(raw.corrected_ms)), _column(raw.corrected_ms), _uncorrected(raw)], schema=schema)
+        for way, raw in raws.items()
+    ]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def _uncorrected(raw: Raw) -> pa.Array:
+    if raw.uncorrected_ms is None:
+        return pa.nulls(len(raw.corrected_ms), pa.float64())
+    return _column(raw.uncorrected_ms)
+
+
+def _column(values_ms: Floats) -> pa.Array:
+    return pa.array(values_ms, pa.float64(), mask=~np.isfinite(values_ms))
+
+
+def _share(mask: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float | None:
+    """Of nothing there is no share."""
+    return float(mask.mean()) if len(mask) else None

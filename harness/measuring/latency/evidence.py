@@ -1,0 +1,197 @@
+"""From the files of a run to what latency is read off: which events count, when each was due and sent, and the looks.
+
+The log says which events count; the tape says when each was due, the books of the load when it was sent (see
+harness/measuring/latency/sending.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from generators.reel import Reel
+from harness.judging import lateness
+from harness.judging.lateness import Countable
+from harness.judging.ledger import Ledger
+from harness.judging.readings import NO_BATCH, folded
+from harness.measuring.latency.sending import Sending
+from harness.measuring.latency.visibility import Ints, Mask, Samples
+from harness.model import INDEX_BITS, MARK_SERVER, RunSpec
+from harness.observe import Row, interpret
+from harness.store import MissingEvidence, Store
+from harness.stored import claim_of, epoch_ms_of, spec_of, stored_oracle, stored_rows
+from harness.watching.sampler import sampled_keys
+from workloads.base import Kind, Oracle
+from workloads.registry import results_of
+
+UPDATED = "updated:"
+WRONG = -1
+_MOST_DIGITS = 15  # of a moment that is worth to be measured by
+
+
+@dataclass(frozen=True)
+class Events:
+    """The events that count, in cells that were looked at. Marks of the harness are rows too, for their rank."""
+
+    cell: Ints
+    due_us: Ints
+    sent_us: Ints
+    turn: Ints | None  # which came to the engine before which; None: nobody knows
+    mark: Mask
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What is known of each cell."""
+
+    campaign: Ints
+    events: Ints  # how many count, as far as that is known
+    final: Ints  # the right final count, or WRONG where the results hold another one
+    marked: Mask  # holds an event of the harness itself, which is never measured
+    counts: Mask  # it holds the number of its events, so that it holds k when k of them are visible
+
+
+@dataclass(frozen=True)
+class Looked:
+    """How often somebody looked."""
+
+    period_ms: float
+    period_p99_ms: float
+    period_max_ms: float
+    whole_period_max_ms: float = 0.0
+    seen_late: int = 0  # changes that only whole looks could see
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that is needed, of one run."""
+
+    probes_from: int  # the first probe campaign
+    epoch_ms: int
+    events: Events
+    cells: Cells
+    samples: Samples
+    looked: Looked
+    yahoo_ms: Ints  # time_updated - end of the window
+
+
+def collect(store: Store) -> Evidence:
+    """Raises MissingEvidence with the name of what is missing."""
+    spec, claim, epoch_ms = spec_of(store), claim_of(store), epoch_ms_of(store)
+    batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
+    log = lateness.stored_countable(store, batch_log, spec)
+    oracle = stored_oracle(store)
+    marks = set(log.events.cell[_is_mark(log)].tolist())
+    log = log.only(np.isin(oracle.codes.keys(log.events.cell), sampled_keys(spec.tape)) & ~_may_fall(oracle, log))
+    known, due_us, sent_us = Sending(Reel(spec.tape), epoch_ms, store.read_table("sends.parquet")).of(log.events)
+    counts = known & ~log.dropped
+    log = log.only(counts)
+    codes, cell = np.unique(log.events.cell, return_inverse=True)
+    events = Events(cell, due_us[counts], sent_us[counts], _turn(log, spec), _is_mark(log))
+    rows = stored_rows(store)
+    names = results_of(spec.tape).keys
+    index = {name: number for number, name in enumerate(names)}
+    unsure = log.permitted & (not (log.exact or claim.late == "keep"))
+    observed = interpret(rows, index, oracle.codes, claim.bookkeeping).counts
+    cells = _cells(codes, oracle.codes.keys(codes), events, unsure, observed)
+    counts = _are(oracle, codes, Kind.COUNT)
+    if not counts.all():
+        right = _right(codes, folded(oracle, log.events), observed)
+        cells = replace(cells, counts=counts, final=np.where(counts, cells.final, right))
+    first_ms = epoch_ms if spec.tape.warm_up else 0  # windows before it are of a warm-up
+
+    def is_measured(key: int, window_ms: int) -> bool:
+        return window_ms >= first_ms and oracle.codes.one(key, window_ms) not in marks
+
+    return Evidence(
+        probes_from=oracle.probed_from,
+        epoch_ms=epoch_ms,
+        events=events,
+        cells=cells,
+        samples=_samples(store.read_table("samples.parquet"), oracle, codes),
+        looked=_looked(store),
+        yahoo_ms=_yahoo_ms(rows, index, spec.window_ms, is_measured),
+    )
+
+
+def _looked(store: Store) -> Looked:
+    told = next(store.history("observer"), None)
+    if told is None:
+        raise MissingEvidence(f"the history of {store.path} has no entry 'observer', so the results were not looked at")
+    try:
+        return msgspec.convert(told, Looked)
+    except msgspec.ValidationError as error:
+        raise MissingEvidence(
+            f"the history of {store.path} has an entry 'observer' that can't be read: {error}"
+        ) from None
+
+
+def _turn(log: Countable, spec: RunSpec) -> Ints | None:
+    """Events of one batch come to the engine together, and those of one partition in its order."""
+    if (log.batch != NO_BATCH).all():
+        return log.batch
+    return log.events.offset if spec.tape.partitions == 1 else None
+
+
+def _is_mark(log: Countable) -> Mask:
+    return np.asarray(log.events.id >> INDEX_BITS == MARK_SERVER)
+
+
+def _cells(codes: Ints, keys: Ints, events: Events, unsure: Mask, observed: Ledger) -> Cells:
+    """A cell is right when it holds all its events, or as many as may be left where some may have been dropped."""
+    count = np.bincount(events.cell, minlength=len(codes))
+    least = count - np.bincount(events.cell[unsure], minlength=len(codes))
+    most = np.iinfo(np.int64).max
+    seen = np.array([min(max(observed.count(code), WRONG), most) for code in codes.tolist()], dtype=np.int64)
+    marked = np.zeros(len(codes), dtype=np.bool_)
+    marked[events.cell[events.mark]] = True
+    final = np.where((least <= seen) & (seen <= count), seen, WRONG)
+    return Cells(keys, count, final, marked, np.ones(len(codes), dtype=np.bool_))
+
+
+def _right(codes: Ints, expected: Ledger, observed: Ledger) -> Ints:
+    """Values that are no counts: right when they are what the events that count make of them, all together."""
+    pairs = ((expected.count(code), observed.count(code)) for code in codes.tolist())
+    return np.array([seen if seen == value else WRONG for value, seen in pairs], dtype=np.int64)
+
+
+def _are(oracle: Oracle, codes: Ints, kind: Kind) -> Mask:
+    such = np.array([value.kind is kind for value in oracle.values])
+    return np.asarray(such[oracle.codes.keys(codes) // oracle.groups])
+
+
+def _may_fall(oracle: Oracle, log: Countable) -> Mask:
+    """Of what goes up and down nobody can say when it was there."""
+    return _are(oracle, log.events.cell, Kind.SUM)
+
+
+def _samples(table: pa.Table, oracle: Oracle, codes: Ints) -> Samples:
+    """Only those of cells in which an event counts: others are wrong, which the verdict says."""
+    columns = {name: np.asarray(table.column(name).to_numpy(), dtype=np.int64) for name in table.column_names}
+    code = oracle.codes.of(columns["campaign"], columns["window_ms"])
+    inside = np.isin(code, codes)
+    cell = np.searchsorted(codes, code[inside])
+    return Samples(cell, columns["at_us"][inside], columns["count"][inside])
+
+
+def _is_moment(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+
+
+def _yahoo_ms(
+    rows: Sequence[Row], index: Mapping[str, int], window_ms: int, is_measured: Callable[[int, int], bool]
+) -> Ints:
+    """The original's own figure, as far as the engine keeps it."""
+    found = []
+    for row in rows:
+        campaign = index.get(row.key.removeprefix(UPDATED)) if row.key.startswith(UPDATED) else None
+        if campaign is None or not (_is_moment(row.field) and _is_moment(row.value)):
+            continue
+        window = int(row.field)
+        if is_measured(campaign, window):
+            found.append(int(row.value) - window - window_ms)
+    return np.array(found, dtype=np.int64)

@@ -1,0 +1,99 @@
+"""The ways of measuring latency, each from the same evidence. Pure arrays.
+
+All of them end at the look that showed a result, and begin when an event was due (corrected) or sent (uncorrected).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.measuring.latency.evidence import WRONG, Cells, Events
+from harness.measuring.latency.visibility import Floats, Ints, Mask, Visibility, overtaken_us, ranks
+
+PROBES, RANK_MATCHED, FINAL, FIRST, YAHOO = "probes", "rank-matched", "final value", "first seen", "yahoo"
+
+
+@dataclass(frozen=True)
+class Raw:
+    """One way's figures, one each; infinite: never seen."""
+
+    due_us: Ints
+    corrected_ms: Floats
+    uncorrected_ms: Floats | None
+
+
+class Ways:
+    """All ways over one run. Cells that hold a mark of the harness or a wrong count have no latency. What was due
+    before the epoch is counted and seen like all else, and has no figure."""
+
+    def __init__(self, events: Events, cells: Cells, seen: Visibility, *, probes_from: int, epoch_us: int) -> None:
+        self._events, self._cells, self._seen, self._epoch_us = events, cells, seen, epoch_us
+        self._measured = ~cells.marked & (cells.final != WRONG)
+        # Where some may have been dropped, nobody knows which of the events are those that count.
+        self._whole = cells.counts & (cells.final == cells.events)
+        self._probes = (cells.campaign >= probes_from) & (cells.events == 1)
+
+    def probes(self) -> Raw:
+        """Cells of probe campaigns that hold one event: the cell's appearing is the event's."""
+        rows = np.flatnonzero((self._probes & self._whole & self._measured)[self._events.cell])
+        cell, due_us, sent_us = self._events.cell[rows], self._events.due_us[rows], self._events.sent_us[rows]
+        return self._raw(self._seen.since_us(cell, np.ones_like(cell)), due_us, sent_us)
+
+    def rank_matched(self) -> Raw:
+        """In each cell the k-th visible against the k-th due, and against the k-th sent."""
+        rows = np.flatnonzero(self._whole[self._events.cell])
+        cell, mark = self._events.cell[rows], self._events.mark[rows]
+        due_us, sent_us = self._events.due_us[rows], self._events.sent_us[rows]
+        by_due, rank = ranks(cell, due_us)
+        by_sent, _ = ranks(cell, sent_us)
+        ours = ~mark[by_due]
+        visible_us = self._seen.since_us(cell[by_due], rank)
+        return self._raw(visible_us[ours], due_us[by_due][ours], sent_us[by_sent][ours])
+
+    def final_value(self) -> Raw:
+        """For each cell, from its last event to its right final count."""
+        cell = np.flatnonzero(self._measured)
+        due_us, sent_us = (self._of_cells(np.maximum, times)[cell] for times in self._times())
+        return self._raw(self._seen.final_us(cell, self._cells.final[cell]), due_us, sent_us)
+
+    def first_seen(self) -> Raw:
+        """For each cell, from its first event until anything of the cell shows."""
+        cell = np.flatnonzero(self._measured & (self._cells.final > 0))
+        due_us, sent_us = (self._of_cells(np.minimum, times)[cell] for times in self._times())
+        return self._raw(self._seen.first_us(cell), due_us, sent_us)
+
+    def never_final(self) -> Mask:
+        """Of all cells of the load but those with marks: wrong, or not seen to become right."""
+        cell = np.flatnonzero(self._of_load())
+        return ~np.isfinite(self._seen.final_us(cell, self._cells.final[cell]))
+
+    def dipped(self) -> Mask:
+        return self._seen.dipped()[self._of_load()]
+
+    def overtaken_ms(self) -> float | None:
+        """By how much events of a cell were overtaken at most, on their way to the engine; None: nobody knows."""
+        if self._events.turn is None:
+            return None
+        rows = np.flatnonzero(~self._events.mark)
+        cell, due_us, turn = self._events.cell[rows], self._events.due_us[rows], self._events.turn[rows]
+        return float(overtaken_us(cell, due_us, turn).max(initial=0)) / 1000
+
+    def _of_load(self) -> Mask:
+        return ~self._cells.marked & (self._of_cells(np.maximum, self._events.due_us) >= self._epoch_us)
+
+    def _times(self) -> tuple[Ints, Ints]:
+        return self._events.due_us, self._events.sent_us
+
+    def _of_cells(self, choose: np.ufunc, times_us: Ints) -> Ints:
+        """The earliest or the latest of each cell; each has an event."""
+        furthest = np.iinfo(np.int64)
+        chosen = np.full(len(self._cells.events), furthest.min if choose is np.maximum else furthest.max)
+        choose.at(chosen, self._events.cell, times_us)
+        return chosen
+
+    def _raw(self, visible_us: Floats, due_us: Ints, sent_us: Ints) -> Raw:
+        measured = due_us >= self._epoch_us
+        corrected_ms, uncorrected_ms = ((visible_us - begin_us)[measured] / 1000 for begin_us in (due_us, sent_us))
+        return Raw(due_us[measured], corrected_ms, uncorrected_ms)

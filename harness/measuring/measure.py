@@ -1,0 +1,194 @@
+"""What a stored run measured. Pure: from the files, never from a live system.
+
+No speed is given for wrong answers, and none when the generator did not keep its schedule: then there is no
+measurement at all, and `withheld` says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from generators.marks import totals_of
+from harness.certificate import of_load
+from harness.measuring import cost, processed, recovery, steady
+from harness.measuring import timeline as timelines
+from harness.measuring.latency import LatencyResult, latencies
+from harness.measuring.measurement import Measurement, Observer, Recovery
+from harness.measuring.timeline import Lines
+from harness.model import Certificate, Mark, Outcome, RunSpec, Verdict
+from harness.store import Store, from_files, unless_missing
+from harness.stored import epoch_ms_of, spec_of, stored_oracle
+from harness.watching import clock_watch
+from workloads.registry import codec_of
+
+RECOVERY = "recovery.json"
+
+
+def not_right(verdict: Verdict) -> str:
+    """Why nothing may be said of how fast the answers came. A missed objective is about speed, and hides none."""
+    missed = [check.name for check in verdict.checks if check.outcome is not Outcome.PASS]
+    worst = Outcome.worst([verdict.outcome, *(check.outcome for check in verdict.checks)])
+    if worst is not Outcome.PASS and missed != ["objective"]:
+        return f"no speed for a run that is {worst.value}"
+    return ""
+
+
+def withheld(spec: RunSpec, verdict: Verdict, certificate: Certificate | None, clock: str) -> str:
+    """Why no speed may be given; empty when it may. `clock`: what was odd about the clocks of the run."""
+    if wrong := not_right(verdict):
+        return wrong
+    if clock:
+        return clock
+    if spec.tape.checksum:
+        return "in checksum mode ids are summed beside the counts, which is other work than is measured elsewhere"
+    if certificate is None or not certificate.valid:
+        return "the load certificate is void"
+    return ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All that is derived from the files of a run."""
+
+    measurement: Measurement | None  # None: withheld, or the run did not come so far
+    timeline: pa.Table | None  # None: the load never began
+    latency: pa.Table | None  # raw samples; None: withheld or not observed
+
+
+def save(store: Store, verdict: Verdict) -> Measurement | None:
+    """Measure, and write it beside what it was measured from."""
+    found, recovered = Measured(None, None, None), tuple[Recovery, ...]()
+    if verdict.totals:  # else it could not be judged, and no file of it is to be believed
+        found = from_files("a measurement", lambda: measure(store, verdict))
+        recovered = from_files("a recovery", lambda: recoveries(store, verdict))
+    store.write_json(RECOVERY, recovered)
+    store.write_json("measurement.json", found.measurement)
+    for name, table in (("timeline.parquet", found.timeline), ("latency.parquet", found.latency)):
+        (store.path / name).unlink(missing_ok=True)
+        if table is not None:
+            store.write_table(name, {column: table.column(column) for column in table.column_names})
+    return found.measurement
+
+
+def recoveries(store: Store, verdict: Verdict) -> tuple[Recovery, ...]:
+    """Beside the measurement and not in it: faults that make the generator late, or counts wrong, are just those whose
+    recovery is asked for. Against what was due, a void certificate hides nothing."""
+    if next(store.history("epoch"), None) is None:
+        return ()
+    return recovery.of_store(store, not_right(verdict))
+
+
+def measure(store: Store, verdict: Verdict) -> Measured:
+    """No latency is even looked for where speed has to be withheld."""
+    certificate = certificate_of(store)
+    if next(store.history("epoch"), None) is None:
+        return Measured(None, None, None)
+    spec = spec_of(store)
+    if withheld(spec, verdict, certificate, clock_watch.in_words(store)) or certificate is None:
+        return Measured(None, timelines.timeline(store, None), None)
+    latency = unless_missing(lambda: latencies(store))
+    table = timelines.timeline(store, latency.by_second if latency else None)
+    measurement = _measurement(store, latency, table)
+    return Measured(measurement, table, latency.raw if latency else None)
+
+
+def _measurement(store: Store, latency: LatencyResult | None, table: pa.Table) -> Measurement | None:
+    ready, epoch, drained = (next(store.history(kind), None) for kind in ("ready", "epoch", "engine"))
+    if not (ready and epoch and drained):
+        return None
+    sends = of_load(store.read_table("sends.parquet"))
+    load_s, events = pc.max(sends.column("finished_us")).as_py() / 1e6, pc.sum(sends.column("sent")).as_py()
+    spec = spec_of(store)
+    lines, resources = Lines(store), unless_missing(lambda: _since_epoch(store, "resources.parquet"))
+    return Measurement(
+        events=events,
+        offered_per_s=events / load_s if load_s > 0 else 0.0,
+        processed_per_s=_processed_per_s(lines, load_s),
+        processed_as_seen=lines.processed_as_seen,
+        catch_up_per_s=_catch_up_per_s(lines),
+        load_s=load_s,
+        ready_s=ready["after_ms"] / 1000,
+        drain_s=max(0.0, (_last_change_ms(store, drained["at_ms"], spec) - epoch["epoch_ms"]) / 1000 - load_s),
+        latency=latency.latency if latency else (),
+        never_final_share=latency.never_final_share if latency else None,
+        dipped_share=latency.dipped_share if latency else None,
+        cost=() if resources is None else cost.costs(resources, events),
+        checkpoint_bytes=_checkpoint_bytes(store),
+        gc_s=_gc_s(store),
+        steady=steady.find(table, load_s, spec.window_ms / 1000, spec.tape.warm_up_ms / 1000),
+        observer=_observer(store, resources),
+    )
+
+
+def _last_change_ms(store: Store, ended_ms: int, spec: RunSpec) -> int:
+    """When the last of the load came to be seen. How long we waited to be sure of it is no work of the engine."""
+    samples = unless_missing(lambda: store.read_table("samples.parquet"))
+    if samples is None or not samples.num_rows:
+        told = next(store.history("still"), None)
+        return int(told["since_ms"]) if told else ended_ms
+    oracle = stored_oracle(store)
+    marks = [mark for told in store.told("marks", "marks", list[Mark]) for mark in told]
+    key, field, at_us = (np.asarray(samples.column(name).to_numpy()) for name in ("campaign", "window_ms", "at_us"))
+    ours = np.isin(oracle.codes.of(key, field), totals_of(oracle, codec_of(spec.tape), marks).cell)
+    return int(at_us[~ours].max(initial=0)) // 1000
+
+
+def taken_of(store: Store) -> str:
+    """What was taken from the machine while the load and the drain went on; "" where it does not matter."""
+    return next((str(entry["words"]) for entry in store.history("taken")), "")
+
+
+def certificate_of(store: Store) -> Certificate | None:
+    entries = list(store.history("certificate"))
+    return msgspec.convert(entries[-1]["certificate"], Certificate) if entries else None
+
+
+def _processed_per_s(lines: Lines, load_s: float) -> float | None:
+    """Over the load: what was done only in the drain does not count."""
+    if lines.processed is None or load_s <= 0:
+        return None
+    begin, end = lines.processed.known(np.array([0.0, load_s]))
+    return float(end - begin) / load_s
+
+
+def _catch_up_per_s(lines: Lines) -> float | None:
+    return processed.catch_up_per_s(lines.processed, lines.sent) if lines.processed and lines.sent else None
+
+
+def _checkpoint_bytes(store: Store) -> int | None:
+    """In the end."""
+    known = _known_of_state(store, "checkpoint_bytes")
+    return int(known[-1]) if known else None
+
+
+def _gc_s(store: Store) -> float | None:
+    """Of the load and the drain."""
+    known = _known_of_state(store, "gc_s")
+    return known[-1] - known[0] if known else None
+
+
+def _since_epoch(store: Store, name: str) -> pa.Table:
+    """From the last look before the load on: what was used before it is no cost of it."""
+    table, epoch_ms = store.read_table(name), epoch_ms_of(store)
+    before = pc.max(table.filter(pc.less_equal(table.column("at_ms"), epoch_ms)).column("at_ms")).as_py()
+    return table if before is None else table.filter(pc.greater_equal(table.column("at_ms"), before))
+
+
+def _known_of_state(store: Store, name: str) -> list[float]:
+    table = unless_missing(lambda: _since_epoch(store, "state.parquet"))
+    return [] if table is None else [value for value in table.column(name).to_pylist() if value is not None]
+
+
+def _observer(store: Store, resources: pa.Table | None) -> Observer | None:
+    """What the observer told of itself, with the CPU of the process that it shares with the harness."""
+    told = next(store.history("observer"), None)
+    share = cost.cpu_share(resources, "harness") if resources is not None else None
+    if told is None or share is None:
+        return None
+    names = ("period_ms", "period_p99_ms", "scans", "cells_sampled_share")
+    return Observer(**{name: told[name] for name in names}, cpu_share=share)

@@ -1,0 +1,495 @@
+"""How an engine came back from each fault of a stored run: how long what took, and what a reader saw meanwhile. Pure.
+
+All times are seconds since the fault struck. A quantity without a value says what it lacks: it never came although it
+could have, or it can't be known because the load had ended or the next fault struck first. One that does not apply to
+this fault or engine is not there. Quantities that tell how fast the engine is are withheld where its counts are wrong.
+
+The quantities agree with each other: started again <= first output <= first fresh window, first output <= caught up,
+and what was noticed only after the engine had recovered has detected nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.measuring.exposure import Exposure, exposure
+from harness.measuring.measurement import Lack, Quantity, Recovery
+from harness.measuring.processed import progress_lines
+from harness.measuring.stats import Floats
+from harness.measuring.timeline import Lines
+from harness.model import FaultReport
+from harness.store import Store, unless_missing
+from harness.stored import spec_of
+from harness.watching import clock_watch
+
+TWIN = "twin.json"
+# So many times its usual pause without a word, and an engine is silent; pauses shorter than this are usual for anybody.
+SILENT_FACTOR = 3.0
+SHORTEST_SILENCE_S = 1.0
+FEWEST_PAUSES = 5  # to say what is usual
+UNUSUAL = f"fewer than {FEWEST_PAUSES} pauses were seen, too few to say what is usual"
+STEADY_OUTPUT = "the results did not pause for longer than usual"
+OVER = "what it did was seen undone; after a kill: the engine was seen to have gone on"
+CALM_S = 5  # a backlog has to be small again for so many seconds, and known for so many before the fault
+# An engine is behind when it has a second's worth of events more to do than usual. Less is the noise of a figure that
+# is read once a second.
+BEHIND_S = 1.0
+BASELINE_SHARE = 0.95
+GRID_S = 0.1
+
+# Name: what it is called, and its unit.
+WORDS: dict[str, tuple[str, str]] = {
+    "detect_s": ("detected", "s"),
+    "over_s": ("fault over", "s"),
+    "restart_s": ("started again", "s"),
+    "first_output_s": ("first output", "s"),
+    "first_fresh_s": ("first fresh window", "s"),
+    "catch_up_s": ("caught up", "s"),
+    "peak_backlog": ("peak backlog", "events"),
+    "backlog_area": ("backlog area", "event-s"),
+    "longest_silence_s": ("longest silence", "s"),
+    "loud_stop_s": ("stopped loudly", "s"),
+    "wrong_value_s": ("wrong value", "s"),
+    "disagreed_s": ("detectors disagreed", "s"),
+}
+OF_SPEED = ("over_s", "restart_s", "first_output_s", "first_fresh_s", "catch_up_s", "peak_backlog", "backlog_area")
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What is known of a run over time, in seconds since its epoch."""
+
+    faults: tuple[FaultReport, ...]  # those that landed, in the order in which they struck
+    epoch_ms: int
+    load_s: float
+    offered_per_s: float  # the mean over the load
+    end_s: float  # all was done, or the engine given up
+    drained: bool
+    progress_s: Floats  # each word of the engine about its progress
+    changes_s: Floats  # each look at the results that saw counts grow
+    windows: Mapping[float, float]  # the start of each window -> when anything of it was seen first
+    backlog: Floats | None  # due and not done, at the end of each second
+    wrong: Exposure | None
+    starts_s: tuple[float, ...] = ()
+    stops_s: tuple[float, ...] = ()  # the engine ended by itself
+    errors: tuple[tuple[float, str], ...] = ()
+
+
+def recover(run: Watched, twin: Watched | None = None, withheld: str = "", clock: str = "") -> tuple[Recovery, ...]:
+    """A recovery for each fault that landed, from its strike until the next one's. `withheld`: why nothing is told of
+    speed; `clock`: why nothing is told of any time."""
+    return tuple(_recovery(run, number, twin, withheld, clock) for number in range(len(run.faults)))
+
+
+def of_store(store: Store, withheld: str) -> tuple[Recovery, ...]:
+    """Of a stored run; empty where no fault landed."""
+    if not any(entry["report"]["landed"] for entry in store.history("fault")):
+        return ()
+    return recover(watched(store), twin_of(store), withheld, clock_watch.in_words(store))
+
+
+def link_twin(store: Store, twin: Path) -> None:
+    """Name the run of the same seed without a fault, to which this one is held."""
+    store.write_json(TWIN, {"run": os.path.relpath(twin, store.path)})
+
+
+def twin_of(store: Store) -> Watched | None:
+    """None where there is none, nothing is left of it, or its times are not to be trusted."""
+    if not store.has(TWIN):
+        return None
+    twin = Store(store.path / store.read_json(TWIN)["run"])
+    usable = list(twin.history("epoch")) and not clock_watch.in_words(twin)
+    return unless_missing(lambda: watched(twin)) if usable else None
+
+
+def watched(store: Store) -> Watched:
+    """Read a run. What is missing of it costs its own quantities only."""
+    spec = spec_of(store)
+    lines = Lines(store)
+    epoch_ms = int(next(store.history("epoch"))["epoch_ms"])
+    told = {kind: list(store.history(kind)) for kind in ("started", "restart", "gone", "error", "engine", "fault")}
+
+    def since_s(kind: str) -> tuple[float, ...]:
+        return tuple((entry["at_ms"] - epoch_ms) / 1000 for entry in told[kind])
+
+    faults = [msgspec.convert(entry["report"], FaultReport) for entry in told["fault"]]
+    crashed = [s for s, entry in zip(since_s("gone"), told["gone"], strict=True) if entry["state"] == "crashed"]
+    load_s = spec.tape.load_ms / 1000
+    changes_s, windows = _seen(store, epoch_ms, load_s)
+    return Watched(
+        faults=tuple(sorted((each for each in faults if each.landed), key=lambda each: each.at_ms)),
+        epoch_ms=epoch_ms,
+        load_s=load_s,
+        offered_per_s=float(lines.offered().sum()) / load_s,
+        end_s=max(since_s("engine"), default=float(lines.seconds)),
+        drained=any(entry["report"]["state"] in ("drained", "unsettled") for entry in told["engine"]),
+        progress_s=np.sort(np.array([(line.at_ms - epoch_ms) / 1000 for line in progress_lines(store)])),
+        changes_s=changes_s,
+        windows=windows,
+        backlog=_backlog(lines),
+        wrong=unless_missing(lambda: exposure(store)),
+        starts_s=since_s("started"),
+        stops_s=tuple(sorted([*since_s("restart"), *crashed])),
+        errors=tuple(zip(since_s("error"), (entry["line"] for entry in told["error"]), strict=True)),
+    )
+
+
+def _seen(store: Store, epoch_ms: int, load_s: float) -> tuple[Floats, dict[float, float]]:
+    """When counts were there that had not been, and when each window was seen first; closing events are no load."""
+    samples = unless_missing(lambda: store.read_table("samples.parquet"))
+    if samples is None or not samples.num_rows:
+        return np.empty(0), {}
+    at_s = np.asarray(samples.column("at_us").to_numpy(), dtype=np.float64) / 1e6 - epoch_ms / 1000
+    window_s = (np.asarray(samples.column("window_ms").to_numpy(), dtype=np.float64) - epoch_ms) / 1000
+    there = (np.asarray(samples.column("count").to_numpy()) > 0) & (window_s < load_s)
+    at_s, window_s = at_s[there], window_s[there]
+    order = np.argsort(at_s, kind="stable")
+    starts, first = np.unique(window_s[order], return_index=True)
+    return np.unique(at_s), dict(zip(starts.tolist(), at_s[order][first].tolist(), strict=True))
+
+
+def _backlog(lines: Lines) -> Floats | None:
+    """Against what was due, not what was sent: a fault that stops the generator too makes no backlog smaller."""
+    if lines.processed is None:
+        return None
+    ends_s = np.arange(1, lines.seconds + 1, dtype=np.float64)
+    return np.asarray(np.maximum(0.0, lines.before + np.cumsum(lines.offered()) - lines.processed.known(ends_s)))
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """What one fault is answerable for."""
+
+    struck_s: float
+    landed_s: float
+    over_s: float | None  # None: it was not seen undone
+    until_s: float
+    first_struck_s: float  # nothing had struck before
+    last: bool  # no other fault struck after it
+
+    @property
+    def lasted_s(self) -> float:
+        return self.until_s - self.struck_s
+
+    def unreached(self, nothing_was_left: str = "") -> Quantity:
+        """It never came. Where it could not, because of the next fault or for another reason, that is not known."""
+        if nothing_was_left:
+            return Quantity(None, nothing_was_left, lack=Lack.UNKNOWN)
+        if not self.last:
+            return Quantity(None, f"not within {self.lasted_s:.1f} s, when the next fault struck", lack=Lack.UNKNOWN)
+        return Quantity(None, f"not within {self.lasted_s:.1f} s", lack=Lack.NEVER)
+
+    def inside(self, moments_s: Floats) -> Floats:
+        return moments_s[(moments_s >= self.struck_s) & (moments_s <= self.until_s)]
+
+
+@dataclass(frozen=True)
+class _Outage:
+    """What the fault did to the output of the engine."""
+
+    interrupted: bool  # it was started again, or its results paused for longer than usual
+    began_s: float  # from here on the first output is looked for
+    output: Quantity  # the first one
+
+    @property
+    def back_s(self) -> float:
+        """When output was there again, since the strike."""
+        if self.output.value is None:
+            return np.inf
+        return self.output.value if self.interrupted else 0.0
+
+
+def _recovery(run: Watched, number: int, twin: Watched | None, withheld: str, clock: str) -> Recovery:
+    stretch = _stretch(run, number)
+    found = dict(_quantities(run, stretch, twin))
+    if twin:
+        found |= dict(_over_twin(found, dict(_quantities(twin, stretch, None))))
+    if why := clock or withheld:
+        none = Quantity(None, f"withheld: {why}", lack=Lack.WITHHELD)
+        found |= {name: none for name in found if clock or name in OF_SPEED}
+    return Recovery(run.faults[number].spec.text, stretch.struck_s, stretch.landed_s, stretch.until_s, found)
+
+
+def _stretch(run: Watched, number: int) -> _Stretch:
+    report, later = run.faults[number], run.faults[number + 1 :]
+
+    def since_s(ms: int) -> float:
+        return (ms - run.epoch_ms) / 1000
+
+    return _Stretch(
+        struck_s=since_s(report.at_ms),
+        landed_s=since_s(report.landed_ms),
+        over_s=since_s(report.healed_ms) if report.healed_ms else None,
+        until_s=since_s(later[0].at_ms) if later else run.end_s,
+        first_struck_s=since_s(run.faults[0].at_ms),
+        last=not later,
+    )
+
+
+def _quantities(run: Watched, stretch: _Stretch, twin: Watched | None) -> Iterator[tuple[str, Quantity]]:
+    """In the order in which they are told."""
+    back_s = [s for s in run.starts_s if stretch.landed_s <= s <= stretch.until_s]
+    outage = _outage(run, stretch, back_s)
+    caught_up = None if run.backlog is None else _caught_up(run, run.backlog, stretch, outage, twin)
+    yield "detect_s", _detected(run, stretch, outage, caught_up)
+    yield "over_s", _over(stretch)
+    if back_s:
+        yield "restart_s", Quantity(back_s[0] - stretch.struck_s, _times(len(back_s), "start"))
+    yield "first_output_s", outage.output
+    yield "first_fresh_s", _first_fresh(run, stretch, outage)
+    if run.backlog is not None and caught_up is not None:
+        yield "catch_up_s", caught_up
+        during = _of_seconds(run.backlog, stretch.struck_s, stretch.until_s)
+        yield "peak_backlog", Quantity(float(during.max(initial=0.0)))
+        yield "backlog_area", Quantity(float(during.sum()))
+    yield "longest_silence_s", _longest_silence(run, stretch)
+    stops_s = [s for s in run.stops_s if stretch.struck_s <= s <= stretch.until_s]
+    if stops_s:
+        yield "loud_stop_s", _loud_stop(run, stretch, stops_s)
+    yield "wrong_value_s", _wrong_value(run, stretch)
+    if len(run.progress_s):
+        yield "disagreed_s", _disagreed(run, stretch)
+
+
+def _over_twin(found: Mapping[str, Quantity], twin: Mapping[str, Quantity]) -> Iterator[tuple[str, Quantity]]:
+    """Only what a run without a fault has too."""
+    for name in ("peak_backlog", "backlog_area", "longest_silence_s"):
+        mine, other = (each[name].value if name in each else None for each in (found, twin))
+        if mine is not None and other is not None:
+            yield name, replace(found[name], over_twin=mine - other)
+
+
+def _outage(run: Watched, stretch: _Stretch, back_s: Sequence[float]) -> _Outage:
+    """Output counts from the new start; else from the first unusual pause that began before the fault was over."""
+    paused_s = _first_pause_s(run, stretch)
+    began_s = back_s[0] if back_s else stretch.landed_s if paused_s is None else max(stretch.landed_s, paused_s)
+    interrupted = bool(back_s) or paused_s is not None
+    return _Outage(interrupted, began_s, _first_output(run, stretch, began_s, "" if interrupted else STEADY_OUTPUT))
+
+
+def _first_pause_s(run: Watched, stretch: _Stretch) -> float | None:
+    """When the first unusual pause of the results began that this fault may have made."""
+    usual_s = _silent_after_s(run.changes_s, stretch, run.load_s)
+    if usual_s is None:
+        return None
+    open_end = np.array([] if run.drained else [np.inf])
+    ends_s = np.append(run.changes_s[1:], open_end)
+    begins_s = run.changes_s[: len(ends_s)]
+    over_s = stretch.until_s if stretch.over_s is None else stretch.over_s
+    unusual = (ends_s - begins_s > usual_s) & (ends_s > stretch.landed_s) & (begins_s <= max(stretch.landed_s, over_s))
+    return float(begins_s[unusual][0]) if unusual.any() else None
+
+
+def _detected(run: Watched, stretch: _Stretch, outage: _Outage, caught_up: Quantity | None) -> Quantity:
+    """By whatever came first. A sign that came when all was well again is one of something else."""
+    signs = [(s, "it ended by itself") for s in run.stops_s]
+    signs += [(s, f"it logged: {line}") for s, line in run.errors]
+    usual_s = _silent_after_s(run.progress_s, stretch, run.load_s)
+    if usual_s is not None:
+        signs += _silences(run.progress_s, usual_s, stretch)
+    first = min((sign for sign in signs if stretch.struck_s <= sign[0] <= stretch.until_s), default=None)
+    if first is None:
+        return Quantity(None, UNUSUAL, lack=Lack.UNKNOWN) if usual_s is None else stretch.unreached()
+    after_s, (well_s, what) = first[0] - stretch.struck_s, _well_again(run, stretch, outage, caught_up)
+    if after_s <= well_s:
+        return Quantity(after_s, first[1])
+    return Quantity(None, f"nothing was noticed before {what}, after {well_s:.1f} s", lack=Lack.NEVER)
+
+
+def _well_again(run: Watched, stretch: _Stretch, outage: _Outage, caught_up: Quantity | None) -> tuple[float, str]:
+    """Until when a sign can be one of this fault, and what that moment is."""
+    moments = [(stretch.lasted_s, "the end of its time")]
+    if outage.interrupted:
+        moments.append((outage.back_s, "its first output"))
+    elif caught_up is not None and caught_up.value:
+        moments.append((caught_up.value, "it had caught up"))
+    elif stretch.over_s is not None:
+        moments.append((stretch.over_s - stretch.struck_s, "the fault was over"))
+    if run.drained and len(run.changes_s):
+        moments.append((max(0.0, float(run.changes_s[-1]) - stretch.struck_s), "all was done"))
+    return min(moments)
+
+
+def _over(stretch: _Stretch) -> Quantity:
+    """What the page marks at the end of a fault's band."""
+    if stretch.over_s is None:
+        return Quantity(None, "what it did was not seen undone", lack=Lack.NEVER)
+    return Quantity(stretch.over_s - stretch.struck_s, OVER)
+
+
+def _first_output(run: Watched, stretch: _Stretch, began_s: float, note: str) -> Quantity:
+    later = stretch.inside(run.changes_s[run.changes_s > began_s])
+    if not len(later):
+        return stretch.unreached("all had come out already" if run.drained and stretch.last else "")
+    return Quantity(float(later[0]) - stretch.struck_s, note)
+
+
+def _first_fresh(run: Watched, stretch: _Stretch, outage: _Outage) -> Quantity:
+    """The first window that had not begun when the fault landed."""
+    fresh = {start: seen for start, seen in run.windows.items() if start >= stretch.landed_s}
+    seen_s = [seen for seen in fresh.values() if outage.began_s < seen <= stretch.until_s]
+    if seen_s:
+        return Quantity(min(seen_s) - stretch.struck_s)
+    return stretch.unreached("no window began after it had landed" if run.drained and not fresh else "")
+
+
+def _caught_up(run: Watched, backlog: Floats, stretch: _Stretch, outage: _Outage, twin: Watched | None) -> Quantity:
+    """While events come: that a backlog goes away when nothing comes any more is no catching up."""
+    usual, whose = _usual_backlog(run, backlog, stretch, twin)
+    if usual is None:
+        return Quantity(None, whose, lack=Lack.UNKNOWN)
+    words = f"at most {usual:,.0f} events behind, which is the p95 {whose} and one second's worth"
+    until_s = min(stretch.until_s, run.load_s)
+    after = _of_seconds(backlog, stretch.struck_s, until_s)
+    if not len(after):
+        return Quantity(None, "it struck when no events came any more", lack=Lack.UNKNOWN)
+    first = int(np.argmax(after > usual))
+    if after[first] <= usual or first > _felt_s(stretch, outage) + CALM_S:
+        return _kept_up(outage, words)
+    place = np.flatnonzero(_runs_of(after[first:] <= usual, CALM_S))
+    if len(place) and outage.back_s < np.inf:
+        reached_s = float(np.floor(stretch.struck_s) + 1 + first + place[0] - stretch.struck_s)
+        return Quantity(max(reached_s, outage.back_s), f"for {CALM_S} s {words}")
+    if run.drained and until_s == run.load_s:
+        told = f"the load ended {until_s - stretch.struck_s:.1f} s after it struck, with {after[-1]:,.0f} events to do"
+        return Quantity(None, told, lack=Lack.UNKNOWN)
+    return stretch.unreached()
+
+
+def _usual_backlog(run: Watched, backlog: Floats, stretch: _Stretch, twin: Watched | None) -> tuple[float | None, str]:
+    """With more than this to do it is behind, and where that is taken from; else why it is not known."""
+    before, whose = _of_seconds(backlog, 0.0, stretch.first_struck_s)[:-1], "before the fault"
+    if len(before) < CALM_S and twin is not None and twin.backlog is not None:
+        before, whose = _of_seconds(twin.backlog, 0.0, run.load_s), "of its twin"
+    if len(before) < CALM_S:
+        return None, f"nothing to compare with: the first fault struck {stretch.first_struck_s:.1f} s into the load"
+    return float(np.quantile(before, BASELINE_SHARE)) + BEHIND_S * run.offered_per_s, whose
+
+
+def _felt_s(stretch: _Stretch, outage: _Outage) -> float:
+    """For how long an engine may fall behind because of the fault: until it was over, and output had come back."""
+    over_s = stretch.until_s if stretch.over_s is None else stretch.over_s
+    return max(over_s - stretch.struck_s, min(outage.back_s, stretch.lasted_s))
+
+
+def _kept_up(outage: _Outage, words: str) -> Quantity:
+    """Who never fell behind has caught up with the first output."""
+    if outage.back_s < np.inf:
+        return Quantity(outage.back_s, f"never fell behind: {words}")
+    return replace(outage.output, note=f"no output came: {outage.output.note}")
+
+
+def _longest_silence(run: Watched, stretch: _Stretch) -> Quantity:
+    """From one visible change to the next. The first pause began with the last change before the first fault; before
+    a later one it belongs to the fault before."""
+    first = stretch.struck_s == stretch.first_struck_s
+    before = run.changes_s[run.changes_s <= stretch.struck_s][-1:] if first else np.array([stretch.struck_s])
+    seen = np.append(before, stretch.inside(run.changes_s))
+    open_end = not run.drained or stretch.until_s < run.end_s
+    seen = np.append(seen, stretch.until_s) if open_end and len(seen) else seen
+    if len(seen) < 2:
+        return Quantity(None, "no change of the results was seen", lack=Lack.UNKNOWN)
+    pauses_s = np.diff(seen)
+    if not run.drained and stretch.until_s >= run.end_s and pauses_s.argmax() == len(pauses_s) - 1:
+        return Quantity(None, f"nothing changed any more in the last {pauses_s[-1]:.1f} s", lack=Lack.NO_END)
+    return Quantity(float(pauses_s.max()))
+
+
+def _loud_stop(run: Watched, stretch: _Stretch, stops_s: list[float]) -> Quantity:
+    """The outage: from the first time it ended by itself until something came out after the last."""
+    after = stretch.inside(run.changes_s[run.changes_s > stops_s[-1]])
+    often = _times(len(stops_s), "stop")
+    if not len(after):
+        told = f"{often}, and no output after the last, {stretch.until_s - stops_s[0]:.1f} s long"
+        return Quantity(None, told, lack=Lack.NO_END if stretch.last else Lack.UNKNOWN)
+    return Quantity(float(after[0]) - stops_s[0], often)
+
+
+def _wrong_value(run: Watched, stretch: _Stretch) -> Quantity:
+    if run.wrong is None:
+        return Quantity(None, "the results were not looked at", lack=Lack.UNKNOWN)
+    found = run.wrong.within(stretch.struck_s, stretch.until_s)
+    if not len(found.cell):
+        return Quantity(0.0, "no cell was seen wrong")
+    of_cells_s = found.of_cells_s(stretch.until_s)
+    if found.never_corrected:
+        held = f"held for at least {of_cells_s.max():.1f} s"
+        told = f"{found.never_corrected:,} of {len(of_cells_s):,} cells never corrected, {held}"
+        return Quantity(None, told, lack=Lack.NO_END)
+    return Quantity(float(of_cells_s.max()), f"the longest of {len(of_cells_s):,} cells, all corrected")
+
+
+def _disagreed(run: Watched, stretch: _Stretch) -> Quantity:
+    """Two detectors, the engine's own word and what a reader sees: for how long only one of them was alarmed."""
+    told, seen = (_alarmed(moments_s, run, stretch) for moments_s in (run.progress_s, run.changes_s))
+    if told is None or seen is None:
+        return Quantity(None, UNUSUAL, lack=Lack.UNKNOWN)
+    only_seen, only_told = float((seen & ~told).sum() * GRID_S), float((told & ~seen).sum() * GRID_S)
+    note = f"{only_seen:.1f} s of progress without fresh results, {only_told:.1f} s of fresh results without progress"
+    return Quantity(only_seen + only_told, note)
+
+
+def silent_s(run: Watched, moments_s: Floats) -> Floats:
+    """At each second of the run, for how long it had been silent."""
+    seconds = np.arange(1, int(np.ceil(run.end_s)) + 1, dtype=np.float64)
+    return seconds - _before(moments_s, seconds, 0.0)
+
+
+def _alarmed(moments_s: Floats, run: Watched, stretch: _Stretch) -> NDArray[np.bool_] | None:
+    """On a grid, up to when all was done."""
+    after_s = _silent_after_s(moments_s, stretch, run.load_s)
+    if after_s is None:
+        return None
+    told_s = np.concatenate((run.progress_s, run.changes_s))
+    last_s = float(told_s.max(initial=run.load_s)) if run.drained else run.end_s
+    grid_s = np.arange(stretch.struck_s, min(stretch.until_s, last_s), GRID_S)
+    return np.asarray(grid_s - _before(moments_s, grid_s, 0.0) > after_s)
+
+
+def _silent_after_s(moments_s: Floats, stretch: _Stretch, load_s: float) -> float | None:
+    """From what was usual before the fault, or, where that was too little, in the whole load or the whole run: a middle
+    is not moved by one long pause."""
+    for from_s, to_s in ((0.0, stretch.first_struck_s), (0.0, load_s), (-np.inf, np.inf)):
+        pauses_s = np.diff(moments_s[(moments_s >= from_s) & (moments_s <= to_s)])
+        if len(pauses_s) >= FEWEST_PAUSES:
+            return max(SHORTEST_SILENCE_S, SILENT_FACTOR * float(np.median(pauses_s)))
+    return None
+
+
+def _silences(moments_s: Floats, usual_s: float, stretch: _Stretch) -> Iterator[tuple[float, str]]:
+    """When each silence of the stretch became one, and since when it had lasted."""
+    words_s = np.append(moments_s, np.inf)
+    for last_s in words_s[:-1][np.diff(words_s) > usual_s].tolist():
+        if last_s + usual_s >= stretch.struck_s:
+            side = "before" if last_s <= stretch.struck_s else "after"
+            since = f"the last came {abs(last_s - stretch.struck_s):.1f} s {side} it struck"
+            yield last_s + usual_s, f"no progress for more than {usual_s:.1f} s: {since}"
+
+
+def _before(moments_s: Floats, at_s: Floats, never: float) -> Floats:
+    """The newest moment before each of `at_s`."""
+    place = np.searchsorted(moments_s, at_s, side="right") - 1
+    return np.where(place >= 0, np.append(moments_s, never)[place], never)
+
+
+def _of_seconds(values: Floats, from_s: float, to_s: float) -> Floats:
+    """Those seconds that lie wholly or partly between."""
+    return values[max(0, int(from_s)) : max(0, int(np.ceil(to_s)))]
+
+
+def _runs_of(true: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
+    """Where so many in a row begin."""
+    if len(true) < length:
+        return np.zeros(0, dtype=np.bool_)
+    return np.asarray(np.convolve(true, np.ones(length), mode="valid") >= length)
+
+
+def _times(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count} {what}s"

@@ -1,0 +1,450 @@
+"""Looks at the results while a run goes on, where any reader would see them, and keeps what changed and when.
+
+The core is pure: successive looks in, rows of changes out. The thread around it asks Redis with one prepared request
+for all campaigns and compares the answer as bytes, so that a look at results that stand still costs next to nothing.
+
+Hashes grow with every window, and most windows change no more. Once there are many, a look is mostly a glance: it reads
+only windows that may still change, from the newest that was seen back over the declared lateness and a little more. A
+whole look comes about once a second, less often where it takes long, and always at the end. So final values and their
+number are those of whole looks; a change in a window that was not glanced at is seen late by one whole period at most,
+is counted (`seen_late`), and may hide a dip that was shorter than that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from abc import ABC, abstractmethod
+from array import array
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import hiredis
+import numpy as np
+import redis
+from numpy.typing import NDArray
+
+from generators.draws import Lane
+from harness.clock import Clock
+from harness.model import HarnessError, TapeSpec
+from harness.observe import strangers
+from harness.texts import readable
+from harness.wait import ends_within
+from harness.watching.glitches import ANOTHER_TYPE, Glitches
+from harness.whole import whole
+from workloads.registry import results_of
+
+LOOK_EVERY_S = 0.05
+# A look may take this share of its period; slower ones come less often, and leave Redis to the engine.
+BUSY_SHARE = 1 / 3
+MOST_KEYS = 500
+REPLY_TIMEOUT_S = 5.0
+# Windows that ended before the newest by more than the declared lateness and so many windows are settled.
+SETTLED_WINDOWS = 2
+WHOLE_EVERY_S = 1.0
+WHOLE_SHARE = 0.05  # of all time may go into whole looks
+STRANGERS_EVERY_S = 0.5
+NAMES_AT_ONCE = 1000
+WHOLE_KEY = ""  # in the place of a window: a glitch of all of a campaign
+_RECENT_LOOKS = 20
+_RECEIVE_BYTES = 1 << 18
+
+
+@dataclass(frozen=True)
+class Looks:
+    """How the results were looked at."""
+
+    scans: int
+    whole: int  # of them
+    whole_period_max_ms: float
+    seen_late: int  # changes outside of what was glanced at
+    period_ms: float  # the median
+    period_p99_ms: float
+    period_max_ms: float
+    campaigns: int
+    cells_sampled_share: float
+    garbage: int  # values that were no count
+    glitches: int  # rows of glitches.parquet
+    errors: int
+    first_error: str
+    cpu_s: float
+    wall_s: float
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What changed, as the columns of samples.parquet, what was no count, and how it was looked at."""
+
+    columns: Mapping[str, NDArray[Any]]
+    glitches: Mapping[str, Any]
+    looks: Looks
+
+
+def sampled_keys(tape: TapeSpec) -> tuple[int, ...]:
+    """The numbers of all keys where they are few; else the probes, and a seeded sample of the others."""
+    count = len(results_of(tape).keys)
+    if count <= MOST_KEYS:
+        return tuple(range(count))
+    others = count - tape.probes
+    probes = range(others, count)[:MOST_KEYS]
+    order = np.argsort(Lane.of(tape.seed, "sampled campaigns").at(np.arange(others)), kind="stable")
+    return tuple(sorted([*order[: MOST_KEYS - len(probes)].tolist(), *probes]))
+
+
+def unsettled(newest_ms: int | None, now_ms: int, window_ms: int, watermark_ms: int) -> range:
+    """The windows that may still change. From the newest that was seen and not from the clock: an engine that fell
+    behind has them all before it. Ahead as far as the events that close a run lie. Empty while nothing was seen.
+    """
+    if newest_ms is None:
+        return range(0)
+    begin_ms = (newest_ms - watermark_ms) // window_ms * window_ms - SETTLED_WINDOWS * window_ms
+    return range(begin_ms, (now_ms + watermark_ms) // window_ms * window_ms + 3 * window_ms, window_ms)
+
+
+class Recorder:
+    """Turns looks into changes. A count that vanished has become 0; a value that is no number changes nothing."""
+
+    def __init__(self, campaigns: Sequence[int]) -> None:
+        self._campaigns = campaigns
+        self._replies: list[object] = [[] for _ in campaigns]
+        self._texts: list[dict[Any, Any]] = [{} for _ in campaigns]
+        self._counts: list[dict[int, int]] = [{} for _ in campaigns]
+        self._looks_us, self._whole_us = array("q"), array("q")
+        self._glanced: range | None = None  # by the look before; None: that saw all
+        self._seen_late = 0
+        self._rows = {name: array("q") for name in ("at_us", "campaign", "window_ms", "count")}
+        self._garbage = 0
+        self._glitches = Glitches()
+        self._errors: list[str] = []
+        self.newest_ms: int | None = None  # of the windows that have begun: dates of the future say nothing
+        self.windows = 0  # of the campaign that has most
+
+    def look(self, at_us: int, replies: Sequence[object]) -> None:
+        """One look: for each campaign its hash as Redis gives it, [field, value, ...]; anything else is no hash."""
+        self._looks_us.append(at_us)
+        self._whole_us.append(at_us)
+        for place, reply in self._hashes(at_us, replies):
+            if reply == self._replies[place]:
+                continue
+            self._replies[place] = reply
+            old, new = self._texts[place], dict(zip(reply[::2], reply[1::2], strict=True))
+            self._texts[place] = new
+            self._changed(at_us, place, old, new)
+            self.windows = max(self.windows, len(new))
+        self._glanced = None
+
+    def glance(self, at_us: int, windows: range, replies: Sequence[object]) -> None:
+        """A look at some windows only: for each campaign their counts in order, None where there is none."""
+        self._looks_us.append(at_us)
+        fields = [b"%d" % window_ms for window_ms in windows]
+        for place, reply in self._hashes(at_us, replies):
+            texts = self._texts[place]
+            old = {field: texts[field] for field in fields if field in texts}
+            new = {field: text for field, text in zip(fields, reply, strict=True) if text is not None}
+            if old == new:
+                continue
+            self._replies[place] = None  # the next whole look is another one, even if it sees what the last one saw
+            for field in old.keys() - new.keys():
+                del texts[field]
+            texts.update(new)
+            self._changed(at_us, place, old, new)
+        self._glanced = windows
+
+    def unchanged(self, at_us: int, *, whole: bool = True) -> None:
+        """One look that saw just what the one before had seen."""
+        self._looks_us.append(at_us)
+        if whole:
+            self._whole_us.append(at_us)
+
+    def strangers(self, at_us: int, keys: Collection[str]) -> None:
+        """A look at the names of all hashes found these that are those of no campaign."""
+        self._glitches.strangers(at_us, keys)
+
+    def failed(self, error: Exception) -> None:
+        """A look that saw nothing."""
+        self._errors.append(f"{type(error).__name__}: {error}")
+
+    @property
+    def changed_ms(self) -> int | None:
+        """When a look last saw another count than the one before. What the first look saw is no change."""
+        at_us = self._rows["at_us"]
+        return at_us[-1] // 1000 if at_us and at_us[-1] > self._looks_us[0] else None
+
+    def sampled(self, all_campaigns: int, cpu_s: float) -> Sampled:
+        looks_us = np.array(self._looks_us, dtype=np.int64)
+        periods_ms = np.diff(looks_us) / 1000 if len(looks_us) > 1 else np.zeros(1)
+        middle_ms, high_ms, most_ms = np.quantile(periods_ms, [0.5, 0.99, 1.0])
+        looks = Looks(
+            scans=len(looks_us),
+            whole=len(self._whole_us),
+            whole_period_max_ms=float(np.diff(np.array(self._whole_us, dtype=np.int64)).max(initial=0)) / 1000,
+            seen_late=self._seen_late,
+            period_ms=float(middle_ms),
+            period_p99_ms=float(high_ms),
+            period_max_ms=float(most_ms),
+            campaigns=len(self._campaigns),
+            cells_sampled_share=len(self._campaigns) / all_campaigns,
+            garbage=self._garbage,
+            glitches=len(self._glitches),
+            errors=len(self._errors),
+            first_error=self._errors[0] if self._errors else "",
+            cpu_s=cpu_s,
+            wall_s=float(periods_ms.sum()) / 1000,
+        )
+        columns = {name: np.array(column, dtype=np.int64) for name, column in self._rows.items()}
+        columns["campaign"] = columns["campaign"].astype(np.int32)
+        return Sampled(columns, self._glitches.columns, looks)
+
+    def _hashes(self, at_us: int, replies: Sequence[object]) -> Iterator[tuple[int, list[Any]]]:
+        """The campaigns whose key is a hash, or is not there. One of another type is a glitch; other errors are those
+        of the service, and say nothing of the results."""
+        refused = None
+        for place, reply in enumerate(replies):
+            if isinstance(reply, list):
+                self._glitches.gone(at_us, self._campaigns[place], WHOLE_KEY)
+                yield place, reply
+            elif str(reply).startswith("WRONGTYPE"):
+                self._garbage += self._glitches.seen(at_us, self._campaigns[place], WHOLE_KEY, ANOTHER_TYPE)
+            else:
+                refused = reply
+        if isinstance(refused, Exception):
+            self.failed(refused)
+
+    def _changed(self, at_us: int, place: int, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> None:
+        for field in old.keys() - new.keys():
+            self._glitches.gone(at_us, self._campaigns[place], field)
+            if (window_ms := whole(field)) is not None and window_ms in self._counts[place]:
+                self._keep(at_us, place, window_ms, 0)
+        for field, text in new.items():
+            if old.get(field) == text:
+                continue
+            window_ms, count = whole(field), whole(text)
+            if window_ms is None or count is None:
+                self._garbage += self._glitches.seen(at_us, self._campaigns[place], field, text)
+            else:
+                self._glitches.gone(at_us, self._campaigns[place], field)
+                self._keep(at_us, place, window_ms, count)
+
+    def _keep(self, at_us: int, place: int, window_ms: int, count: int) -> None:
+        if self._counts[place].get(window_ms) == count:
+            return
+        self._counts[place][window_ms] = count
+        if self._glanced is not None and window_ms not in self._glanced:
+            self._seen_late += 1
+        if window_ms * 1000 <= at_us:
+            self.newest_ms = max(window_ms, self.newest_ms or window_ms)
+        row = (at_us, self._campaigns[place], window_ms, count)
+        for column, value in zip(self._rows.values(), row, strict=True):
+            column.append(value)
+
+
+class Pace:
+    """The time from one look to the next: the wished one, or longer while looks take too much of it."""
+
+    def __init__(self) -> None:
+        self._took_s: deque[float] = deque(maxlen=_RECENT_LOOKS)
+
+    def period_s(self, took_s: float) -> float:
+        """The middle of the last looks decides: a single slow one is a hiccup of the machine."""
+        self._took_s.append(took_s)
+        return max(LOOK_EVERY_S, median(self._took_s) / BUSY_SHARE)
+
+
+class _Watch(ABC):
+    """A thread that looks at the sampled campaigns from `start` until `stop`. What fails is noted, and tried again."""
+
+    def __init__(self, names: Sequence[str], tape: TapeSpec, clock: Clock) -> None:
+        self._clock = clock
+        self._keys = len(names)
+        campaigns = sampled_keys(tape)
+        self._recorder, self._pace = Recorder(campaigns), Pace()
+        self._names = [names[campaign] for campaign in campaigns]
+        self._stopped = threading.Event()
+        self._cpu_s = 0.0
+        self._thread = threading.Thread(target=self._work, name="observer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> Sampled:
+        """After one last look."""
+        self._stopped.set()
+        self._thread.join(3 * REPLY_TIMEOUT_S)
+        return self._recorder.sampled(self._keys, self._cpu_s)
+
+    def changed_ms(self) -> int | None:
+        return self._recorder.changed_ms
+
+    @abstractmethod
+    def _look(self, *, whole: bool) -> None: ...
+
+    @abstractmethod
+    def _disconnect(self) -> None:
+        """Let go of what may be broken."""
+
+    def _work(self) -> None:
+        begun_cpu_s, due_s = time.thread_time(), time.monotonic()
+        while True:
+            last, began_s = self._stopped.is_set(), time.monotonic()
+            try:
+                self._look(whole=last)
+            except (redis.RedisError, OSError, hiredis.HiredisError, HarnessError) as error:
+                self._recorder.failed(error)
+                self._disconnect()
+            self._cpu_s = time.thread_time() - begun_cpu_s
+            if last:
+                break
+            now_s = time.monotonic()
+            due_s = max(due_s + self._pace.period_s(now_s - began_s), now_s)
+            ends_within(due_s - now_s, self._stopped)
+        self._disconnect()
+
+
+class PlainObserver(_Watch):
+    """Looks by a function that gives for each campaign its field, value, field, value, ..., and the names of hashes of
+    no campaign; each look is whole."""
+
+    def __init__(
+        self,
+        look: Callable[[Sequence[str]], tuple[Sequence[object], Collection[str]]],
+        release: Callable[[], None],
+        names: Sequence[str],
+        tape: TapeSpec,
+        clock: Clock,
+    ) -> None:
+        super().__init__(names, tape, clock)
+        self._ask, self._release = look, release
+
+    def _look(self, *, whole: bool) -> None:  # noqa: ARG002
+        replies, unknown = self._ask(self._names)
+        at_us = self._clock.now_us()
+        self._recorder.look(at_us, replies)
+        self._recorder.strangers(at_us, unknown)
+
+    def _disconnect(self) -> None:
+        self._release()
+
+
+class RedisObserver(_Watch):
+    """Reads our own schema: one prepared request for all campaigns, whose answer is compared as bytes."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        names: Sequence[str],
+        tape: TapeSpec,
+        window_ms: int,
+        watermark_ms: int,
+        *,
+        clock: Clock,
+        bookkeeping: Sequence[str] = (),
+    ) -> None:
+        super().__init__(names, tape, clock)
+        self._client = client
+        self._campaign_names, self._bookkeeping, self._strangers_due_s = frozenset(names), bookkeeping, 0.0
+        self._window_ms, self._watermark_ms = window_ms, watermark_ms
+        # The last reply is known in advance: when the answer ends with it, the answer is whole.
+        self._token = uuid.uuid4().hex
+        self._end = f"${len(self._token)}\r\n{self._token}\r\n".encode()
+        self._whole = self._request("HGETALL")
+        self._whole_due_s = 0.0
+        self._glance, self._glance_at = b"", range(0)
+        self._last = (b"", b"")  # request and answer
+        self._connection: redis.Connection | None = None
+
+    def _look(self, *, whole: bool) -> None:
+        self._look_at_campaigns(whole=whole)
+        if whole or time.monotonic() >= self._strangers_due_s:
+            self._look_for_strangers()
+
+    def _look_for_strangers(self) -> None:
+        """The names of all hashes, which are many: as seldom as whole looks where that takes long."""
+        began_s = time.monotonic()
+        found = strangers(map(readable, self._hashes()), self._campaign_names, self._bookkeeping)
+        self._recorder.strangers(self._clock.now_us(), found)
+        self._strangers_due_s = began_s + max(STRANGERS_EVERY_S, (time.monotonic() - began_s) / WHOLE_SHARE)
+
+    def _hashes(self) -> Iterator[bytes]:
+        connection, cursor = self._connected(), b""
+        while cursor != b"0":
+            connection.send_command("SCAN", cursor or b"0", "COUNT", NAMES_AT_ONCE, "TYPE", "hash")  # type: ignore[no-untyped-call]
+            cursor, names = connection.read_response(disable_decoding=True)
+            yield from names
+
+    def _look_at_campaigns(self, *, whole: bool) -> None:
+        began_s = time.monotonic()
+        windows = unsettled(self._recorder.newest_ms, self._clock.now_ms(), self._window_ms, self._watermark_ms)
+        if whole or began_s >= self._whole_due_s or self._recorder.windows <= 2 * len(windows):
+            self._see(self._whole, None)
+            took_s = time.monotonic() - began_s
+            self._whole_due_s = began_s + max(WHOLE_EVERY_S, took_s / WHOLE_SHARE)
+            return
+        if windows != self._glance_at:
+            self._glance, self._glance_at = self._request("HMGET", *map(str, windows)), windows
+        self._see(self._glance, windows)
+
+    def _see(self, request: bytes, windows: range | None) -> None:
+        """Ask for these windows, or for all, and hand on what is another answer to the same question."""
+        answer = self._ask(request)
+        at_us = self._clock.now_us()
+        if (request, answer) == self._last:
+            self._recorder.unchanged(at_us, whole=windows is None)
+            return
+        reader = hiredis.Reader()
+        reader.feed(answer)
+        replies = [reader.gets() for _ in self._names]
+        if windows is None:
+            self._recorder.look(at_us, replies)
+        else:
+            self._recorder.glance(at_us, windows, replies)
+        self._last = (request, answer)
+
+    def _request(self, command: str, *fields: str) -> bytes:
+        commands = [*((command, name, *fields) for name in self._names), ("PING", self._token)]
+        return b"".join(_packed(each) for each in commands)
+
+    def _ask(self, request: bytes) -> bytes:
+        connection = self._connected()
+        connection.send_packed_command([request], check_health=False)  # type: ignore[no-untyped-call]
+        # The answer is read past redis-py, which would make a call of its own for each of hundreds of replies.
+        plug = connection._get_socket()
+        parts: list[bytes] = []
+        tail = b""
+        while not tail.endswith(self._end):
+            part = plug.recv(_RECEIVE_BYTES) if plug else b""
+            if not part:
+                raise ConnectionError("Redis closed the observer's connection")
+            parts.append(part)
+            tail = tail[-len(self._end) :] + part if len(part) < len(self._end) else part
+        return b"".join(parts)
+
+    def _connected(self) -> redis.Connection:
+        if self._connection is None:
+            self._connection = _connection(self._client)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.disconnect()  # type: ignore[no-untyped-call]
+            self._connection = None
+
+
+def _connection(client: redis.Redis) -> redis.Connection:
+    """A connection like those of the client, TLS and password included, in the older protocol with its flat hashes."""
+    pool = client.connection_pool
+    settings = {**pool.connection_kwargs, "protocol": 2, "socket_timeout": REPLY_TIMEOUT_S}
+    connection: redis.Connection = pool.connection_class(**settings)
+    connection.connect()  # type: ignore[no-untyped-call]
+    return connection
+
+
+def _packed(command: Sequence[str]) -> bytes:
+    parts = [f"*{len(command)}\r\n".encode()]
+    for word in command:
+        octets = word.encode()
+        parts.append(b"$%d\r\n%b\r\n" % (len(octets), octets))
+    return b"".join(parts)
