@@ -27,7 +27,7 @@ from harness.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELLS = ("sh", "dash", "bash")  # the first one is often one of the others
-ASKS_FOR_LOCK = "import sys; sys.path.insert(0, sys.argv[1]); from harness import prepare; print(prepare.LOCK)"
+ASKS_FOR_LOCK = "import sys; sys.path.insert(0, sys.argv[1]); from harness.install import prepare; print(prepare.LOCK)"
 
 
 def program(path: Path, text: str) -> Path:
@@ -232,7 +232,7 @@ def test_two_checkouts_that_share_one_environment_share_its_lock(tmp_path):
 # ---------------------------------------------------------------- A checkout that is not ours to write
 
 NOBODY = 65534
-ASKS_FOR_PLACE = "import sys; sys.path.insert(0, sys.argv[1]); from harness import prepare; print(prepare.VENV)"
+ASKS_FOR_PLACE = "import sys; sys.path.insert(0, sys.argv[1]); from harness.install import prepare; print(prepare.VENV)"
 
 
 class ForAll:
