@@ -7,6 +7,7 @@ so by itself, writes the records before they are asked for, and books a burst as
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -40,6 +41,7 @@ class Bursts(Load):
         self._plans: list[Iterator[Slice]] = []
         self._next: list[Slice | None] = []
         self._finished = False
+        self._ending = threading.Lock()
 
     def tell(self, kafka: KafkaAddress) -> None:
         """What the client says of itself goes nowhere: what it could not send is known by name."""
@@ -83,9 +85,11 @@ class Bursts(Load):
         return Sent(events, self._epoch_ms + begun_us / 1000)
 
     def end(self) -> None:
-        """No burst follows."""
-        self._sender.close()
-        self._finished = True
+        """No burst follows. When all is stopped at once, both threads say so, and the books are written once."""
+        with self._ending:
+            if not self._finished:
+                self._sender.close()
+                self._finished = True
 
     def status(self) -> LoadStatus:
         sent = self._sender.sent
@@ -100,7 +104,7 @@ class Bursts(Load):
         raise HarnessError(f"There are no ad servers that {number.name} could be sent to: a gate sends by itself.")
 
     def stop(self) -> None:
-        if self._fleet and not self._finished:
+        if self._fleet:
             self.end()
 
     @property

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from generators.tape import Tape
+from harness.bursts import Bursts
 from harness.experiments import calibrate, gate, rounds
 from harness.experiments.conditions import Conditions
 from harness.experiments.gate import BASE, HEAD, SIDES, Answer, Gated, Judged
@@ -330,3 +332,24 @@ def test_gates_of_a_calibration_hold_rounds_of_one_session_that_followed_each_ot
     assert len({each.at_ms // 1000 for each in drawn}) == 1
     assert [each.at_ms for each in heads] == sorted(each.at_ms for each in heads) or len(heads) > len(set(heads))
     assert all(each.events == 100_000 for each in drawn), "what was sent beyond is work, and not billed as events"
+
+
+def test_books_of_bursts_are_written_once_when_both_threads_end_them(tmp_path, monkeypatch):
+    """A gate that is stopped: the thread that measures says that no burst follows, and so does the run's."""
+    closing, written = threading.Event(), []
+
+    class Slow:
+        def close(self) -> None:
+            closing.set()
+            written.append(1)
+            other.join(0.2)  # it waits, unless it writes the same books too
+
+    bursts = Bursts(SPEC, "topic", tmp_path, tmp_path)
+    bursts.start()
+    monkeypatch.setattr(bursts, "_fleet", Slow())
+    other = threading.Thread(target=lambda: closing.wait(10) and bursts.stop())
+    other.start()
+    bursts.end()
+    other.join()
+
+    assert written == [1]
