@@ -347,7 +347,12 @@ def test_books_of_bursts_are_written_once_when_both_threads_end_them(tmp_path, m
     bursts = Bursts(SPEC, "topic", tmp_path, tmp_path)
     bursts.start()
     monkeypatch.setattr(bursts, "_fleet", Slow())
-    other = threading.Thread(target=lambda: closing.wait(10) and bursts.stop())
+
+    def stop() -> None:
+        closing.wait(10)
+        bursts.stop()
+
+    other = threading.Thread(target=stop)
     other.start()
     bursts.end()
     other.join()
