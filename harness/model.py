@@ -253,7 +253,8 @@ class EngineManifest:
     build: tuple[str, ...] = ()  # argv template of what makes the job from a checkout, () for nothing
     logs: tuple[str, ...] = ()  # patterns of further log files, relative to its home
     early: str = ""  # in words: how counts of a window that is still open come to be seen
-    workload: str = AD_IMPRESSIONS  # the one whose job `{job}` is
+    workload: str = AD_IMPRESSIONS  # the one that its job is of
+    program: str = ""  # file of its job, "" for the one that has its name
 
     @property
     def source(self) -> str:

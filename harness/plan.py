@@ -78,15 +78,15 @@ def read_scenario(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def resolve(
-    name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any], manifest_of: Callable[[str], EngineManifest]
+    name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any], manifest_of: Callable[[str, str], EngineManifest]
 ) -> tuple[RunSpec, EngineManifest]:
-    """Everything decided. `manifest_of` finds an engine by its id or path."""
+    """Everything decided. `manifest_of` finds an engine by its id or path, with its job of a workload."""
     given = _checked(scenario, f"scenario {name}") | _checked(flags, "flag")
     values = {key: each.read(each.default) for key, each in KEYS.items() if each.default is not None} | given
     workload = chosen(values["workload"])
     _refuse_keys_of_another(workload, given)
     sizes = {key: values[key] if key in workload.keys else 0 for key in ("campaigns", "probes")}
-    manifest = replace(manifest_of(values["engine"]), workload=workload.id)
+    manifest = replace(manifest_of(values["engine"], workload.id), workload=workload.id)
     claim = _claim(manifest, values["sink"])
     preset, dials = disorder_of(values["disorder"])
     segments = _segments(values["profile"], values["rate"], values["duration"])

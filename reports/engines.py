@@ -1,4 +1,4 @@
-"""The list of engines: what each claims, and whether it is ready to be used."""
+"""The list of engines: what each claims, of which questions, and whether it is ready to be used."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from harness.engines.environments import JDK
 from harness.model import EngineManifest
 
-HEADER = ("engine", "sinks: what they claim", "late events", "state")
+HEADER = ("engine", "sinks: what they claim", "late events", "workloads", "state")
 
 
-def row(manifest: EngineManifest, missing: Sequence[str]) -> list[str]:
+def row(manifest: EngineManifest, workloads: Sequence[str], missing: Sequence[str]) -> list[str]:
     claims = ", ".join(f"{sink.name}: {sink.guarantee}" for sink in manifest.sinks)
     late = "/".join(dict.fromkeys(sink.late for sink in manifest.sinks))
-    return [manifest.id, claims, late, _state(missing)]
+    return [manifest.id, claims, late, ", ".join(workloads), _state(missing)]
 
 
 def _state(missing: Sequence[str]) -> str:
@@ -24,10 +24,11 @@ def _state(missing: Sequence[str]) -> str:
     return "; ".join(told) or "ready"
 
 
-def as_object(manifest: EngineManifest, missing: Sequence[str]) -> dict[str, Any]:
+def as_object(manifest: EngineManifest, workloads: Sequence[str], missing: Sequence[str]) -> dict[str, Any]:
     return {
         "engine": manifest.id,
         "sinks": [{"name": s.name, "guarantee": s.guarantee, "late": s.late} for s in manifest.sinks],
+        "workloads": list(workloads),
         "ready": not missing,
         "missing": list(missing),
     }

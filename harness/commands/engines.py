@@ -12,6 +12,7 @@ from harness.commands.shared import Json
 from harness.engines import environments, fake, manifest, removal
 from harness.experiments import one_run, training
 from harness.install import archives
+from harness.model import EngineManifest
 from harness.panels import Commands
 from harness.services import children
 from reports import engines as reports_engines
@@ -39,11 +40,16 @@ def engines(context: typer.Context, as_json: Json = False) -> None:
         return
     shipped = (manifest.load(engine) for engine in manifest.SHIPPED)
     found = [fake.MANIFEST, *shipped, *environments.installed_versions()]
+    told = [(each, _workloads(each), environments.missing(each)) for each in found]
     if as_json:
-        print(json.dumps({"engines": [reports_engines.as_object(each, environments.missing(each)) for each in found]}))
+        print(json.dumps({"engines": [reports_engines.as_object(*each) for each in told]}))
     else:
-        rows = [reports_engines.row(each, environments.missing(each)) for each in found]
-        print(console.table(rows, reports_engines.HEADER))
+        print(console.table([reports_engines.row(*each) for each in told], reports_engines.HEADER))
+
+
+def _workloads(found: EngineManifest) -> list[str]:
+    """What it can be asked."""
+    return [found.workload] if found.id == manifest.FAKE else manifest.workloads_of(found.id.partition("@")[0])
 
 
 @app.command("add")

@@ -33,7 +33,7 @@ def search(
         refuse_beside_resume(context)
         place = drive_search.resume(resume)
         spec = drive_search.spec_of(place)
-        engine_manifest = one_run.find_manifest(spec.engine)
+        engine_manifest = one_run.find_manifest(spec.engine, spec.workload)
         one_run.refuse_the_impossible(spec, engine_manifest)
     else:
         name, keys = plan.read_scenario(scenario)

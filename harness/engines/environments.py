@@ -22,7 +22,7 @@ from typing import TextIO
 
 from harness.ending import cache_folder
 from harness.engines import versions
-from harness.engines.manifest import JOBS, load, lock_file
+from harness.engines.manifest import jobs_folder, load, lock_file
 from harness.engines.versions import UV
 from harness.install import jvm
 from harness.install.installer import BOOTSTRAP, BUILDING, index_settings, run_step
@@ -180,8 +180,9 @@ def _classes(manifest: EngineManifest, classpath: Sequence[Path], say: Say) -> P
 def source_of(manifest: EngineManifest, name: str) -> Path:
     """Beside the manifest; those that came with a shipped engine, also with one that is extended, beside its job."""
     own = Path(manifest.home) / name
-    inherited = manifest.extends and not own.is_file() and (JOBS / name).is_file()
-    return JOBS / name if manifest.shipped or inherited else own
+    beside_job = jobs_folder(manifest.workload) / name
+    inherited = manifest.extends and not own.is_file() and beside_job.is_file()
+    return beside_job if manifest.shipped or inherited else own
 
 
 def _read(source: Path, manifest: EngineManifest) -> bytes:

@@ -1,4 +1,7 @@
-"""Manifests: how an engine is started and what it claims, read from TOML.
+"""Manifests: how an engine is started, and what its job claims, read from TOML.
+
+Of a shipped engine these are two files: its manifest says what the engine is, and a file for each workload, beside the
+job, what that job of it claims. Somebody's own engine says both in one:
 
     id = "mine"
     command = ["{python}", "job.py", "{config}"]
@@ -17,7 +20,8 @@ from __future__ import annotations
 import re
 import shutil
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from string import Formatter
@@ -30,7 +34,6 @@ from harness.model import AD_IMPRESSIONS, EngineManifest, SinkClaim, UsageError
 
 HERE = Path(__file__).parent
 WORKLOADS = HERE.parent.parent / "workloads"
-JOBS = WORKLOADS / AD_IMPRESSIONS / "jobs"
 
 # The engines that come with the program. Add one: a folder, and its line here. (`fake` has no process: the CLI's.)
 IDS = (
@@ -68,22 +71,73 @@ class ManifestError(Exception):
     """A mistake in one place of a manifest; `load` adds which manifest."""
 
 
-def load(engine: str) -> EngineManifest:
+def load(engine: str, workload: str = "") -> EngineManifest:
     """The manifest of a shipped engine by its id, or of anybody's by the path of its file or folder, or of a job that
-    lies beside it."""
+    lies beside it; with what it claims of this workload. "": of one that it has a job of, the ads if it can be."""
     name, at, version = engine.partition("@")
     if at and name in SHIPPED:
-        return _in_version(load(name), version)
-    shipped = engine in SHIPPED
-    path = SHIPPED[engine] if shipped else _find(engine)
-    try:
-        manifest = read(_whole(_toml(path)), path.resolve().parent, shipped=shipped)
+        return _in_version(load(name, workload), version)
+    return _shipped(engine, workload) if engine in SHIPPED else _own(engine, workload)
+
+
+def _shipped(engine: str, workload: str) -> EngineManifest:
+    workload = workload or workloads_of(engine)[0]
+    _refuse_without_job(engine, workload)
+    with _named(SHIPPED[engine]):
+        values = _of_engine(engine)
+    with _named(job_file(engine, workload)):
+        manifest = _made({**values, **_of_job(engine, workload), "workload": workload}, SHIPPED[engine], shipped=True)
+        _check_command(manifest)
+    return manifest
+
+
+def _own(engine: str, workload: str) -> EngineManifest:
+    path = _find(engine)
+    with _named(path):
+        table = _toml(path)
+        wanted = _id("workload", table.get("workload", workload or AD_IMPRESSIONS))
+        inherited = _inherited(table, wanted)
+        values = {"workload": wanted, **inherited, **_read(table, MANIFEST_KEYS, where="", has=inherited)}
+        if base := inherited.get("extends"):
+            values["extends"] = base
+        manifest = _made(values, path, shipped=False)
         if engine.endswith(JOB):
             manifest = _with_job(manifest, home(Path(engine)))
+        if workload and manifest.workload != workload:
+            raise ManifestError(
+                f"its job is of the workload {manifest.workload}, and the run is one of {workload}. Give the run a "
+                f"scenario of {manifest.workload}, or --workload; or leave the key 'workload' out."
+            )
         _check_command(manifest)
-    except ManifestError as mistake:
-        raise UsageError(f"The manifest {path}: {mistake}") from mistake
     return manifest
+
+
+def _inherited(table: Mapping[str, Any], workload: str) -> dict[str, Any]:
+    """What a manifest leaves out, it has from the shipped one that it extends."""
+    base = table.get("extends")
+    if not isinstance(base, str) or base not in SHIPPED:
+        return {}
+    engine = _of_engine(base)
+    if not job_file(base, workload).is_file() and not ("command" in table and "sinks" in table):
+        _refuse_without_job(base, workload)
+    job = _of_job(base, workload) if job_file(base, workload).is_file() else {}
+    return {**engine, **job, "extends": engine.get("extends", base)}
+
+
+def _of_engine(engine: str) -> dict[str, Any]:
+    """What a shipped manifest says; the rest it has from the one that it extends, and that one from the next."""
+    table = _toml(SHIPPED[engine])
+    base = table.get("extends")
+    inherited = _of_engine(base) if base else {}
+    values = {**inherited, **_read(table, ENGINE_KEYS, where="", has=inherited)}
+    return {**values, "extends": inherited.get("extends") or base or ""}  # the first of them has the job
+
+
+def _of_job(engine: str, workload: str) -> dict[str, Any]:
+    """The same of the files beside the jobs."""
+    base = _toml(SHIPPED[engine]).get("extends")
+    inherited = _of_job(base, workload) if base else {}
+    return {**inherited, **_read(_toml(job_file(engine, workload)), JOB_KEYS, where="", has=inherited)}
 
 
 def _with_job(manifest: EngineManifest, job: Path) -> EngineManifest:
@@ -115,18 +169,40 @@ def _in_version(manifest: EngineManifest, version: str) -> EngineManifest:
     return replace(manifest, id=name, extends=manifest.id, packages=name, ivy=name)
 
 
-def job_path(engine: str, workload: str = AD_IMPRESSIONS) -> Path:
-    """The job of a workload that comes with the program for an engine of this id; what `{job}` stands for."""
-    return WORKLOADS / workload / "jobs" / f"{engine.replace('-', '_')}.py"
+def jobs_folder(workload: str) -> Path:
+    """The jobs of a workload that comes with the program."""
+    return WORKLOADS / workload / "jobs"
 
 
-def refuse_without_job(manifest: EngineManifest) -> None:
-    """Of the workload that it is to be asked."""
-    if any("{job}" in word for word in manifest.command) and not job_path(manifest.job, manifest.workload).is_file():
-        raise UsageError(
-            f"The engine {manifest.id} comes with no job of the workload {manifest.workload}. Give --engine the path "
-            "of a manifest whose command names your own job."
-        )
+def job_file(engine: str, workload: str) -> Path:
+    """What a shipped engine claims of a workload, if it has a job of it."""
+    return jobs_folder(workload) / f"{_stem(engine)}.toml"
+
+
+def job_path(manifest: EngineManifest) -> Path:
+    """What `{job}` stands for."""
+    return jobs_folder(manifest.workload) / (manifest.program or f"{_stem(manifest.job)}{JOB}")
+
+
+def _stem(engine: str) -> str:
+    """Its job is a module of Python, mostly."""
+    return engine.replace("-", "_")
+
+
+def workloads_of(engine: str) -> list[str]:
+    """Those that a shipped engine has a job of."""
+    return [path.parent.parent.name for path in sorted(WORKLOADS.glob(f"*/jobs/{_stem(engine)}.toml"))]
+
+
+def _refuse_without_job(engine: str, workload: str) -> None:
+    if job_file(engine, workload).is_file():
+        return
+    able = [name for name in IDS if job_file(name, workload).is_file()]
+    told = f"Those that have one: {', '.join(able)}. Take one of them, or" if able else "No shipped engine has one:"
+    raise UsageError(
+        f"The engine {engine} comes with no job of the workload {workload}. {told} give --engine the path of a "
+        "manifest whose command names your own job."
+    )
 
 
 def lock_file(packages: str) -> Path:
@@ -137,7 +213,7 @@ def lock_file(packages: str) -> Path:
 
 def _check_command(manifest: EngineManifest) -> None:
     """What can be known before anything is started: the program exists, and so does the job it names."""
-    if any("{job}" in word for word in manifest.command) and not job_path(manifest.job).is_file():
+    if any("{job}" in word for word in manifest.command) and not job_path(manifest).is_file():
         jobs = ", ".join(sorted(SHIPPED))
         raise ManifestError(
             f"command uses {{job}}, but no job for id = {manifest.job!r} comes with this program "
@@ -179,24 +255,22 @@ def _toml(path: Path) -> dict[str, Any]:
         raise ManifestError(f"it is not TOML: {error}.") from error
 
 
-def _whole(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a manifest leaves out, it has from the shipped one that it extends, and that one from the next."""
-    base = table.get("extends")
-    if not isinstance(base, str) or base not in SHIPPED:
-        return table
-    inherited = _whole(_toml(SHIPPED[base]))
-    return {**inherited, **table, "extends": inherited.get("extends", base)}  # the first of them has the job
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Whose mistake it is."""
+    try:
+        yield
+    except ManifestError as mistake:
+        raise UsageError(f"The manifest {path}: {mistake}") from mistake
 
 
-def read(table: Mapping[str, Any], home: Path, *, shipped: bool) -> EngineManifest:
-    values = _read(table, MANIFEST_KEYS, where="")
-    sinks = tuple(
-        SinkClaim(**_read(sink, SINK_KEYS, where=f"sinks[{index}].")) for index, sink in enumerate(values.pop("sinks"))
-    )
+def _made(values: dict[str, Any], path: Path, *, shipped: bool) -> EngineManifest:
+    tables = values.pop("sinks")
+    sinks = tuple(SinkClaim(**_read(sink, SINK_KEYS, where=f"sinks[{index}].")) for index, sink in enumerate(tables))
     names = [sink.name for sink in sinks]
     if doubled := {name for name in names if names.count(name) > 1}:
         raise ManifestError(f"the sink name {min(doubled)!r} stands twice; give each sink a name of its own.")
-    manifest = EngineManifest(**values, sinks=sinks, home=str(home), shipped=shipped)
+    manifest = EngineManifest(**values, sinks=sinks, home=str(path.resolve().parent), shipped=shipped)
     if not shipped:
         _check_own(manifest)
     _check_results(manifest)
@@ -241,7 +315,10 @@ def _check_results(manifest: EngineManifest) -> None:
 _Reader = Callable[[str, Any], Any]
 
 
-def _read(table: Any, keys: Mapping[str, tuple[_Reader, bool]], *, where: str) -> dict[str, Any]:
+def _read(
+    table: Any, keys: Mapping[str, tuple[_Reader, bool]], *, where: str, has: Collection[str] = ()
+) -> dict[str, Any]:
+    """`has`: the keys that are there already."""
     if not isinstance(table, dict):
         raise _expected(where.rstrip("."), table, "a table of keys")
     for key in table:
@@ -251,7 +328,7 @@ def _read(table: Any, keys: Mapping[str, tuple[_Reader, bool]], *, where: str) -
                 f"{nearest(key, keys)}."
             )
     for key, (_, required) in keys.items():
-        if required and key not in table:
+        if required and key not in table and key not in has:
             raise ManifestError(f"the key {where + key!r} is missing.")
     return {key: keys[key][0](where + key, value) for key, value in table.items()}
 
@@ -367,34 +444,49 @@ SINK_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "bookkeeping": (_texts, False),
 }
 
-MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {
+# What an engine is, whatever it is asked.
+ENGINE_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "id": (_id, True),
     "command": (_command, True),
-    "sinks": (_sinks, True),
     "evidence": (_one_of(*EVIDENCE), False),
     "progress": (_flag, False),
     "resumes": (_flag, False),
     "executors": (_flag, False),
     "ready_s": (_seconds, False),
     "drain_s": (_seconds, False),
-    "checksum": (_flag, False),
     "archive": (_flag, False),
     "waits_for_services": (_flag, False),
     "env": (_table_of_texts, False),
     "extends": (_one_of(*SHIPPED), False),
-    "options": (_table_of_texts, False),
     "build": (_command, False),
     "ivy": (_ivy, False),
     "packages": (_packages, False),
-    "java": (_texts, False),
     "jars_inside": (_text, False),
     "orders": (_one_of(*ORDERS), False),
     "group": (_text, False),
+    "logs": (_texts, False),
+}
+
+# What its job of one workload is, and claims.
+CLAIM_KEYS: Mapping[str, tuple[_Reader, bool]] = {
+    "sinks": (_sinks, True),
+    "checksum": (_flag, False),
+    "early": (_text, False),
+    "java": (_texts, False),
+    "options": (_table_of_texts, False),
     "results": (_results, False),
     "window_key": (_one_of(*WINDOW_KEYS), False),
     "key": (_text, False),
     "field": (_text, False),
     "read": (_command, False),
-    "logs": (_texts, False),
-    "early": (_text, False),
 }
+
+# Of the file beside a shipped job. A query may leave other evidence than the engine's own: the job's word wins.
+JOB_KEYS: Mapping[str, tuple[_Reader, bool]] = {
+    **CLAIM_KEYS,
+    "evidence": ENGINE_KEYS["evidence"],
+    "program": (_text, False),
+}
+
+# Of somebody's own manifest, which has one job.
+MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {**ENGINE_KEYS, **CLAIM_KEYS, "workload": (_id, False)}

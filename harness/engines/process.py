@@ -308,7 +308,7 @@ def argv_of(
         "config": config,
         "python": surroundings.python,
         "home": manifest.home,
-        "job": job_path(manifest.job, manifest.workload),
+        "job": job_path(manifest),
         "java": surroundings.java or "java",
         "classpath": os.pathsep.join(map(str, surroundings.jars)),
         "java_options": f"@{config.with_name(JAVA_OPTIONS_FILE)}",

@@ -56,14 +56,16 @@ def begin(
     }
     wanted = compare.runs_of(engines, settings, seed)
     plan.refuse_one_database_for(len(wanted), flags.get("redis", ""), reset=flags.get("reset", False))
+    manifests = {}
     for case in wanted[: len(engines) * len(Leg)]:
         spec, manifest = resolve(asked, case)
+        manifests[case.engine] = manifest
         if needs := registry.create(spec, manifest).needs:
             raise UsageError(
                 f"{case.engine} can't be compared: {spec.fault.text} is n/a on it ({'; '.join(needs)}). Leave it out."
             )
-    for engine in engines:
-        environments.prepare(one_run.find_manifest(engine), console.say)
+    for manifest in manifests.values():
+        environments.prepare(manifest, console.say)
     place = Folder.create(out.absolute(), "compare")
     machine = environment.describe()
     place.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=[], searches={})
@@ -140,7 +142,7 @@ def _drive(place: Folder, asked: Asked) -> None:
         own, spec = _search(place, asked, engine, searches.get(engine))
         searches[engine] = os.path.relpath(own.path, place.path)
         keep()
-        drive_search.drive(own, spec, one_run.find_manifest(engine))
+        drive_search.drive(own, spec, one_run.find_manifest(engine, spec.workload))
     write_page(place)
 
 

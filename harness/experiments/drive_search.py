@@ -33,7 +33,9 @@ def begin(spec: RunSpec, settings: search.Settings, out: Path) -> Folder:
     settings = replace(settings, objective_p99_ms=spec.objective_p99_ms or settings.objective_p99_ms)
     # The ramp sends the most, and how far it gets is decided while it goes.
     ramp = search.Step(search.Stage.RAMP, settings.start_per_s)
-    one_run.refuse_without_room(search.spec_of(spec, ramp, settings), one_run.find_manifest(spec.engine), out)
+    one_run.refuse_without_room(
+        search.spec_of(spec, ramp, settings), one_run.find_manifest(spec.engine, spec.workload), out
+    )
     place = Folder.create(out.absolute(), f"search-{spec.engine}")
     _keep(place, replace(spec, objective_p99_ms=None), settings, [])
     return place

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from reports.page import Page
 
 
-def find_manifest(engine: str) -> EngineManifest:
-    return fake.MANIFEST if engine == fake.MANIFEST.id else manifest.load(engine)
+def find_manifest(engine: str, workload: str = "") -> EngineManifest:
+    return fake.MANIFEST if engine == fake.MANIFEST.id else manifest.load(engine, workload)
 
 
 def refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> None:
@@ -44,7 +44,6 @@ def refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> Non
         fake.check_conf(spec.conf)
         if spec.workload != AD_IMPRESSIONS:
             raise UsageError(f"The fake engine knows no workload {spec.workload}. Take another engine.")
-    manifest.refuse_without_job(engine_manifest)
     needs = registry.create(spec, engine_manifest).needs
     if needs:
         raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. Choose another --fault, or none.")

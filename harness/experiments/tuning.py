@@ -22,13 +22,13 @@ import psutil
 
 from harness.clock import Clock
 from harness.engines.config import EngineConfig
-from harness.engines.manifest import job_path
+from harness.engines.manifest import jobs_folder
 from harness.engines.process import without_other_engines
 from harness.engines.spark import checkpoint as checkpoints
 from harness.experiments import tuning_topic as topic
 from harness.experiments.tuning_threads import ORDER, Threads, spent, threads_of
 from harness.install import jvm
-from harness.model import HarnessError, KafkaAddress, RedisAddress
+from harness.model import AD_IMPRESSIONS, HarnessError, KafkaAddress, RedisAddress
 from harness.observe import counts_only
 from harness.origin import ROOT
 from harness.services import owners
@@ -311,7 +311,7 @@ class _Variants:
     def _start(self, folder: Path, config: EngineConfig) -> Child:
         environment = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
         return spawn(
-            [sys.executable, str(job_path("spark_variants")), str(config.write(folder))],
+            [sys.executable, str(jobs_folder(AD_IMPRESSIONS) / "spark_variants.py"), str(config.write(folder))],
             name=folder.name,
             log=folder / "log",
             env={**without_other_engines(os.environ), **environment},

@@ -16,7 +16,7 @@ from reports.page import Section, Table
 def section(evidence: Evidence) -> Section:
     spec, manifest = evidence.spec, evidence.manifest
     claim = manifest.sink(spec.sink)
-    default, _ = plan.resolve(spec.scenario, {}, {"engine": spec.engine, "sink": spec.sink}, lambda _: manifest)
+    default, _ = plan.resolve(spec.scenario, {}, {"engine": spec.engine, "sink": spec.sink}, lambda *_: manifest)
     changed = tuple(_changed(settings(spec), settings(default)))
     late = "drops late events" if claim.late == "drop" else "keeps late events"
     own, missing = _own(evidence)

@@ -39,7 +39,7 @@ class Recipe:
         try:
             scenario = self.keys if self.in_file else plan.read_scenario(self.scenario)[1]
             flags = {} if self.in_file else self.keys
-            return plan.resolve(self.scenario, scenario, flags, lambda _: manifest)[0]
+            return plan.resolve(self.scenario, scenario, flags, lambda *_: manifest)[0]
         except UsageError:
             return None
 
@@ -153,7 +153,7 @@ def _profile(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
         return {"profile": None, "rate": None, "duration": None}
     rate = float(scenario.get("rate", KEYS["rate"].default))
     shape = {"profile": scenario.get("profile"), "duration": scenario.get("duration", KEYS["duration"].default)}
-    usual, _ = plan.resolve(spec.scenario, {**shape, "rate": rate, "fault": "none"}, {}, lambda _: manifest)
+    usual, _ = plan.resolve(spec.scenario, {**shape, "rate": rate, "fault": "none"}, {}, lambda *_: manifest)
     return {**shape, "rate": rate * _peak(segments) / _peak(usual.tape.profile), "duration": duration}
 
 

@@ -62,8 +62,8 @@ def test_no_document_shows_a_command_that_would_be_refused(shown, monkeypatch):
         plan.resolve(*plan.read_scenario(params["scenario"]), given, _manifest_of)
 
 
-def _manifest_of(engine):
-    return one_run.find_manifest(str(ROOT / engine) if "/" in engine else engine)
+def _manifest_of(engine, workload):
+    return one_run.find_manifest(str(ROOT / engine) if "/" in engine else engine, workload)
 
 
 @pytest.mark.parametrize("key", sorted(KEYS))

@@ -206,7 +206,7 @@ def test_a_runtime_without_a_compiler_is_no_jdk(tmp_path, shipped, monkeypatch):
 
 
 def test_java_that_does_not_compile_is_quoted(tmp_path, shipped, monkeypatch):
-    monkeypatch.setattr(environments, "JOBS", tmp_path)
+    monkeypatch.setattr(environments, "jobs_folder", lambda _: tmp_path)
     (tmp_path / "Ours.java").write_text("class Ours { int x = nothing; }")
     compiled = EngineManifest("ours", ("{java}",), str(tmp_path), True, shipped.sinks, java=("Ours.java",))
 

@@ -128,7 +128,7 @@ class Trial:
 
     def suffer(self, engine: ProcessEngine, sink: str, text: str, total: int = 0) -> FaultReport:
         """Send events by and by until the fault landed and the engine went on."""
-        spec, _ = plan.resolve("trial", {"fault": text, "sink": sink}, {}, lambda _: engine.manifest)
+        spec, _ = plan.resolve("trial", {"fault": text, "sink": sink}, {}, lambda *_: engine.manifest)
         fault = registry.create(spec, engine.manifest)
 
         def moment() -> Moment:

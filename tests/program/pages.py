@@ -127,7 +127,7 @@ FEW_TRIALS = replace(
 def search_spec(**flags: str) -> RunSpec:
     """What a search of the fake engine starts from."""
     name, keys = plan.read_scenario("calm")
-    spec, _ = plan.resolve(name, keys, {"engine": "fake", **flags}, lambda _: fake.MANIFEST)
+    spec, _ = plan.resolve(name, keys, {"engine": "fake", **flags}, lambda *_: fake.MANIFEST)
     return spec
 
 

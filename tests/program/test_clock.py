@@ -96,7 +96,7 @@ class Unsent:
 
 def test_the_fleet_goes_by_the_clock_that_it_is_given(tmp_path, monkeypatch):
     monkeypatch.setattr(fleet, "make_producer", lambda *_: Unsent())
-    spec, _ = plan.resolve("test", SMALL, {}, lambda _: fake.MANIFEST)
+    spec, _ = plan.resolve("test", SMALL, {}, lambda *_: fake.MANIFEST)
     servers = Fleet(LoadConfig(spec.tape, "confluent", "nowhere", "topic", {}, str(tmp_path)))
     an_hour_ahead = Clock(Clock().zero_ns + HOUR_MS * 10**6)
     load = Load(spec, "topic", tmp_path, tmp_path)
@@ -111,7 +111,7 @@ def test_the_fleet_goes_by_the_clock_that_it_is_given(tmp_path, monkeypatch):
 
 
 def test_the_observer_goes_by_the_clock_that_it_is_given():
-    spec, _ = plan.resolve("test", SMALL, {}, lambda _: fake.MANIFEST)
+    spec, _ = plan.resolve("test", SMALL, {}, lambda *_: fake.MANIFEST)
     hands = Hands()
     names = results_of(spec.tape).keys
     looked = [[b"1750000000000", b"1"], *([] for _ in names[1:])]
@@ -335,7 +335,7 @@ def is_done(world: FakeWorld) -> bool:
     ids=["started", "loaded", "done", "loaded, no progress"],
 )
 def test_a_deadline_that_passed_while_the_harness_was_stopped_is_none(when, tells, tmp_path):
-    spec, manifest = plan.resolve("test", SMALL, {}, lambda _: replace(fake.MANIFEST, progress=tells))
+    spec, manifest = plan.resolve("test", SMALL, {}, lambda *_: replace(fake.MANIFEST, progress=tells))
     store = Store.create(tmp_path, "fake")
     world = Stopped(spec, store, manifest)
     world.when = when

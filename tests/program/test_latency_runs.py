@@ -57,7 +57,7 @@ class Witnessed(FakeWorld):
 
 
 def ended(folder, stall_ms=(0, 0), **changes):
-    spec, manifest = plan.resolve("test", SETTINGS | changes, {}, lambda _: fake.MANIFEST)
+    spec, manifest = plan.resolve("test", SETTINGS | changes, {}, lambda *_: fake.MANIFEST)
     store = Store.create(folder, "test-fake")
     world = Witnessed(spec, store, stall_ms)
     run(spec, manifest, environment={}, world=world, store=store, screen=Silent())

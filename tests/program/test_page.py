@@ -439,7 +439,7 @@ def test_events_that_were_dropped_are_marked_and_their_cells_stay_right():
 
 
 def _resolve(flags, scenario="calm"):
-    return plan.resolve(scenario, plan.read_scenario(scenario)[1], flags, lambda _: fake.MANIFEST)[0]
+    return plan.resolve(scenario, plan.read_scenario(scenario)[1], flags, lambda *_: fake.MANIFEST)[0]
 
 
 def test_what_reproduces_a_run_is_as_short_as_can_be():

@@ -30,7 +30,7 @@ def samples(*values, way="probes"):
 
 
 def spec_of(**keys):
-    return plan.resolve("test", {"engine": "fake", **keys}, {}, lambda _: fake.MANIFEST)[0]
+    return plan.resolve("test", {"engine": "fake", **keys}, {}, lambda *_: fake.MANIFEST)[0]
 
 
 def test_each_round_has_the_next_seed_and_nothing_else_changes():

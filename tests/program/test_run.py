@@ -45,7 +45,7 @@ class Silent:
 
 
 def fake_run(folder, world=FakeWorld, manifest=fake.MANIFEST, **changes):
-    spec, manifest = plan.resolve("test", SMALL | changes, {}, lambda _: manifest)
+    spec, manifest = plan.resolve("test", SMALL | changes, {}, lambda *_: manifest)
     store = Store.create(folder, "test-fake")
     screen = Silent()
     verdict = run(spec, manifest, environment={}, world=world(spec, store, manifest), store=store, screen=screen)

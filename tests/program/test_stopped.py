@@ -21,7 +21,7 @@ def stopped(verdict: Verdict) -> CheckResult:
 
 
 def in_world(folder, kind: type[FakeWorld]) -> tuple[Verdict, Store]:
-    spec, manifest = plan.resolve("any", SMALL, {}, lambda _: fake.MANIFEST)
+    spec, manifest = plan.resolve("any", SMALL, {}, lambda *_: fake.MANIFEST)
     store = Store.create(folder, "fake")
     world = kind(spec, store)
     return run(spec, manifest, environment={}, world=world, store=store, screen=Unseen()), store

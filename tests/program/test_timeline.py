@@ -126,7 +126,7 @@ SMALL = {"engine": "fake", "rate": 400, "duration": "40s", "window": "5s", "camp
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
-    spec, manifest = plan.resolve("test", SMALL, {}, lambda _: fake.MANIFEST)
+    spec, manifest = plan.resolve("test", SMALL, {}, lambda *_: fake.MANIFEST)
     store = Store.create(tmp_path_factory.mktemp("runs"), "test")
 
     class Silent:
@@ -223,7 +223,7 @@ def test_a_run_is_measured(stored):
 
 def test_our_own_waiting_is_not_in_the_drain(tmp_path):
     keys = {"engine": "fake", "rate": 200, "duration": "12s", "window": "4s", "campaigns": 5, "probes": 5}
-    spec, manifest = plan.resolve("test", keys | {"fault": "none", "disorder": "none"}, {}, lambda _: fake.SILENT)
+    spec, manifest = plan.resolve("test", keys | {"fault": "none", "disorder": "none"}, {}, lambda *_: fake.SILENT)
     store = Store.create(tmp_path, "silent")
     world = FakeWorld(spec, store, manifest)
     verdict = run(spec, manifest, environment={}, world=world, store=store, screen=Unseen())

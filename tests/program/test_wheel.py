@@ -82,6 +82,7 @@ def test_a_wheel_holds_every_file_of_the_program_and_no_other(wheel, checkout):
         "harness/experiments/selftest/expected.toml",
         "reports/templates/page.css.j2",
         "workloads/ad_impressions/jobs/KafkaStreamsJob.java",
+        "workloads/ad_impressions/jobs/spark.toml",
         "workloads/ad_impressions/scenarios/calm.toml",
         "workloads/ad_impressions/chaos/smoke.toml",
     ],

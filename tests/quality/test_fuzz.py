@@ -173,7 +173,7 @@ def test_scenarios_as_files(tmp_path):
         path.write_bytes(content.encode(errors="replace"))
         with suppress(*ALLOWED):
             name, read = plan.read_scenario(str(path))
-            plan.resolve(name, read, {}, lambda _: fake.MANIFEST)
+            plan.resolve(name, read, {}, lambda *_: fake.MANIFEST)
 
     fuzz(st.one_of(tables, st.text(max_size=60)), body, 200)
 
@@ -184,7 +184,7 @@ def test_scenarios_as_flags():
     def body(given_: dict[str, Any]) -> None:
         with suppress(*ALLOWED):
             name, keys = plan.read_scenario(plan.DEFAULT_SCENARIO)
-            plan.resolve(name, keys, given_, lambda _: fake.MANIFEST)
+            plan.resolve(name, keys, given_, lambda *_: fake.MANIFEST)
 
     fuzz(flags, body, 200)
 

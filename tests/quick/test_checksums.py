@@ -120,15 +120,15 @@ def test_only_an_engine_that_can_sum_is_asked_to():
     can_not = replace(fake.MANIFEST, checksum=False)
 
     with pytest.raises(UsageError, match="does not claim checksum = true"):
-        plan.resolve("x", {"engine": "fake", "checksum": True}, {}, lambda _: can_not)
+        plan.resolve("x", {"engine": "fake", "checksum": True}, {}, lambda *_: can_not)
 
-    spec, _ = plan.resolve("x", {"engine": "fake", "checksum": True}, {}, lambda _: fake.MANIFEST)
+    spec, _ = plan.resolve("x", {"engine": "fake", "checksum": True}, {}, lambda *_: fake.MANIFEST)
     assert spec.tape.checksum
     assert all(load(engine).checksum for engine in ("spark", "reference"))
 
 
 def test_a_run_with_checksums_gives_no_speed():
-    spec, _ = plan.resolve("x", {"engine": "fake", "checksum": True}, {}, lambda _: fake.MANIFEST)
+    spec, _ = plan.resolve("x", {"engine": "fake", "checksum": True}, {}, lambda *_: fake.MANIFEST)
     verdict = Verdict(Outcome.PASS, "right", 0, (), {})
     certificate = Certificate(True, (), 1, 1, 1, 1, {}, 100.0)
 

@@ -12,11 +12,12 @@ import pytest
 
 from harness.engines import environments, fake, manifest, removal
 from harness.install import jvm
-from harness.model import EngineManifest, HarnessError
+from harness.model import AD_IMPRESSIONS, EngineManifest, HarnessError
 from reports import engines as reports_engines
 
 PLAIN = replace(fake.MANIFEST, id="plain")
 OWN = replace(fake.MANIFEST, id="own", packages="own")
+JOBS = manifest.jobs_folder(AD_IMPRESSIONS)
 JAVA = replace(fake.MANIFEST, id="java", java=("Job.java",), shipped=False)
 
 
@@ -149,9 +150,9 @@ def test_an_engine_is_not_ready_without_the_jdk_that_it_needs(here, tmp_path: Pa
     missing = environments.missing(JAVA)
 
     assert missing == (() if here == "JDK" else ("a JDK",))
-    state = reports_engines.row(JAVA, missing)[-1]
+    state = reports_engines.row(JAVA, [], missing)[-1]
     assert state == ("ready" if here == "JDK" else "needs a JDK, and none is here")
-    assert reports_engines.row(JAVA, ("a JDK", "jars"))[-1].endswith("is here; to be installed on first use: jars")
+    assert reports_engines.row(JAVA, [], ("a JDK", "jars"))[-1].endswith("is here; to be installed on first use: jars")
     assert environments.missing(PLAIN) == ()
 
 
@@ -192,8 +193,8 @@ def test_a_source_that_is_not_there_is_named(monkeypatch, tmp_path):
 def test_a_source_lies_beside_the_job_of_the_engine_that_is_extended(tmp_path):
     (tmp_path / "manifest.toml").write_text('id = "mine"\nextends = "flink"')
     mine = manifest.load(str(tmp_path))
-    assert [environments.source_of(mine, name) for name in mine.java] == [manifest.JOBS / "CampaignOf.java"]
-    assert environments.source_of(manifest.load("flink"), "CampaignOf.java") == manifest.JOBS / "CampaignOf.java"
+    assert [environments.source_of(mine, name) for name in mine.java] == [JOBS / "CampaignOf.java"]
+    assert environments.source_of(manifest.load("flink"), "CampaignOf.java") == JOBS / "CampaignOf.java"
 
     for name in ("CampaignOf.java", "Own.java"):
         (tmp_path / name).touch()

@@ -12,7 +12,7 @@ from harness import epoch, plan
 from harness.engines import fake
 from workloads.ad_impressions.oracle import part_ms
 
-SPEC, _ = plan.resolve("test", {"rate": 100, "duration": "4s", "engine": "fake"}, {}, lambda _: fake.MANIFEST)
+SPEC, _ = plan.resolve("test", {"rate": 100, "duration": "4s", "engine": "fake"}, {}, lambda *_: fake.MANIFEST)
 
 
 @pytest.mark.parametrize(("window_ms", "part"), [(10_000, 500), (1_000, 500), (700, 100), (250, 250), (1, 1)])

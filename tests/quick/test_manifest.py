@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.engines import environments
+from harness.engines import manifest as manifests
 from harness.engines.config import EngineConfig
-from harness.engines.manifest import SHIPPED, load
+from harness.engines.manifest import SHIPPED, job_path, load, workloads_of
+from harness.engines.process import argv_of
 from harness.model import KafkaAddress, RedisAddress, UsageError
 
 GOOD = """
@@ -95,6 +98,8 @@ def test_somebodys_own_engine_is_a_path(tmp_path, as_folder):
         (('id = "mine"', 'id = "mine"\nenv = {A = 1}'), ["env.A = 1", "text"]),
         (("[[sinks]]", "[sinks]"), ["sinks", "[[sinks]]"]),
         (('id = "mine"', "id = "), ["not TOML"]),
+        (('id = "mine"', 'id = "mine"\nworkload = "a b"'), ["workload = 'a b'", "letters, digits"]),
+        (('id = "mine"', 'id = "mine"\nprogram = "job.py"'), ["unknown key 'program'"]),
         (('"mine"', '"spark"'), ["id = 'spark'", "an id of your own (spark comes with"]),
         (('"mine"', '"Kafka_Streams"'), ["id = 'Kafka_Streams'", "(kafka-streams comes with"]),
         (('"mine"', '"fake"'), ["id = 'fake'", "an id of your own"]),
@@ -172,6 +177,63 @@ def test_a_version_is_the_same_engine_in_an_environment_of_its_own():
     assert (manifest.sinks, manifest.command, manifest.shipped) == (base.sinks, base.command, True)
     assert manifest.on_spark
     assert not load("reference").on_spark
+
+
+@pytest.fixture
+def payments(tmp_path, monkeypatch) -> Path:
+    """The jobs of a second workload, of which one engine has one."""
+    jobs = tmp_path / "workloads" / "payments" / "jobs"
+    jobs.mkdir(parents=True)
+    (jobs / "spark.toml").write_text(
+        'program = "shop.py"\nevidence = "none"\nresults = "kafka:payments"\njava = ["Shop.java"]\n'
+        '[[sinks]]\nname = "topic"\nlate = "keep"\nguarantee = "at-least-once"\n'
+    )
+    (jobs / "shop.py").touch()
+    monkeypatch.setattr(manifests, "WORKLOADS", tmp_path / "workloads")
+    return jobs
+
+
+def test_an_engine_is_the_same_whatever_it_is_asked_and_its_job_is_not(payments):
+    manifest = load("spark", "payments")
+
+    assert (manifest.workload, manifest.results, manifest.evidence) == ("payments", "kafka:payments", "none")
+    assert [claim.name for claim in manifest.sinks] == ["topic"]
+    assert (manifest.checksum, manifest.ivy, manifest.ready_s) == (False, "spark", 180)
+    assert argv_of(manifest, manifest.command, Path("orders"))[1] == str(payments / "shop.py")
+    assert environments.source_of(manifest, "Shop.java") == payments / "Shop.java"
+    assert (load("spark@4.0.1", "payments").sinks, load("spark").workload) == (manifest.sinks, "payments")
+
+
+@pytest.mark.parametrize("engine", ["reference", "spark-pandas"])
+def test_an_engine_without_a_job_is_refused_and_those_that_have_one_are_named(payments, engine):
+    with pytest.raises(UsageError, match=f"{engine} comes with no job of .* payments. Those .* one: spark. Take"):
+        load(engine, "payments")
+
+
+def test_who_extends_an_engine_without_a_job_brings_all_of_it(payments, tmp_path):
+    own = GOOD.replace('"mine"', '"mine"\nextends = "reference"')
+    assert load(str(written(tmp_path, own)), "payments").ready_s == 30
+
+    with pytest.raises(UsageError, match="engine reference comes with no job of the workload payments"):
+        load(str(written(tmp_path, 'id = "mine"\nextends = "reference"')), "payments")
+
+
+@pytest.mark.parametrize("engine", SHIPPED)
+def test_every_job_is_there(engine):
+    assert workloads_of(engine)
+    for workload in workloads_of(engine):
+        manifest = load(engine, workload)
+        assert job_path(manifest).is_file() or manifest.java
+        assert manifest.workload == workload
+
+
+def test_somebodys_own_engine_is_of_the_workload_that_it_names_or_of_any(tmp_path):
+    path = str(written(tmp_path, GOOD.replace('"mine"', '"mine"\nworkload = "shop"')))
+
+    assert (load(path).workload, load(path, "shop").workload) == ("shop", "shop")
+    with pytest.raises(UsageError, match="of the workload shop, and the run is one of visits"):
+        load(path, "visits")
+    assert load(str(written(tmp_path, GOOD)), "visits").workload == "visits"
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ MEASURED = Measurement(
 
 
 def result(measurement, recovery=()):
-    spec, _ = plan.resolve("ad-impressions", {"engine": "fake"}, {}, lambda _: fake.MANIFEST)
+    spec, _ = plan.resolve("ad-impressions", {"engine": "fake"}, {}, lambda *_: fake.MANIFEST)
     certificate = Certificate(True, (), 1, 12_345_678, 12_345_678, 12_345_678, {"p99.9": 12.3}, 100)
     verdict = Verdict(Outcome.PASS, "counted right " * 40, 0, CHECKED, {})
     return Result(Path("runs/somewhere"), spec, verdict, certificate, measurement, recovery, {})

@@ -353,7 +353,7 @@ def test_a_rate_holds_only_with_everything_in_order(outcome, certificate, measur
 
 
 def test_a_ramp_climbs_geometrically_and_is_given_up_sooner():
-    base = plan.resolve("test", {"engine": "fake"}, {}, lambda _: fake.MANIFEST)[0]
+    base = plan.resolve("test", {"engine": "fake"}, {}, lambda *_: fake.MANIFEST)[0]
     ramp = spec_of(base, Step(Stage.RAMP, 20_000), QUICK)
     trial = spec_of(base, Step(Stage.BISECT, 60_000), QUICK)
 

@@ -31,7 +31,7 @@ def fake_run(
     folder: Path, manifest: EngineManifest = fake.MANIFEST, clock: FakeClock | None = None, **changes: Any
 ) -> tuple[Verdict, Store]:
     """One run of the fake engine: SMALL but for some keys of a scenario."""
-    spec, manifest = plan.resolve("selftest", {**SMALL, **changes}, {}, lambda _: manifest)
+    spec, manifest = plan.resolve("selftest", {**SMALL, **changes}, {}, lambda *_: manifest)
     store = Store.create(folder, "fake")
     world = FakeWorld(spec, store, manifest, clock)
     return run(spec, manifest, environment={}, world=world, store=store, screen=Unseen()), store
