@@ -94,26 +94,29 @@ def _shipped(engine: str, workload: str) -> EngineManifest:
 def _own(engine: str, workload: str) -> EngineManifest:
     path = _find(engine)
     with _named(path):
-        table = _toml(path)
-        wanted = _id("workload", table.get("workload", workload or AD_IMPRESSIONS))
-        inherited = _inherited(table, wanted)
-        values = {"workload": wanted, **inherited, **_read(table, MANIFEST_KEYS, where="", has=inherited)}
-        if base := inherited.get("extends"):
-            values["extends"] = base
-        manifest = _made(values, path, shipped=False)
+        manifest = read(_toml(path), path, workload)
         if engine.endswith(JOB):
             manifest = _with_job(manifest, home(Path(engine)))
-        if workload and manifest.workload != workload:
-            raise ManifestError(
-                f"its job is of the workload {manifest.workload}, and the run is one of {workload}. Give the run a "
-                f"scenario of {manifest.workload}, or --workload; or leave the key 'workload' out."
-            )
         _check_command(manifest)
     return manifest
 
 
+def read(table: Mapping[str, Any], path: Path, workload: str = "") -> EngineManifest:
+    """Somebody's own manifest, which says all in one file, or has it from the shipped engine that it extends."""
+    wanted = _id("workload", table.get("workload", workload or AD_IMPRESSIONS))
+    inherited = _inherited(table, wanted)
+    values = {"workload": wanted, **inherited, **_read(table, MANIFEST_KEYS, where="", has=inherited)}
+    manifest = _made({**values, "extends": inherited.get("extends", "")}, path, shipped=False)
+    if workload and manifest.workload != workload:
+        raise ManifestError(
+            f"its job is of the workload {manifest.workload}, and the run is one of {workload}. Give the run a "
+            f"scenario of {manifest.workload}, or --workload; or leave the key 'workload' out."
+        )
+    return manifest
+
+
 def _inherited(table: Mapping[str, Any], workload: str) -> dict[str, Any]:
-    """What a manifest leaves out, it has from the shipped one that it extends."""
+    """What it leaves out."""
     base = table.get("extends")
     if not isinstance(base, str) or base not in SHIPPED:
         return {}
@@ -121,7 +124,7 @@ def _inherited(table: Mapping[str, Any], workload: str) -> dict[str, Any]:
     if not job_file(base, workload).is_file() and not ("command" in table and "sinks" in table):
         _refuse_without_job(base, workload)
     job = _of_job(base, workload) if job_file(base, workload).is_file() else {}
-    return {**engine, **job, "extends": engine.get("extends", base)}
+    return {**engine, **job, "extends": engine["extends"] or base}
 
 
 def _of_engine(engine: str) -> dict[str, Any]:

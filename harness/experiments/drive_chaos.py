@@ -54,7 +54,7 @@ def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> tupl
     flags = {name: value for name, value in flags.items() if name != "repeat"}
     calm, _ = plan.resolve(tier.scenario, {**keys, "fault": NO_FAULT}, flags, one_run.find_manifest)
     seed = calm.tape.seed
-    wanted = chaos.runs_of(_cases(tier, asked, calm), seed, rounds, twins=tier.twins)
+    wanted = chaos.runs_of(_cases(tier, asked, seed, calm.workload), seed, rounds, twins=tier.twins)
     plan.refuse_one_database_for(len(wanted), calm.redis, reset=calm.reset)
     settings: Settings = {
         "scenario": tier.scenario,
@@ -69,18 +69,18 @@ def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> tupl
     return place, settings
 
 
-def _cases(tier: Tier, asked: Asked, calm: RunSpec) -> list[Case]:
+def _cases(tier: Tier, asked: Asked, seed: int, workload: str) -> list[Case]:
     rows = tier.cases
     if asked.faults:
         written = tuple(registry.parse(fault).text for fault in asked.faults)  # with the moments that were left out
         rows = tuple(chaos.Rows(engine, written) for engine in asked.engines or DEFAULT_ENGINES)
     engines = dict.fromkeys([*(row.engine for row in rows), *asked.engines])
-    manifests = {engine: one_run.find_manifest(engine, calm.workload) for engine in engines}
+    manifests = {engine: one_run.find_manifest(engine, workload) for engine in engines}
     sinks_of = {engine: [claim.name for claim in manifest.sinks] for engine, manifest in manifests.items()}
     _refuse_unknown_sinks(asked, sinks_of)
     cases = chaos.crossed(rows, sinks_of, registry.FAULTS)
     if not asked.faults:
-        cases += chaos.drawn(cases, tier.pairs, calm.tape.seed, registry.FAULTS)
+        cases += chaos.drawn(cases, tier.pairs, seed, registry.FAULTS)
     left = [case for case in cases if asked.wants(case)]
     if not left:
         has = ", ".join(dict.fromkeys(f"{case.engine}/{case.sink}" for case in cases))

@@ -112,7 +112,7 @@ GOOD = {"id": "mine", "command": ["{python}", "{config}"]}
 )
 def test_any_manifest(changes, sink):
     table = {**GOOD, "sinks": [{**CLAIM, **sink}], **changes}
-    found = understood(lambda: manifest.read(table, Path(), shipped=False))
+    found = understood(lambda: manifest.read(table, Path()))
     assert found is None or isinstance(found, EngineManifest)
 
 

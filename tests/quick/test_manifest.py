@@ -180,7 +180,7 @@ def test_a_version_is_the_same_engine_in_an_environment_of_its_own():
 
 
 @pytest.fixture
-def payments(tmp_path, monkeypatch) -> Path:
+def payments(tmp_path, monkeypatch):
     """The jobs of a second workload, of which one engine has one."""
     jobs = tmp_path / "workloads" / "payments" / "jobs"
     jobs.mkdir(parents=True)

@@ -108,4 +108,4 @@ def test_chaos_refuses_what_it_does_not_know_and_names_the_nearest(asked, senten
 def test_a_fault_that_chaos_is_given_without_a_moment_is_named_with_it():
     asked = Asked(engines=("fake",), faults=("redis-pause",))
 
-    assert {case.fault for case in drive_chaos._cases(TIER, asked, 1)} == {"redis-pause@t>=10s"}
+    assert {case.fault for case in drive_chaos._cases(TIER, asked, 1, "ad_impressions")} == {"redis-pause@t>=10s"}
