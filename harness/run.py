@@ -42,8 +42,7 @@ from harness.model import (
 )
 from harness.observe import Row, UnreadableError, interpret
 from harness.room import NoRoomError
-from harness.store import Store
-from harness.stored import AFTER_STOP, LOG, OBSERVED
+from harness.stored import AFTER_STOP, LOG, OBSERVED, StoredRun
 from harness.texts import shown
 from harness.watching import clock_watch, out_of_memory, starvation
 from harness.watching.progress_clock import another_clock, progress_lines
@@ -104,18 +103,22 @@ def run(
     *,
     environment: Mapping[str, Any],
     world: World,
-    store: Store,
+    stored: StoredRun,
     screen: Screen,
 ) -> Verdict:
-    """One run. Whatever happens after the world is open, it is closed again, and what was seen is on disk."""
-    return Run(spec, manifest, world, store, screen).all(environment)
+    """One run, and where it is read back from. Whatever happens after the world is open, it is closed again, and what
+    was seen is on disk."""
+    return Run(spec, manifest, world, stored, screen).all(environment)
 
 
 class Run:
     """The state that the nine steps hand on to each other."""
 
-    def __init__(self, spec: RunSpec, manifest: EngineManifest, world: World, store: Store, screen: Screen) -> None:
-        self.spec, self.manifest, self.world, self.store, self.screen = spec, manifest, world, store, screen
+    def __init__(
+        self, spec: RunSpec, manifest: EngineManifest, world: World, stored: StoredRun, screen: Screen
+    ) -> None:
+        self.spec, self.manifest, self.world, self.screen = spec, manifest, world, screen
+        self.stored, self.store = stored, stored.store
         self.reel = Reel(spec.tape)
         self.oracle, self.results = oracle_of(spec), results_of(spec.tape)
         self.expected: Columns = {}
@@ -357,7 +360,7 @@ class Run:
         self.screen.phase("judge")
         self._tell("closed", notes=self._notes())
         digests.write(self.store)
-        verdict = judge(self.store)
+        verdict = judge(self.stored)
         self.store.write_json("verdict.json", verdict)
         self._tell("verdict", outcome=verdict.outcome.value)
         return verdict

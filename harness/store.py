@@ -72,7 +72,6 @@ class Store:
 
     path: Path
     clock: Clock = field(default_factory=Clock, compare=False, repr=False)  # all that is stamped in a run is by it
-    _made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def create(cls, base: Path, name: str) -> Store:
@@ -180,13 +179,6 @@ class Store:
         if wrong := [*_unlike(table, {**TABLES.get(name, {}), **dict.fromkeys(numbers, "int")})]:
             raise MissingEvidence(f"{path} is not what it should be: {'; '.join(wrong)}")
         return table
-
-    def once(self, name: str, make: Callable[[], T]) -> T:
-        """What is large, and made from files that are not written to any more: made once per Store."""
-        if name not in self._made:
-            self._made[name] = make()
-        made: T = self._made[name]
-        return made
 
     def tell(self, kind: str, **facts: object) -> None:
         """Add one line to the history."""

@@ -1,14 +1,35 @@
-"""What a stored run was: its spec, the engine's manifest as it was then, and its verdict."""
+"""A run that is read back from its directory: what it was asked, what it left, and what was made of that."""
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
 
-from harness.model import EngineManifest, RunSpec, SinkClaim, Verdict
-from harness.observe import Row
+import msgspec
+import pyarrow as pa
+
+from generators.reel import Reel
+from harness.judging import digests, log_audit
+from harness.judging.books import slices_of
+from harness.judging.lateness import Countable, countable
+from harness.judging.readings import Doubt, Edits, LogAudit, Observed
+from harness.model import (
+    BatchLog,
+    Certificate,
+    EngineManifest,
+    EngineReport,
+    FaultReport,
+    Mark,
+    RunSpec,
+    SinkClaim,
+    Verdict,
+)
+from harness.observe import Row, interpret
 from harness.store import MissingEvidence, Store
-from workloads.base import Columns, Oracle
-from workloads.registry import oracle_of
+from workloads.base import Codec, Columns, Oracle
+from workloads.registry import codec_of, oracle_of, results_of
 
 OBSERVED, AFTER_STOP, LOG = "observed.parquet", "observed-after-stop.parquet", "log.parquet"
 
@@ -36,61 +57,182 @@ class Plan(msgspec.Struct, frozen=True):
     warm_up: Sealed | None = None  # there was none, mostly
 
 
-def spec_of(store: Store) -> RunSpec:
-    spec: RunSpec = store.read_as("spec.json", RunSpec)
-    return spec
+class StoredRun:
+    """One run directory. A file is read when it is asked for, and once. MissingEvidence names one that is not there,
+    is torn, or does not hold what it should."""
 
+    def __init__(self, store: Store) -> None:
+        self.store = store
 
-def stored_oracle(store: Store) -> Oracle:
-    """One for all that is said of a run, so that equal codes are equal cells."""
-    return store.once("oracle", lambda: oracle_of(spec_of(store)))
+    @classmethod
+    def open(cls, path: Path) -> StoredRun:
+        """Refused when it is none or comes from a newer program."""
+        return cls(Store.open(path))
 
+    # What it was asked.
 
-def plan_of(store: Store) -> Plan:
-    plan: Plan = store.read_as("plan.json", Plan)
-    return plan
+    @cached_property
+    def spec(self) -> RunSpec:
+        spec: RunSpec = self.store.read_as("spec.json", RunSpec)
+        return spec
 
+    @cached_property
+    def plan(self) -> Plan:
+        plan: Plan = self.store.read_as("plan.json", Plan)
+        return plan
 
-def verdict_of(store: Store) -> Verdict:
-    verdict: Verdict = store.read_as("verdict.json", Verdict)
-    return verdict
+    @property
+    def manifest(self) -> EngineManifest:
+        """The engine's, as it was then."""
+        return self.plan.manifest
 
+    @cached_property
+    def claim(self) -> SinkClaim:
+        """Of the sink that the run used."""
+        for claim in self.manifest.sinks:
+            if claim.name == self.spec.sink:
+                return claim
+        known = ", ".join(claim.name for claim in self.manifest.sinks) or "none"
+        raise MissingEvidence(
+            f"{self.store.path / 'spec.json'} names the sink {self.spec.sink!r}, which the manifest in plan.json does "
+            f"not have (it has: {known})"
+        )
 
-def planned_of(store: Store) -> Columns:
-    """What every cell has to hold by the plan, as it was sealed."""
-    table = store.read_table("expected.parquet")
-    return {name: table.column(name).to_numpy() for name in table.column_names}
+    @cached_property
+    def oracle(self) -> Oracle:
+        """One for all that is said of a run, so that equal codes are equal cells."""
+        return oracle_of(self.spec)
 
+    @property
+    def codec(self) -> Codec:
+        return codec_of(self.spec.tape)
 
-def manifest_of(store: Store) -> EngineManifest:
-    return plan_of(store).manifest
+    @property
+    def keys(self) -> Sequence[str]:
+        """Of the results, by their numbers."""
+        return results_of(self.spec.tape).keys
 
+    @cached_property
+    def reel(self) -> Reel:
+        return Reel(self.spec.tape)
 
-def claim_of(store: Store) -> SinkClaim:
-    """Of the sink that the run used."""
-    spec, manifest = spec_of(store), manifest_of(store)
-    for claim in manifest.sinks:
-        if claim.name == spec.sink:
-            return claim
-    known = ", ".join(claim.name for claim in manifest.sinks) or "none"
-    raise MissingEvidence(
-        f"{store.path / 'spec.json'} names the sink {spec.sink!r}, which the manifest in plan.json does not have "
-        f"(it has: {known})"
-    )
+    @cached_property
+    def planned(self) -> Columns:
+        """What every cell has to hold by the plan, as it was sealed."""
+        table = self.store.read_table("expected.parquet")
+        return {name: table.column(name).to_numpy() for name in table.column_names}
 
+    # What its history says.
 
-def unread_files(store: Store) -> dict[str, str]:
-    """What a run could not read in its end, and so did not write, each with the reason."""
-    return dict(zip(store.told("unread", "file", str), store.told("unread", "why", str), strict=True))
+    @cached_property
+    def epoch_ms(self) -> int:
+        """When the load began."""
+        return int(self.store.told_last("epoch", "epoch_ms", int))
 
+    @cached_property
+    def marks(self) -> tuple[Mark, ...]:
+        """The events of the harness' own."""
+        return tuple(mark for told in self.store.told("marks", "marks", list[Mark]) for mark in told)
 
-def stored_rows(store: Store, name: str = OBSERVED) -> list[Row]:
-    """The results as they were read, while the engine lived or after."""
-    table = store.read_table(name)
-    columns = (table.column(name).to_pylist() for name in Row._fields)
-    return [Row(*values) for values in zip(*columns, strict=True)]
+    @cached_property
+    def certificate(self) -> Certificate:
+        certificate: Certificate = self.store.told_last("certificate", "certificate", Certificate)
+        return certificate
 
+    @cached_property
+    def engine(self) -> EngineReport:
+        engine: EngineReport = self.store.told_last("engine", "report", EngineReport)
+        return engine
 
-def epoch_ms_of(store: Store) -> int:
-    """When the load began."""
-    return int(store.told_last("epoch", "epoch_ms", int))
+    @cached_property
+    def faults(self) -> tuple[FaultReport, ...]:
+        return tuple(self.store.told("fault", "report", FaultReport))
+
+    @cached_property
+    def unread(self) -> dict[str, str]:
+        """What it could not read in its end, and so did not write, each with the reason."""
+        files, reasons = (self.store.told("unread", key, str) for key in ("file", "why"))
+        return dict(zip(files, reasons, strict=True))
+
+    # What it read.
+
+    @cached_property
+    def log(self) -> pa.Table:
+        """What the Kafka log held."""
+        return self.store.read_table(LOG, self.codec.content)
+
+    @cached_property
+    def batch_log(self) -> BatchLog | None:
+        """The engine's own log of its batches, with what its manifest claims; None if it keeps none."""
+        if not self.store.has("batches.json"):
+            return None
+        log: BatchLog = replace(self.store.read_as("batches.json", BatchLog), drops_late=self.claim.late == "drop")
+        if any(self.store.history("anew")):
+            note = "The topic was made anew, so that offsets don't say any more which batch took an event."
+            return replace(log, batches=(), complete=False, note=note)
+        return log
+
+    @cached_property
+    def sends(self) -> pa.Table:
+        """The books of the load."""
+        return self.store.read_table("sends.parquet")
+
+    @cached_property
+    def samples(self) -> pa.Table:
+        """The looks at the results while it went on."""
+        return self.store.read_table("samples.parquet")
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The results as they were read while the engine lived."""
+        return self._rows(OBSERVED)
+
+    @cached_property
+    def observed(self) -> Observed:
+        return self._interpreted(self.rows)
+
+    @cached_property
+    def observed_after_stop(self) -> Observed:
+        return self._interpreted(self._rows(AFTER_STOP))
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The last one that was given."""
+        verdict: Verdict = self.store.read_as("verdict.json", Verdict)
+        return verdict
+
+    # What is made of that, for whoever judges, measures or draws.
+
+    @cached_property
+    def edits(self) -> Edits:
+        """Which files were changed since the first verdict: every file of the run is read for it."""
+        return digests.compare(self.store)
+
+    @cached_property
+    def audit(self) -> LogAudit:
+        """The tape against the log."""
+        return log_audit.compare(self.reel, self.epoch_ms, self.log, self.marks)
+
+    @cached_property
+    def doubt(self) -> Doubt:
+        """Of which cells it is not known what the log held."""
+        if not self.audit.wrong:
+            return Doubt()
+        marks, oracle = self.marks, self.oracle
+        return log_audit.doubt(
+            self.reel, self.epoch_ms, self.log, marks, oracle=oracle, booked=lambda ids: slices_of(self.sends, ids) >= 0
+        )
+
+    @cached_property
+    def countable(self) -> Countable:
+        """The verdict and the latency rest on the same events."""
+        return countable(self.log, self.batch_log, self.spec, self.oracle, self.codec, missing_ms=self.doubt.newest_ms)
+
+    def _rows(self, name: str) -> list[Row]:
+        table = self.store.read_table(name)
+        columns = (table.column(name).to_pylist() for name in Row._fields)
+        return [Row(*values) for values in zip(*columns, strict=True)]
+
+    def _interpreted(self, rows: Sequence[Row]) -> Observed:
+        numbers = {key: number for number, key in enumerate(self.keys)}
+        return interpret(rows, numbers, self.oracle.codes, self.claim.bookkeeping)

@@ -17,7 +17,7 @@ from harness.experiments.folder import Folder
 from harness.model import Outcome, RunSpec
 from harness.origin import COMMAND
 from harness.store import MissingEvidence
-from harness.stored import claim_of, manifest_of, spec_of
+from harness.stored import StoredRun
 from reports import compared
 from reports.compared import FIGURES, Compared, read
 from reports.exports import experiment, suite
@@ -212,7 +212,7 @@ def _parted(known: Mapping[str, Mapping[str, str]]) -> tuple[tuple[tuple[str, st
 def _spec(found: Compared, engine: str) -> RunSpec | None:
     for store in found.stores(engine, Leg.STEADY):
         try:
-            return spec_of(store)
+            return StoredRun(store).spec
         except MissingEvidence:
             continue
     return None
@@ -232,7 +232,8 @@ def _claim(found: Compared, engine: str) -> Iterator[str]:
     spec = _spec(found, engine)
     for store in found.stores(engine, Leg.STEADY)[:1]:
         if spec:
-            manifest, sink = manifest_of(store), claim_of(store)
+            run = StoredRun(store)
+            manifest, sink = run.manifest, run.claim
             yield f"{sink.name}: {sink.guarantee}"
             yield "dropped" if sink.late == "drop" else "counted"
             yield manifest.early or "not declared"

@@ -10,33 +10,22 @@ import pyarrow as pa
 
 from harness.judging import judge
 from harness.judging.checks.case import Case
-from harness.measuring.measure import RECOVERY, certificate_of, withheld
+from harness.measuring.measure import RECOVERY, withheld
 from harness.measuring.measurement import Measurement, Recovery
-from harness.model import Certificate, EngineManifest, FaultReport, RunSpec, Verdict
-from harness.store import MissingEvidence, Store
-from harness.stored import epoch_ms_of, manifest_of, spec_of, verdict_of
+from harness.model import Verdict
+from harness.store import MissingEvidence, unless_missing
+from harness.stored import StoredRun
 from harness.watching import clock_watch
 
 
-class Evidence:
-    """One run directory. Every property raises MissingEvidence when its file is not there or torn."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-
-    @cached_property
-    def spec(self) -> RunSpec:
-        return spec_of(self.store)
+class Evidence(StoredRun):
+    """A stored run, and what only a page needs of it."""
 
     @cached_property
     def verdict(self) -> Verdict:
         """Of files that were changed since, the stored one says nothing."""
-        verdict = verdict_of(self.store)
-        return judge.changed_since(self.store) or verdict
-
-    @cached_property
-    def certificate(self) -> Certificate | None:
-        return certificate_of(self.store)
+        verdict = super().verdict
+        return judge.changed_since(self) or verdict
 
     @cached_property
     def clock(self) -> str:
@@ -54,18 +43,10 @@ class Evidence:
         return dict(self.store.read_as(name, dict[str, str])) if self.store.has(name) else {}
 
     @cached_property
-    def plan(self) -> Mapping[str, Any]:
-        return dict(self.store.read_as("plan.json", dict[str, Any]))
-
-    @cached_property
-    def manifest(self) -> EngineManifest:
-        return manifest_of(self.store)
-
-    @cached_property
     def withheld(self) -> str:
         """Why no speed may stand anywhere on the page; empty when it may."""
         try:
-            return withheld(self.spec, self.verdict, self.certificate, self.clock)
+            return withheld(self.spec, self.verdict, unless_missing(lambda: self.certificate), self.clock)
         except MissingEvidence as error:
             return f"not known whether the counts are right: {error}"
 
@@ -89,12 +70,4 @@ class Evidence:
 
     @cached_property
     def case(self) -> Case:
-        return judge.case_of(self.store)
-
-    @cached_property
-    def epoch_ms(self) -> int:
-        return epoch_ms_of(self.store)
-
-    @cached_property
-    def faults(self) -> tuple[FaultReport, ...]:
-        return tuple(self.store.told("fault", "report", FaultReport))
+        return judge.case_of(self)

@@ -16,7 +16,7 @@ from harness.experiments.gate import AGAIN, ANY, BASE, HEAD, SIDES, Effect, Gate
 from harness.experiments.rounds import METRICS, ROUNDS, Metric, Round, Settings, by_side, kept
 from harness.model import Outcome, UsageError
 from harness.store import MissingEvidence, Store
-from harness.stored import spec_of
+from harness.stored import StoredRun
 from reports import outage
 
 HEADER = ("metric", "head by base", "it lies within", "base by itself", "detectable", "answer")
@@ -49,7 +49,7 @@ class Record:
     def engine(self) -> str:
         """The same over many commits and versions of it; "" where the head never became a run."""
         try:
-            return spec_of(Store(self.folder.path / self.found.sides[HEAD].run)).engine.partition("@")[0]
+            return StoredRun(Store(self.folder.path / self.found.sides[HEAD].run)).spec.engine.partition("@")[0]
         except MissingEvidence:
             return ""
 

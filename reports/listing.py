@@ -13,7 +13,7 @@ from harness.experiments.folder import BEGUN, FILE, FINISHED, Folder
 from harness.model import UsageError
 from harness.services.owners import is_alive
 from harness.store import MissingEvidence, Store
-from harness.stored import verdict_of
+from harness.stored import StoredRun
 from harness.watching.accounting import folder_bytes
 
 RUNNING, KILLED, TORN = "running", "broken off", "torn"
@@ -60,7 +60,7 @@ def _run(place: Store) -> Listed:
     """A folder that can't be read is listed too, under that name."""
     try:
         if place.has("verdict.json"):
-            verdict = verdict_of(place)
+            verdict = StoredRun(place).verdict
             return Listed(place.path, "run", verdict.outcome.value, verdict.sentence)
         if place.alive():
             return Listed(place.path, "run", RUNNING, "")

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.measuring.measure import RECOVERY, certificate_of, taken_of, withheld
+from harness.measuring.measure import RECOVERY, taken_of, withheld
 from harness.measuring.measurement import Measurement, Recovery
 from harness.model import Certificate, RunSpec, Verdict
-from harness.store import Store
-from harness.stored import spec_of, verdict_of
+from harness.store import Store, unless_missing
+from harness.stored import StoredRun
 from harness.watching import clock_watch
 
 
@@ -51,13 +51,14 @@ def span_ms(store: Store) -> tuple[int, int] | None:
 
 def load(path: Path) -> Result:
     """Raises MissingEvidence when the run was not judged yet."""
-    store = Store.open(path)
+    run = StoredRun.open(path)
+    store = run.store
     began_ms, ended_ms = span_ms(store) or (None, 0)
     return Result(
         path=path,
-        spec=spec_of(store),
-        verdict=verdict_of(store),
-        certificate=certificate_of(store),
+        spec=run.spec,
+        verdict=run.verdict,
+        certificate=unless_missing(lambda: run.certificate),
         measurement=store.read_as("measurement.json", Measurement | None),
         recovery=store.read_as(RECOVERY, tuple[Recovery, ...]) if store.has(RECOVERY) else (),
         environment=store.read_as("environment.json", dict[str, Any]),

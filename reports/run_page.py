@@ -9,7 +9,7 @@ from harness.measuring.measure import taken_of
 from harness.measuring.measurement import Measurement, Recovery
 from harness.measuring.objective import headline_p99_ms
 from harness.model import Certificate, FaultReport, Outcome
-from harness.store import MissingEvidence, Store
+from harness.store import MissingEvidence, Store, unless_missing
 from reports.evidence import Evidence
 from reports.exports import curves
 from reports.figures.style import duration
@@ -48,7 +48,11 @@ def _verdict(evidence: Evidence) -> tuple[Outcome, str, tuple[str, ...]]:
     except MissingEvidence as error:
         return Outcome.UNKNOWN, f"This run is not judged: {error}", ()
     slack = "to the single event" if verdict.slack == 0 else f"{verdict.slack:,} events could be missing unnoticed"
-    facts = [f"Slack {verdict.slack:,}: {slack}.", *_load(evidence.certificate), *_machine(evidence)]
+    facts = [
+        f"Slack {verdict.slack:,}: {slack}.",
+        *_load(unless_missing(lambda: evidence.certificate)),
+        *_machine(evidence),
+    ]
     return verdict.outcome, f"{verdict.sentence}.", tuple(facts)
 
 

@@ -17,6 +17,7 @@ from harness.judging import digests
 from harness.judging.judge import judge
 from harness.model import UsageError
 from harness.store import Store
+from harness.stored import StoredRun
 
 EXPERIMENT_PAGES = {
     "chaos": drive_chaos.write_page,
@@ -32,9 +33,10 @@ def recheck(run: Run, as_json: Json = False) -> None:
     with console.progress() as screen:
         screen.phase("judge")
         digests.write_at_first_verdict(place)
-        verdict = judge(place)
+        stored = StoredRun(place)
+        verdict = judge(stored)
         place.write_json("verdict.json", verdict)
-        result = one_run.report(place, verdict, screen)
+        result = one_run.report(stored, verdict, screen)
     show("recheck", result, as_json)
     one_run.draw(result.path)
     raise typer.Exit(result.verdict.outcome.exit_code)

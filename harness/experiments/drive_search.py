@@ -18,7 +18,7 @@ from harness.measuring.measurement import Measurement
 from harness.measuring.objective import headline_p99_ms
 from harness.measuring.timeline import Lines
 from harness.model import Certificate, EngineManifest, HarnessError, Outcome, RunSpec, UsageError
-from harness.store import Store
+from harness.stored import StoredRun
 from reports.load import Result
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ def _refuse_a_full_disk(result: Result) -> None:
 
 def _ramp(step: search.Step, result: Result, settings: search.Settings, seconds: float) -> search.Trial:
     """Neither held nor failed: it only says where to look."""
-    store = Store.open(result.path)
+    run = StoredRun.open(result.path)
+    store = run.store
     gone, epoch = (next(store.history(kind), None) for kind in ("gone", "epoch"))
     if gone is not None and gone["state"] != "overrun":
         raise HarnessError(f"The ramp failed: {result.verdict.sentence}. See {result.path}.")
@@ -123,7 +124,7 @@ def _ramp(step: search.Step, result: Result, settings: search.Settings, seconds:
             f"{result.path}; `streamgauge search --resume` makes another one."
         )
     given_up_s = (gone["at_ms"] - epoch["epoch_ms"]) / 1000 if gone and epoch else None
-    estimate_per_s = search.estimate_per_s(Lines(store).processed, given_up_s, settings)
+    estimate_per_s = search.estimate_per_s(Lines(run).processed, given_up_s, settings)
     if estimate_per_s is None:
         raise UsageError(
             f"{result.spec.engine} reports no progress, or did nothing, so its rate can't be measured. "

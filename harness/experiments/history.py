@@ -23,7 +23,7 @@ from harness import room
 from harness.experiments.gate import Answer
 from harness.model import HarnessError, Outcome, UsageError
 from harness.store import MissingEvidence, Store, append
-from harness.stored import manifest_of
+from harness.stored import StoredRun
 from harness.texts import printable, shown
 
 SCHEMA = 1
@@ -202,7 +202,7 @@ def versions_of(run: Store) -> dict[str, str]:
     """What the engine of a side is built on."""
     try:
         environment: dict[str, Any] = run.read_json("environment.json")
-        ours = manifest_of(run).command[:1] == ("{python}",)
+        ours = StoredRun(run).manifest.command[:1] == ("{python}",)
     except MissingEvidence:
         return {}
     packages = environment.get("packages of the engine") or (environment.get("packages", {}) if ours else {})

@@ -26,7 +26,7 @@ from harness.services import children
 from harness.services.claim import claim_external
 from harness.services.redis import find_server
 from harness.store import Store
-from harness.stored import spec_of
+from harness.stored import StoredRun
 from harness.worlds.base import World
 
 if TYPE_CHECKING:
@@ -100,8 +100,9 @@ def answer(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: P
 
             recovery.link_twin(place, twin)
         with _under_way(place, "recheck", "judges it"), console.progress() as screen:
-            verdict = _nine_steps(spec, engine_manifest, surroundings, place, screen)
-            return report(place, verdict, screen)
+            stored = StoredRun(place)
+            verdict = _nine_steps(spec, engine_manifest, surroundings, stored, screen)
+            return report(stored, verdict, screen)
 
 
 def draw(run: Path) -> None:
@@ -125,12 +126,12 @@ def starts_and_machine(
 
 
 def _nine_steps(
-    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, place: Store, screen: Screen
+    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, stored: StoredRun, screen: Screen
 ) -> Verdict:
     starts, seen = starts_and_machine(spec, engine_manifest, surroundings)
     with children.guard(), wait.patience(spec.patience):
-        world = _world(spec, engine_manifest, surroundings, place, starts)
-        return run_nine_steps(spec, engine_manifest, environment=seen, world=world, store=place, screen=screen)
+        world = _world(spec, engine_manifest, surroundings, stored.store, starts)
+        return run_nine_steps(spec, engine_manifest, environment=seen, world=world, stored=stored, screen=screen)
 
 
 def _world(
@@ -145,16 +146,16 @@ def _world(
     return RealWorld(spec, engine_manifest, surroundings, place, starts)
 
 
-def report(place: Store, verdict: Verdict, screen: Screen) -> load.Result:
+def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> load.Result:
     """Step nine: everything that is made from the files, but the page."""
     from harness.measuring import measure
     from reports import load
     from reports.exports import annotation, junit, markdown
 
     screen.phase("measure", "latency, cost, whether it was steady, recovery")
-    measurement = measure.save(place, verdict)
-    spec = spec_of(place)
-    place.write_json("verdict.json", with_objective(verdict, measurement, spec.objective_p99_ms, _starved(place)))
+    place, measurement = stored.store, measure.save(stored, verdict)
+    verdict = with_objective(verdict, measurement, stored.spec.objective_p99_ms, _starved(place))
+    place.write_json("verdict.json", verdict)
     result = load.load(place.path)
     place.write_bytes("junit.xml", junit.as_xml(result))
     place.write_bytes("summary.md", markdown.as_text(result).encode())

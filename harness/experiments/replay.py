@@ -15,8 +15,8 @@ from harness.experiments.chaos import Seen, classified
 from harness.experiments.drive_chaos import ended
 from harness.faults.when import words
 from harness.model import HIDDEN, EngineManifest, Exit, FaultReport, Outcome, RunSpec, UsageError
-from harness.store import MissingEvidence, Store
-from harness.stored import claim_of, manifest_of, spec_of, verdict_of
+from harness.store import MissingEvidence
+from harness.stored import StoredRun
 
 
 @dataclass(frozen=True)
@@ -70,35 +70,34 @@ class Replayed:
 
 
 def replay(run: Path, out: Path) -> Replayed:
-    before = Store.open(run.absolute())
+    before = StoredRun.open(run.absolute())
     spec, manifest = planned(before)
     first = how(before)
     result = one_run.drive(spec, manifest, out)
-    return compared(str(before.path), first, str(result.path), how(Store.open(result.path)))
+    return compared(str(before.store.path), first, str(result.path), how(StoredRun.open(result.path)))
 
 
-def planned(store: Store) -> tuple[RunSpec, EngineManifest]:
+def planned(run: StoredRun) -> tuple[RunSpec, EngineManifest]:
     """Refused where it can't be done again from what is stored."""
     try:
-        spec, manifest = spec_of(store), manifest_of(store)
-        claim_of(store)
+        spec, manifest, _ = run.spec, run.manifest, run.claim
     except MissingEvidence as error:
-        raise UsageError(f"{store.path} can't be run again: {error}.") from None
+        raise UsageError(f"{run.store.path} can't be run again: {error}.") from None
     if HIDDEN in spec.redis:
         raise UsageError(
-            f"{store.path} can't be run again: the password or the options of its Redis were not kept. Run its "
+            f"{run.store.path} can't be run again: the password or the options of its Redis were not kept. Run its "
             "scenario with --redis instead; its page says how."
         )
     one_run.refuse_the_impossible(spec, manifest)
     return spec, manifest
 
 
-def how(store: Store) -> Ended:
+def how(run: StoredRun) -> Ended:
     try:
-        verdict, spec = verdict_of(store), spec_of(store)
+        verdict, spec = run.verdict, run.spec
     except MissingEvidence as error:
-        raise UsageError(f"{error}: `streamgauge recheck {store.path}` judges a run from what is there.") from None
-    faults, engine = ended(store)
+        raise UsageError(f"{error}: `streamgauge recheck {run.store.path}` judges a run from what is there.") from None
+    faults, engine = ended(run.store)
     seen, _ = classified(verdict, faults, engine.state, planned=spec.fault.planned)
     return Ended(verdict.outcome, verdict.words, seen, tuple(_landed(faults)))
 

@@ -25,6 +25,7 @@ from harness.model import EngineManifest, HarnessError, RunSpec, Verdict
 from harness.observe import Row
 from harness.run import LOOK_EVERY_S, Run, Unseen
 from harness.store import Store
+from harness.stored import StoredRun
 from harness.wait import wait_until
 from harness.watching.accounting import ENGINE, WORKERS, Processes
 from harness.watching.compilers import Compilers
@@ -66,7 +67,8 @@ class SideRun(Run):
         self, spec: RunSpec, manifest: EngineManifest, world: RealWorld, store: Store, settings: Settings
     ) -> None:
         begin = replace(spec, tape=tape(spec.tape, 1, settings))
-        super().__init__(begin, manifest, world, store, Unseen())  # sides that go on at the same time share the gate's
+        # Sides that go on at the same time share the gate's screen.
+        super().__init__(begin, manifest, world, StoredRun(store), Unseen())
         self.settings, self.stretches = settings, 0  # the latter: that were sent
         self.done = Done(0.0, 0)
         self._looked_ms = 0
@@ -256,7 +258,7 @@ class Side:
 
     def with_latency(self, rounds: Sequence[Round]) -> list[Round]:
         """Of its rounds, when it is judged and right."""
-        raw = latency.by_rank(self.run.store)
+        raw = latency.by_rank(self.run.stored)
         return with_latency([each for each in rounds if each.side == self.name], raw.due_us, raw.corrected_ms)
 
     @property

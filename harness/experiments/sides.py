@@ -139,7 +139,7 @@ class Sides:
         run = str(side.run.store.path.relative_to(self._place.path))
         if not side.verdict:
             return Judged(Outcome.UNKNOWN, f"{type(side.error).__name__}: {side.error}", run)
-        recovery = one_run.report(side.run.store, side.verdict, Unseen()).recovery
+        recovery = one_run.report(side.run.stored, side.verdict, Unseen()).recovery
         wrong = [check for check in side.verdict.checks if check.outcome is not Outcome.PASS and check.witnesses]
         witnesses = tuple(check.witnesses[0] for check in wrong)
         return Judged(side.verdict.outcome, side.verdict.sentence, run, recovery, witnesses, _crashed(side.verdict))

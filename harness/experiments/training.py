@@ -22,6 +22,7 @@ from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, Stoppe
 from harness.run import run as run_nine_steps
 from harness.services import children
 from harness.store import Store
+from harness.stored import StoredRun
 
 SCENARIO = "calm"
 SHORT: Mapping[str, object] = {"rate": "2000", "duration": "3s", "probes": 0}
@@ -82,7 +83,9 @@ def _make(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surround
         from harness.worlds.real import RealWorld
 
         world = RealWorld(spec, engine_manifest, surroundings, store, starts)
-        verdict = run_nine_steps(spec, engine_manifest, environment={}, world=world, store=store, screen=screen)
+        verdict = run_nine_steps(
+            spec, engine_manifest, environment={}, world=world, stored=StoredRun(store), screen=screen
+        )
         if verdict.outcome is not Outcome.PASS:
             return [f"the short run that was to make the archives ended {verdict.outcome.value}"]
         return [wrong for each in lacking if (wrong := archives.seal(each))]

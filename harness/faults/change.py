@@ -19,7 +19,7 @@ from harness.faults.base import Context, Fault, Kind
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment
-from harness.faults.when import seconds
+from harness.faults.times import seconds
 from harness.model import FaultSpec
 
 PARTITIONS = "spark.sql.shuffle.partitions"

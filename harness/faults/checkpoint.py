@@ -20,7 +20,7 @@ from harness.faults.downtime import QUIET, SLOW_MS, Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment, done
 from harness.faults.strike import CannotStrikeError, Strike, need_more_to_do, struck
-from harness.faults.when import seconds
+from harness.faults.times import seconds
 from harness.model import FaultSpec
 from harness.services import small_disk
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from harness.explain import nearest
 from harness.faults import when as whens
 from harness.faults.base import Kind
-from harness.faults.when import NotUnderstoodError
+from harness.faults.times import TIME, NotUnderstoodError, seconds
 from harness.model import FaultSpec, UsageError, When
 
 EXAMPLES = "kill@c3:batch=3, kill@offset=50%, redis-pause(for=3s)@t>=10s, kill@batch>=3; kill@batch>=+2, none"
@@ -55,7 +55,7 @@ def _combined(text: str, name: str, inside: str, kinds: Mapping[str, Kind]) -> F
             )
         options["times"] = parts.pop(0)
     elif name == "stagger":
-        whens.seconds(parts[0], "stagger")
+        seconds(parts[0], "stagger")
         options["pause"] = parts.pop(0)
     if not parts:
         raise NotUnderstoodError(f"{name} has no steps")
@@ -108,8 +108,8 @@ def _options(name: str, inside: str, kind: Kind) -> dict[str, str]:
 
 def _check_option(key: str, value: str, usual: str) -> None:
     """A default says what an option looks like: a time, a count, or a word."""
-    if whens.TIME.fullmatch(usual):
-        whens.seconds(value, key)
+    if TIME.fullmatch(usual):
+        seconds(value, key)
     elif usual.isdecimal() and not whens.is_count(value):
         raise NotUnderstoodError(f"{key} = {value!r} is not a whole number from 1 to {whens.MOST:,}")
 

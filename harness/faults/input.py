@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, TopicPartition
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.moment import Field, Moment
 from harness.faults.strike import CannotStrikeError, Strike, struck
-from harness.faults.when import NotUnderstoodError, seconds
+from harness.faults.times import NotUnderstoodError, seconds
 from harness.model import INDEX_BITS, FaultSpec, Spell, TapeSpec, UsageError
 from harness.services.kafka import end_offsets
 

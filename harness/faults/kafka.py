@@ -18,7 +18,7 @@ import psutil
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.moment import Field, Log, Moment
 from harness.faults.strike import CannotStrikeError, Strike, need_more_to_do, struck
-from harness.faults.when import seconds
+from harness.faults.times import seconds
 from harness.model import FaultSpec, HarnessError, KafkaAddress, UsageError
 from harness.services import kafka
 from harness.services.kafka import EmbeddedKafka

@@ -23,7 +23,7 @@ from harness.faults.kafka import (
 )
 from harness.faults.moment import Moment
 from harness.faults.strike import CannotStrikeError, need_more_to_do, struck
-from harness.faults.when import seconds
+from harness.faults.times import seconds
 from harness.model import FaultSpec, HarnessError
 from harness.services import kafka
 from harness.services.kafka_cluster import BROKERS, EmbeddedCluster

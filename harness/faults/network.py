@@ -20,7 +20,7 @@ from harness.explain import nearest
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.moment import Moment
 from harness.faults.strike import Strike, struck
-from harness.faults.when import seconds
+from harness.faults.times import seconds
 from harness.model import FaultSpec, UsageError
 from harness.services.link import NAMES, Link
 from harness.services.ping import Answered, Ping

@@ -15,7 +15,7 @@ from harness.faults.members import everything, is_driver, is_driver_jvm, is_exec
 from harness.faults.second_driver import TwoDrivers, Zombie
 from harness.faults.signals import CrashLoop, KillHalf, KillHelper, KillInRecovery, Pause, Stop
 from harness.faults.strike import Strike, missing_for, struck
-from harness.faults.when import seconds
+from harness.faults.times import seconds
 from harness.model import FaultSpec
 
 PAUSE = {"for": "10s"}

@@ -19,7 +19,7 @@ import redis
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.moment import Field, Moment
 from harness.faults.strike import CannotStrikeError, Strike, struck
-from harness.faults.when import seconds
+from harness.faults.times import seconds
 from harness.model import FaultSpec, UsageError
 from harness.services.redis import CLIENT_NAME, EmbeddedRedis
 from harness.wait import wait_until

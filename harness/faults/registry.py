@@ -12,7 +12,7 @@ from harness.faults import change, checkpoint, grammar, input, kafka, kafka_repl
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
 from harness.faults.idle import Idle
-from harness.faults.when import NotUnderstoodError, seconds
+from harness.faults.times import NotUnderstoodError, seconds
 from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim, TapeSpec, UsageError
 
 FAULTS: dict[str, Kind] = {

@@ -9,18 +9,14 @@ import re
 
 from harness.explain import nearest
 from harness.faults.moment import Moment, done
+from harness.faults.times import NotUnderstoodError, seconds
 from harness.model import When
 
 POINTS = ("c1", "c2", "c3", "c4")
 KINDS = (*POINTS, "batch", "offset", "t", "now")
-TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m)")
 SHARE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)%")
 WHOLE = re.compile(r"[0-9]{1,9}")
 MOST = 999_999_999
-
-
-class NotUnderstoodError(ValueError):
-    """Why, as the middle of a sentence."""
 
 
 def parse(text: str) -> When:
@@ -75,13 +71,6 @@ class Waiting:
             before = begin.progress.batch if begin and begin.progress else 0
             return now.progress.batch >= before + when.batch
         return done(now) >= (done(begin) if begin else now.before) + when.share * (now.total - now.before)
-
-
-def seconds(text: str, name: str) -> float:
-    number = TIME.fullmatch(text)
-    if not number:
-        raise NotUnderstoodError(f"{name} = {text!r} is not a time such as 500ms, 5s or 1m")
-    return float(number[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0}[number[2]]
 
 
 def _batch_of_point(point: str, parameter: str) -> int:

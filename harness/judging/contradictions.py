@@ -14,23 +14,10 @@ import pyarrow as pa
 
 from generators.reel import Reel
 from generators.tape import Tape
-from harness.judging.lateness import stored_log
 from harness.measuring import processed
-from harness.model import MAX_SERVERS, Certificate, EngineManifest, EngineReport, RunSpec, UsageError
+from harness.model import MAX_SERVERS, RunSpec, UsageError
 from harness.store import MissingEvidence, Store, unless_missing
-from harness.stored import (
-    LOG,
-    OBSERVED,
-    Plan,
-    Sealed,
-    epoch_ms_of,
-    manifest_of,
-    planned_of,
-    spec_of,
-    stored_oracle,
-    unread_files,
-    verdict_of,
-)
+from harness.stored import LOG, OBSERVED, Plan, Sealed, StoredRun
 from harness.watching.sampler import sampled_keys
 
 # Looks go on all the time: those of real runs on a crowded machine covered 99 % of it.
@@ -38,10 +25,10 @@ LOOKED_SHARE = 0.8
 REACHED = ("drained", "unsettled")  # how an engine reaches the end of the log
 
 
-def refuse_other_plan(store: Store, spec: RunSpec, plan: Plan) -> None:
+def refuse_other_plan(run: StoredRun) -> None:
     """Before anything is made from a spec that is not the run's."""
-    for what in _other_plan(spec, plan):
-        raise MissingEvidence(f"{store.path / 'spec.json'} and plan.json contradict each other: {what}")
+    for what in _other_plan(run.spec, run.plan):
+        raise MissingEvidence(f"{run.store.path / 'spec.json'} and plan.json contradict each other: {what}")
 
 
 def _other_plan(spec: RunSpec, plan: Plan) -> Iterator[str]:
@@ -70,25 +57,22 @@ def _is_sealed(tape: Tape | None, sealed: Sealed | None) -> bool:
     return tape.total == sealed.total and tape.digest() == sealed.digest
 
 
-def found(store: Store) -> tuple[str, ...]:
+def found(run: StoredRun) -> tuple[str, ...]:
     """In words."""
-    spec, manifest = spec_of(store), manifest_of(store)
-    engine: EngineReport = store.told_last("engine", "report", EngineReport)
-    reasons = [*_of_sends(store), *_of_looks(store, manifest, engine), *_of_verdict(store)]
-    if engine.state in REACHED:
-        reasons += [*_of_progress(store, manifest), *_of_batches(store, manifest), *_of_samples(store, spec)]
-    return (*reasons, *_of_unread(store))
+    reasons = [*_of_sends(run), *_of_looks(run), *_of_verdict(run)]
+    if run.engine.state in REACHED:
+        reasons += [*_of_progress(run), *_of_batches(run), *_of_samples(run)]
+    return (*reasons, *_of_unread(run))
 
 
-def _of_unread(store: Store) -> Iterator[str]:
-    for name in unread_files(store):
-        if store.has(name):
+def _of_unread(run: StoredRun) -> Iterator[str]:
+    for name in run.unread:
+        if run.store.has(name):
             yield f"the history says that {name} could not be written, and it is there"
 
 
-def _of_sends(store: Store) -> Iterator[str]:
-    certificate: Certificate = store.told_last("certificate", "certificate", Certificate)
-    sends = store.read_table("sends.parquet")
+def _of_sends(run: StoredRun) -> Iterator[str]:
+    certificate, sends = run.certificate, run.sends
     booked = {"slices": sends.num_rows, **{name: _sum(sends, name) for name in ("sent", "acked")}}
     told = {"slices": certificate.slices, "sent": certificate.sent, "acked": certificate.acknowledged}
     if wrong := [name for name in told if told[name] != booked[name]]:
@@ -96,10 +80,10 @@ def _of_sends(store: Store) -> Iterator[str]:
         yield f"sends.parquet books {booked[name]:,} {name} where the load certificate says {told[name]:,}"
 
 
-def _of_progress(store: Store, manifest: EngineManifest) -> Iterator[str]:
+def _of_progress(run: StoredRun) -> Iterator[str]:
     """What drained by its own offsets has told of all of the log. A checkpoint of Spark's may say it instead, unless
     the job is one of ours, which all write lines too."""
-    lines = processed.told(store)
+    manifest, lines = run.manifest, processed.told(run.store)
     if not manifest.progress:
         if lines:
             yield "progress.jsonl holds lines of an engine that reports no progress by its manifest"
@@ -108,10 +92,10 @@ def _of_progress(store: Store, manifest: EngineManifest) -> Iterator[str]:
         if manifest.shipped and not lines:
             yield "progress.jsonl holds no line, and the engine writes one for each batch"
         return
-    if any(store.history("anew")) or LOG in unread_files(store):  # offsets began from 0 again; nobody knows them
+    if any(run.store.history("anew")) or LOG in run.unread:  # offsets began from 0 again; nobody knows them
         return
     reached = {p: max(line.offsets.get(p, 0) for line in lines) for p in {p for line in lines for p in line.offsets}}
-    for partition, end in _ends(stored_log(store)).items():
+    for partition, end in _ends(run.log).items():
         if reached.get(partition, 0) < end:
             yield (
                 f"progress.jsonl says that {reached.get(partition, 0):,} records of partition {partition} were done, "
@@ -125,20 +109,20 @@ def _ends(log: pa.Table) -> Mapping[int, int]:
     return {int(p): int(offset[partition == p].max()) + 1 for p in np.unique(partition)}
 
 
-def _of_batches(store: Store, manifest: EngineManifest) -> Iterator[str]:
-    if manifest.evidence != "none" and not store.has("batches.json"):
-        yield f"batches.json is missing, which is kept for every engine with evidence = {manifest.evidence!r}"
+def _of_batches(run: StoredRun) -> Iterator[str]:
+    if run.manifest.evidence != "none" and not run.store.has("batches.json"):
+        yield f"batches.json is missing, which is kept for every engine with evidence = {run.manifest.evidence!r}"
 
 
-def _of_looks(store: Store, manifest: EngineManifest, engine: EngineReport) -> Iterator[str]:
-    observed = any(store.history("observer"))
-    if observed and manifest.blind:
+def _of_looks(run: StoredRun) -> Iterator[str]:
+    observed = any(run.store.history("observer"))
+    if observed and run.manifest.blind:
         yield "somebody looked at the results, which nobody can by the manifest in plan.json"
-    if observed != store.has("samples.parquet"):
+    if observed != run.store.has("samples.parquet"):
         there, gone = ("the history", "samples.parquet") if observed else ("samples.parquet", "the history")
         yield f"{there} says that somebody looked at the results, and {gone} does not"
-    if engine.state not in ("unserved", "no-memory", "no-room"):  # else nobody could look
-        yield from _of_closed_eyes(store)
+    if run.engine.state not in ("unserved", "no-memory", "no-room"):  # else nobody could look
+        yield from _of_closed_eyes(run.store)
 
 
 def _of_closed_eyes(store: Store) -> Iterator[str]:
@@ -156,28 +140,25 @@ def _of_closed_eyes(store: Store) -> Iterator[str]:
         )
 
 
-def _of_samples(store: Store, spec: RunSpec) -> Iterator[str]:
+def _of_samples(run: StoredRun) -> Iterator[str]:
     """The load came out as counts, and the looks at them show none of it."""
-    samples = unless_missing(lambda: store.read_table("samples.parquet"))
-    if samples is None or samples.num_rows:
+    samples = unless_missing(lambda: run.samples)
+    if samples is None or samples.num_rows or OBSERVED in run.unread:
         return
-    if OBSERVED in unread_files(store):
-        return
-    looked = sampled_keys(spec.tape)
-    oracle = stored_oracle(store)
-    expected = oracle.settle(planned_of(store), epoch_ms_of(store)).cell
-    if np.isin(oracle.codes.keys(expected), looked).any() and store.read_table("observed.parquet").num_rows:
+    looked = sampled_keys(run.spec.tape)
+    expected = run.oracle.settle(run.planned, run.epoch_ms).cell
+    if np.isin(run.oracle.codes.keys(expected), looked).any() and run.rows:
         yield "samples.parquet holds no change of a count, although observed.parquet holds counts of the load"
 
 
-def _of_verdict(store: Store) -> Iterator[str]:
+def _of_verdict(run: StoredRun) -> Iterator[str]:
     """An earlier verdict had seen counts. Its exact number may be read otherwise by a newer version."""
-    if not store.has("verdict.json"):
+    if not run.store.has("verdict.json"):
         return
-    verdict = unless_missing(lambda: verdict_of(store))
-    if OBSERVED in unread_files(store):
+    verdict = unless_missing(lambda: run.verdict)
+    if OBSERVED in run.unread:
         return
-    if verdict and verdict.totals.get("counted", 0) and not store.read_table("observed.parquet").num_rows:
+    if verdict and verdict.totals.get("counted", 0) and not run.rows:
         yield f"observed.parquet holds nothing, and an earlier verdict had counted {verdict.totals['counted']:,} events"
 
 

@@ -15,18 +15,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from generators.marks import totals_of
-from generators.reel import Reel
 from harness import recount
-from harness.judging import checks, contradictions, digests, lateness
+from harness.judging import checks, contradictions, lateness, log_audit
+from harness.judging.books import slices_of
 from harness.judging.checks import edited
 from harness.judging.checks.case import Case, join
 from harness.judging.checks.kinds import COUNTS
 from harness.judging.lateness import Countable
 from harness.judging.ledger import Expectation, Ledger, seal_of
 from harness.judging.readings import (
+    FATE,
+    UNREAD,
     AfterStop,
     Doubt,
-    Edits,
     Glitch,
     LogAudit,
     LogEvents,
@@ -37,61 +38,37 @@ from harness.judging.readings import (
 )
 from harness.measuring import processed
 from harness.model import (
-    INDEX_BITS,
-    Certificate,
     CheckResult,
-    EngineReport,
-    FaultReport,
-    Mark,
     Outcome,
     Verdict,
 )
-from harness.observe import interpret
 from harness.store import MissingEvidence, Store, from_files
-from harness.stored import (
-    AFTER_STOP,
-    LOG,
-    OBSERVED,
-    claim_of,
-    epoch_ms_of,
-    plan_of,
-    planned_of,
-    spec_of,
-    stored_oracle,
-    stored_rows,
-    unread_files,
-)
+from harness.stored import LOG, OBSERVED, StoredRun
 from harness.watching import clock_watch
 from harness.watching.glitches import STRANGER, UNREADABLE
 from workloads.base import Kind, Oracle
-from workloads.registry import codec_of, results_of
 
 # Events sent this much after their intended time are late by our fault: "inside the watermark" leaves two seconds.
 ROAD_MS = 2000
 
 
-def judge(store: Store) -> Verdict:
+def judge(run: StoredRun) -> Verdict:
     """The verdict of a stored run. Missing evidence is UNKNOWN with the name of what is missing."""
-    if changed := changed_since(store):
+    if changed := changed_since(run):
         return changed
     try:
-        return from_files("a verdict", lambda: conclude(case_of(store)))
+        return from_files("a verdict", lambda: conclude(case_of(run)))
     except MissingEvidence as error:
         result = CheckResult("evidence", Outcome.UNKNOWN, str(error), word="no evidence", blame="evidence")
         return Verdict(Outcome.UNKNOWN, f"This run can't be judged: {error}", 0, (result,), {})
 
 
-def changed_since(store: Store) -> Verdict | None:
+def changed_since(run: StoredRun) -> Verdict | None:
     """The verdict where files were changed since the first one: then nothing is blamed on anybody."""
-    result = edited.of(_edits(store))
+    result = edited.of(run.edits)
     if result.outcome is Outcome.PASS:
         return None
     return Verdict(result.outcome, f"{result.word}: {result.sentence}", 0, (result,), {})
-
-
-def _edits(store: Store) -> Edits:
-    """Every file of the run is read for it: once a judgement."""
-    return store.once("edits", lambda: digests.compare(store))
 
 
 def conclude(case: Case) -> Verdict:
@@ -124,9 +101,9 @@ def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], tota
     return f"{told.word or told.name}: {told.sentence}"
 
 
-def case_of(store: Store) -> Case:
+def case_of(run: StoredRun) -> Case:
     """The verdict rests on it, and the page draws it."""
-    return store.once("case", lambda: as_far_as_read(_assemble(store)))
+    return as_far_as_read(_assemble(run))
 
 
 def as_far_as_read(case: Case) -> Case:
@@ -138,33 +115,18 @@ def as_far_as_read(case: Case) -> Case:
     return replace(case, audit=audit, doubt=Doubt(), log_ledger=case.tape_ledger, expectation=expectation)
 
 
-def _assemble(store: Store) -> Case:
+def _assemble(run: StoredRun) -> Case:
     """Read everything a verdict needs; the first thing missing ends it."""
-    spec, plan, claim = spec_of(store), plan_of(store), claim_of(store)
-    contradictions.refuse_other_plan(store, spec, plan)
-    epoch_ms = epoch_ms_of(store)
-    marks = tuple(mark for told in store.told("marks", "marks", list[Mark]) for mark in told)
-    reel = Reel(spec.tape)
-    oracle, keys, unread = stored_oracle(store), results_of(spec.tape).keys, unread_files(store)
-    log = recount.no_records(codec_of(spec.tape)) if LOG in unread else lateness.stored_log(store)
-    batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
-    sends = store.read_table("sends.parquet")
-    audit = recount.compare(reel, epoch_ms, log, marks)
-    doubt = Doubt()
-    if audit.wrong:
-        doubt = recount.doubt(reel, epoch_ms, log, marks, oracle=oracle, booked=lambda ids: _booked(sends, ids))
-    if LOG in unread:
-        counted = lateness.countable(log, batch_log, spec, oracle)
-    else:
-        counted = lateness.stored_countable(store, batch_log, spec, doubt.newest_ms)
-    events, dropped, permitted = counted.events, counted.dropped, counted.permitted
-    tape_ledger = _expected(store, oracle, epoch_ms) + Ledger.of(totals_of(oracle, codec_of(spec.tape), marks))
-    certificate: Certificate = store.told_last("certificate", "certificate", Certificate)
+    contradictions.refuse_other_plan(run)
+    store, spec, claim, oracle, unread = run.store, run.spec, run.claim, run.oracle, run.unread
+    log, audit, doubt, counted = _of_log(run)
+    events, dropped = counted.events, counted.dropped
+    tape_ledger = _expected(run) + Ledger.of(totals_of(oracle, run.codec, run.marks))
     return Case(
         spec=spec,
-        epoch_ms=epoch_ms,
+        epoch_ms=run.epoch_ms,
         oracle=oracle,
-        sent=certificate.sent,
+        sent=run.certificate.sent,
         audit=audit,
         doubt=doubt,
         tape_ledger=tape_ledger,
@@ -172,32 +134,41 @@ def _assemble(store: Store) -> Case:
         events=events,
         batch=counted.batch,
         dropped=dropped,
-        permitted=permitted,
-        sent_late=_sent_late(sends, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
+        permitted=counted.permitted,
+        sent_late=_sent_late(run.sends, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
         expectation=_expectation(counted, oracle, counted.exact or claim.late == "keep"),
-        observed=(Observed(Ledger(), ()) if OBSERVED in unread else _observed(store, OBSERVED, claim.bookkeeping)),
+        observed=Observed(Ledger(), ()) if OBSERVED in unread else run.observed,
         results_unread=unread.get(OBSERVED, ""),
         log_unread=unread.get(LOG, ""),
-        after_stop=_after_stop(store, claim.bookkeeping),
+        after_stop=_after_stop(run),
         drops_late=claim.late == "drop",
-        batch_log=batch_log,
+        batch_log=run.batch_log,
         exact=counted.exact,
-        faults=tuple(store.told("fault", "report", FaultReport)),
-        engine=store.told_last("engine", "report", EngineReport),
-        certificate=certificate,
+        faults=run.faults,
+        engine=run.engine,
+        certificate=run.certificate,
         unread=folded(oracle, events.only(_unread(log, events) & ~dropped)),
         unread_at=_places(log),
         aborted=_aborted(store, oracle),
-        watched=_watched(store, oracle, keys),
-        sent_us=_sent_us(sends, events, epoch_ms),
+        watched=_watched(run),
+        sent_us=_sent_us(run.sends, events, run.epoch_ms),
         told=processed.told(store),
         span_ms=processed.span_ms(store),
         behind_ms=-clock_watch.ahead_ms(store)[0],
-        blind=plan.manifest.blind,
-        edits=_edits(store),
-        contradictions=contradictions.found(store),
+        blind=run.manifest.blind,
+        edits=run.edits,
+        contradictions=contradictions.found(run),
         notes=tuple(note for told in store.told("closed", "notes", list[str])[-1:] for note in told),
     )
+
+
+def _of_log(run: StoredRun) -> tuple[pa.Table, LogAudit, Doubt, Countable]:
+    """The log, and what is made of it. One that could not be read holds nothing."""
+    if LOG not in run.unread:
+        return run.log, run.audit, run.doubt, run.countable
+    log = recount.no_records(run.codec)
+    audit = log_audit.compare(run.reel, run.epoch_ms, log, run.marks)
+    return log, audit, Doubt(), lateness.countable(log, run.batch_log, run.spec, run.oracle, run.codec)
 
 
 def _expectation(counted: Countable, oracle: Oracle, known: bool) -> Expectation:
@@ -224,12 +195,10 @@ def _places(log: pa.Table) -> str:
 
 def _removed_unread(log: pa.Table) -> list[tuple[int, NDArray[np.int64]]]:
     """Partition by partition; the log is ordered."""
-    if recount.FATE not in log.column_names:
+    if FATE not in log.column_names:
         return []
-    fate, partition, offset = (
-        np.asarray(log.column(name).to_numpy()) for name in (recount.FATE, "partition", "offset")
-    )
-    unread = fate == recount.UNREAD
+    fate, partition, offset = (np.asarray(log.column(name).to_numpy()) for name in (FATE, "partition", "offset"))
+    unread = fate == UNREAD
     return [(int(p), offset[unread & (partition == p)]) for p in np.unique(partition[unread])]
 
 
@@ -240,74 +209,53 @@ def _aborted(store: Store, oracle: Oracle) -> Ledger:
     return sum((Ledger({oracle.codes.one(key, field): count}) for key, field, count in cells), Ledger())
 
 
-def _expected(store: Store, oracle: Oracle, epoch_ms: int) -> Ledger:
-    planned = planned_of(store)
-    sealed = plan_of(store).expected
-    if sealed and seal_of(planned) != sealed.digest:
-        raise MissingEvidence(f"{store.path / 'expected.parquet'} is not what was sealed in plan.json before the run")
-    return Ledger.of(oracle.settle(planned, epoch_ms))
+def _expected(run: StoredRun) -> Ledger:
+    sealed = run.plan.expected
+    if sealed and seal_of(run.planned) != sealed.digest:
+        path = run.store.path / "expected.parquet"
+        raise MissingEvidence(f"{path} is not what was sealed in plan.json before the run")
+    return Ledger.of(run.oracle.settle(run.planned, run.epoch_ms))
 
 
-def _after_stop(store: Store, bookkeeping: Sequence[str]) -> AfterStop | None:
+def _after_stop(run: StoredRun) -> AfterStop | None:
     """None: older versions sealed no expectation, and read the results once."""
-    if plan_of(store).expected is None:
+    if run.plan.expected is None:
         return None
-    error = store.told_last("stopped", "error", str)
-    if error or not store.told_last("stopped", "asked", bool):
+    error = run.store.told_last("stopped", "error", str)
+    if error or not run.store.told_last("stopped", "asked", bool):
         return AfterStop(error=error)
-    return AfterStop(_observed(store, AFTER_STOP, bookkeeping))
-
-
-def _observed(store: Store, name: str, bookkeeping: Sequence[str]) -> Observed:
-    numbers = {key: number for number, key in enumerate(results_of(spec_of(store).tape).keys)}
-    return interpret(stored_rows(store, name), numbers, stored_oracle(store).codes, bookkeeping)
+    return AfterStop(run.observed_after_stop)
 
 
 def _sent_late(sends: pa.Table, events: LogEvents) -> NDArray[np.bool_]:
     """Which events were sent so late that the generator itself made them late."""
     lag_ms = (sends.column("sent_us").to_numpy() - sends.column("intended_us").to_numpy()) / 1000
-    row = _slices_of(sends, events.id)
+    row = slices_of(sends, events.id)
     return np.asarray((row >= 0) & (np.append(lag_ms, 0)[row] > ROAD_MS))
 
 
 def _sent_us(sends: pa.Table, events: LogEvents, epoch_ms: int) -> NDArray[np.int64]:
     """When each event was sent, at the earliest: a copy is held to be as old as its original. 0: nobody knows."""
-    row = _slices_of(sends, events.id)
+    row = slices_of(sends, events.id)
     sent_us = np.append(sends.column("sent_us").to_numpy(), 0).astype(np.int64) + epoch_ms * 1000
     return np.where(row >= 0, sent_us[row], 0)
 
 
-def _booked(sends: pa.Table, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-    return _slices_of(sends, ids) >= 0
-
-
-def _slices_of(sends: pa.Table, ids: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The row of the books in which each event's own slot lies; -1 for what was never booked."""
-    server, low, high = (
-        np.asarray(sends.column(name).to_numpy(), dtype=np.int64) for name in ("server", "slot_lo", "slot_hi")
-    )
-    order = np.argsort(server << INDEX_BITS | low)
-    begin, end = (server << INDEX_BITS | low)[order], (server << INDEX_BITS | high)[order]
-    place = np.searchsorted(begin, ids, side="right") - 1
-    booked = (place >= 0) & (ids < np.append(end, 0)[place])
-    return np.where(booked, np.append(order, -1)[place], -1)
-
-
-def _watched(store: Store, oracle: Oracle, keys: Sequence[str]) -> Watched | None:
+def _watched(run: StoredRun) -> Watched | None:
     """What was seen meanwhile; None for a run that came to its end before anybody looked."""
+    store = run.store
     gaps_ms = store.told("observer", "period_max_ms", float)
     if not gaps_ms or not store.has("samples.parquet"):
         return None
-    table = store.read_table("samples.parquet")
     at_us, key, field, count = (
-        np.asarray(table.column(name).to_numpy(), dtype=np.int64)
+        np.asarray(run.samples.column(name).to_numpy(), dtype=np.int64)
         for name in ("at_us", "campaign", "window_ms", "count")
     )
     told = next(store.history("observer"))
-    found = _glitches(store, told, keys)
+    found = _glitches(store, told, run.keys)
     return Watched(
         at_us,
-        oracle.codes.of(key, field),
+        run.oracle.codes.of(key, field),
         count,
         longest_gap_ms=gaps_ms[0],
         unreadable=tuple(found[UNREADABLE]),

@@ -8,19 +8,16 @@ never widen it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.faults.when import seconds
+from harness.faults.times import seconds
 from harness.judging.readings import NO_BATCH, LogEvents
 from harness.model import INDEX_BITS, MARK_SERVER, BatchLog, EarlierRun, RunSpec
-from harness.store import Store
-from harness.stored import spec_of, stored_oracle
-from workloads.base import BESIDE, COUNTS, Columns, Oracle
-from workloads.registry import codec_of
+from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle
 
 # Of LogEvents, the columns of the log that they have.
 NAMES = {"partition": "partition", "offset": "offset", "id": "event_id", "time_ms": "event_time_ms"}
@@ -42,32 +39,14 @@ class Countable:
         return Countable(self.events.only(mask), *rows, self.exact, self.counted_before[mask])
 
 
-def stored_batch_log(store: Store, drops_late: bool) -> BatchLog | None:
-    """The engine's own log of its batches, with what its manifest claims; None if it keeps none."""
-    if not store.has("batches.json"):
-        return None
-    log: BatchLog = store.read_as("batches.json", BatchLog)
-    if any(store.history("anew")):
-        note = "The topic was made anew, so that offsets don't say any more which batch took an event."
-        return replace(log, batches=(), drops_late=drops_late, complete=False, note=note)
-    return replace(log, drops_late=drops_late)
-
-
-def stored_log(store: Store) -> pa.Table:
-    """What the Kafka log held."""
-    return store.once("log", lambda: store.read_table("log.parquet", codec_of(spec_of(store).tape).content))
-
-
-def stored_countable(
-    store: Store, batch_log: BatchLog | None, spec: RunSpec, missing_ms: int | None = None
-) -> Countable:
-    """The verdict and the latency rest on the same events."""
-    oracle = stored_oracle(store)
-    return store.once("countable", lambda: countable(stored_log(store), batch_log, spec, oracle, missing_ms))
-
-
 def countable(
-    log: pa.Table, batch_log: BatchLog | None, spec: RunSpec, oracle: Oracle, missing_ms: int | None = None
+    log: pa.Table,
+    batch_log: BatchLog | None,
+    spec: RunSpec,
+    oracle: Oracle,
+    codec: Codec,
+    *,
+    missing_ms: int | None = None,
 ) -> Countable:
     """All events that count, and which of them were dropped as late, as far as that is known.
 
@@ -80,7 +59,7 @@ def countable(
     partition, ids, time_ms = (np.asarray(log.column(name).to_numpy())[well_formed] for name in names)
     before_ms = read_before_ms(partition, ids, time_ms, missing_ms)
     counted = kind == COUNTS
-    needed = dict.fromkeys([*NAMES.values(), *codec_of(spec.tape).decisive])
+    needed = dict.fromkeys([*NAMES.values(), *codec.decisive])
     columns = {name: np.asarray(log.column(name).to_numpy())[counted] for name in needed}
     events, row = events_of(columns, oracle)
     late = before_ms[kind[well_formed] == COUNTS][row] - min(watermarks_ms(spec)) >= events.closes_ms

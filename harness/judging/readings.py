@@ -14,6 +14,10 @@ from harness.judging.checksums import Checksum
 from harness.judging.ledger import Expectation, Ledger
 from workloads.base import Columns, Ints, Oracle
 
+# A column that the log of a run has only if a planned fault took records out of it: what had become of each by then.
+FATE = "fate"
+KEPT, DONE, UNREAD = 0, 1, 2  # it is still there; it was removed when the engine had done it; it was removed before
+
 NO_BATCH = -1
 
 

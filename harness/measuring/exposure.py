@@ -14,7 +14,7 @@ import numpy as np
 from harness.measuring.latency import evidence
 from harness.measuring.latency.evidence import WRONG
 from harness.measuring.latency.visibility import Floats, Ints, Samples
-from harness.store import Store
+from harness.stored import StoredRun
 
 # A count that is ahead of its events for less than one look may be the clocks' doing.
 SHORTEST_S = 0.05
@@ -50,9 +50,9 @@ class Exposure:
         return np.asarray(began - np.searchsorted(np.sort(self.to_s), moments_s, side="right"), dtype=np.int64)
 
 
-def exposure(store: Store) -> Exposure:
+def exposure(run: StoredRun) -> Exposure:
     """Of a stored run. Raises MissingEvidence with the name of what is missing."""
-    found = evidence.collect(store)
+    found = evidence.collect(run)
     events, cells = found.events, found.cells
     # Only of a count it is known at each moment how large it may be.
     counted, sent = cells.counts[found.samples.cell], cells.counts[events.cell]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,11 +19,10 @@ from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies
 from harness.measuring.measurement import Measurement, Observer, Recovery
 from harness.measuring.timeline import Lines
-from harness.model import Certificate, Mark, Outcome, RunSpec, Verdict
+from harness.model import Certificate, Outcome, RunSpec, Verdict
 from harness.store import Store, from_files, unless_missing
-from harness.stored import epoch_ms_of, spec_of, stored_oracle
+from harness.stored import StoredRun
 from harness.watching import clock_watch
-from workloads.registry import codec_of
 
 RECOVERY = "recovery.json"
 
@@ -60,12 +58,12 @@ class Measured:
     latency: pa.Table | None  # raw samples; None: withheld or not observed
 
 
-def save(store: Store, verdict: Verdict) -> Measurement | None:
+def save(run: StoredRun, verdict: Verdict) -> Measurement | None:
     """Measure, and write it beside what it was measured from."""
-    found, recovered = Measured(None, None, None), tuple[Recovery, ...]()
+    store, found, recovered = run.store, Measured(None, None, None), tuple[Recovery, ...]()
     if verdict.totals:  # else it could not be judged, and no file of it is to be believed
-        found = from_files("a measurement", lambda: measure(store, verdict))
-        recovered = from_files("a recovery", lambda: recoveries(store, verdict))
+        found = from_files("a measurement", lambda: measure(run, verdict))
+        recovered = from_files("a recovery", lambda: recoveries(run, verdict))
     store.write_json(RECOVERY, recovered)
     store.write_json("measurement.json", found.measurement)
     for name, table in (("timeline.parquet", found.timeline), ("latency.parquet", found.latency)):
@@ -75,36 +73,35 @@ def save(store: Store, verdict: Verdict) -> Measurement | None:
     return found.measurement
 
 
-def recoveries(store: Store, verdict: Verdict) -> tuple[Recovery, ...]:
+def recoveries(run: StoredRun, verdict: Verdict) -> tuple[Recovery, ...]:
     """Beside the measurement and not in it: faults that make the generator late, or counts wrong, are just those whose
     recovery is asked for. Against what was due, a void certificate hides nothing."""
-    if next(store.history("epoch"), None) is None:
+    if next(run.store.history("epoch"), None) is None:
         return ()
-    return recovery.of_store(store, not_right(verdict))
+    return recovery.of_run(run, not_right(verdict))
 
 
-def measure(store: Store, verdict: Verdict) -> Measured:
+def measure(run: StoredRun, verdict: Verdict) -> Measured:
     """No latency is even looked for where speed has to be withheld."""
-    certificate = certificate_of(store)
-    if next(store.history("epoch"), None) is None:
+    if next(run.store.history("epoch"), None) is None:
         return Measured(None, None, None)
-    spec = spec_of(store)
-    if withheld(spec, verdict, certificate, clock_watch.in_words(store)) or certificate is None:
-        return Measured(None, timelines.timeline(store, None), None)
-    latency = unless_missing(lambda: latencies(store))
-    table = timelines.timeline(store, latency.by_second if latency else None)
-    measurement = _measurement(store, latency, table)
+    certificate = unless_missing(lambda: run.certificate)
+    if withheld(run.spec, verdict, certificate, clock_watch.in_words(run.store)):
+        return Measured(None, timelines.timeline(run, None), None)
+    latency = unless_missing(lambda: latencies(run))
+    table = timelines.timeline(run, latency.by_second if latency else None)
+    measurement = _measurement(run, latency, table)
     return Measured(measurement, table, latency.raw if latency else None)
 
 
-def _measurement(store: Store, latency: LatencyResult | None, table: pa.Table) -> Measurement | None:
+def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table) -> Measurement | None:
+    store, spec = run.store, run.spec
     ready, epoch, drained = (next(store.history(kind), None) for kind in ("ready", "epoch", "engine"))
     if not (ready and epoch and drained):
         return None
-    sends = of_load(store.read_table("sends.parquet"))
+    sends = of_load(run.sends)
     load_s, events = pc.max(sends.column("finished_us")).as_py() / 1e6, pc.sum(sends.column("sent")).as_py()
-    spec = spec_of(store)
-    lines, resources = Lines(store), unless_missing(lambda: _since_epoch(store, "resources.parquet"))
+    lines, resources = Lines(run), unless_missing(lambda: _since_epoch(run, "resources.parquet"))
     return Measurement(
         events=events,
         offered_per_s=events / load_s if load_s > 0 else 0.0,
@@ -113,39 +110,32 @@ def _measurement(store: Store, latency: LatencyResult | None, table: pa.Table) -
         catch_up_per_s=_catch_up_per_s(lines),
         load_s=load_s,
         ready_s=ready["after_ms"] / 1000,
-        drain_s=max(0.0, (_last_change_ms(store, drained["at_ms"], spec) - epoch["epoch_ms"]) / 1000 - load_s),
+        drain_s=max(0.0, (_last_change_ms(run, drained["at_ms"]) - epoch["epoch_ms"]) / 1000 - load_s),
         latency=latency.latency if latency else (),
         never_final_share=latency.never_final_share if latency else None,
         dipped_share=latency.dipped_share if latency else None,
         cost=() if resources is None else cost.costs(resources, events),
-        checkpoint_bytes=_checkpoint_bytes(store),
-        gc_s=_gc_s(store),
+        checkpoint_bytes=_checkpoint_bytes(run),
+        gc_s=_gc_s(run),
         steady=steady.find(table, load_s, spec.window_ms / 1000, spec.tape.warm_up_ms / 1000),
         observer=_observer(store, resources),
     )
 
 
-def _last_change_ms(store: Store, ended_ms: int, spec: RunSpec) -> int:
+def _last_change_ms(run: StoredRun, ended_ms: int) -> int:
     """When the last of the load came to be seen. How long we waited to be sure of it is no work of the engine."""
-    samples = unless_missing(lambda: store.read_table("samples.parquet"))
+    samples = unless_missing(lambda: run.samples)
     if samples is None or not samples.num_rows:
-        told = next(store.history("still"), None)
+        told = next(run.store.history("still"), None)
         return int(told["since_ms"]) if told else ended_ms
-    oracle = stored_oracle(store)
-    marks = [mark for told in store.told("marks", "marks", list[Mark]) for mark in told]
     key, field, at_us = (np.asarray(samples.column(name).to_numpy()) for name in ("campaign", "window_ms", "at_us"))
-    ours = np.isin(oracle.codes.of(key, field), totals_of(oracle, codec_of(spec.tape), marks).cell)
+    ours = np.isin(run.oracle.codes.of(key, field), totals_of(run.oracle, run.codec, run.marks).cell)
     return int(at_us[~ours].max(initial=0)) // 1000
 
 
 def taken_of(store: Store) -> str:
     """What was taken from the machine while the load and the drain went on; "" where it does not matter."""
     return next((str(entry["words"]) for entry in store.history("taken")), "")
-
-
-def certificate_of(store: Store) -> Certificate | None:
-    entries = list(store.history("certificate"))
-    return msgspec.convert(entries[-1]["certificate"], Certificate) if entries else None
 
 
 def _processed_per_s(lines: Lines, load_s: float) -> float | None:
@@ -160,27 +150,27 @@ def _catch_up_per_s(lines: Lines) -> float | None:
     return processed.catch_up_per_s(lines.processed, lines.sent) if lines.processed and lines.sent else None
 
 
-def _checkpoint_bytes(store: Store) -> int | None:
+def _checkpoint_bytes(run: StoredRun) -> int | None:
     """In the end."""
-    known = _known_of_state(store, "checkpoint_bytes")
+    known = _known_of_state(run, "checkpoint_bytes")
     return int(known[-1]) if known else None
 
 
-def _gc_s(store: Store) -> float | None:
+def _gc_s(run: StoredRun) -> float | None:
     """Of the load and the drain."""
-    known = _known_of_state(store, "gc_s")
+    known = _known_of_state(run, "gc_s")
     return known[-1] - known[0] if known else None
 
 
-def _since_epoch(store: Store, name: str) -> pa.Table:
+def _since_epoch(run: StoredRun, name: str) -> pa.Table:
     """From the last look before the load on: what was used before it is no cost of it."""
-    table, epoch_ms = store.read_table(name), epoch_ms_of(store)
+    table, epoch_ms = run.store.read_table(name), run.epoch_ms
     before = pc.max(table.filter(pc.less_equal(table.column("at_ms"), epoch_ms)).column("at_ms")).as_py()
     return table if before is None else table.filter(pc.greater_equal(table.column("at_ms"), before))
 
 
-def _known_of_state(store: Store, name: str) -> list[float]:
-    table = unless_missing(lambda: _since_epoch(store, "state.parquet"))
+def _known_of_state(run: StoredRun, name: str) -> list[float]:
+    table = unless_missing(lambda: _since_epoch(run, "state.parquet"))
     return [] if table is None else [value for value in table.column(name).to_pylist() if value is not None]
 
 

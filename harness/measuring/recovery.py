@@ -26,7 +26,7 @@ from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
 from harness.model import FaultReport
 from harness.store import Store, unless_missing
-from harness.stored import spec_of
+from harness.stored import StoredRun
 from harness.watching import clock_watch
 
 TWIN = "twin.json"
@@ -88,11 +88,11 @@ def recover(run: Watched, twin: Watched | None = None, withheld: str = "", clock
     return tuple(_recovery(run, number, twin, withheld, clock) for number in range(len(run.faults)))
 
 
-def of_store(store: Store, withheld: str) -> tuple[Recovery, ...]:
-    """Of a stored run; empty where no fault landed."""
-    if not any(entry["report"]["landed"] for entry in store.history("fault")):
+def of_run(run: StoredRun, withheld: str) -> tuple[Recovery, ...]:
+    """Empty where no fault landed."""
+    if not any(entry["report"]["landed"] for entry in run.store.history("fault")):
         return ()
-    return recover(watched(store), twin_of(store), withheld, clock_watch.in_words(store))
+    return recover(watched(run), twin_of(run.store), withheld, clock_watch.in_words(run.store))
 
 
 def link_twin(store: Store, twin: Path) -> None:
@@ -106,13 +106,12 @@ def twin_of(store: Store) -> Watched | None:
         return None
     twin = Store(store.path / store.read_json(TWIN)["run"])
     usable = list(twin.history("epoch")) and not clock_watch.in_words(twin)
-    return unless_missing(lambda: watched(twin)) if usable else None
+    return unless_missing(lambda: watched(StoredRun(twin))) if usable else None
 
 
-def watched(store: Store) -> Watched:
+def watched(run: StoredRun) -> Watched:
     """Read a run. What is missing of it costs its own quantities only."""
-    spec = spec_of(store)
-    lines = Lines(store)
+    store, spec, lines = run.store, run.spec, Lines(run)
     epoch_ms = int(next(store.history("epoch"))["epoch_ms"])
     told = {kind: list(store.history(kind)) for kind in ("started", "restart", "gone", "error", "engine", "fault")}
 
@@ -122,7 +121,7 @@ def watched(store: Store) -> Watched:
     faults = [msgspec.convert(entry["report"], FaultReport) for entry in told["fault"]]
     crashed = [s for s, entry in zip(since_s("gone"), told["gone"], strict=True) if entry["state"] == "crashed"]
     load_s = spec.tape.load_ms / 1000
-    changes_s, windows = _seen(store, epoch_ms, load_s)
+    changes_s, windows = _seen(run, epoch_ms, load_s)
     return Watched(
         faults=tuple(sorted((each for each in faults if each.landed), key=lambda each: each.at_ms)),
         epoch_ms=epoch_ms,
@@ -134,16 +133,16 @@ def watched(store: Store) -> Watched:
         changes_s=changes_s,
         windows=windows,
         backlog=_backlog(lines),
-        wrong=unless_missing(lambda: exposure(store)),
+        wrong=unless_missing(lambda: exposure(run)),
         starts_s=since_s("started"),
         stops_s=tuple(sorted([*since_s("restart"), *crashed])),
         errors=tuple(zip(since_s("error"), (entry["line"] for entry in told["error"]), strict=True)),
     )
 
 
-def _seen(store: Store, epoch_ms: int, load_s: float) -> tuple[Floats, dict[float, float]]:
+def _seen(run: StoredRun, epoch_ms: int, load_s: float) -> tuple[Floats, dict[float, float]]:
     """When counts were there that had not been, and when each window was seen first; closing events are no load."""
-    samples = unless_missing(lambda: store.read_table("samples.parquet"))
+    samples = unless_missing(lambda: run.samples)
     if samples is None or not samples.num_rows:
         return np.empty(0), {}
     at_s = np.asarray(samples.column("at_us").to_numpy(), dtype=np.float64) / 1e6 - epoch_ms / 1000

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from generators.reel import Reel
 from harness.measuring.measurement import TIMELINE
 from harness.measuring.processed import (
     Curve,
@@ -26,8 +25,8 @@ from harness.measuring.processed import (
 )
 from harness.measuring.stats import Floats
 from harness.model import Progress
-from harness.store import Store, unless_missing
-from harness.stored import spec_of
+from harness.store import unless_missing
+from harness.stored import StoredRun
 
 FILE = "timeline.parquet"
 # Columns of CPU: their parts. An engine's Python workers are of the engine.
@@ -40,9 +39,9 @@ _CPU = {
 }
 
 
-def timeline(store: Store, latency_by_second: pa.Table | None) -> pa.Table:
+def timeline(run: StoredRun, latency_by_second: pa.Table | None) -> pa.Table:
     """One row a second, from the epoch until the engine was done, with the columns of `measurement.TIMELINE`."""
-    lines = Lines(store)
+    lines = Lines(run)
     columns: dict[str, Floats] = {
         "offered_per_s": lines.offered(),
         "sent_per_s": lines.rate(lines.sent),
@@ -61,10 +60,9 @@ def timeline(store: Store, latency_by_second: pa.Table | None) -> pa.Table:
 class Lines:
     """All columns of one run; each reads its own file."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._spec = spec_of(store)
-        self._reel = Reel(self._spec.tape)
+    def __init__(self, run: StoredRun) -> None:
+        self._run, store = run, run.store
+        self._reel = run.reel
         self._tape = self._reel.load
         self.before = self._reel.warm_up_total  # records that were sent before the epoch, and are in all curves
         self._epoch_ms = int(next(store.history("epoch"))["epoch_ms"])
@@ -75,11 +73,11 @@ class Lines:
 
     @cached_property
     def _progress(self) -> tuple[Progress, ...]:
-        return progress_lines(self._store)
+        return progress_lines(self._run.store)
 
     @cached_property
     def sent(self) -> Curve | None:
-        sends = unless_missing(lambda: self._store.read_table("sends.parquet"))
+        sends = unless_missing(lambda: self._run.sends)
         return sent(sends) if sends is not None and sends.num_rows else None
 
     @cached_property
@@ -96,11 +94,11 @@ class Lines:
     @cached_property
     def _told_done(self) -> Curve | None:
         begin_s = -self._reel.warm_up_ms / 1000
-        return by_progress(self._progress, self._epoch_ms, self._spec.tape.partitions, begin_s)
+        return by_progress(self._progress, self._epoch_ms, self._run.spec.tape.partitions, begin_s)
 
     @cached_property
     def _seen(self) -> Curve | None:
-        samples = unless_missing(lambda: self._store.read_table("samples.parquet"))
+        samples = unless_missing(lambda: self._run.samples)
         if samples is None or self.sent is None:
             return None
         return by_results(samples, self._epoch_ms, float(self.sent.total[-1]))
@@ -131,7 +129,7 @@ class Lines:
         told = self._told("state_bytes")
         if np.isfinite(told).any():
             return told
-        table = unless_missing(lambda: self._store.read_table("state.parquet"))
+        table = unless_missing(lambda: self._run.store.read_table("state.parquet"))
         if table is None:
             return self._nothing()
         known = table.filter(pc.is_valid(table.column("checkpoint_bytes")))
@@ -139,7 +137,7 @@ class Lines:
 
     def cpu(self, parts: tuple[str, ...]) -> Floats:
         """In cores."""
-        table = unless_missing(lambda: self._store.read_table("resources.parquet"))
+        table = unless_missing(lambda: self._run.store.read_table("resources.parquet"))
         if table is None:
             return self._nothing()
         used = [self._cpu_of(table.filter(pc.equal(table.column("part"), part))) for part in parts]

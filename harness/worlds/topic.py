@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from generators.encode import Encoder
 from generators.marks import mark, totals_of
 from harness import recount
+from harness.judging.readings import DONE, FATE, KEPT, UNREAD
 from harness.load import send_marks
 from harness.model import HarnessError, KafkaAddress, Mark, RunSpec
-from harness.recount import DONE, FATE, KEPT, UNREAD, Columns
+from harness.recount import Columns
 from harness.store import Store
 from workloads.registry import codec_of, oracle_of
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from harness.experiments.gate import BASE, HEAD, Effect
 from harness.experiments.history import Entry, Figure, Stood, environment_of, versions_of
 from harness.store import MissingEvidence, Store, made_ms
-from harness.stored import spec_of
+from harness.stored import StoredRun
 from reports.gated import Record
 
 
@@ -35,7 +35,7 @@ def of_gate(record: Record) -> Entry:
 def _engine(record: Record) -> str:
     """As runs are shown: with its sink. "" where the head never became a run."""
     with suppress(MissingEvidence):
-        return f"{record.engine}/{spec_of(Store(record.folder.path / record.found.sides[HEAD].run)).sink}"
+        return f"{record.engine}/{StoredRun(Store(record.folder.path / record.found.sides[HEAD].run)).spec.sink}"
     return ""
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.judging.lateness import stored_log
 from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER
 from reports.evidence import Evidence
 from reports.figures import lateness
@@ -40,7 +39,7 @@ def section(evidence: Evidence) -> Section:
 
 
 def ages_of(evidence: Evidence) -> lateness.Ages:
-    log, sends = stored_log(evidence.store), evidence.store.read_table("sends.parquet")
+    log, sends = evidence.log, evidence.sends
     ids, kind = (np.asarray(log.column(name).to_numpy()) for name in ("event_id", "kind"))
     rows = np.isin(kind, EVENTS) & (ids >> INDEX_BITS != MARK_SERVER)
     times_rel_ms = np.asarray(log.column("event_time_ms").to_numpy())[rows] - evidence.epoch_ms

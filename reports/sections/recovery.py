@@ -23,7 +23,7 @@ def section(evidence: Evidence) -> Section | None:
     if not any(fault.landed for fault in evidence.faults):
         return None
     found = evidence.recovery
-    run, twin = recovery.watched(evidence.store), recovery.twin_of(evidence.store)
+    run, twin = recovery.watched(evidence), recovery.twin_of(evidence.store)
     panels = tuple(panels_of(run, twin, speed=not not_right(evidence.verdict)))
     length = len(panels[0].lines[0].values) if panels else 0
     seconds = np.arange(length, dtype=np.float64) + 0.5

@@ -63,11 +63,11 @@ class Recipe:
 
 
 def section(evidence: Evidence) -> Section:
-    spec, tape = evidence.spec, evidence.plan["tape"]
+    spec, tape = evidence.spec, evidence.plan.tape
     recipe = recipe_of(spec, evidence.manifest)
-    text = [f"{tape['total']:,} records from seed {spec.tape.seed}; the digest of the tape is {tape['digest']}."]
-    if early := evidence.plan.get("warm_up"):
-        text.append(f"Before them come {early['total']:,} of warm-up, from a tape with the digest {early['digest']}.")
+    text = [f"{tape.total:,} records from seed {spec.tape.seed}; the digest of the tape is {tape.digest}."]
+    if early := evidence.plan.warm_up:
+        text.append(f"Before them come {early.total:,} of warm-up, from a tape with the digest {early.digest}.")
     text += hidden(spec.public()["redis"])
     if unlike := differences(recipe.resolve(evidence.manifest), spec):
         text.append(f"This command differs from the original in {', '.join(unlike)}; spec.json has all settings.")

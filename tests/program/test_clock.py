@@ -26,6 +26,7 @@ from harness.measuring.measurement import Lack
 from harness.model import HarnessError, Outcome
 from harness.run import Unseen, run
 from harness.store import Store
+from harness.stored import StoredRun
 from harness.wait import wait_until
 from harness.watching import clock_watch
 from harness.watching.clock_watch import AWAY_MS, LOOK_EVERY_S, STEP_MS, ClockWatch, Noticing, Oddity
@@ -200,7 +201,7 @@ def stepped(folder, by_ms: int, **changes):
 @pytest.mark.parametrize("by_ms", [-3000, 3000, -60_000, -HOUR_MS, HOUR_MS])
 def test_a_right_run_stays_right_when_the_clock_steps_and_gives_no_speed(tmp_path, by_ms):
     verdict, store = stepped(tmp_path, by_ms)
-    measured = measure.save(store, verdict)
+    measured = measure.save(StoredRun(store), verdict)
     result = load(store.path)
 
     assert verdict.outcome is Outcome.PASS, verdict.sentence
@@ -208,7 +209,7 @@ def test_a_right_run_stays_right_when_the_clock_steps_and_gives_no_speed(tmp_pat
     way = "ahead" if by_ms > 0 else "back"
     assert result.withheld.startswith(f"the machine's clock was set {way} by {abs(by_ms) / 1000:,.1f} s, noticed ")
     assert result.withheld.endswith(" s into the load")
-    assert judge(Store.open(store.path)) == verdict
+    assert judge(StoredRun.open(store.path)) == verdict
 
 
 @pytest.mark.parametrize("by_ms", [-HOUR_MS, HOUR_MS])
@@ -229,7 +230,7 @@ def test_a_wrong_run_stays_wrong_when_the_clock_steps(tmp_path, by_ms):
 
 def test_every_report_says_that_the_clock_stepped(tmp_path):
     verdict, store = stepped(tmp_path, -3000)
-    measure.save(store, verdict)
+    measure.save(StoredRun(store), verdict)
     result = load(store.path)
     words = "the machine's clock was set back by 3.0 s, noticed"
 
@@ -246,7 +247,7 @@ def test_every_report_says_that_the_clock_stepped(tmp_path):
 
 def test_the_screen_of_a_wrong_run_says_it_too(tmp_path):
     verdict, store = stepped(tmp_path, -3000, conf={"misbehave": "drop:100"})
-    measure.save(store, verdict)
+    measure.save(StoredRun(store), verdict)
 
     assert "  clock    the machine's clock was set back by 3.0 s" in "\n".join(screen.lines(load(store.path)))
 
@@ -256,7 +257,7 @@ def test_what_was_taken_from_the_machine_stands_beside_the_speed(tmp_path):
     words = "the quota of 1.5 cores ran out in 30% of its periods"
     store.tell("taken", words=words)
     store.write_json("verdict.json", verdict)
-    assert measure.save(store, verdict) is not None
+    assert measure.save(StoredRun(store), verdict) is not None
     result = load(store.path)
     properties = ElementTree.fromstring(junit.as_xml(result)).iter("property")
     run_page.write(store)
@@ -272,7 +273,7 @@ def test_what_was_taken_from_the_machine_stands_beside_the_speed(tmp_path):
 def test_a_run_of_an_older_version_is_judged_as_before(tmp_path):
     """It has no lines about clocks."""
     verdict, store = fake_run(tmp_path)
-    measure.save(store, replace(verdict))
+    measure.save(StoredRun(store), replace(verdict))
     store.write_json("verdict.json", verdict)
 
     assert list(store.history("clock")) == []
@@ -284,7 +285,7 @@ def test_a_run_of_an_older_version_is_judged_as_before(tmp_path):
 def test_no_time_of_a_recovery_is_told_when_the_clock_stepped(tmp_path):
     verdict, store = stepped(tmp_path, -3000, fault="kill@c3:batch=3")
     assert verdict.outcome is Outcome.PASS, verdict.sentence
-    (recovered,) = recovery.of_store(store, "")
+    (recovered,) = recovery.of_run(StoredRun(store), "")
 
     assert recovered.quantities
     assert {each.lack for each in recovered.quantities.values()} == {Lack.WITHHELD}
@@ -292,7 +293,7 @@ def test_no_time_of_a_recovery_is_told_when_the_clock_stepped(tmp_path):
 
 def test_the_same_recovery_is_told_when_it_did_not(tmp_path):
     _, store = fake_run(tmp_path, fault="kill@c3:batch=3")
-    (recovered,) = recovery.of_store(store, "")
+    (recovered,) = recovery.of_run(StoredRun(store), "")
 
     assert any(each.value is not None for each in recovered.quantities.values())
 
@@ -339,7 +340,7 @@ def test_a_deadline_that_passed_while_the_harness_was_stopped_is_none(when, tell
     store = Store.create(tmp_path, "fake")
     world = Stopped(spec, store, manifest)
     world.when = when
-    verdict = run(spec, manifest, environment={}, world=world, store=store, screen=Unseen())
+    verdict = run(spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=Unseen())
 
     assert world.was_stopped
     assert verdict.outcome is Outcome.PASS, verdict.sentence

@@ -13,6 +13,7 @@ from harness.experiments.selftest.runs import fake_run
 from harness.judging.judge import judge
 from harness.model import SCHEMA_VERSION, Exit, Outcome
 from harness.store import Store
+from harness.stored import StoredRun
 from harness.worlds.fake import FakeWorld
 
 
@@ -58,7 +59,7 @@ def broken_off(folder: Path, monkeypatch, step: str) -> Store:
 def test_a_run_that_was_broken_off_before_its_verdict_was_not_edited(tmp_path, monkeypatch):
     store = broken_off(tmp_path, monkeypatch, "conclude")
 
-    verdict = judge(store)
+    verdict = judge(StoredRun(store))
 
     assert verdict.outcome is Outcome.PASS, verdict.sentence
     assert "broken off before its verdict" in next(each for each in verdict.checks if each.name == "edited").sentence
@@ -74,7 +75,7 @@ def test_a_run_that_was_broken_off_is_judged_twice_alike(tmp_path, monkeypatch):
 
 
 def test_one_that_was_broken_off_sooner_says_what_is_missing(tmp_path, monkeypatch):
-    verdict = judge(broken_off(tmp_path, monkeypatch, "drain"))
+    verdict = judge(StoredRun(broken_off(tmp_path, monkeypatch, "drain")))
 
     assert (verdict.outcome, verdict.words) == (Outcome.UNKNOWN, ("no evidence",))
 
@@ -84,7 +85,7 @@ def test_digests_that_are_gone_are_an_edit_where_there_was_a_verdict(tmp_path):
     for name in ("digests.json", "verdict.json"):
         (store.path / name).unlink()
 
-    verdict = judge(Store.open(store.path))
+    verdict = judge(StoredRun.open(store.path))
 
     assert (verdict.outcome, verdict.words) == (Outcome.UNKNOWN, ("edited",))
 

@@ -11,7 +11,7 @@ from harness.judging.judge import case_of, judge
 from harness.model import Exit, HarnessError, Outcome
 from harness.observe import UnreadableError
 from harness.store import Store
-from harness.stored import LOG, OBSERVED
+from harness.stored import LOG, OBSERVED, StoredRun
 from harness.worlds.base import ServiceGone
 from harness.worlds.fake import FakeWorld
 from reports import load, run_page
@@ -90,7 +90,7 @@ def test_a_service_that_goes_in_mid_run_makes_it_unknown_and_nothing_lost(tmp_pa
     assert {entry["why"] for entry in store.history("unread")} == {service}
     state = store.told_last("engine", "report", dict)["state"]
     assert state == ("drained" if when == "read" else "unserved")
-    assert judge(Store.open(store.path)) == verdict
+    assert judge(StoredRun.open(store.path)) == verdict
 
 
 @pytest.mark.parametrize("service", [REDIS, KAFKA], ids=["redis", "kafka"])
@@ -99,7 +99,7 @@ def test_the_page_and_the_other_reports_are_made_of_such_a_run(tmp_path, service
 
     verdict, store, _ = fake_run(tmp_path, without(service, "load"), fault="none")
 
-    result = one_run.report(store, verdict, Silent())
+    result = one_run.report(StoredRun(store), verdict, Silent())
     one_run.write_page(store, Silent())
     page = (store.path / "report.html").read_text()
     assert service in page
@@ -107,7 +107,7 @@ def test_the_page_and_the_other_reports_are_made_of_such_a_run(tmp_path, service
     assert service in (store.path / "junit.xml").read_text()
     assert result.verdict.outcome is Outcome.UNKNOWN
     assert load.load(store.path).measurement is None
-    marks = cells.grid_of(case_of(Store.open(store.path))).marks
+    marks = cells.grid_of(case_of(StoredRun.open(store.path))).marks
     assert marks == (), "no cell is drawn as wrong that nobody could read"
     run_page.write(Store.open(store.path))
 
@@ -126,7 +126,7 @@ def test_what_was_seen_to_be_wrong_stays_wrong(tmp_path, service, bug, word):
 
     assert verdict.outcome is Outcome.FAIL, verdict.sentence
     assert verdict.sentence.startswith(f"{word}: ")
-    assert judge(Store.open(store.path)) == verdict
+    assert judge(StoredRun.open(store.path)) == verdict
 
 
 class WithoutBooks(Gone):
@@ -249,8 +249,8 @@ def test_a_file_that_was_put_there_afterwards_is_no_answer(tmp_path):
     verdict, store, _ = fake_run(tmp_path, without(REDIS, "load"), fault="none")
     store.write_table(OBSERVED, {name: [] for name in ("key", "field", "value", "kind")})
 
-    again = judge(Store.open(store.path))
+    again = judge(StoredRun.open(store.path))
     assert (again.outcome, again.words) == (Outcome.UNKNOWN, ("edited",))
     (store.path / "digests.json").unlink()
-    assert judge(Store.open(store.path)).outcome is Outcome.UNKNOWN
+    assert judge(StoredRun.open(store.path)).outcome is Outcome.UNKNOWN
     assert verdict.outcome is Outcome.UNKNOWN

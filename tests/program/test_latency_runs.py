@@ -13,6 +13,7 @@ from harness.measuring.latency import latencies, quantiles
 from harness.model import INDEX_BITS, MARK_SERVER, RunSpec, Verdict
 from harness.run import run
 from harness.store import MissingEvidence, Store
+from harness.stored import StoredRun
 from harness.worlds.fake import CRANK_MS, FakeWorld
 from tests.program.test_run import Silent
 from workloads.ad_impressions.records import VIEW_EVENT
@@ -60,7 +61,7 @@ def ended(folder, stall_ms=(0, 0), **changes):
     spec, manifest = plan.resolve("test", SETTINGS | changes, {}, lambda *_: fake.MANIFEST)
     store = Store.create(folder, "test-fake")
     world = Witnessed(spec, store, stall_ms)
-    run(spec, manifest, environment={}, world=world, store=store, screen=Silent())
+    run(spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=Silent())
     return store, world
 
 
@@ -84,7 +85,7 @@ def truth_ms(store, world):
 
 
 def by_way(store):
-    return {each.way: each for each in latencies(store).latency}
+    return {each.way: each for each in latencies(StoredRun(store)).latency}
 
 
 @pytest.mark.parametrize("rate", [50, 500, 2000])
@@ -125,7 +126,7 @@ def test_copies_are_events_of_their_own_and_dropped_ones_are_none(tmp_path):
     assert counted[1]["late_dropped"] > 10
     assert (events.count, fewer.count) == tuple(each["counted"] - marks for each in counted)
     for store, found in ((kept, events), (dropped, fewer)):
-        assert (found.censored, latencies(store).never_final_share) == (0, 0.0)
+        assert (found.censored, latencies(StoredRun(store)).never_final_share) == (0, 0.0)
         assert 0 < found.p50 < found.max < 2 * fake.BATCH_MS, "a copy that were taken for its original would be too old"
 
 
@@ -137,14 +138,14 @@ def test_a_stall_of_the_ad_servers_is_latency_from_due_times_only(tmp_path):
         corrected, uncorrected = found[way].corrected, found[way].uncorrected
         assert corrected.max > 3_000, way
         assert uncorrected.max <= fake.BATCH_MS + 2 * CRANK_MS, way
-    seconds = {row["second"]: row["p99_ms"] for row in latencies(store).by_second.to_pylist()}
+    seconds = {row["second"]: row["p99_ms"] for row in latencies(StoredRun(store)).by_second.to_pylist()}
     assert seconds[5] > 2_500
     assert seconds[9] < 1_000
 
 
 def test_a_wrong_count_is_never_final(tmp_path):
     store, _ = ended(tmp_path, conf={"misbehave": "drop:100"})
-    result = latencies(store)
+    result = latencies(StoredRun(store))
 
     assert result.never_final_share is not None
     assert 0 < result.never_final_share < 1
@@ -163,15 +164,15 @@ def test_a_missing_file_is_named(tmp_path, name):
     (store.path / name).unlink()
 
     with pytest.raises(MissingEvidence, match=name):
-        latencies(Store(store.path))
+        latencies(StoredRun(Store(store.path)))
 
 
 def test_where_there_is_no_latency_no_share_of_cells_is_told_either(tmp_path):
     store, _ = ended(tmp_path, duration="2s")
     verdict = store.read_as("verdict.json", Verdict)
-    looked = measure.save(store, verdict)
+    looked = measure.save(StoredRun(store), verdict)
     (store.path / "samples.parquet").unlink()
-    unseen = measure.save(store, verdict)
+    unseen = measure.save(StoredRun(store), verdict)
 
     assert looked is not None
     assert unseen is not None
@@ -186,4 +187,4 @@ def test_a_run_that_nobody_looked_at_says_so(tmp_path):
     (store.path / "history.jsonl").write_text("".join(line for line in lines if '"observer"' not in line))
 
     with pytest.raises(MissingEvidence, match="not looked at"):
-        latencies(store)
+        latencies(StoredRun(store))

@@ -26,6 +26,7 @@ from harness.room import MB, Disk, NoRoomError
 from harness.services import owners
 from harness.services.small_disk import SmallDisk, impossible
 from harness.store import HISTORY, Store
+from harness.stored import StoredRun
 from harness.wait import wait_until
 from harness.worlds import fake as fake_world
 from harness.worlds.fake import FakeWorld
@@ -387,7 +388,7 @@ def test_a_load_is_ended_when_a_disk_runs_full_and_what_came_so_far_is_judged(tm
     assert verdict.sentence.startswith(told)
     assert re.match(r"[\d,]+ of 3,030 events were sent\); free some there", verdict.sentence.removeprefix(told))
     assert 1000 < store.read_table("log.parquet").num_rows < 3000
-    assert judge(Store.open(store.path)) == verdict
+    assert judge(StoredRun.open(store.path)) == verdict
 
 
 class Unaccounted(Filling):
@@ -437,7 +438,7 @@ def test_a_run_that_can_keep_no_log_says_why_and_recheck_is_honest(tmp_path, wor
         fake_run(tmp_path, world, fault="none")
 
     (path,) = tmp_path.iterdir()
-    again = judge(Store.open(path))
+    again = judge(StoredRun.open(path))
     assert again.outcome is Outcome.UNKNOWN
     assert "log.parquet is missing" in again.sentence
     assert (path / "expected.parquet").exists()

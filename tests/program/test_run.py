@@ -17,6 +17,7 @@ from harness.model import HarnessError, Outcome, UsageError
 from harness.observe import UnreadableError
 from harness.run import RESTART_PAUSES_S, run
 from harness.store import Store
+from harness.stored import StoredRun
 from harness.worlds.fake import FakeWorld
 
 SMALL = {
@@ -48,7 +49,9 @@ def fake_run(folder, world=FakeWorld, manifest=fake.MANIFEST, **changes):
     spec, manifest = plan.resolve("test", SMALL | changes, {}, lambda *_: manifest)
     store = Store.create(folder, "test-fake")
     screen = Silent()
-    verdict = run(spec, manifest, environment={}, world=world(spec, store, manifest), store=store, screen=screen)
+    verdict = run(
+        spec, manifest, environment={}, world=world(spec, store, manifest), stored=StoredRun(store), screen=screen
+    )
     return verdict, store, screen
 
 
@@ -65,7 +68,7 @@ def test_the_nine_steps_come_in_their_order(tmp_path):
 def test_a_stored_run_is_judged_again_alike(tmp_path):
     verdict, store, _ = fake_run(tmp_path, sink="increment")
 
-    assert judge(Store.open(store.path)) == verdict
+    assert judge(StoredRun.open(store.path)) == verdict
 
 
 @pytest.mark.parametrize("point", ["c1", "c2", "c3", "c4"])
@@ -95,7 +98,7 @@ def test_a_warm_up_is_sent_before_the_epoch_and_only_the_load_is_measured(tmp_pa
     _, without, _ = fake_run(tmp_path / "without", disorder="mobile")
     verdict, store, screen = fake_run(tmp_path / "with", **WARM_UP)
     alone, plan_json = without.read_json("plan.json"), store.read_json("plan.json")
-    measurement = measure.save(store, verdict)
+    measurement = measure.save(StoredRun(store), verdict)
     assert measurement
 
     assert screen.phases[3:6] == ["fleet", "warm-up", "load"]
@@ -164,7 +167,7 @@ def test_no_fault_strikes_in_a_warm_up_and_its_positions_count_from_the_epoch(tm
     assert struck_s >= 0
     if "50%" in fault:
         assert 7 <= struck_s <= 10
-    (recovered,) = measure.recoveries(store, verdict)
+    (recovered,) = measure.recoveries(StoredRun(store), verdict)
     assert (recovered.quantities["peak_backlog"].value or 0) > 0
 
 
@@ -427,7 +430,7 @@ def test_whom_the_kernel_killed_for_memory_has_not_crashed(tmp_path):
     )
     assert "exit code -9" in engine.sentence
     assert next(store.history("begin"))["memory"] == {"granted_bytes": 1_000_000_000, "killed": 0}
-    assert judge(Store.open(store.path)) == killed
+    assert judge(StoredRun.open(store.path)) == killed
 
 
 def test_an_engine_that_the_kernel_kills_again_and_again_is_started_again_and_not_blamed(tmp_path):

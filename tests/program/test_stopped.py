@@ -12,6 +12,7 @@ from harness.model import CheckResult, Outcome, Verdict
 from harness.observe import Row
 from harness.run import Unseen, run
 from harness.store import Store
+from harness.stored import StoredRun
 from harness.watching.sampler import Sampled
 from harness.worlds.fake import FakeWorld
 
@@ -24,7 +25,7 @@ def in_world(folder, kind: type[FakeWorld]) -> tuple[Verdict, Store]:
     spec, manifest = plan.resolve("any", SMALL, {}, lambda *_: fake.MANIFEST)
     store = Store.create(folder, "fake")
     world = kind(spec, store)
-    return run(spec, manifest, environment={}, world=world, store=store, screen=Unseen()), store
+    return run(spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=Unseen()), store
 
 
 def test_counts_that_are_doubled_at_the_stop_are_named_with_what_they_were(tmp_path):
@@ -128,7 +129,7 @@ def test_a_run_of_an_older_version_was_read_once_and_that_is_said(tmp_path):
     for name in ("digests.json", "observed-after-stop.parquet"):
         (store.path / name).unlink()
 
-    verdict = judge(Store.open(store.path))
+    verdict = judge(StoredRun.open(store.path))
 
     assert verdict.outcome is Outcome.PASS
     assert "read once only" in stopped(verdict).sentence

@@ -21,6 +21,7 @@ from harness.measuring.timeline import timeline
 from harness.model import Outcome, Progress, RunSpec
 from harness.run import Unseen, run
 from harness.store import Store
+from harness.stored import StoredRun
 from harness.worlds.fake import FakeWorld
 
 EPOCH_MS = 1_000_000
@@ -136,7 +137,9 @@ def stored(tmp_path_factory):
         def update(self, facts):
             pass
 
-    verdict = run(spec, manifest, environment={}, world=FakeWorld(spec, store), store=store, screen=Silent())
+    verdict = run(
+        spec, manifest, environment={}, world=FakeWorld(spec, store), stored=StoredRun(store), screen=Silent()
+    )
     assert verdict.outcome is Outcome.PASS, verdict.sentence
     return store, verdict
 
@@ -149,7 +152,7 @@ def test_a_run_as_seconds(stored):
     store, _ = stored
     total = Tape(store.read_as("spec.json", RunSpec).tape).total
 
-    table = timeline(store, None)
+    table = timeline(StoredRun(store), None)
 
     assert tuple(table.column_names) == TIMELINE
     assert column(table, "second") == list(range(table.num_rows))
@@ -182,7 +185,7 @@ def test_the_seconds_of_latency_cpu_and_state_are_joined_in(stored, tmp_path):
     copy.write_table("state.parquet", {"at_ms": [epoch_ms + 1500], "checkpoint_bytes": [7], "gc_s": [0.0]})
     latency = pa.table({"second": [-1, 2, 10_000], "p50_ms": [1.0, 5.0, 1.0], "p99_ms": [1.0, 9.0, 1.0]})
 
-    table = timeline(copy, latency)
+    table = timeline(StoredRun(copy), latency)
 
     assert table.column("cpu_engine").to_pylist()[:5] == pytest.approx([0.75] * 5)
     assert table.column("state_bytes").to_pylist()[:4] == [None, 7, 7, 7]
@@ -201,13 +204,13 @@ def test_the_state_that_an_engine_tells_goes_before_the_size_of_its_checkpoint(s
         json.dumps({"at": epoch_ms + 1500, "batch": 1, "rows": 1, "offsets": {"0": 9}, "state_bytes": 500})
     )
 
-    assert timeline(Store(tmp_path), None).column("state_bytes").to_pylist()[:3] == [None, 500, 500]
+    assert timeline(StoredRun(Store(tmp_path)), None).column("state_bytes").to_pylist()[:3] == [None, 500, 500]
 
 
 def test_a_run_is_measured(stored):
     store, verdict = stored
 
-    found = save(store, verdict)
+    found = save(StoredRun(store), verdict)
 
     assert found is not None
     assert found.processed_per_s == pytest.approx(found.offered_per_s, rel=0.05)
@@ -226,8 +229,8 @@ def test_our_own_waiting_is_not_in_the_drain(tmp_path):
     spec, manifest = plan.resolve("test", keys | {"fault": "none", "disorder": "none"}, {}, lambda *_: fake.SILENT)
     store = Store.create(tmp_path, "silent")
     world = FakeWorld(spec, store, manifest)
-    verdict = run(spec, manifest, environment={}, world=world, store=store, screen=Unseen())
-    found = save(store, verdict)
+    verdict = run(spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=Unseen())
+    found = save(StoredRun(store), verdict)
 
     (loaded,), (engine,) = (list(store.history(kind)) for kind in ("loaded", "engine"))
     assert engine["at_ms"] - loaded["at_ms"] > 30_000
@@ -242,7 +245,7 @@ def test_what_was_seen_goes_before_commits_that_are_rare(stored, tmp_path):
     again = Store.open(tmp_path / "run")
     lines = (again.path / "progress.jsonl").read_text().splitlines(keepends=True)
     (again.path / "progress.jsonl").write_text(lines[0] + lines[-1])
-    before, after = save(store, verdict), save(again, verdict)
+    before, after = (save(StoredRun(each), verdict) for each in (store, again))
 
     assert before is not None
     assert after is not None
@@ -265,9 +268,9 @@ def test_results_that_follow_the_commits_leave_the_commits_their_say():
 
 def test_no_latency_is_left_beside_wrong_answers(stored):
     store, verdict = stored
-    save(store, verdict)
+    save(StoredRun(store), verdict)
 
-    assert save(store, replace(verdict, outcome=Outcome.FAIL)) is None
+    assert save(StoredRun(store), replace(verdict, outcome=Outcome.FAIL)) is None
     assert not store.has("latency.parquet")
     assert column(store.read_table("timeline.parquet"), "latency_p50_ms") == []
 
@@ -275,7 +278,7 @@ def test_no_latency_is_left_beside_wrong_answers(stored):
 def test_a_run_without_a_load_has_no_measurement(stored, tmp_path):
     _, verdict = stored
 
-    assert save(Store(tmp_path), verdict) is None
+    assert save(StoredRun(Store(tmp_path)), verdict) is None
     assert not (tmp_path / "timeline.parquet").exists()
 
 
@@ -285,7 +288,7 @@ def test_a_lost_file_costs_its_own_figures_only(stored, tmp_path):
         if file.is_file() and file.name not in ("samples.parquet", "progress.jsonl"):
             (tmp_path / file.name).write_bytes(file.read_bytes())
 
-    found = save(Store(tmp_path), verdict)
+    found = save(StoredRun(Store(tmp_path)), verdict)
 
     assert found is not None
     assert found.latency == ()

@@ -16,6 +16,7 @@ from harness.judging import digests
 from harness.judging.judge import judge
 from harness.model import Outcome
 from harness.store import Store
+from harness.stored import StoredRun
 
 # What is wrong with a run -> the words of its verdict.
 WRONG: Mapping[str, tuple[stored.Change, str]] = {
@@ -36,7 +37,7 @@ def make(folder: Path) -> dict[str, Store]:
         runs[name] = copied(honest, folder / f"wrong-{number}")
         change(runs[name])
         with_digests(runs[name])
-        verdict = judge(runs[name])
+        verdict = judge(StoredRun(runs[name]))
         assert (verdict.outcome, verdict.words) == (Outcome.FAIL, (word,)), verdict.sentence
         runs[name].write_json("verdict.json", verdict)
     return runs

@@ -27,6 +27,7 @@ from harness.model import EngineManifest, HarnessError, Outcome, UsageError
 from harness.observe import Row, interpret
 from harness.settings import KEYS
 from harness.store import MissingEvidence, Store
+from harness.stored import StoredRun
 from reports import run_page
 from reports.evidence import Evidence
 from tests.quality import tampered
@@ -73,11 +74,11 @@ def anew(wrong: Store, folder: Path) -> Store:
 
 def never_passes(store: Store, draw_page: bool = False) -> None:
     """Judged, measured and shown."""
-    verdict = judge(Store(store.path))
+    verdict = judge(StoredRun(Store(store.path)))
     assert verdict.outcome is not Outcome.PASS
     assert verdict.words
     with suppress(*ALLOWED):
-        measure.save(Store(store.path), verdict)
+        measure.save(StoredRun(Store(store.path)), verdict)
     if draw_page:
         store.write_json("verdict.json", verdict)
         run_page.page_of(Evidence(Store(store.path)))

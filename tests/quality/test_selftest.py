@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from harness import cli
 from harness.experiments.selftest import clean, drive, mutants, planted
 from harness.experiments.selftest.report import Report, Tried, lines
-from harness.faults.when import seconds
+from harness.faults.times import seconds
 from harness.judging import checks
 from harness.judging.checks import masked
 from harness.judging.checksums import Checksum

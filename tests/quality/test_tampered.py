@@ -15,6 +15,7 @@ from harness.experiments import one_run
 from harness.judging.judge import judge
 from harness.model import Exit, Outcome, RunSpec, TapeSpec, UsageError
 from harness.store import MissingEvidence, Store
+from harness.stored import StoredRun
 from tests.quality import tampered
 
 pytestmark = pytest.mark.timeout(900)
@@ -45,7 +46,7 @@ def test_no_file_can_be_damaged_so_that_a_wrong_run_passes(runs, tmp_path, wrong
             elif digests == "of schema 2" and name != "owner.json":
                 store.write_json("owner.json", {"schema": 2, "pid": 1, "started": 0.0})
                 (store.path / "digests.json").unlink(missing_ok=True)
-            verdict = judge(Store(store.path))
+            verdict = judge(StoredRun(Store(store.path)))
             passed += [f"{name}: {what}"] if verdict.outcome is Outcome.PASS else []
             silent += [f"{name}: {what}"] if not verdict.words else []
     assert passed == []
@@ -70,7 +71,7 @@ def test_no_field_of_the_spec_can_be_edited_so_that_a_wrong_run_passes(runs, tmp
         if spec == before:
             continue
         store.write_json("spec.json", spec)
-        verdict = judge(Store(store.path))
+        verdict = judge(StoredRun(Store(store.path)))
         assert (verdict.outcome, verdict.words) == (Outcome.UNKNOWN, ("edited",)), (where, name, value)
         assert "spec.json was edited" in verdict.sentence
 
@@ -85,7 +86,7 @@ def test_a_spec_of_another_tape_is_refused_without_digests_too(runs, tmp_path):
             continue
         store.write_json("spec.json", spec)
         tampered.with_digests(store)
-        assert judge(Store(store.path)).outcome is not Outcome.PASS, (name, value)
+        assert judge(StoredRun(Store(store.path))).outcome is not Outcome.PASS, (name, value)
 
 
 def _not_driven(*_: object) -> None:

@@ -16,13 +16,13 @@ from harness.faults import kafka, kafka_replicas
 from harness.faults.kafka_replicas import KINDS
 from harness.faults.moment import Field, Moment
 from harness.faults.registry import brokers, create, parse
-from harness.judging import judge
-from harness.judging.lateness import stored_batch_log
+from harness.judging import judge, readings
 from harness.judging.ledger import Ledger
 from harness.judging.readings import LogEvents
-from harness.model import BatchLog, FaultReport, HarnessError, KafkaAddress, Progress
+from harness.model import BatchLog, FaultReport, HarnessError, KafkaAddress, Progress, SinkClaim
 from harness.services.kafka_cluster import BROKERS, EmbeddedCluster
 from harness.store import Store
+from harness.stored import StoredRun
 from harness.worlds.topic import TopicLog
 from tests.quick.cases import SPEC
 from tests.quick.test_faults_kafka import MANIFEST, TOTAL, Engine, ScriptedChild, ScriptedLog
@@ -180,7 +180,7 @@ def test_what_was_kept_is_in_the_log_again_in_its_place(tmp_path, monkeypatch):
 
     assert unread == 2
     assert whole["event_id"].tolist() == [0, 10, 20, 30, 1, 11]
-    assert whole[recount.FATE].tolist() == [recount.DONE, recount.DONE, recount.UNREAD, 0, recount.UNREAD, 0]
+    assert whole[readings.FATE].tolist() == [readings.DONE, readings.DONE, readings.UNREAD, 0, readings.UNREAD, 0]
 
 
 def test_only_what_goes_is_kept(tmp_path, monkeypatch):
@@ -197,7 +197,9 @@ def test_a_topic_made_anew_comes_after_the_one_before_it_and_batches_cannot_be_t
     log.keep({0: 2}, {0: 1}, anew=True)
     (store,) = [Store(path) for path in tmp_path.iterdir()]
     store.write_json("batches.json", BatchLog((), drops_late=True, complete=True))
-    found = stored_batch_log(store, drops_late=True)
+    run = StoredRun(store)
+    run.claim = SinkClaim("x", "drop", "none")
+    found = run.batch_log
 
     assert log.whole(table((0, 0)))["offset"].tolist() == [-2, -1, 0]
     assert found is not None
@@ -211,13 +213,13 @@ def test_a_log_that_nothing_was_taken_from_is_as_it_was(tmp_path):
 
 
 def test_the_judge_knows_what_was_removed_unread_and_where():
-    log = pa.table({**table((0, 0), (0, 1), (0, 2), (1, 0)), recount.FATE: np.array([1, 2, 2, 0], dtype=np.int8)})
+    log = pa.table({**table((0, 0), (0, 1), (0, 2), (1, 0)), readings.FATE: np.array([1, 2, 2, 0], dtype=np.int8)})
     zero = np.zeros(3, dtype=np.int64)
     events = LogEvents(np.array([0, 0, 1], dtype=np.int16), np.array([0, 2, 0]), zero, zero, zero, zero)
 
     assert judge._unread(log, events).tolist() == [False, True, False]
     assert judge._places(log) == "partition 0 offsets 1 to 2"
-    assert not judge._unread(log.drop_columns([recount.FATE]), events).any()
+    assert not judge._unread(log.drop_columns([readings.FATE]), events).any()
 
 
 def test_the_judge_knows_what_was_aborted(tmp_path):

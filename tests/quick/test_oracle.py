@@ -22,6 +22,7 @@ from generators.reel import Reel
 from generators.sends import SENDS
 from harness import recount
 from harness.certificate import certify
+from harness.judging import log_audit
 from harness.model import INDEX_BITS, INDEX_MASK, FaultSpec, RunSpec, TapeSpec
 from tests.quick.tapes import specs
 from workloads.ad_impressions import oracle, records
@@ -152,7 +153,7 @@ def test_an_event_in_the_place_of_poison_is_altered():
     events = next(block for block in Reel(SPEC).blocks() if block.poison.any())
     poison = b"%012x" % int(events.id[events.poison > 0][0])
     log = [(partition, VALUES[0] if key == poison else value, key) for partition, value, key in MESSAGES]
-    audit = recount.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, log), ())
+    audit = log_audit.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, log), ())
 
     assert {name[:12] for name in audit.altered.examples} == {poison.decode()}
     assert (audit.missing.count, audit.doubled.count, audit.foreign.count) == (0, 0, 0)
@@ -163,7 +164,7 @@ def test_an_empty_log_has_its_columns():
 
     assert table.num_rows == 0
     assert {"partition", "offset", "event_id", "campaign", "event_time_ms", "kind"} <= set(table.column_names)
-    assert recount.compare(Reel(SPEC), EPOCH_MS, table, []).missing.count == Reel(SPEC).total
+    assert log_audit.compare(Reel(SPEC), EPOCH_MS, table, []).missing.count == Reel(SPEC).total
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -171,7 +172,7 @@ def test_a_true_log_has_nothing_wrong(preset):
     spec = replace(SPEC, disorder=PRESETS[preset])
     encoder = Encoder(codec_of(spec), EPOCH_MS)
     marks = [(mark.partition, (sent := encoder.mark(mark))["value"], sent["key"] or b"") for mark in MARKS]
-    audit = recount.compare(Reel(spec), EPOCH_MS, log_of(spec, [*messages_of(spec), *marks]), MARKS)
+    audit = log_audit.compare(Reel(spec), EPOCH_MS, log_of(spec, [*messages_of(spec), *marks]), MARKS)
 
     assert audit.planned == audit.found == Reel(spec).total + 3
     assert [named.count for named in (audit.missing, audit.doubled, audit.foreign, audit.altered)] == [0, 0, 0, 0]
@@ -191,7 +192,7 @@ def test_the_comparison_names_exactly_what_was_done_to_the_log(chance, lost, twi
         time_ms = json.loads(value)["event_time"].encode()
         log[log.index(messages[place])] = (partition, value.replace(time_ms, b"1763700000001"), key)
     log += [(0, messages[0][1], b"not a key")] * strange
-    audit = recount.compare(Reel(spec), EPOCH_MS, log_of(spec, log), ())
+    audit = log_audit.compare(Reel(spec), EPOCH_MS, log_of(spec, log), ())
 
     def keys(places):
         return sorted(messages[place][2].decode() for place in places)
@@ -211,8 +212,8 @@ def test_of_a_record_that_is_missing_or_doubled_it_is_said_where_it_should_be_an
     number = int(key, 16)
     server, slot = number >> INDEX_BITS, number & INDEX_MASK
     planned = Reel(SPEC).events(server, np.array([slot]))
-    without = recount.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:place], *MESSAGES[place + 1 :]]), ())
-    twice = recount.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, MESSAGES[place]]), ())
+    without = log_audit.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:place], *MESSAGES[place + 1 :]]), ())
+    twice = log_audit.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, MESSAGES[place]]), ())
 
     due = f"slot {slot} of server {server}: partition {partition}, due at {planned.intended_us[0] / 1e6:.3f} s"
     assert without.missing.examples == (f"{key.decode()} ({due})",)
@@ -225,7 +226,7 @@ def test_of_a_record_that_is_missing_or_doubled_it_is_said_where_it_should_be_an
 def test_of_a_copy_that_is_missing_it_is_said_where_the_other_one_is():
     keys = [key for _, _, key in MESSAGES]
     second = next(place for place, key in enumerate(keys) if key in keys[:place])
-    audit = recount.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:second], *MESSAGES[second + 1 :]]), ())
+    audit = log_audit.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:second], *MESSAGES[second + 1 :]]), ())
 
     first = keys.index(keys[second])
     partition = MESSAGES[first][0]
@@ -238,7 +239,7 @@ def test_the_id_of_a_slot_that_sent_a_copy_is_foreign():
     tape = Reel(SPEC)
     events = next(block for block in tape.blocks() if block.duplicate.any())
     never_sent = (events.server << INDEX_BITS) | int(events.slot[events.duplicate][0])
-    audit = recount.compare(tape, EPOCH_MS, log_of(SPEC, [*MESSAGES, (0, VALUES[0], b"%012x" % never_sent)]), ())
+    audit = log_audit.compare(tape, EPOCH_MS, log_of(SPEC, [*MESSAGES, (0, VALUES[0], b"%012x" % never_sent)]), ())
 
     assert (audit.foreign.count, audit.missing.count, audit.doubled.count) == (1, 0, 0)
 
@@ -248,7 +249,7 @@ def test_a_mark_that_is_missing_or_doubled_or_changed_is_named():
     first, second = (encoder.mark(mark) for mark in MARKS[:2])
     changed = (first["value"] or b"").replace(b"view", b"click")
     log = [(0, first["value"], first["key"] or b"")] * 2 + [(1, changed, second["key"] or b"")]
-    audit = recount.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, *log]), MARKS)
+    audit = log_audit.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, *log]), MARKS)
 
     after = Counter(partition for partition, _, _ in MESSAGES)
     assert audit.doubled.examples == (

@@ -15,7 +15,7 @@ from generators.profiles import steady
 from generators.reel import Reel
 from harness import recount
 from harness.experiments.selftest import by_hand
-from harness.judging import checks, lateness
+from harness.judging import checks, lateness, log_audit
 from harness.judging.checks.case import Case
 from harness.judging.judge import conclude
 from harness.judging.ledger import Expectation, Ledger
@@ -51,7 +51,7 @@ def log_of(spec) -> pa.Table:
 
 def honest() -> Case:
     oracle, log = oracle_of(SPEC), log_of(SPEC)
-    counted = lateness.countable(log, None, SPEC, oracle)
+    counted = lateness.countable(log, None, SPEC, oracle, codec_of(TAPE))
     events, marks = counted.events, Ledger.of(totals_of(oracle, codec_of(TAPE), MARKS))
     right = folded(oracle, events)
     planned = oracle.settle(oracle.plan(Reel(TAPE).blocks()), EPOCH_MS)
@@ -62,7 +62,7 @@ def honest() -> Case:
         spec=SPEC,
         epoch_ms=EPOCH_MS,
         oracle=oracle,
-        audit=recount.compare(Reel(TAPE), EPOCH_MS, log, MARKS),
+        audit=log_audit.compare(Reel(TAPE), EPOCH_MS, log, MARKS),
         tape_ledger=Ledger.of(planned) + marks,
         log_ledger=right,
         events=events,
@@ -91,7 +91,7 @@ def test_plan_and_log_agree_in_every_cell_and_every_value():
 
 def test_an_event_may_be_late_for_one_of_its_windows_and_not_for_the_next():
     case = honest()
-    counted = lateness.countable(log_of(SPEC), None, SPEC, case.oracle)
+    counted = lateness.countable(log_of(SPEC), None, SPEC, case.oracle, codec_of(TAPE))
     events, late = counted.events, counted.permitted
     windows: dict[tuple[int, int], set[bool]] = {}
     for number, offset, is_late in zip(events.partition.tolist(), events.offset.tolist(), late.tolist(), strict=True):

@@ -16,6 +16,7 @@ from harness.measuring.measurement import Lack, Recovery
 from harness.measuring.recovery import Watched, recover
 from harness.model import FaultReport, FaultSpec
 from harness.store import Store
+from harness.stored import StoredRun
 from tests.program.test_run import fake_run
 
 LOAD_S, END_S = 60.0, 65.0
@@ -387,7 +388,7 @@ def test_a_whole_run_keeps_its_recovery(tmp_path, sink, wrong):
     verdict, store, _ = fake_run(tmp_path, sink=sink, fault="kill@c3:batch=5")
     _, twin, _ = fake_run(tmp_path, sink=sink, fault="none")
     recovery.link_twin(store, twin.path)
-    measure.save(store, verdict)
+    measure.save(StoredRun(store), verdict)
 
     kept: tuple[Recovery, ...] = Store(store.path).read_as(measure.RECOVERY, tuple[Recovery, ...])
     (found,) = kept
@@ -408,6 +409,6 @@ def test_a_whole_run_keeps_its_recovery(tmp_path, sink, wrong):
 
 def test_a_run_without_a_fault_has_none(tmp_path):
     verdict, store, _ = fake_run(tmp_path, fault="none")
-    measure.save(store, verdict)
+    measure.save(StoredRun(store), verdict)
 
     assert store.read_json(measure.RECOVERY) == []

@@ -13,6 +13,7 @@ from harness.experiments.selftest.report import words_of
 from harness.experiments.selftest.runs import fake_run
 from harness.judging.judge import judge
 from harness.store import Store
+from harness.stored import StoredRun
 from harness.watching.sampler import LOOK_EVERY_S, MOST_KEYS, Pace, Recorder, sampled_keys, unsettled
 from tests.quick.cases import SPEC
 
@@ -261,7 +262,7 @@ def test_at_each_look_a_field_is_a_count_or_a_glitch(looks):
 
 def test_a_run_that_is_older_than_glitches_is_judged_without_them(tmp_path):
     _, run = fake_run(tmp_path, conf={"misbehave": "visiting-text"})
-    assert words_of(judge(Store(run.path))) == "FAIL unreadable"
+    assert words_of(judge(StoredRun(Store(run.path)))) == "FAIL unreadable"
     history = [msgspec.json.decode(line) for line in (run.path / "history.jsonl").read_bytes().splitlines()]
     for entry in history:
         entry.pop("glitches", None)
@@ -270,4 +271,4 @@ def test_a_run_that_is_older_than_glitches_is_judged_without_them(tmp_path):
     (run.path / "digests.json").unlink()
     run.write_json("owner.json", {"schema": 2, "pid": 1, "started": 0.0})
 
-    assert words_of(judge(Store(run.path))) == "PASS"
+    assert words_of(judge(StoredRun(Store(run.path)))) == "PASS"

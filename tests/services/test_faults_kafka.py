@@ -24,6 +24,7 @@ from harness.faults.kafka import KINDS
 from harness.faults.kafka_replicas import KINDS as OF_REPLICAS
 from harness.faults.moment import Field, Moment
 from harness.faults.registry import create, parse
+from harness.judging import log_audit
 from harness.judging.readings import LogAudit
 from harness.model import EngineManifest, Mark, Progress, SinkClaim, TapeSpec
 from harness.services.kafka import EmbeddedKafka, create_topic, end_offsets
@@ -82,7 +83,7 @@ class Place:
         ends = end_offsets(self.server.address, self.topic)
         log = self.log.whole(recount.read(self.server.address, self.topic, ends, CODEC))
         marks = tuple(msgspec.convert(m, Mark) for entry in self.store.history("marks") for m in entry["marks"])
-        return recount.compare(Reel(TAPE), EPOCH_MS, pa.table(log), marks)
+        return log_audit.compare(Reel(TAPE), EPOCH_MS, pa.table(log), marks)
 
     def _slices(self) -> Iterator[tuple[int, Any]]:
         tape, encoder = Reel(TAPE), Encoder(CODEC, EPOCH_MS)

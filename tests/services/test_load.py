@@ -14,6 +14,7 @@ from generators.profiles import steady
 from generators.reel import Reel
 from harness import recount
 from harness.clock import Clock
+from harness.judging import log_audit
 from harness.load import Load, send_marks
 from harness.model import INDEX_BITS, MARK_SERVER, FaultSpec, HarnessError, KafkaAddress, Mark, RunSpec, TapeSpec
 from harness.services.kafka import end_offsets
@@ -89,7 +90,7 @@ def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, 
         "nothing is sent early"
     )
     log = recount.read(kafka_address, topic, end_offsets(kafka_address, topic), CODEC)
-    audit = recount.compare(Reel(TAPE), epoch_ms, pa.table(log), [mark])
+    audit = log_audit.compare(Reel(TAPE), epoch_ms, pa.table(log), [mark])
     assert (audit.planned, audit.found) == (total + 1, total + 1)
     assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
 

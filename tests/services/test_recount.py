@@ -12,6 +12,7 @@ from generators.producers import ConfluentProducer
 from generators.profiles import steady
 from generators.reel import Reel
 from harness import recount
+from harness.judging import log_audit
 from harness.model import HarnessError, KafkaAddress, TapeSpec
 from harness.services.kafka import delete_records, end_offsets
 from workloads.ad_impressions.codec import AdCodec
@@ -39,7 +40,7 @@ def filled(kafka_address: KafkaAddress, topic: str) -> str:
 def test_the_whole_topic_comes_back_as_it_was_sent(kafka_address, filled):
     ends = end_offsets(kafka_address, filled)
     log = recount.read(kafka_address, filled, ends, CODEC)
-    audit = recount.compare(Reel(SPEC), EPOCH_MS, pa.table(log), ())
+    audit = log_audit.compare(Reel(SPEC), EPOCH_MS, pa.table(log), ())
 
     assert audit.found == audit.planned == sum(ends.values()) == 30_000
     assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
@@ -59,7 +60,7 @@ def test_deleted_records_are_missing_and_the_others_keep_their_offsets(kafka_add
     log = recount.read(kafka_address, filled, ends, CODEC)
 
     assert log["offset"][log["partition"] == 1].tolist() == list(range(7, ends[1]))
-    assert recount.compare(Reel(SPEC), EPOCH_MS, pa.table(log), ()).missing.count == 7
+    assert log_audit.compare(Reel(SPEC), EPOCH_MS, pa.table(log), ()).missing.count == 7
 
 
 def test_a_log_that_ends_too_early_is_named(kafka_address, filled, monkeypatch):

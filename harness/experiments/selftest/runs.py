@@ -12,6 +12,7 @@ from harness.engines.fake import FakeClock
 from harness.model import EngineManifest, Verdict
 from harness.run import Unseen, run
 from harness.store import Store
+from harness.stored import StoredRun
 from harness.worlds.fake import FakeWorld
 
 SMALL: Mapping[str, Any] = {
@@ -34,4 +35,4 @@ def fake_run(
     spec, manifest = plan.resolve("selftest", {**SMALL, **changes}, {}, lambda *_: manifest)
     store = Store.create(folder, "fake")
     world = FakeWorld(spec, store, manifest, clock)
-    return run(spec, manifest, environment={}, world=world, store=store, screen=Unseen()), store
+    return run(spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=Unseen()), store

@@ -17,7 +17,7 @@ from harness.judging import digests
 from harness.judging.checksums import PREFIX, Checksum
 from harness.judging.judge import judge
 from harness.store import Store
-from harness.stored import AFTER_STOP, OBSERVED
+from harness.stored import AFTER_STOP, OBSERVED, StoredRun
 from workloads.base import BESIDE, COUNTS
 
 PARTS = ("results", "samples", "files", "edits")  # of expected.toml
@@ -35,7 +35,7 @@ def outcomes(folder: Path) -> Iterator[tuple[str, str]]:
     for number, (name, change) in enumerate({**planted, **EDITS}.items()):
         copy = Store(shutil.copytree(honest.path, folder / f"changed-{number}"))
         change(copy)
-        yield name, words_of(judge(copy))
+        yield name, words_of(judge(StoredRun(copy)))
 
 
 def _as_the_run_left_it(change: Change) -> Change:

@@ -13,7 +13,7 @@ from harness.measuring.latency.evidence import Evidence, Looked, collect
 from harness.measuring.latency.visibility import Floats, Visibility
 from harness.measuring.latency.ways import FINAL, FIRST, PROBES, RANK_MATCHED, YAHOO, Raw, Ways
 from harness.measuring.measurement import Latency, Quantiles
-from harness.store import Store
+from harness.stored import StoredRun
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class LatencyResult:
     raw: pa.Table  # way, corrected_ms, uncorrected_ms; null: never seen
 
 
-def latencies(store: Store) -> LatencyResult:
+def latencies(run: StoredRun) -> LatencyResult:
     """Raises MissingEvidence with the name of what is missing."""
-    return measured(collect(store))
+    return measured(collect(run))
 
 
-def by_rank(store: Store) -> Raw:
+def by_rank(run: StoredRun) -> Raw:
     """Of each event that counts, when it was due and how long it took."""
-    return _ways(collect(store)).rank_matched()
+    return _ways(collect(run)).rank_matched()
 
 
 def _ways(evidence: Evidence) -> Ways:

@@ -6,27 +6,23 @@ harness/measuring/latency/sending.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from generators.reel import Reel
-from harness.judging import lateness
 from harness.judging.lateness import Countable
 from harness.judging.ledger import Ledger
 from harness.judging.readings import NO_BATCH, folded
 from harness.measuring.latency.sending import Sending
 from harness.measuring.latency.visibility import Ints, Mask, Samples
 from harness.model import INDEX_BITS, MARK_SERVER, RunSpec
-from harness.observe import Row, interpret
 from harness.store import MissingEvidence, Store
-from harness.stored import claim_of, epoch_ms_of, spec_of, stored_oracle, stored_rows
+from harness.stored import StoredRun
 from harness.watching.sampler import sampled_keys
 from workloads.base import Kind, Oracle
-from workloads.registry import results_of
 
 UPDATED = "updated:"
 WRONG = -1
@@ -79,24 +75,18 @@ class Evidence:
     yahoo_ms: Ints  # time_updated - end of the window
 
 
-def collect(store: Store) -> Evidence:
+def collect(run: StoredRun) -> Evidence:
     """Raises MissingEvidence with the name of what is missing."""
-    spec, claim, epoch_ms = spec_of(store), claim_of(store), epoch_ms_of(store)
-    batch_log = lateness.stored_batch_log(store, drops_late=claim.late == "drop")
-    log = lateness.stored_countable(store, batch_log, spec)
-    oracle = stored_oracle(store)
+    spec, epoch_ms, oracle, log = run.spec, run.epoch_ms, run.oracle, run.countable
     marks = set(log.events.cell[_is_mark(log)].tolist())
     log = log.only(np.isin(oracle.codes.keys(log.events.cell), sampled_keys(spec.tape)) & ~_may_fall(oracle, log))
-    known, due_us, sent_us = Sending(Reel(spec.tape), epoch_ms, store.read_table("sends.parquet")).of(log.events)
+    known, due_us, sent_us = Sending(run.reel, epoch_ms, run.sends).of(log.events)
     counts = known & ~log.dropped
     log = log.only(counts)
     codes, cell = np.unique(log.events.cell, return_inverse=True)
     events = Events(cell, due_us[counts], sent_us[counts], _turn(log, spec), _is_mark(log))
-    rows = stored_rows(store)
-    names = results_of(spec.tape).keys
-    index = {name: number for number, name in enumerate(names)}
-    unsure = log.permitted & (not (log.exact or claim.late == "keep"))
-    observed = interpret(rows, index, oracle.codes, claim.bookkeeping).counts
+    unsure = log.permitted & (not (log.exact or run.claim.late == "keep"))
+    observed = run.observed.counts
     cells = _cells(codes, oracle.codes.keys(codes), events, unsure, observed)
     counts = _are(oracle, codes, Kind.COUNT)
     if not counts.all():
@@ -112,9 +102,9 @@ def collect(store: Store) -> Evidence:
         epoch_ms=epoch_ms,
         events=events,
         cells=cells,
-        samples=_samples(store.read_table("samples.parquet"), oracle, codes),
-        looked=_looked(store),
-        yahoo_ms=_yahoo_ms(rows, index, spec.window_ms, is_measured),
+        samples=_samples(run.samples, oracle, codes),
+        looked=_looked(run.store),
+        yahoo_ms=_yahoo_ms(run, is_measured),
     )
 
 
@@ -182,16 +172,15 @@ def _is_moment(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
-def _yahoo_ms(
-    rows: Sequence[Row], index: Mapping[str, int], window_ms: int, is_measured: Callable[[int, int], bool]
-) -> Ints:
+def _yahoo_ms(run: StoredRun, is_measured: Callable[[int, int], bool]) -> Ints:
     """The original's own figure, as far as the engine keeps it."""
     found = []
-    for row in rows:
+    index = {name: number for number, name in enumerate(run.keys)}
+    for row in run.rows:
         campaign = index.get(row.key.removeprefix(UPDATED)) if row.key.startswith(UPDATED) else None
         if campaign is None or not (_is_moment(row.field) and _is_moment(row.value)):
             continue
         window = int(row.field)
         if is_measured(campaign, window):
-            found.append(int(row.value) - window - window_ms)
+            found.append(int(row.value) - window - run.spec.window_ms)
     return np.array(found, dtype=np.int64)
