@@ -8,9 +8,9 @@ import pytest
 
 from harness.services.redis import connect
 from workloads.ad_impressions.jobs import id_sums
-from workloads.ad_impressions.jobs.redis_results import updated_key
-from workloads.ad_impressions.jobs.spark_sinks import SINKS, fence_key
 from workloads.ad_impressions.jobs.spark_summed_sinks import SUMMED_SINKS, Summed
+from workloads.jobs.redis_results import updated_key
+from workloads.jobs.redis_sinks import SINKS, fence_key
 
 FIRST = {"a": {0: 3, 10_000: 1}, "b": {0: 2}}
 SECOND = {"a": {0: 1}, "c": {20_000: 5}}

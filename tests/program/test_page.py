@@ -37,8 +37,8 @@ from reports.tables import left_out, markdown
 from tests.program import pages
 from tests.program.test_run import fake_run
 from tests.quick import cases
-from workloads.ad_impressions.jobs.progress_log import tell_settings
 from workloads.declared import declaration
+from workloads.jobs.progress_log import tell_settings
 
 FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
 

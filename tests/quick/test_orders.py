@@ -9,7 +9,7 @@ import pytest
 
 from harness.engines.config import EngineConfig
 from harness.model import KafkaAddress, RedisAddress
-from workloads.ad_impressions.jobs import orders
+from workloads.jobs import orders
 
 EARLY = EngineConfig(
     run="run",

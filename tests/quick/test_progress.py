@@ -13,7 +13,7 @@ from harness.engines.progress import ProgressFile
 from harness.measuring import processed
 from harness.model import Progress
 from harness.store import Store
-from workloads.ad_impressions.jobs.progress_log import ProgressLog
+from workloads.jobs.progress_log import ProgressLog
 
 
 def line(batch: int) -> bytes:

@@ -14,8 +14,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from workloads.ad_impressions.jobs.redis_results import updated_key
-from workloads.ad_impressions.jobs.spark_sinks import FENCED_ADD, SINKS, fence_key, write_batch
+from workloads.jobs.redis_results import updated_key
+from workloads.jobs.redis_sinks import FENCED_ADD, SINKS, fence_key, write_batch
 
 CAMPAIGNS = ["a", "b", "c", "d", "e"]
 

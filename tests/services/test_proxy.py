@@ -25,8 +25,8 @@ from harness.services.ping import Ping
 from harness.services.proxy import SIDES, Toxic
 from harness.services.redis import connect
 from harness.wait import wait_until
-from workloads.ad_impressions.jobs import redis_results
-from workloads.ad_impressions.jobs.spark_sinks import RETRYING, SINKS
+from workloads.jobs import redis_results
+from workloads.jobs.redis_sinks import RETRYING, SINKS
 
 ROOT = Path(__file__).resolve().parents[2]
 

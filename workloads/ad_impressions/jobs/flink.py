@@ -11,8 +11,8 @@ import sys
 
 from workloads.ad_impressions.jobs.flink_process import common_settings, prepare_java, run, told
 from workloads.ad_impressions.jobs.flink_query import start_query
-from workloads.ad_impressions.jobs.orders import read_orders
-from workloads.ad_impressions.jobs.progress_log import tell_settings
+from workloads.jobs.orders import read_orders
+from workloads.jobs.progress_log import tell_settings
 
 HEAP = "-Xmx2g"
 

@@ -14,10 +14,11 @@ from pathlib import Path
 import pyflink
 from pyflink.common import JobClient
 
+from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.flink_checkpoints import newest_checkpoint, number_of, offsets_in
-from workloads.ad_impressions.jobs.orders import Config
-from workloads.ad_impressions.jobs.progress_log import ProgressLog
-from workloads.ad_impressions.jobs.redis_results import connect, read_ads
+from workloads.jobs.orders import Config
+from workloads.jobs.progress_log import ProgressLog
+from workloads.jobs.redis_results import connect
 
 FLINK_HOME = Path(pyflink.__file__).parent
 LOOK_EVERY_S = 0.2

@@ -22,10 +22,10 @@ from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
 from pyflink.table.udf import udf
 from redis import Redis
 
-from workloads.ad_impressions.jobs.orders import Config
-from workloads.ad_impressions.jobs.progress_log import now_ms
-from workloads.ad_impressions.jobs.redis_results import connect, updated_key
-from workloads.ad_impressions.jobs.spark_sinks import by_campaign
+from workloads.jobs.orders import Config
+from workloads.jobs.progress_log import now_ms
+from workloads.jobs.redis_results import connect, updated_key
+from workloads.jobs.redis_sinks import by_key
 
 Column = Any  # a pandas.Series
 
@@ -116,7 +116,7 @@ def redis_writer(url: str) -> Any:
     def to_redis(campaigns: Column, window_starts_ms: Column, totals: Column) -> Column:
         rows = zip(campaigns.tolist(), window_starts_ms.tolist(), totals.tolist(), strict=True)
         pipeline = connection(url).pipeline(transaction=False)
-        for campaign, windows in by_campaign(rows).items():
+        for campaign, windows in by_key(rows).items():
             pairs = [value for pair in windows.items() for value in pair]
             pipeline.eval(WRITE_LARGER, 2, campaign, updated_key(campaign), now_ms(), *pairs)
         pipeline.execute()

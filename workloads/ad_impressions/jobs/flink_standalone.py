@@ -23,8 +23,8 @@ from workloads.ad_impressions.jobs.flink_process import (
     told,
 )
 from workloads.ad_impressions.jobs.flink_query import start_query
-from workloads.ad_impressions.jobs.orders import Config, read_orders
-from workloads.ad_impressions.jobs.progress_log import tell_settings
+from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.progress_log import tell_settings
 
 
 def cluster_settings(config: Config) -> dict[str, str]:

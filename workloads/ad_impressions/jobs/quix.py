@@ -23,10 +23,11 @@ from quixstreams import Application
 from quixstreams.kafka import ConnectionConfig
 from quixstreams.sinks.base import BatchingSink, SinkBatch
 
-from workloads.ad_impressions.jobs.orders import Config, read_orders
-from workloads.ad_impressions.jobs.progress_log import ProgressLog, now_ms, tell_settings
-from workloads.ad_impressions.jobs.redis_results import connect, read_ads, updated_key
+from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.reference import is_time, parse
+from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.progress_log import ProgressLog, now_ms, tell_settings
+from workloads.jobs.redis_results import connect, updated_key
 
 OWN_TOPICS = ".quix"  # the harness deletes topics that have the run's topic and a dot in their names
 COMMIT_EVERY_S = 0.25

@@ -19,10 +19,11 @@ import msgspec
 import redis
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
+from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.id_sums import Sums, add_id, id_of, read, spell, sums_key
-from workloads.ad_impressions.jobs.orders import read_orders
-from workloads.ad_impressions.jobs.progress_log import ProgressLog, now_ms
-from workloads.ad_impressions.jobs.redis_results import connect, read_ads, updated_key
+from workloads.jobs.orders import read_orders
+from workloads.jobs.progress_log import ProgressLog, now_ms
+from workloads.jobs.redis_results import connect, updated_key
 
 OFFSETS_KEY = "reference:offsets"
 BATCH_FIELD = "batch"

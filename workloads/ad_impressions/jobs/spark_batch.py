@@ -18,10 +18,12 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
 from workloads.ad_impressions.jobs import spark
-from workloads.ad_impressions.jobs.orders import Config, read_orders
-from workloads.ad_impressions.jobs.progress_log import ProgressLog, tell_settings
-from workloads.ad_impressions.jobs.redis_results import connect, read_ads
+from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.spark_parse import PARSERS, with_ids
+from workloads.jobs import spark_stream
+from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.progress_log import ProgressLog, tell_settings
+from workloads.jobs.redis_results import connect
 
 LOOK_EVERY_S = 0.05
 KAFKA_DEADLINE_S = 30
@@ -54,7 +56,7 @@ class Topic:
 
 
 def records_below(session: SparkSession, config: Config, ends: Offsets) -> DataFrame:
-    reader = spark.of_topic(session.read, config)
+    reader = spark_stream.of_topic(session.read, config)
     return reader.option("endingOffsets", json.dumps({config["topic"]: ends})).load()
 
 
@@ -66,7 +68,7 @@ def main(config_path: str) -> None:
     parse = with_ids if config["checksum"] else PARSERS[spark.chosen_parser(config)]
     ads, write = read_ads(connect(config["redis"])), spark.make_writer(config)
     progress, topic = ProgressLog(config["progress_path"]), Topic(config)
-    session = spark.make_session(config)
+    session = spark_stream.make_session(config)
     done: Offsets = {}
     batch = 0
     while not stopped.wait(LOOK_EVERY_S):
@@ -79,7 +81,7 @@ def main(config_path: str) -> None:
         took_ms = round((time.monotonic() - began_s) * 1000)
         progress.write(batch=batch, rows=sum(ends.values()), offsets=ends, took_ms=took_ms)
         done, batch = ends, batch + 1
-    spark.end(session, config)
+    spark_stream.end(session, config)
 
 
 if __name__ == "__main__":

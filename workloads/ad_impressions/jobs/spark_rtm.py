@@ -19,11 +19,13 @@ from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.ad_impressions.jobs import spark
+from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
-from workloads.ad_impressions.jobs.orders import Config, read_orders
-from workloads.ad_impressions.jobs.progress_log import tell_settings
-from workloads.ad_impressions.jobs.redis_results import connect, read_ads
 from workloads.ad_impressions.jobs.spark_parse import PARSERS, Parser, with_ids
+from workloads.jobs import spark_stream
+from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.progress_log import tell_settings
+from workloads.jobs.redis_results import connect
 
 ANY_TRIGGER, ANY_MASTER = "0 seconds", "local[*]"  # what a job is told when nobody chose
 SHORTEST_TRIGGER = "5 seconds"  # that Spark allows
@@ -52,7 +54,7 @@ def in_real_time(config: Config) -> Config:
 
 def start_query(session: SparkSession, config: Config, parse: Parser) -> StreamingQuery:
     refuse_other_than_plain(config["redis"])
-    views = spark.known_views(parse(spark.read_records(session, config)), read_ads(connect(config["redis"])))
+    views = spark.known_views(parse(spark_stream.read_records(session, config)), read_ads(connect(config["redis"])))
     lateness = f"{config['watermark_ms']} milliseconds"
     counts = spark.count_views(views.withWatermark("event_time", lateness), config["window_ms"])
     stream = with_sums_in_one(counts).writeStream.outputMode("update")
@@ -101,7 +103,7 @@ def main(config_path: str) -> int:
     config = in_real_time(read_orders(config_path))
     parse = with_ids if config["checksum"] else PARSERS[spark.chosen_parser(config)]
     tell_settings(config["progress_path"], own_settings(config))
-    return spark.run(config, lambda session: start_query(session, config, parse))
+    return spark_stream.run(config, lambda session: start_query(session, config, parse))
 
 
 if __name__ == "__main__":

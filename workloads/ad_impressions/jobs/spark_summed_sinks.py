@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME, spell, sums_key
-from workloads.ad_impressions.jobs.redis_results import updated_key
-from workloads.ad_impressions.jobs.spark_sinks import Redis, fence_key
+from workloads.jobs.redis_results import updated_key
+from workloads.jobs.redis_sinks import Redis, fence_key
 
 
 class Summed(NamedTuple):

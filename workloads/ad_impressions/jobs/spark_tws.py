@@ -23,10 +23,12 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from workloads.ad_impressions.jobs import spark
-from workloads.ad_impressions.jobs.orders import Config, read_orders
-from workloads.ad_impressions.jobs.progress_log import tell_settings
-from workloads.ad_impressions.jobs.redis_results import connect, read_ads
+from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.spark_parse import PARSERS
+from workloads.jobs import spark_stream
+from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.progress_log import tell_settings
+from workloads.jobs.redis_results import connect
 
 Key = tuple[str, int]  # campaign, start of the window in epoch ms
 
@@ -83,14 +85,14 @@ def totals(views: DataFrame, config: Config) -> DataFrame:
 
 def start_query(session: SparkSession, config: Config) -> StreamingQuery:
     parse = PARSERS[spark.chosen_parser(config)]
-    views = spark.known_views(parse(spark.read_records(session, config)), read_ads(connect(config["redis"])))
-    return spark.start(totals(views, config), config, spark.make_writer(config))
+    views = spark.known_views(parse(spark_stream.read_records(session, config)), read_ads(connect(config["redis"])))
+    return spark_stream.start(totals(views, config), config, spark.make_writer(config))
 
 
 def main(config_path: str) -> int:
     config = read_orders(config_path)
     tell_settings(config["progress_path"], spark.own_settings(config))
-    return spark.run(config, lambda session: start_query(session, config))
+    return spark_stream.run(config, lambda session: start_query(session, config))
 
 
 if __name__ == "__main__":

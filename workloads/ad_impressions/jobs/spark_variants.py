@@ -17,14 +17,15 @@ from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.ad_impressions.jobs import spark
-from workloads.ad_impressions.jobs.orders import Config, read_orders
-from workloads.ad_impressions.jobs.progress_log import now_ms
-from workloads.ad_impressions.jobs.redis_results import connect, updated_key
 from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS, Parser
 from workloads.ad_impressions.jobs.spark_record import EVENT, FIELDS
-from workloads.ad_impressions.jobs.spark_sinks import absolute, by_campaign
+from workloads.jobs import spark_stream
+from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.progress_log import now_ms
+from workloads.jobs.redis_results import connect, updated_key
+from workloads.jobs.redis_sinks import absolute, by_key
 
-WRITER_OPTION = spark.OWN_OPTION + "writer"
+WRITER_OPTION = spark_stream.OWN_OPTION + "writer"
 READ_ONLY = "read only"
 
 # A view exactly as Yahoo writes it, with nothing in a value that means something in JSON, so that it can't be anything
@@ -81,18 +82,18 @@ ALL_PARSERS: Mapping[str, Parser] = {
 }
 
 
-def arrow_writer(config: Config) -> spark.Writer:
+def arrow_writer(config: Config) -> spark_stream.Writer:
     """Cells come to the driver as one Arrow table."""
     client = connect(config["redis"])
 
     def write(counts: DataFrame, batch: int) -> None:
         table = counts.toArrow()
-        absolute(client, batch, by_campaign(zip(*(column.to_pylist() for column in table.columns), strict=True)))
+        absolute(client, batch, by_key(zip(*(column.to_pylist() for column in table.columns), strict=True)))
 
     return write
 
 
-def partitions_writer(config: Config) -> spark.Writer:
+def partitions_writer(config: Config) -> spark_stream.Writer:
     """Each partition's worker writes its own cells: no way through the driver, but a Python worker and a connection."""
     write_partition = partial(_write_partition, config["redis"])
     return lambda counts, _batch: counts.foreachPartition(write_partition)
@@ -100,10 +101,10 @@ def partitions_writer(config: Config) -> spark.Writer:
 
 def _write_partition(url: str, rows: Iterable[Row]) -> None:
     with connect(url) as client:
-        absolute(client, 0, by_campaign((row["campaign_id"], row["window_start_ms"], row["count"]) for row in rows))
+        absolute(client, 0, by_key((row["campaign_id"], row["window_start_ms"], row["count"]) for row in rows))
 
 
-def single_cells_writer(config: Config) -> spark.Writer:
+def single_cells_writer(config: Config) -> spark_stream.Writer:
     """A command for each cell instead of one for each campaign, still in one pipeline."""
     client = connect(config["redis"])
 
@@ -117,7 +118,7 @@ def single_cells_writer(config: Config) -> spark.Writer:
     return write
 
 
-WRITERS: Mapping[str, Callable[[Config], spark.Writer]] = {
+WRITERS: Mapping[str, Callable[[Config], spark_stream.Writer]] = {
     "collect": spark.make_writer,
     "arrow": arrow_writer,
     "partitions": partitions_writer,
@@ -131,7 +132,7 @@ def read_only(session: SparkSession, config: Config) -> StreamingQuery:
     def write(records: DataFrame, _batch: int) -> None:
         records.agg(F.sum(F.length("value"))).collect()
 
-    return spark.start(spark.read_records(session, config), config, write)
+    return spark_stream.start(spark_stream.read_records(session, config), config, write)
 
 
 def main(config_path: str) -> int:
@@ -139,9 +140,9 @@ def main(config_path: str) -> int:
     options = config["options"]
     name = options.get(spark.PARSER_OPTION, BEST)
     if name == READ_ONLY:
-        return spark.run(config, lambda session: read_only(session, config))
+        return spark_stream.run(config, lambda session: read_only(session, config))
     writer = WRITERS[options.get(WRITER_OPTION, "collect")](config)
-    return spark.run(config, lambda session: spark.start_query(session, config, ALL_PARSERS[name], writer))
+    return spark_stream.run(config, lambda session: spark.start_query(session, config, ALL_PARSERS[name], writer))
 
 
 if __name__ == "__main__":

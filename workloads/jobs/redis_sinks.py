@@ -1,7 +1,7 @@
 """Four ways to bring a batch's counts into Redis. They differ in what happens when Spark runs a batch again.
 
 `foreachBatch` is at least once: after a crash between write and commit the same batch comes again. `absolute` does
-not mind, because it writes totals that stay the same. `fenced` remembers per campaign which batch it has, in the same
+not mind, because it writes totals that stay the same. `fenced` remembers per key which batch it has, in the same
 step in which it adds. `increment` just adds, and is wrong then: it is here to be found out, and so is
 `increment-retrying`, whose connection repeats what it sent: that is wrong without any crash.
 """
@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from workloads.ad_impressions.jobs.redis_results import updated_key
+from workloads.jobs.redis_results import updated_key
 
-Cells = Mapping[str, Mapping[int, int]]  # campaign -> window start in ms -> count
+Cells = Mapping[str, Mapping[int, int]]  # key -> window start in ms -> count
 Content = TypeVar("Content")  # of a cell: its count, in checksum mode with sums (spark_summed_sinks.py)
 
 
@@ -35,19 +35,19 @@ Sink = Callable[[Redis, int, Cells], None]
 def absolute(client: Redis, _batch: int, totals: Cells) -> None:
     """Totals as they stand. Writing them twice changes nothing."""
     pipeline = client.pipeline(transaction=False)
-    for campaign, windows in totals.items():
-        pipeline.hset(campaign, mapping={str(window): count for window, count in windows.items()})
-        _touch(pipeline, campaign, windows)
+    for key, windows in totals.items():
+        pipeline.hset(key, mapping={str(window): count for window, count in windows.items()})
+        _touch(pipeline, key, windows)
     pipeline.execute()
 
 
 def increment(client: Redis, _batch: int, increments: Cells) -> None:
     """Adds, whether or not this batch was added before."""
     pipeline = client.pipeline(transaction=False)
-    for campaign, windows in increments.items():
+    for key, windows in increments.items():
         for window, count in windows.items():
-            pipeline.hincrby(campaign, str(window), count)
-        _touch(pipeline, campaign, windows)
+            pipeline.hincrby(key, str(window), count)
+        _touch(pipeline, key, windows)
     pipeline.execute()
 
 
@@ -66,17 +66,17 @@ return 1
 
 
 def fenced(client: Redis, batch: int, increments: Cells) -> None:
-    """Adds, unless the campaign has this batch already: compared and written in one step per campaign."""
+    """Adds, unless the key has this batch already: compared and written in one step per key."""
     pipeline = client.pipeline(transaction=False)
-    for campaign, windows in increments.items():
+    for key, windows in increments.items():
         pairs = [value for pair in windows.items() for value in pair]
-        keys = campaign, updated_key(campaign), fence_key(campaign)
+        keys = key, updated_key(key), fence_key(key)
         pipeline.eval(FENCED_ADD, len(keys), *keys, batch, _now_ms(), *pairs)
     pipeline.execute()
 
 
-def fence_key(campaign: str) -> str:
-    return f"fence:{campaign}"
+def fence_key(key: str) -> str:
+    return f"fence:{key}"
 
 
 SINKS: Mapping[str, Sink] = {
@@ -96,31 +96,31 @@ def write_batch(
     rows: Iterable[tuple[str, int, Content]],
     crash: Crash,
 ) -> None:
-    """Write rows of (campaign, window start in ms, count) in two halves, so that a crash can fall between them."""
-    cells = by_campaign(rows)
+    """Write rows of (key, window start in ms, count) in two halves, so that a crash can fall between them."""
+    cells = by_key(rows)
     if len(cells) < 2:  # no halves: not a batch to crash in
         sink(client, batch, cells)
         return
-    campaigns = sorted(cells)
-    middle = len(campaigns) // 2
+    keys = sorted(cells)
+    middle = len(keys) // 2
     crash.at("c1", batch)
-    sink(client, batch, {campaign: cells[campaign] for campaign in campaigns[:middle]})
+    sink(client, batch, {key: cells[key] for key in keys[:middle]})
     crash.at("c2", batch)
-    sink(client, batch, {campaign: cells[campaign] for campaign in campaigns[middle:]})
+    sink(client, batch, {key: cells[key] for key in keys[middle:]})
     crash.at("c3", batch)
     crash.at("c4", batch)
 
 
-def by_campaign(rows: Iterable[tuple[str, int, Content]]) -> Mapping[str, Mapping[int, Content]]:
+def by_key(rows: Iterable[tuple[str, int, Content]]) -> Mapping[str, Mapping[int, Content]]:
     cells: dict[str, dict[int, Content]] = defaultdict(dict)
-    for campaign, window, content in rows:
-        cells[campaign][window] = content
+    for key, window, content in rows:
+        cells[key][window] = content
     return cells
 
 
-def _touch(pipeline: Any, campaign: str, windows: Mapping[int, int]) -> None:
+def _touch(pipeline: Any, key: str, windows: Mapping[int, int]) -> None:
     now_ms = _now_ms()
-    pipeline.hset(updated_key(campaign), mapping={str(window): now_ms for window in windows})
+    pipeline.hset(updated_key(key), mapping={str(window): now_ms for window in windows})
 
 
 def _now_ms() -> int:

@@ -1,6 +1,6 @@
 """Places in a batch where a test may want this job to die, and how the job waits there for it.
 
-    c1  before any write       c2  half of the campaigns written       c3  all written, batch not committed
+    c1  before any write       c2  half of the keys written       c3  all written, batch not committed
     c4  (only announced)       the sink of the batch is done: Spark commits next
 
 Whoever wants a crash writes {"point": "c3", "batch": 3} into a file. Without that file this costs one look at the

@@ -1,0 +1,25 @@
+"""Redis as all jobs write to it.
+
+Results: hash `<key of a cell>` with `<field>` -> value, hash `updated:<key>` with the same fields -> epoch ms of the
+last write.
+"""
+
+from __future__ import annotations
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+
+def connect(url: str, *, retries: bool = False) -> redis.Redis:
+    """No retries: a command whose answer got lost may have been executed, and to send HINCRBY again counts it twice.
+
+    With `retries`, what `redis.Redis(host=...)` does unless it is told otherwise: it sends again, up to ten times, and
+    says nothing. (`from_url` has no retries of its own in redis-py 8.)
+    """
+    retry = redis.Redis().get_retry() if retries else Retry(NoBackoff(), 0)
+    return redis.Redis.from_url(url, decode_responses=True, retry=retry, socket_timeout=60)
+
+
+def updated_key(key: str) -> str:
+    return f"updated:{key}"
