@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.draws import Draws, Ints, Lane, below, between, fires, unit
-from harness.model import Disorder, Spell
+from harness.model import Disorder, Spell, SpellKind
 
 PRESETS: dict[str, Disorder] = {
     "none": Disorder(),
@@ -186,7 +186,7 @@ class ServerSpells:
             shifts[(due >= spell.from_ms * 1000) & (before < spell.from_ms * 1000)] += spell.ahead_ms
         return shifts
 
-    def _fires(self, kind: str, slots: Ints, due_us: Ints) -> NDArray[np.bool_]:
+    def _fires(self, kind: SpellKind, slots: Ints, due_us: Ints) -> NDArray[np.bool_]:
         hit = np.zeros(len(slots), dtype=np.bool_)
         for number, spell in enumerate(self._by_kind.get(kind, ())):
             within = (due_us >= spell.from_ms * 1000) & (due_us < spell.until_ms * 1000)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from harness.model import INDEX_BITS, MARK_SERVER, Mark
+from harness.model import INDEX_BITS, MARK_SERVER, Mark, MarkKind
 from workloads.base import Codec, Columns, Oracle, Totals
 
 _WHO = 100  # users, and pages
 
 
-def mark(number: int, campaign: int, partition: int, time_ms: int, kind: str) -> Mark:
+def mark(number: int, campaign: int, partition: int, time_ms: int, kind: MarkKind) -> Mark:
     """The mark with this number of the run: no two of 10,000 in a row have the same user on the same page."""
     page, user = divmod(number, _WHO)
     return Mark(MARK_SERVER << INDEX_BITS | number, campaign, partition, time_ms, kind, user, page % _WHO)

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal, get_args
 
 SCHEMA_VERSION = 3  # 3: a run has digests of its files
 READABLE_SCHEMAS = range(2, SCHEMA_VERSION + 1)
@@ -26,6 +26,33 @@ MARK_SERVER = 4095
 MAX_SERVERS = 4094
 
 AD_IMPRESSIONS = "ad_impressions"  # the workload of every run of old, which did not say
+
+# Words of which there are a few.
+CrashPoint = Literal["c1", "c2", "c3", "c4"]
+CRASH_POINTS: tuple[CrashPoint, ...] = get_args(CrashPoint)
+Late = Literal["drop", "keep"]
+Guarantee = Literal["exactly-once", "at-least-once", "at-most-once", "none"]
+LateEvidence = Literal["none", "spark-checkpoint", "spark-rtm-checkpoint"]
+Orders = Literal["json", "yahoo"]
+Source = Literal["redis:compact", "redis:yahoo", "redis:template", "kafka", "command"]
+SOURCES: tuple[Source, ...] = get_args(Source)
+WindowKey = Literal["start", "end"]
+Client = Literal["confluent", "kafka-python"]
+SpellKind = Literal["burst", "silent", "future", "poison", "duplicates", "idle-partition", "skew"]
+MarkKind = Literal["opening", "between", "aborted", "closing"]  # faults asked for those in the middle
+Blame = Literal["plan", "generator", "producer or Kafka", "engine", "evidence"]
+EngineState = Literal[
+    "drained",
+    "unsettled",  # at its end, but what is missing may only be unseen
+    "stuck",
+    "crashed",
+    "overrun",
+    "starved",  # the machine did not let it run
+    "no-memory",  # the kernel killed a process to get memory back
+    "no-room",  # a disk is as good as full
+    "unserved",  # Kafka or Redis was gone, and no planned fault did it
+    "gone",  # nothing says what became of it
+]
 
 HIDDEN = "***"  # stands for what is never saved or shown
 VARIABLE = re.compile(r"\$\{env:([^}]*)\}")
@@ -122,7 +149,7 @@ class Disorder:
 class Spell:
     """A stretch of the run in which the input is different in one way: what input faults make of a tape."""
 
-    kind: str  # "burst" | "silent" | "future" | "poison" | "duplicates" | "idle-partition" | "skew"
+    kind: SpellKind
     from_ms: int  # of due times (idle-partition: of slices), from the first one ...
     until_ms: int  # ... to before this one
     share: float = 0.0  # of the events within it
@@ -179,8 +206,8 @@ class TapeSpec:
 class When:
     """The moment for which a fault waits. `relative`: counted from when it began to wait, not from the start."""
 
-    kind: str = "now"  # "now" | "point" | "batch" | "offset" | "time"
-    point: str = ""  # "c1" | "c2" | "c3" | "c4"
+    kind: Literal["now", "point", "batch", "offset", "time"] = "now"
+    point: CrashPoint | Literal[""] = ""
     batch: int = 0  # at least so many; of a point: the first batch from this one on that has something to write
     share: float = 0.0  # of all planned records of the load
     seconds: float = 0.0  # since the epoch of the run
@@ -212,9 +239,9 @@ class SinkClaim:
     """What an engine says of one of its sinks; the judge holds it to that, and the engine never excuses itself."""
 
     name: str
-    late: str  # "drop" | "keep"
-    guarantee: str  # "exactly-once" | "at-least-once" | "at-most-once" | "none"
-    crash_points: tuple[str, ...] = ()
+    late: Late
+    guarantee: Guarantee
+    crash_points: tuple[CrashPoint, ...] = ()
     bookkeeping: tuple[str, ...] = ()  # patterns of Redis keys that belong to the engine and hold no results
 
 
@@ -227,7 +254,7 @@ class EngineManifest:
     home: str  # the folder of the manifest: the working directory of the engine
     shipped: bool
     sinks: tuple[SinkClaim, ...]  # the first one is the default
-    evidence: str = "none"  # "none" | "spark-checkpoint" | "spark-rtm-checkpoint": where the exact late set comes from
+    evidence: LateEvidence = "none"  # where the exact late set comes from
     progress: bool = True  # writes progress.jsonl
     resumes: bool = True  # may be killed and started again
     executors: bool = False  # its work is done by processes of their own, which it starts again when they die
@@ -243,10 +270,10 @@ class EngineManifest:
     waits_for_services: bool = False  # may be started before Kafka and Redis answer: its orders say when they do
     extends: str = ""  # id of the shipped engine whose job it runs, "" for its own
     options: Mapping[str, str] = field(default_factory=dict)  # what its job is told; --conf wins
-    orders: str = "json"  # "json" | "yahoo": the form of the file that {config} names
-    results: str = "redis:compact"  # "redis:compact" | "redis:yahoo" | "redis:template" | "kafka:TOPIC" | "command"
+    orders: Orders = "json"  # the form of the file that {config} names
+    results: str = "redis:compact"  # a source, or "kafka:TOPIC"
     group: str = ""  # a consumer group that is to begin where the topic does, "" for none
-    window_key: str = "start"  # "start" | "end" of a window is what its results are called by
+    window_key: WindowKey = "start"  # what of a window its results are called by
     key: str = ""  # of redis:template
     field: str = ""
     read: tuple[str, ...] = ()  # of command: argv template
@@ -257,9 +284,9 @@ class EngineManifest:
     program: str = ""  # file of its job, "" for the one that has its name
 
     @property
-    def source(self) -> str:
+    def source(self) -> Source:
         """Of its results, without the name of a topic."""
-        return "kafka" if self.results.startswith("kafka:") else self.results
+        return next((source for source in SOURCES if source == self.results), "kafka")
 
     @property
     def results_topic(self) -> str:
@@ -303,7 +330,7 @@ class RunSpec:
     disorder_name: str
     late_dropped_max: int | None  # None: any number may be dropped, if each is explained
     fault: FaultSpec
-    client: str = "confluent"
+    client: Client = "confluent"
     lag_budget_ms: float = 100.0
     objective_p99_ms: float | None = None  # None: no speed was asked for
     trigger: str = "0 seconds"
@@ -439,7 +466,7 @@ class Mark:
     campaign: int  # of the workload's keys: the number of one
     partition: int
     event_time_ms: int
-    kind: str  # "opening" | "between" and "aborted" (faults asked for them) | "closing"
+    kind: MarkKind
     # By these a codec tells marks apart. In runs of old all marks were of the first user on the first page.
     user: int = 0
     page: int = 0
@@ -466,10 +493,7 @@ class FaultReport:
 class EngineReport:
     """How the engine itself fared."""
 
-    # "drained" | "unsettled" (at its end, but what is missing may only be unseen) | "stuck" | "crashed" | "overrun" |
-    # "starved" (the machine did not let it run) | "no-memory" (the kernel killed a process to get memory back) |
-    # "no-room" (a disk is as good as full) | "unserved" (Kafka or Redis was gone, and no planned fault did it)
-    state: str
+    state: EngineState
     detail: str
     restarts: int = 0
     last_lines: tuple[str, ...] = ()
@@ -522,7 +546,7 @@ class CheckResult:
     sentence: str
     word: str = ""
     count: int = 0
-    blame: str = ""  # "plan" | "generator" | "producer or Kafka" | "engine" | "fault" | "evidence"
+    blame: Blame | Literal[""] = ""
     witnesses: tuple[Witness, ...] = ()
 
 

@@ -9,7 +9,7 @@ import fnmatch
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import redis
 
@@ -182,5 +182,5 @@ def _place(row: Row) -> str:
     return shown(f"{row.key}[{row.field}]" if row.field else row.key)
 
 
-def _ambiguities(what: str, found: Mapping[int, Sequence[object]]) -> Iterable[Ambiguity]:
+def _ambiguities(what: Literal["count", "sums"], found: Mapping[int, Sequence[object]]) -> Iterable[Ambiguity]:
     return (Ambiguity(cell, what, tuple(map(str, values))) for cell, values in found.items() if len(values) > 1)

@@ -32,8 +32,10 @@ from harness.judging.readings import Observed
 from harness.model import (
     EngineManifest,
     EngineReport,
+    EngineState,
     HarnessError,
     Mark,
+    MarkKind,
     Progress,
     RunSpec,
     Stopped,
@@ -285,7 +287,7 @@ class Run:
         self._done_by_progress(still_for_ms=SETTLED_MS)
         return self._finished("drained", "by its own offsets")
 
-    def _finished(self, state: str, how: str) -> EngineReport:
+    def _finished(self, state: EngineState, how: str) -> EngineReport:
         ends = sum(self._ends().values())
         return EngineReport(state, f"all {ends:,} records of the log are done, {how}", self._restarts())
 
@@ -401,7 +403,7 @@ class Run:
         if not list(self.store.history("certificate")):
             self._tell("certificate", certificate=self.world.certify())
 
-    def _marks(self, kind: str, time_ms: int, first: int) -> tuple[Mark, ...]:
+    def _marks(self, kind: MarkKind, time_ms: int, first: int) -> tuple[Mark, ...]:
         """One event of ours per partition, all into the same cell."""
         return tuple(mark(first + p, 0, p, time_ms, kind) for p in range(self.spec.tape.partitions))
 
@@ -625,7 +627,7 @@ class Run:
     def _stuck(self, detail: str, since_ms: int) -> EngineReport:
         return self._unless_starved("stuck", detail, since_ms)
 
-    def _unless_starved(self, state: str, detail: str, since_ms: int) -> EngineReport:
+    def _unless_starved(self, state: EngineState, detail: str, since_ms: int) -> EngineReport:
         """An engine that the machine kept from running can't be blamed for what it did not get done."""
         self._book(force=True)
         wanted, machine = self.books.since(since_ms), self.world.machine()
@@ -690,7 +692,7 @@ class Run:
                 raise
             raise HarnessError(f"{killed[0].upper()}{killed[1:]}. {error} To go on, {MEMORY_ADVICE}.") from error
 
-    def _ended(self, state: str, detail: str) -> EngineReport:
+    def _ended(self, state: EngineState, detail: str) -> EngineReport:
         words = self.world.engine.last_words()
         return EngineReport(state, detail, self._restarts(), words.lines, words.log)
 

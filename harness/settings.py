@@ -10,16 +10,16 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from generators.disorder import PRESETS
 from generators.profiles import PROFILES
 from harness.engines.manifest import FAKE, IDS
 from harness.explain import nearest
-from harness.model import AD_IMPRESSIONS, MAX_SERVERS
+from harness.model import AD_IMPRESSIONS, MAX_SERVERS, Client
 from workloads.registry import WORKLOADS
 
-CLIENTS = ("confluent", "kafka-python")
+CLIENTS: tuple[Client, ...] = get_args(Client)
 
 
 class Wrong(Exception):  # noqa: N818  (it is what is said of a value)

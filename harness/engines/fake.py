@@ -21,11 +21,10 @@ from harness.engines.base import Member, Reached
 from harness.engines.manifest import FAKE
 from harness.explain import nearest
 from harness.judging.checksums import PREFIX, Checksum
-from harness.model import Batch, BatchLog, EngineManifest, LastWords, Progress, SinkClaim, UsageError
+from harness.model import CRASH_POINTS, Batch, BatchLog, EngineManifest, LastWords, Progress, SinkClaim, UsageError
 
 BATCH_MS = 500
 START_MS = 2000
-POINTS = ("c1", "c2", "c3", "c4")
 MARKER = "marker"
 FAKE_PID = 1_000_000_000  # of nobody: systems end long before
 
@@ -35,11 +34,11 @@ MANIFEST = EngineManifest(
     home=".",
     shipped=True,
     sinks=(
-        SinkClaim("absolute", late="drop", guarantee="exactly-once", crash_points=POINTS),
-        SinkClaim("fenced", late="keep", guarantee="exactly-once", crash_points=POINTS, bookkeeping=("fence:*",)),
-        SinkClaim("increment", late="keep", guarantee="at-least-once", crash_points=POINTS),
-        SinkClaim("marker-first", "keep", "at-most-once", POINTS, bookkeeping=(MARKER,)),
-        SinkClaim("marker-last", "keep", "at-least-once", POINTS, bookkeeping=(MARKER,)),
+        SinkClaim("absolute", late="drop", guarantee="exactly-once", crash_points=CRASH_POINTS),
+        SinkClaim("fenced", late="keep", guarantee="exactly-once", crash_points=CRASH_POINTS, bookkeeping=("fence:*",)),
+        SinkClaim("increment", late="keep", guarantee="at-least-once", crash_points=CRASH_POINTS),
+        SinkClaim("marker-first", "keep", "at-most-once", CRASH_POINTS, bookkeeping=(MARKER,)),
+        SinkClaim("marker-last", "keep", "at-least-once", CRASH_POINTS, bookkeeping=(MARKER,)),
     ),
     evidence="spark-checkpoint",
     checksum=True,

@@ -25,12 +25,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from string import Formatter
-from typing import Any
+from typing import Any, get_args
 
 from harness.engines import template
 from harness.explain import home, is_file, nearest, wrong
 from harness.install import jvm
-from harness.model import AD_IMPRESSIONS, EngineManifest, SinkClaim, UsageError
+from harness.model import (
+    AD_IMPRESSIONS,
+    CRASH_POINTS,
+    EngineManifest,
+    Guarantee,
+    Late,
+    LateEvidence,
+    Orders,
+    SinkClaim,
+    UsageError,
+    WindowKey,
+)
 
 HERE = Path(__file__).parent
 WORKLOADS = HERE.parent.parent / "workloads"
@@ -53,13 +64,7 @@ SHIPPED = {name: HERE / name / "manifest.toml" for name in IDS}
 FAKE = "fake"  # the engine that has no process, and so no manifest here
 
 PLACEHOLDERS = ("classpath", "config", "home", "java", "java_options", "job", "python")
-LATE = ("drop", "keep")
-GUARANTEES = ("exactly-once", "at-least-once", "at-most-once", "none")
-CRASH_POINTS = ("c1", "c2", "c3", "c4")
-EVIDENCE = ("none", "spark-checkpoint", "spark-rtm-checkpoint")
 RESULTS = ("redis:compact", "redis:yahoo", "redis:template", "kafka:TOPIC", "command")
-ORDERS = ("json", "yahoo")
-WINDOW_KEYS = ("start", "end")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 FILE, JOB = "manifest.toml", ".py"
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
@@ -441,8 +446,8 @@ def _sinks(key: str, value: Any) -> list[Any]:
 
 SINK_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "name": (_text, True),
-    "late": (_one_of(*LATE), True),
-    "guarantee": (_one_of(*GUARANTEES), True),
+    "late": (_one_of(*get_args(Late)), True),
+    "guarantee": (_one_of(*get_args(Guarantee)), True),
     "crash_points": (_some_of(*CRASH_POINTS), False),
     "bookkeeping": (_texts, False),
 }
@@ -451,7 +456,7 @@ SINK_KEYS: Mapping[str, tuple[_Reader, bool]] = {
 ENGINE_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "id": (_id, True),
     "command": (_command, True),
-    "evidence": (_one_of(*EVIDENCE), False),
+    "evidence": (_one_of(*get_args(LateEvidence)), False),
     "progress": (_flag, False),
     "resumes": (_flag, False),
     "executors": (_flag, False),
@@ -465,7 +470,7 @@ ENGINE_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "ivy": (_ivy, False),
     "packages": (_packages, False),
     "jars_inside": (_text, False),
-    "orders": (_one_of(*ORDERS), False),
+    "orders": (_one_of(*get_args(Orders)), False),
     "group": (_text, False),
     "logs": (_texts, False),
 }
@@ -478,7 +483,7 @@ CLAIM_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "java": (_texts, False),
     "options": (_table_of_texts, False),
     "results": (_results, False),
-    "window_key": (_one_of(*WINDOW_KEYS), False),
+    "window_key": (_one_of(*get_args(WindowKey)), False),
     "key": (_text, False),
     "field": (_text, False),
     "read": (_command, False),

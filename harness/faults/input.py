@@ -20,7 +20,7 @@ from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.moment import Field, Moment
 from harness.faults.strike import CannotStrikeError, Strike, struck
 from harness.faults.times import NotUnderstoodError, seconds
-from harness.model import INDEX_BITS, FaultSpec, Spell, TapeSpec, UsageError
+from harness.model import INDEX_BITS, FaultSpec, Spell, SpellKind, TapeSpec, UsageError
 from harness.services.kafka import end_offsets
 
 AT_ONCE = 5000
@@ -306,7 +306,7 @@ def _from_ms(fault: FaultSpec) -> int:
     return round(fault.when.seconds * 1000)
 
 
-def _spell(kind: str) -> Callable[[TapeSpec, FaultSpec, Kind], TapeSpec]:
+def _spell(kind: SpellKind) -> Callable[[TapeSpec, FaultSpec, Kind], TapeSpec]:
     def reshape(tape: TapeSpec, fault: FaultSpec, of: Kind) -> TapeSpec:
         spell = _stretch(kind, fault, of)
         if "share" in of.options:
@@ -332,7 +332,7 @@ def _burst(tape: TapeSpec, fault: FaultSpec, of: Kind) -> TapeSpec:
     return _with(tape, replace(_stretch("burst", fault, of), factor=times(fault, of)))
 
 
-def _stretch(kind: str, fault: FaultSpec, of: Kind) -> Spell:
+def _stretch(kind: SpellKind, fault: FaultSpec, of: Kind) -> Spell:
     begin_ms = _from_ms(fault)
     return Spell(kind, begin_ms, begin_ms + round(length_ms(fault, of)))
 

@@ -6,13 +6,14 @@ kill@c3:batch=3   sink.c3   kill@batch>=7   kill@offset>=50%   kill@t>=60s   `+`
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from harness.explain import nearest
 from harness.faults.moment import Moment, done
 from harness.faults.times import NotUnderstoodError, seconds
-from harness.model import When
+from harness.model import CRASH_POINTS, CrashPoint, When
 
-POINTS = ("c1", "c2", "c3", "c4")
+POINTS: Mapping[str, CrashPoint] = {point: point for point in CRASH_POINTS}
 KINDS = (*POINTS, "batch", "offset", "t", "now")
 SHARE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)%")
 WHOLE = re.compile(r"[0-9]{1,9}")
@@ -25,7 +26,7 @@ def parse(text: str) -> When:
         return When()
     name, sign, value = re.fullmatch(r"(?:sink\.)?([^:=>]*)(:|>=|=)?(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
     if name in POINTS:
-        return When("point", point=name, batch=_batch_of_point(name, value) if sign else 0)
+        return When("point", point=POINTS[name], batch=_batch_of_point(name, value) if sign else 0)
     if name not in KINDS:
         raise NotUnderstoodError(f"{name!r} is no moment, which are {', '.join(KINDS)}{nearest(name, KINDS)}")
     relative = value.startswith("+")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +95,7 @@ class Stray:
     value: str
     # "campaign": of none that exists; "orphan": a window of Yahoo's schema to which no campaign refers; "number": it
     # stands where a count belongs and can't be read as one; "key": it is nothing that anybody takes for a result
-    kind: str
+    kind: Literal["campaign", "orphan", "number", "key"]
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Ambiguity:
     """One cell with two values or more: which of them is read is chance."""
 
     cell: int
-    what: str  # "count" | "sums"
+    what: Literal["count", "sums"]
     texts: tuple[str, ...]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from harness.model import TapeSpec
+from harness.model import Source, TapeSpec
 from harness.observe import HASH, ORPHAN, strangers
 from harness.results.base import Observer, Place, Results, by_campaign
 from harness.results.command import Command
@@ -14,7 +14,7 @@ from harness.results.topic import Topic
 from harness.results.yahoo import NO_COUNT, Yahoo
 from harness.watching.sampler import PlainObserver, RedisObserver
 
-SOURCES: dict[str, Callable[[Place], Results]] = {
+SOURCES: dict[Source, Callable[[Place], Results]] = {
     "redis:compact": Compact,
     "redis:yahoo": Yahoo,
     "redis:template": Template,

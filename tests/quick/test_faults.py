@@ -13,12 +13,11 @@ from harness.faults.base import Fault
 from harness.faults.moment import Moment
 from harness.faults.registry import default_fault, parse
 from harness.faults.strike import Strike, Struck
-from harness.model import EngineManifest, FaultReport, FaultSpec, Progress, SinkClaim, UsageError, When
+from harness.model import CRASH_POINTS, EngineManifest, FaultReport, FaultSpec, Progress, SinkClaim, UsageError, When
 from harness.wait import wait_until
 from tests.quick.cases import SPEC
 
-POINTS = ("c1", "c2", "c3", "c4")
-CLAIM = SinkClaim("default", "drop", "exactly-once", crash_points=POINTS)
+CLAIM = SinkClaim("default", "drop", "exactly-once", crash_points=CRASH_POINTS)
 MANIFEST = EngineManifest("scripted", ("x",), ".", shipped=False, sinks=(CLAIM,))
 TOTAL = 1000
 

@@ -13,10 +13,10 @@ from harness.engines import fake
 from harness.engines.fake import FakeClock
 from harness.experiments.selftest.report import words_of
 from harness.experiments.selftest.runs import fake_run
+from harness.model import CRASH_POINTS
 
 PARTS = ("sinks", "engines")  # of expected.toml
 SINKS = ("absolute", "fenced", "increment", "marker-first", "marker-last")
-POINTS = ("c1", "c2", "c3", "c4")
 STEPS_AFTER_MS = 9000
 
 
@@ -29,7 +29,7 @@ def outcomes(folder: Path) -> Iterator[tuple[str, str]]:
 
 def sinks() -> Iterator[tuple[str, dict[str, Any]]]:
     for sink in SINKS:
-        for point in POINTS:
+        for point in CRASH_POINTS:
             yield f"{sink}, killed at {point}", {"sink": sink, "fault": f"kill@{point}:batch=3"}
     for sink in SINKS[:3]:
         yield f"{sink}, overtaken at c2", {"sink": sink, "fault": "zombie@c2:batch=3"}

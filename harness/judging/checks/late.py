@@ -7,7 +7,7 @@ An event outside the permitted set is never excused here: it stays in the expect
 from __future__ import annotations
 
 from harness.judging.checks.case import Case
-from harness.model import CheckResult, Outcome, Witness
+from harness.model import Blame, CheckResult, Outcome, Witness
 
 
 def check(case: Case) -> CheckResult:
@@ -27,7 +27,7 @@ def check(case: Case) -> CheckResult:
         return CheckResult("late", Outcome.UNKNOWN, sentence, count=count, blame="producer or Kafka")
     ours = int((case.dropped & case.sent_late).sum())
     only_ours = count - ours <= limit
-    blame = (
+    blame: Blame = (
         "generator" if only_ours else "plan" if case.spec.tape.disorder.reach_ms > case.spec.watermark_ms else "engine"
     )
     also = f"; {ours:,} of them were sent seconds after their time by the generator itself" if ours else ""
