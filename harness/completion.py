@@ -21,19 +21,20 @@ def _of(find: Callable[[typer.Context], Iterable[str]]) -> Completer:
 
 
 def _engines(_: typer.Context) -> Iterable[str]:
-    from harness.engines.manifest import FAKE, IDS
+    from harness.engines.fake import FAKE
+    from harness.engines.manifest import IDS
 
     return (*IDS, FAKE)
 
 
 def _sinks(context: typer.Context) -> list[str]:
     """Of the engine that stands in the line already, else of the default one."""
-    from harness.experiments import one_run
+    from harness.engines import manifest as manifests
     from harness.model import UsageError
 
     named = context.params.get("engine") or "spark"
     try:
-        return [claim.name for claim in one_run.find_manifest(named if isinstance(named, str) else named[0]).sinks]
+        return [claim.name for claim in manifests.load(named if isinstance(named, str) else named[0]).sinks]
     except UsageError:
         return []
 

@@ -299,6 +299,11 @@ class EngineManifest:
         return self.evidence == "spark-rtm-checkpoint"
 
     @property
+    def simulated(self) -> bool:
+        """It has no process, and its Kafka and Redis are lists: the fake engine, under whatever name."""
+        return not self.command
+
+    @property
     def job(self) -> str:
         """The engine whose job it runs."""
         return self.extends or self.id

@@ -55,8 +55,8 @@ DEFAULT_RUN = HARNESS + KAFKA + SPARK
 
 def of_run(spec: RunSpec, manifest: EngineManifest, brokers: int) -> Minimum:
     """`brokers`: how many the plan of its fault wants."""
-    if not manifest.command:
-        return Minimum()  # the fake engine: no process at all
+    if manifest.simulated:
+        return Minimum()
     need = HARNESS
     for _ in range(0 if spec.kafka else brokers):
         need += KAFKA

@@ -14,7 +14,8 @@ from typing import Any, get_args
 
 from generators.disorder import PRESETS
 from generators.profiles import PROFILES
-from harness.engines.manifest import FAKE, IDS
+from harness.engines.fake import FAKE
+from harness.engines.manifest import IDS
 from harness.explain import nearest
 from harness.model import AD_IMPRESSIONS, MAX_SERVERS, Client
 from workloads.registry import WORKLOADS

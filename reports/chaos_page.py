@@ -18,8 +18,8 @@ from reports.card import save as save_card
 from reports.exports import experiment, suite
 from reports.figures import guarantee
 from reports.figures.style import picture
-from reports.load import span_ms
 from reports.page import Link, Page, Section, Table
+from reports.result import span_ms
 from reports.saved import save
 from reports.sections import fairness, next_step, reproduce
 

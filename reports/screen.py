@@ -17,8 +17,8 @@ from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
 from harness.model import CheckResult, Outcome, Witness
 from reports import outage
-from reports.load import Result
 from reports.outage import Outage
+from reports.result import Result
 
 WIDTH = 79
 LINES = 23

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from harness.engines import fake, manifest
+from harness.engines import manifest
 from harness.experiments.folder import Folder
 from harness.experiments.search import QUICK, Held, Settings, Stage, Trial, next_step
-from harness.model import EngineManifest, Outcome, RunSpec, UsageError
+from harness.model import Outcome, UsageError
 from harness.origin import COMMAND
 from reports.exports import experiment, suite
 from reports.figures import throughput
@@ -296,7 +296,7 @@ def _flat(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _reproduce(searched: Searched) -> Section:
     name, title, spec, settings = "reproduce", "Do it again", searched.spec, searched.settings
     try:
-        engine = _manifest(spec)
+        engine = manifest.load(spec.engine, spec.workload)
     except UsageError as error:
         return Section(name, title, missing=(f"the command that made this, because its engine is not here: {error}",))
     spec = replace(spec, objective_p99_ms=settings.objective_p99_ms)
@@ -313,10 +313,6 @@ def _reproduce(searched: Searched) -> Section:
     *files, command = recipe.texts()
     command = command.replace(f"{COMMAND} run", f"{COMMAND} search", 1) + (" --quick" if quick else "")
     return Section(name, title, text=tuple(text), code=(*files, command))
-
-
-def _manifest(spec: RunSpec) -> EngineManifest:
-    return fake.MANIFEST if spec.engine == fake.MANIFEST.id else manifest.load(spec.engine, spec.workload)
 
 
 def _like(one: Settings, other: Settings) -> bool:

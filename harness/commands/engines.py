@@ -10,7 +10,7 @@ import typer
 from harness import completion, console
 from harness.commands.shared import Json
 from harness.engines import environments, fake, manifest, removal
-from harness.experiments import one_run, training
+from harness.experiments import training
 from harness.install import archives
 from harness.model import EngineManifest
 from harness.panels import Commands
@@ -49,13 +49,13 @@ def engines(context: typer.Context, as_json: Json = False) -> None:
 
 def _workloads(found: EngineManifest) -> list[str]:
     """What it can be asked."""
-    return [found.workload] if found.id == manifest.FAKE else manifest.workloads_of(found.id.partition("@")[0])
+    return manifest.workloads_of(found.id.partition("@")[0])
 
 
 @app.command("add")
 def add(engine: Engine, as_json: Json = False) -> None:
     """Install what an engine needs, without running it."""
-    found = one_run.find_manifest(engine)
+    found = manifest.load(engine)
     with children.guard():
         environments.prepare(found, console.say)
     if found.archive:
@@ -66,7 +66,7 @@ def add(engine: Engine, as_json: Json = False) -> None:
 @app.command("rm")
 def rm(engine: Engine, as_json: Json = False) -> None:
     """Remove what was installed for an engine, shared parts too. The next use installs it again."""
-    found = one_run.find_manifest(engine)
+    found = manifest.load(engine)
     installed = removal.remove(found, console.say)
     others = removal.sharing(found) if installed else []
     gone = installed + archives.remove(found.id)

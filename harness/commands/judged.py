@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness import console
 
 if TYPE_CHECKING:
-    from reports.load import Result
+    from reports.result import Result
 
 
 def show(command: str, result: Result, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from harness import console, plan
 from harness.commands.judged import show
 from harness.commands.planned import EVENTS, SYSTEM, Scenario
 from harness.commands.shared import RUNS, Json
+from harness.engines import manifest as manifests
 from harness.experiments import one_run, training
 from harness.flags import takes
 from harness.model import RunSpec
@@ -31,7 +32,7 @@ def run(
         _list_scenarios(as_json)
         return
     name, keys = plan.read_scenario(scenario)
-    spec, engine_manifest = plan.resolve(name, keys, flags, one_run.find_manifest)
+    spec, engine_manifest = plan.resolve(name, keys, flags, manifests.load)
     one_run.refuse_the_impossible(spec, engine_manifest)
     _foretell(spec)
     rounds = plan.rounds_of(name, keys, flags)

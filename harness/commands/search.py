@@ -11,6 +11,7 @@ from harness import console, plan
 from harness.commands.planned import EVENTS, SYSTEM, Scenario
 from harness.commands.resumed import ExperimentsOut, Resume, refuse_beside_resume
 from harness.commands.shared import EXPERIMENTS, Json
+from harness.engines import manifest as manifests
 from harness.experiments import drive_search, one_run
 from harness.experiments import search as planner
 from harness.flags import takes
@@ -33,13 +34,11 @@ def search(
         refuse_beside_resume(context)
         place = drive_search.resume(resume)
         spec = drive_search.spec_of(place)
-        engine_manifest = one_run.find_manifest(spec.engine, spec.workload)
+        engine_manifest = manifests.load(spec.engine, spec.workload)
         one_run.refuse_the_impossible(spec, engine_manifest)
     else:
         name, keys = plan.read_scenario(scenario)
-        spec, engine_manifest = plan.resolve(
-            name, {**keys, "fault": "none", "checksum": False}, flags, one_run.find_manifest
-        )
+        spec, engine_manifest = plan.resolve(name, {**keys, "fault": "none", "checksum": False}, flags, manifests.load)
         one_run.refuse_the_impossible(spec, engine_manifest)
         place = drive_search.begin(spec, planner.QUICK if quick else planner.Settings(), out)
     trials = drive_search.drive(place, spec, engine_manifest)

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from harness.engines.base import Member, Reached
-from harness.engines.manifest import FAKE
 from harness.explain import nearest
 from harness.judging.checksums import PREFIX, Checksum
 from harness.model import CRASH_POINTS, Batch, BatchLog, EngineManifest, LastWords, Progress, SinkClaim, UsageError
 
+FAKE = "fake"
 BATCH_MS = 500
 START_MS = 2000
 MARKER = "marker"

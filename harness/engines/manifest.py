@@ -27,7 +27,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, get_args
 
-from harness.engines import template
+from harness.engines import fake, template
 from harness.explain import home, is_file, nearest, wrong
 from harness.install import jvm
 from harness.model import (
@@ -46,7 +46,7 @@ from harness.model import (
 HERE = Path(__file__).parent
 WORKLOADS = HERE.parent.parent / "workloads"
 
-# The engines that come with the program. Add one: a folder, and its line here. (`fake` has no process: the CLI's.)
+# The engines that come with the program. Add one: a folder, and its line here. (The fake one has no files.)
 IDS = (
     "reference",
     "spark",
@@ -60,8 +60,6 @@ IDS = (
     "quix",
 )
 SHIPPED = {name: HERE / name / "manifest.toml" for name in IDS}
-
-FAKE = "fake"  # the engine that has no process, and so no manifest here
 
 PLACEHOLDERS = ("classpath", "config", "home", "java", "java_options", "job", "python")
 RESULTS = ("redis:compact", "redis:yahoo", "redis:template", "kafka:TOPIC", "command")
@@ -82,6 +80,9 @@ def load(engine: str, workload: str = "") -> EngineManifest:
     name, at, version = engine.partition("@")
     if at and name in SHIPPED:
         return _in_version(load(name, workload), version)
+    if engine == fake.FAKE:
+        _refuse_without_job(engine, workload or fake.MANIFEST.workload)
+        return fake.MANIFEST
     return _shipped(engine, workload) if engine in SHIPPED else _own(engine, workload)
 
 
@@ -199,13 +200,15 @@ def _stem(engine: str) -> str:
 
 def workloads_of(engine: str) -> list[str]:
     """Those that a shipped engine has a job of."""
+    if engine == fake.FAKE:
+        return [fake.MANIFEST.workload]
     return [path.parent.parent.name for path in sorted(WORKLOADS.glob(f"*/jobs/{_stem(engine)}.toml"))]
 
 
 def _refuse_without_job(engine: str, workload: str) -> None:
-    if job_file(engine, workload).is_file():
+    if workload in workloads_of(engine):
         return
-    able = [name for name in IDS if job_file(name, workload).is_file()]
+    able = [name for name in (*IDS, fake.FAKE) if workload in workloads_of(name)]
     told = f"Those that have one: {', '.join(able)}. Take one of them, or" if able else "No shipped engine has one:"
     raise UsageError(
         f"The engine {engine} comes with no job of the workload {workload}. {told} give --engine the path of a "
@@ -287,7 +290,7 @@ def _made(values: dict[str, Any], path: Path, *, shipped: bool) -> EngineManifes
 
 def _check_own(manifest: EngineManifest) -> None:
     """What somebody's own engine must not do: be taken for a shipped one, or run without its orders."""
-    taken = {_plain(name): name for name in (*SHIPPED, FAKE)}
+    taken = {_plain(name): name for name in (*SHIPPED, fake.FAKE)}
     if (name := _plain(manifest.id)) in taken:
         raise _expected(
             "id", manifest.id, f"an id of your own ({taken[name]} comes with this program, and is something else)"

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.engines.environments import Surroundings, jars_inside
-from harness.engines.manifest import FAKE
 from harness.install import archives, jvm
 from harness.install.archives import Archive, Start
 from harness.model import EngineManifest, RunSpec
@@ -46,7 +45,7 @@ COLD = Starts(archives.COLD, archives.COLD)
 
 
 def archives_of(spec: RunSpec, manifest: EngineManifest, surroundings: Surroundings) -> Archives:
-    if not spec.archive or spec.engine == FAKE:
+    if not spec.archive or manifest.simulated:
         return Archives(None, None)
     java = jvm.java()
     broker = None if spec.kafka else archives.archive_of(BROKER, java, in_order(jvm.jars("services")), FRUGAL)

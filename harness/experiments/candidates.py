@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.engines import fake
 from harness.engines import manifest as manifests
 from harness.engines.process import argv_of
 from harness.model import UsageError
@@ -86,7 +87,7 @@ def _is_engine(text: str) -> bool:
 
 
 def _is_known(text: str) -> bool:
-    return text == manifests.FAKE or ("/" not in text and text.partition("@")[0] in manifests.SHIPPED)
+    return text == fake.FAKE or ("/" not in text and text.partition("@")[0] in manifests.SHIPPED)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import console, plan
 from harness.ending import known, short_path
+from harness.engines import manifest as manifests
 from harness.experiments import chaos, one_run
 from harness.experiments.chaos import NO_FAULT, Case, Ran, Seen, Tier
 from harness.experiments.folder import Folder
@@ -19,7 +20,7 @@ from harness.faults import registry
 from harness.install import environment
 from harness.model import EngineManifest, EngineReport, FaultReport, RunSpec, UsageError
 from harness.store import Store, runs
-from reports.load import Result
+from reports.result import Result
 
 if TYPE_CHECKING:
     from reports.page import Page
@@ -52,7 +53,7 @@ def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> tupl
     keys = {**plan.read_scenario(tier.scenario)[1], **tier.keys}
     rounds = plan.rounds_of(tier.scenario, keys, flags)
     flags = {name: value for name, value in flags.items() if name != "repeat"}
-    calm, _ = plan.resolve(tier.scenario, {**keys, "fault": NO_FAULT}, flags, one_run.find_manifest)
+    calm, _ = plan.resolve(tier.scenario, {**keys, "fault": NO_FAULT}, flags, manifests.load)
     seed = calm.tape.seed
     wanted = chaos.runs_of(_cases(tier, asked, seed, calm.workload), seed, rounds, twins=tier.twins)
     plan.refuse_one_database_for(len(wanted), calm.redis, reset=calm.reset)
@@ -75,8 +76,8 @@ def _cases(tier: Tier, asked: Asked, seed: int, workload: str) -> list[Case]:
         written = tuple(registry.parse(fault).text for fault in asked.faults)  # with the moments that were left out
         rows = tuple(chaos.Rows(engine, written) for engine in asked.engines or DEFAULT_ENGINES)
     engines = dict.fromkeys([*(row.engine for row in rows), *asked.engines])
-    manifests = {engine: one_run.find_manifest(engine, workload) for engine in engines}
-    sinks_of = {engine: [claim.name for claim in manifest.sinks] for engine, manifest in manifests.items()}
+    found = {engine: manifests.load(engine, workload) for engine in engines}
+    sinks_of = {engine: [claim.name for claim in manifest.sinks] for engine, manifest in found.items()}
     _refuse_unknown_sinks(asked, sinks_of)
     cases = chaos.crossed(rows, sinks_of, registry.FAULTS)
     if not asked.faults:
@@ -115,7 +116,7 @@ def resolve(settings: Settings, case: Case) -> Resolved:
     """The run of a case. The engine's manifest says what it claims."""
     own = {"engine": case.engine, "sink": case.sink, "fault": case.fault, "seed": case.seed}
     keys = {name: value for name, value in settings["keys"].items() if name not in own}
-    return plan.resolve(settings["scenario"], keys, {**settings["flags"], **own}, one_run.find_manifest)
+    return plan.resolve(settings["scenario"], keys, {**settings["flags"], **own}, manifests.load)
 
 
 def drive(place: Folder, settings: Settings) -> chaos.Card:
@@ -189,7 +190,7 @@ def _twin(place: Folder, case: Case, done: Sequence[Ran]) -> Path | None:
 
 def _claims(done: Sequence[Ran]) -> dict[tuple[str, str], str]:
     places = dict.fromkeys((each.case.engine, each.case.sink) for each in done)
-    return {(engine, sink): one_run.find_manifest(engine).sink(sink).guarantee for engine, sink in places}
+    return {(engine, sink): manifests.load(engine).sink(sink).guarantee for engine, sink in places}
 
 
 def _below(place: Folder, path: Path) -> str:

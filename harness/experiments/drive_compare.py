@@ -16,6 +16,7 @@ import msgspec
 from harness import __version__, console, plan
 from harness.ending import short_path
 from harness.engines import environments
+from harness.engines import manifest as manifests
 from harness.experiments import compare, drive_search, one_run, repeat, search
 from harness.experiments.compare import Case, Leg, Ran, Settings
 from harness.experiments.drive_chaos import ended
@@ -27,7 +28,7 @@ from harness.measuring.timeline import FILE as TIMELINE
 from harness.model import EngineManifest, Outcome, RunSpec, UsageError
 from harness.store import Store
 from reports import compared
-from reports.load import Result
+from reports.result import Result
 
 if TYPE_CHECKING:
     from reports.page import Page
@@ -44,7 +45,7 @@ def begin(
     named, engines = engines, compare.with_reference(engines)
     settings, flags = _with_rounds(settings, flags)
     keys = {**plan.read_scenario(compare.SCENARIO)[1], "duration": f"{settings.load_s}s"}
-    seed = plan.resolve(compare.SCENARIO, {**keys, "fault": "none"}, flags, one_run.find_manifest)[0].tape.seed
+    seed = plan.resolve(compare.SCENARIO, {**keys, "fault": "none"}, flags, manifests.load)[0].tape.seed
     asked: Asked = {
         "named": named,
         "engines": engines,
@@ -56,15 +57,15 @@ def begin(
     }
     wanted = compare.runs_of(engines, settings, seed)
     plan.refuse_one_database_for(len(wanted), flags.get("redis", ""), reset=flags.get("reset", False))
-    manifests = {}
+    needed = {}
     for case in wanted[: len(engines) * len(Leg)]:
         spec, manifest = resolve(asked, case)
-        manifests[case.engine] = manifest
+        needed[case.engine] = manifest
         if needs := registry.create(spec, manifest).needs:
             raise UsageError(
                 f"{case.engine} can't be compared: {spec.fault.text} is n/a on it ({'; '.join(needs)}). Leave it out."
             )
-    for manifest in manifests.values():
+    for manifest in needed.values():
         environments.prepare(manifest, console.say)
     place = Folder.create(out.absolute(), "compare")
     machine = environment.describe()
@@ -106,7 +107,7 @@ def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
     if case.leg is not Leg.STEADY:  # frozen or killed, no engine could keep to it
         flags.pop("objective_p99_ms", None)
     keys = {name: value for name, value in asked["keys"].items() if name not in own}
-    return plan.resolve(compare.SCENARIO, keys, flags, one_run.find_manifest)
+    return plan.resolve(compare.SCENARIO, keys, flags, manifests.load)
 
 
 def drive(place: Folder, asked: Asked) -> None:
@@ -142,7 +143,7 @@ def _drive(place: Folder, asked: Asked) -> None:
         own, spec = _search(place, asked, engine, searches.get(engine))
         searches[engine] = os.path.relpath(own.path, place.path)
         keep()
-        drive_search.drive(own, spec, one_run.find_manifest(engine, spec.workload))
+        drive_search.drive(own, spec, manifests.load(engine, spec.workload))
     write_page(place)
 
 
@@ -153,7 +154,7 @@ def _search(place: Folder, asked: Asked, engine: str, begun: str | None) -> tupl
         return own, drive_search.spec_of(own)
     keys = {**plan.read_scenario(SEARCHED)[1], "fault": "none", "engine": engine}
     flags = {name: value for name, value in asked["flags"].items() if name not in ("rate", "duration")}
-    spec, _ = plan.resolve(SEARCHED, keys, flags, one_run.find_manifest)
+    spec, _ = plan.resolve(SEARCHED, keys, flags, manifests.load)
     return drive_search.begin(spec, search.QUICK, place.path / "searches"), spec
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import console, store
 from harness.ending import UnderWay, short_path, under_way
+from harness.engines import manifest as manifests
 from harness.experiments import baseline, gate, history, one_run
 from harness.experiments.baseline import REFERENCE, Baseline
 from harness.experiments.candidates import commit_of, look_up, made
@@ -76,7 +77,7 @@ def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
         sinks = [candidate.sink for candidate in candidates]
         engines = {BASE: (base, sinks[0]), HEAD: (head, sinks[1]), AGAIN: (base, sinks[0])}
         if then:
-            then.refuse_other(one_run.find_manifest(head), sinks[1])
+            then.refuse_other(manifests.load(head), sinks[1])
         with broker(logs) as kafka:
             found = comparison.drive(engines, kafka)
         place.save("gate", **known, found=found)

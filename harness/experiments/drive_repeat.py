@@ -13,7 +13,7 @@ from harness.experiments.folder import Folder
 from harness.install import environment
 from harness.model import EngineManifest, RunSpec
 from harness.store import Store
-from reports.load import Result
+from reports.result import Result
 
 
 @dataclass(frozen=True)

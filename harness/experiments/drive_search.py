@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness import console, plan
 from harness.ending import short_path
+from harness.engines import manifest as manifests
 from harness.experiments import one_run, search
 from harness.experiments.folder import Folder
 from harness.install import environment
@@ -19,7 +20,7 @@ from harness.measuring.objective import headline_p99_ms
 from harness.measuring.timeline import Lines
 from harness.model import Certificate, EngineManifest, HarnessError, Outcome, RunSpec, UsageError
 from harness.stored import StoredRun
-from reports.load import Result
+from reports.result import Result
 
 if TYPE_CHECKING:
     from reports.page import Page
@@ -33,9 +34,7 @@ def begin(spec: RunSpec, settings: search.Settings, out: Path) -> Folder:
     settings = replace(settings, objective_p99_ms=spec.objective_p99_ms or settings.objective_p99_ms)
     # The ramp sends the most, and how far it gets is decided while it goes.
     ramp = search.Step(search.Stage.RAMP, settings.start_per_s)
-    one_run.refuse_without_room(
-        search.spec_of(spec, ramp, settings), one_run.find_manifest(spec.engine, spec.workload), out
-    )
+    one_run.refuse_without_room(search.spec_of(spec, ramp, settings), manifests.load(spec.engine, spec.workload), out)
     place = Folder.create(out.absolute(), f"search-{spec.engine}")
     _keep(place, replace(spec, objective_p99_ms=None), settings, [])
     return place

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from generators.reel import Reel
 from harness import console, needs, room, wait
 from harness.ending import UnderWay, short_path, under_way
-from harness.engines import environments, fake, manifest, removal, warm
+from harness.engines import environments, fake, removal, warm
 from harness.engines.environments import Surroundings
 from harness.engines.warm import Starts
 from harness.faults import registry
 from harness.install import environment, jvm
 from harness.measuring.objective import with_objective
-from harness.model import AD_IMPRESSIONS, EngineManifest, RunSpec, UsageError, Verdict
+from harness.model import EngineManifest, RunSpec, UsageError, Verdict
 from harness.run import Screen
 from harness.run import run as run_nine_steps
 from harness.services import children
@@ -30,20 +30,14 @@ from harness.stored import StoredRun
 from harness.worlds.base import World
 
 if TYPE_CHECKING:
-    from reports import load
     from reports.page import Page
-
-
-def find_manifest(engine: str, workload: str = "") -> EngineManifest:
-    return fake.MANIFEST if engine == fake.MANIFEST.id else manifest.load(engine, workload)
+    from reports.result import Result
 
 
 def refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> None:
     """What can be known before anything is started or written."""
-    if spec.engine == fake.MANIFEST.id:
+    if engine_manifest.simulated:
         fake.check_conf(spec.conf)
-        if spec.workload != AD_IMPRESSIONS:
-            raise UsageError(f"The fake engine knows no workload {spec.workload}. Take another engine.")
     needs = registry.create(spec, engine_manifest).needs
     if needs:
         raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. Choose another --fault, or none.")
@@ -55,7 +49,7 @@ def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Pat
     wanted = room.needs(
         engine_manifest,
         Reel(spec.tape).total,
-        brokers=0 if spec.kafka or spec.engine == fake.MANIFEST.id else registry.brokers(spec.fault),
+        brokers=0 if spec.kafka or engine_manifest.simulated else registry.brokers(spec.fault),
         runs=runs,
         out=out,
         temporary=needs.temporary_folder(),
@@ -67,7 +61,7 @@ def prepare(spec: RunSpec, engine_manifest: EngineManifest) -> Surroundings:
     """All that a run needs is there, or fetched, before anything of it is started or written.
 
     An installed program has no Kafka before its first run, and there are machines without a Java or a Redis."""
-    if spec.engine != fake.MANIFEST.id:
+    if not engine_manifest.simulated:
         jvm.java()
         if not spec.redis:
             find_server()
@@ -76,14 +70,14 @@ def prepare(spec: RunSpec, engine_manifest: EngineManifest) -> Surroundings:
     return environments.prepare(engine_manifest, console.say)
 
 
-def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Path | None = None) -> load.Result:
+def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Path | None = None) -> Result:
     """A fresh run, and its page."""
     result = answer(spec, engine_manifest, out, twin=twin)
     draw(result.path)
     return result
 
 
-def answer(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Path | None = None) -> load.Result:
+def answer(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Path | None = None) -> Result:
     """A fresh run in a directory of its own below `out`. An existing Redis is claimed for each run anew.
 
     `twin`: the run without a fault to which its recovery is held.
@@ -137,7 +131,7 @@ def _nine_steps(
 def _world(
     spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, place: Store, starts: Starts
 ) -> World:
-    if spec.engine == fake.MANIFEST.id:
+    if engine_manifest.simulated:
         from harness.worlds.fake import FakeWorld
 
         return FakeWorld(spec, place)
@@ -146,17 +140,17 @@ def _world(
     return RealWorld(spec, engine_manifest, surroundings, place, starts)
 
 
-def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> load.Result:
+def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> Result:
     """Step nine: everything that is made from the files, but the page."""
     from harness.measuring import measure
-    from reports import load
     from reports.exports import annotation, junit, markdown
+    from reports.result import read
 
     screen.phase("measure", "latency, cost, whether it was steady, recovery")
     place, measurement = stored.store, measure.save(stored, verdict)
     verdict = with_objective(verdict, measurement, stored.spec.objective_p99_ms, _starved(place))
     place.write_json("verdict.json", verdict)
-    result = load.load(place.path)
+    result = read(place.path)
     place.write_bytes("junit.xml", junit.as_xml(result))
     place.write_bytes("summary.md", markdown.as_text(result).encode())
     place.write_bytes(annotation.FILE, annotation.of_run(result).encode())

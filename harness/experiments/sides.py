@@ -15,7 +15,7 @@ import msgspec
 
 from harness import console, plan, room
 from harness.bursts import Bursts
-from harness.engines.manifest import FAKE
+from harness.engines import manifest as manifests
 from harness.experiments import one_run
 from harness.experiments.folder import Folder
 from harness.experiments.gate import BASE, Judged
@@ -63,8 +63,8 @@ class Sides:
         rate = settings.stretch_events / STRETCH_MS * 1000
         own = {"engine": engine, "sink": sink, "rate": rate, "fault": "none"}
         own |= {"kafka": self._kafka, "lag_budget_ms": QUEUED_MS}
-        spec, manifest = plan.resolve("gate", {**keys, **own}, self._flags, one_run.find_manifest)
-        if manifest.id == FAKE:
+        spec, manifest = plan.resolve("gate", {**keys, **own}, self._flags, manifests.load)
+        if manifest.simulated:
             raise UsageError("The fake engine costs nothing and has no processes: there is nothing to gate of it.")
         spec = replace(spec, tape=tape(spec.tape, STRETCHES, settings))
         surroundings = one_run.prepare(spec, manifest)

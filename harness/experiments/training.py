@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness import console, plan, wait
 from harness.ending import summary
+from harness.engines import manifest as manifests
 from harness.engines import warm
 from harness.engines.environments import Surroundings
 from harness.experiments import one_run
@@ -47,7 +48,7 @@ def _train(flags: Mapping[str, object]) -> None:
     try:
         _, keys = plan.read_scenario(SCENARIO)
         asked = {"patience": PATIENCE, **flags}
-        spec, engine_manifest = plan.resolve(SCENARIO, {**keys, **SHORT}, asked, one_run.find_manifest)
+        spec, engine_manifest = plan.resolve(SCENARIO, {**keys, **SHORT}, asked, manifests.load)
         surroundings = one_run.prepare(spec, engine_manifest)
         if _lacking(spec, engine_manifest, surroundings):
             console.say("Making archives of Java's classes, so that the next start is faster. Ctrl-C leaves that out.")

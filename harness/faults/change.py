@@ -94,7 +94,7 @@ def _difference(to: Orders, other: Orders) -> str:
 
 def _changed(spec: FaultSpec, context: Context, to: Orders, back: Orders, *needs: str, pinned: str = "") -> Fault:
     missing = [need for need in needs if need]
-    if not context.manifest.command:
+    if context.manifest.simulated:
         missing.append(f"{context.manifest.id} is no process that is given orders")
     if to == back:
         missing.append(f"that is what it has already: {_difference(to, {})}")

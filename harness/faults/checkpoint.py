@@ -358,7 +358,7 @@ def _edited(make: Callable[[FaultSpec, Context], Edit]) -> Callable[[FaultSpec, 
 
 def _no_files(context: Context) -> tuple[str, ...]:
     manifest = context.manifest
-    if manifest.evidence == "none" or not manifest.command:
+    if manifest.evidence == "none" or manifest.simulated:
         return (f"{manifest.id} keeps no checkpoint whose files are known",)
     return ()
 

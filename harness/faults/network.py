@@ -393,7 +393,7 @@ def _kind(
 def _missing(context: Context, link: str) -> tuple[str, ...]:
     """A stranger's Kafka names its own address to every client, and a certificate is not for ours."""
     spec = context.spec
-    if context.manifest.id == "fake":
+    if context.manifest.simulated:
         return (f"the fake engine has no connection to {link}",)
     if spec.kafka if link == "kafka" else spec.redis:
         return (f"{link} is an existing one, and the proxy stands before an embedded one only",)

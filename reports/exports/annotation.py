@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.model import Outcome
-from reports.load import Result
+from reports.result import Result
 
 FILE = "annotations.txt"
 LEVELS = {Outcome.FAIL: "error", Outcome.UNKNOWN: "warning", Outcome.PASS: "notice"}

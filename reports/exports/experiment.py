@@ -11,7 +11,7 @@ from harness import room
 from harness.model import Outcome
 from harness.store import Store
 from reports.exports import suite
-from reports.load import span_ms
+from reports.result import span_ms
 from reports.tables import markdown
 
 

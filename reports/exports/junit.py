@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from harness.model import CheckResult, Outcome, Witness
 from reports.exports import suite
 from reports.exports.markdown import figures, versions
-from reports.load import Result
 from reports.outage import outage_of
+from reports.result import Result
 
 
 def as_xml(result: Result) -> bytes:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from reports.load import Result
+from reports.result import Result
 
 
 def as_object(command: str, result: Result) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.measuring.measurement import Cost, Latency, Measurement
 from harness.model import CheckResult, Outcome, Witness
-from reports.load import Result
 from reports.outage import Outage, outage_of, quantiles
+from reports.result import Result
 from reports.tables import cell, markdown
 
 NAMED = ("streamgauge", "python", "java", "machine")

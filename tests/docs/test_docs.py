@@ -12,10 +12,10 @@ import typer.core
 import typer.main
 
 from harness import cli, plan
+from harness.engines import manifest as manifests
 from harness.engines.config import EngineConfig
 from harness.engines.environments import ROOM_NEEDED
 from harness.engines.manifest import MANIFEST_KEYS, PLACEHOLDERS, SHIPPED, SINK_KEYS, load
-from harness.experiments import one_run
 from harness.faults.registry import FAULTS
 from harness.judging.checks import CHECKS
 from harness.model import Exit
@@ -63,7 +63,7 @@ def test_no_document_shows_a_command_that_would_be_refused(shown, monkeypatch):
 
 
 def _manifest_of(engine, workload):
-    return one_run.find_manifest(str(ROOT / engine) if "/" in engine else engine, workload)
+    return manifests.load(str(ROOT / engine) if "/" in engine else engine, workload)
 
 
 @pytest.mark.parametrize("key", sorted(KEYS))

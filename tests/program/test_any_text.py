@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness import plan
 from harness.engines import manifest
 from harness.engines.manifest import MANIFEST_KEYS, SINK_KEYS
-from harness.experiments import chaos, one_run
+from harness.experiments import chaos
 from harness.faults import grammar
 from harness.faults.registry import FAULTS
 from harness.model import EngineManifest, RunSpec, UsageError
@@ -64,7 +64,7 @@ def understood(take, *arguments):
 
 
 def planned(scenario, flags):
-    found = understood(plan.resolve, "any", scenario, flags, one_run.find_manifest)
+    found = understood(plan.resolve, "any", scenario, flags, manifest.load)
     assert found is None or isinstance(found[0], RunSpec)
 
 
@@ -124,5 +124,5 @@ def test_any_text_as_a_fault(text):
 
 @given(TEXT)
 def test_any_text_as_an_engine(text):
-    found = understood(one_run.find_manifest, text)
+    found = understood(manifest.load, text)
     assert found is None or isinstance(found, EngineManifest)

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness import cli
+from harness.engines import manifest as manifests
 from harness.experiments import chaos, drive_chaos, one_run
 from harness.experiments.chaos import Case, Ran, Rows, Seen, Wrong, classified
 from harness.experiments.folder import Folder
@@ -194,7 +195,7 @@ def test_each_seed_has_its_twin_before_its_faults():
 @pytest.mark.parametrize("name", chaos.tiers())
 def test_the_shipped_tiers_can_be_planned(name):
     tier = chaos.read_tier(name)
-    sinks = {row.engine: [claim.name for claim in one_run.find_manifest(row.engine).sinks] for row in tier.cases}
+    sinks = {row.engine: [claim.name for claim in manifests.load(row.engine).sinks] for row in tier.cases}
     cases = chaos.crossed(tier.cases, sinks, KINDS)
 
     for case in cases:
@@ -483,7 +484,7 @@ def test_no_evidence_is_committed_twice():
 def test_the_engines_of_the_evidence_have_the_sinks_that_are_named():
     for line in evidence_lines():
         of_the_tests = TEST_ENGINES / line["engine"]
-        manifest = one_run.find_manifest(str(of_the_tests) if of_the_tests.is_dir() else line["engine"])
+        manifest = manifests.load(str(of_the_tests) if of_the_tests.is_dir() else line["engine"])
         assert line["sink"] in [claim.name for claim in manifest.sinks], line["fault"]
 
 

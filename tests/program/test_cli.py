@@ -18,7 +18,8 @@ from harness.experiments import one_run
 from harness.install import environment
 from harness.model import SCHEMA_VERSION, Exit, UsageError
 from harness.store import Store
-from reports import load, screen
+from reports import result as results
+from reports import screen
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,7 +62,7 @@ def test_the_last_screen_fits_a_terminal(call, tmp_path):
     call("run", *FAST, "--sink", "increment")
 
     for path in tmp_path.glob("*/*"):
-        lines = screen.lines(load.load(path))
+        lines = screen.lines(results.read(path))
         assert len(lines) <= 23
         assert max(map(len, lines)) <= 79
 

@@ -33,8 +33,8 @@ from harness.watching.clock_watch import AWAY_MS, LOOK_EVERY_S, STEP_MS, ClockWa
 from harness.watching.sampler import PlainObserver
 from harness.worlds.fake import FakeWorld
 from reports import listing, run_page, screen
+from reports import result as results
 from reports.exports import junit, machine, markdown
-from reports.load import load
 from workloads.registry import results_of
 
 LOOK_MS = round(LOOK_EVERY_S * 1000)
@@ -202,7 +202,7 @@ def stepped(folder, by_ms: int, **changes):
 def test_a_right_run_stays_right_when_the_clock_steps_and_gives_no_speed(tmp_path, by_ms):
     verdict, store = stepped(tmp_path, by_ms)
     measured = measure.save(StoredRun(store), verdict)
-    result = load(store.path)
+    result = results.read(store.path)
 
     assert verdict.outcome is Outcome.PASS, verdict.sentence
     assert measured is None
@@ -231,7 +231,7 @@ def test_a_wrong_run_stays_wrong_when_the_clock_steps(tmp_path, by_ms):
 def test_every_report_says_that_the_clock_stepped(tmp_path):
     verdict, store = stepped(tmp_path, -3000)
     measure.save(StoredRun(store), verdict)
-    result = load(store.path)
+    result = results.read(store.path)
     words = "the machine's clock was set back by 3.0 s, noticed"
 
     assert "  speed    withheld: the machine's clock was set back by 3.0 s" in "\n".join(screen.lines(result))
@@ -249,7 +249,7 @@ def test_the_screen_of_a_wrong_run_says_it_too(tmp_path):
     verdict, store = stepped(tmp_path, -3000, conf={"misbehave": "drop:100"})
     measure.save(StoredRun(store), verdict)
 
-    assert "  clock    the machine's clock was set back by 3.0 s" in "\n".join(screen.lines(load(store.path)))
+    assert "  clock    the machine's clock was set back by 3.0 s" in "\n".join(screen.lines(results.read(store.path)))
 
 
 def test_what_was_taken_from_the_machine_stands_beside_the_speed(tmp_path):
@@ -258,7 +258,7 @@ def test_what_was_taken_from_the_machine_stands_beside_the_speed(tmp_path):
     store.tell("taken", words=words)
     store.write_json("verdict.json", verdict)
     assert measure.save(StoredRun(store), verdict) is not None
-    result = load(store.path)
+    result = results.read(store.path)
     properties = ElementTree.fromstring(junit.as_xml(result)).iter("property")
     run_page.write(store)
 
@@ -278,7 +278,7 @@ def test_a_run_of_an_older_version_is_judged_as_before(tmp_path):
 
     assert list(store.history("clock")) == []
     assert clock_watch.ahead_ms(store) == (0, 0)
-    result = load(store.path)
+    result = results.read(store.path)
     assert (result.clock, result.taken) == ("", "")
 
 

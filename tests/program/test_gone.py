@@ -14,7 +14,8 @@ from harness.store import Store
 from harness.stored import LOG, OBSERVED, StoredRun
 from harness.worlds.base import ServiceGone
 from harness.worlds.fake import FakeWorld
-from reports import load, run_page
+from reports import result as results
+from reports import run_page
 from reports.sections import cells
 from tests.program.test_run import Silent, fake_run
 
@@ -106,7 +107,7 @@ def test_the_page_and_the_other_reports_are_made_of_such_a_run(tmp_path, service
     assert "all of them right" not in page
     assert service in (store.path / "junit.xml").read_text()
     assert result.verdict.outcome is Outcome.UNKNOWN
-    assert load.load(store.path).measurement is None
+    assert results.read(store.path).measurement is None
     marks = cells.grid_of(case_of(StoredRun.open(store.path))).marks
     assert marks == (), "no cell is drawn as wrong that nobody could read"
     run_page.write(Store.open(store.path))

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from harness import cli, plan
 from harness.ending import cache_folder
 from harness.engines import environments, fake, removal
+from harness.engines import manifest as manifests
 from harness.engines.manifest import load
 from harness.experiments import one_run
 from harness.install import jvm
@@ -115,7 +116,7 @@ def test_a_run_says_that_it_uses_its_engine_before_it_looks_whether_it_is_there(
         raise HarnessError("enough was seen")
 
     name, keys = plan.read_scenario("calm")
-    spec, _ = plan.resolve(name, keys, {"engine": "fake"}, one_run.find_manifest)
+    spec, _ = plan.resolve(name, keys, {"engine": "fake"}, manifests.load)
     monkeypatch.setattr(environments, "prepare", prepare)
     with pytest.raises(HarnessError, match="enough"):
         one_run.drive(spec, OWN, tmp_path)

@@ -16,6 +16,7 @@ from generators.tape import Tape
 from harness import cli, plan, room
 from harness.ending import cache_folder, ended
 from harness.engines import fake
+from harness.engines import manifest as manifests
 from harness.engines.manifest import load
 from harness.experiments import drive_search, one_run, search
 from harness.experiments.folder import Folder
@@ -137,7 +138,7 @@ def test_the_documents_tell_the_same_figures():
 
 
 def test_the_documents_tell_what_the_default_run_needs():
-    spec, manifest = plan.resolve(*plan.read_scenario(plan.DEFAULT_SCENARIO), {}, one_run.find_manifest)
+    spec, manifest = plan.resolve(*plan.read_scenario(plan.DEFAULT_SCENARIO), {}, manifests.load)
     parts = needs(manifest=manifest, events=Tape(spec.tape).total)
 
     needed = room.size_in_words(sum(part.size for part in parts) + room.AS_GOOD_AS_FULL)

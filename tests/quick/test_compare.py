@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import console, plan
-from harness.experiments import compare, one_run
+from harness.engines import manifest as manifests
+from harness.experiments import compare
 from harness.experiments.compare import BUSY_CPU, QUICK, Case, Leg, Ran, Settings
 from harness.measuring.measurement import Quantity, Recovery
 from harness.model import Outcome
@@ -58,9 +59,7 @@ def test_the_reference_is_always_there_and_once():
 def test_each_leg_is_a_run_that_can_be_resolved(leg):
     keys = plan.read_scenario(compare.SCENARIO)[1]
     own = compare.keys_of(Case("spark", leg, 3), QUICK)
-    spec, _ = plan.resolve(
-        compare.SCENARIO, {k: v for k, v in keys.items() if k not in own}, own, one_run.find_manifest
-    )
+    spec, _ = plan.resolve(compare.SCENARIO, {k: v for k, v in keys.items() if k not in own}, own, manifests.load)
 
     assert (spec.engine, spec.tape.seed) == ("spark", 3)
     assert (spec.fault.action == "none") == (leg is Leg.STEADY)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from harness.model import CheckResult, Outcome, Verdict, Witness
-from reports import load
+from reports import result as results
 from reports.exports import junit, markdown
 from tests.program.test_run import fake_run
 from tests.quick.test_screen import MEASURED, result
@@ -66,7 +66,7 @@ def suite_of(shown):
 def wrong(tmp_path):
     _, store, _ = fake_run(tmp_path, sink="increment", fault="kill@c3:batch=5")
     store.write_json("measurement.json", None)
-    return load.load(store.path)
+    return results.read(store.path)
 
 
 def test_a_run_has_its_time_its_place_and_its_properties(wrong):

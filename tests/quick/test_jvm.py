@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from harness import plan
 from harness.ending import cache_folder
+from harness.engines import manifest as manifests
 from harness.experiments import one_run
 from harness.install import jvm
 from harness.model import HarnessError
@@ -92,7 +93,7 @@ def test_no_java_at_all(no_java, tmp_path, monkeypatch):
 
 
 def test_without_java_a_run_is_refused_before_anything_of_it_is_written(no_java, tmp_path, monkeypatch):
-    spec, manifest = plan.resolve("calm", {}, {"engine": "reference"}, one_run.find_manifest)
+    spec, manifest = plan.resolve("calm", {}, {"engine": "reference"}, manifests.load)
 
     with pytest.raises(HarnessError, match=r"no java is on PATH\. Install"):
         one_run.answer(spec, manifest, tmp_path / "runs")

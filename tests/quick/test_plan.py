@@ -9,17 +9,12 @@ import pytest
 
 from harness import plan
 from harness.engines import fake, manifest
-from harness.experiments import one_run
 from harness.model import RunSpec, SinkClaim, UsageError
 from workloads import registry
 
 
-def find(engine, workload=""):
-    return fake.MANIFEST if engine == "fake" else manifest.load(engine, workload)
-
-
 def resolve(flags=None, scenario=None):
-    return plan.resolve("test", scenario or {}, flags or {}, find)[0]
+    return plan.resolve("test", scenario or {}, flags or {}, manifest.load)[0]
 
 
 def refusal(flags=None, scenario=None) -> str:
@@ -175,17 +170,10 @@ def test_a_workload_that_is_none_is_refused_with_the_nearest():
         plan.resolve("mine", {"workload": "ad_impression"}, {}, lambda *_: KEEPS)
 
 
-@pytest.mark.parametrize("engine", ["spark", "reference"])
+@pytest.mark.parametrize("engine", ["spark", "reference", "fake"])
 def test_an_engine_without_a_job_of_the_workload_is_refused(payments, engine):
     with pytest.raises(UsageError, match=f"{engine} comes with no job of the workload payments. No shipped engine has"):
-        plan.resolve("mine", {"workload": "payments", "engine": engine}, {}, find)
-
-
-def test_the_fake_engine_knows_one_question(payments):
-    spec, manifest_of_fake = plan.resolve("mine", {"workload": "payments", "engine": "fake"}, {}, lambda *_: KEEPS)
-
-    with pytest.raises(UsageError, match="fake engine knows no workload payments"):
-        one_run.refuse_the_impossible(spec, manifest_of_fake)
+        plan.resolve("mine", {"workload": "payments", "engine": engine}, {}, manifest.load)
 
 
 def test_values_that_may_fall_need_evidence_of_what_was_dropped(payments):

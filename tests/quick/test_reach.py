@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness import plan
-from harness.experiments import drive_chaos, one_run
+from harness.engines import manifest as manifests
+from harness.experiments import drive_chaos
 from harness.experiments.chaos import Rows, Tier
 from harness.experiments.drive_chaos import Asked
 from harness.faults import registry
@@ -15,7 +16,7 @@ from harness.model import UsageError
 
 def planned(fault, **flags):
     given = {"engine": "fake", "duration": "15s", "fault": fault, **flags}
-    return plan.resolve("calm", {}, given, one_run.find_manifest)[0].fault
+    return plan.resolve("calm", {}, given, manifests.load)[0].fault
 
 
 @pytest.mark.parametrize("name", FAULTS)

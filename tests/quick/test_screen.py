@@ -13,7 +13,7 @@ from harness.measuring.measurement import Cost, Lack, Latency, Measurement, Quan
 from harness.model import Certificate, CheckResult, Outcome, Verdict, Witness
 from reports import screen
 from reports.exports import markdown
-from reports.load import Result
+from reports.result import Result
 
 PARTS = ("engine", "python workers", "kafka", "redis", "generator", "harness")
 CHECKS = (

@@ -11,6 +11,7 @@ import typer
 
 from harness import plan
 from harness.commands import doctor
+from harness.engines import manifest as manifests
 from harness.experiments import one_run
 from harness.model import HarnessError, RedisAddress, UsageError
 from harness.services import addresses, redis
@@ -109,7 +110,7 @@ def test_doctor_says_so_too(bare_arm, capsys):
 
 
 def test_a_run_is_refused_before_anything_of_it_is_written(bare_arm, tmp_path):
-    spec, manifest = plan.resolve("calm", {}, {"engine": "reference"}, one_run.find_manifest)
+    spec, manifest = plan.resolve("calm", {}, {"engine": "reference"}, manifests.load)
 
     with pytest.raises(HarnessError, match=NONE_FOR_ARM):
         one_run.answer(spec, manifest, tmp_path / "runs")

@@ -49,7 +49,7 @@ def span_ms(store: Store) -> tuple[int, int] | None:
     return (begin["at_ms"], end["at_ms"]) if begin and end else None
 
 
-def load(path: Path) -> Result:
+def read(path: Path) -> Result:
     """Raises MissingEvidence when the run was not judged yet."""
     run = StoredRun.open(path)
     store = run.store
