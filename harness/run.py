@@ -7,28 +7,25 @@ milliseconds.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from generators.marks import mark, totals_of
+from generators.marks import mark
 from generators.reel import Reel
 from generators.tape import Tape
-from harness import diagnosis, epoch, room
+from harness import diagnosis, epoch
 from harness.diagnosis import Diagnosis, Wanted
-from harness.ending import ONCE_MORE, summary
+from harness.ending import ONCE_MORE
 from harness.faults.moment import Moment
 from harness.judging import digests
 from harness.judging.judge import judge
 from harness.judging.lateness import watermarks_ms
 from harness.judging.ledger import seal_of
-from harness.judging.readings import Observed
 from harness.model import (
     EngineManifest,
     EngineReport,
@@ -42,61 +39,28 @@ from harness.model import (
     UsageError,
     Verdict,
 )
-from harness.observe import Row, UnreadableError, interpret
+from harness.observe import UnreadableError
 from harness.room import NoRoomError
-from harness.stored import AFTER_STOP, LOG, OBSERVED, StoredRun
-from harness.texts import shown
-from harness.watching import clock_watch, out_of_memory, starvation
+from harness.running.answers import Answers
+from harness.running.excuses import UNSERVED_ADVICE, EngineGone, Excuses
+from harness.running.keeping import Keeping
+from harness.running.life import Life
+from harness.running.screen import Screen
+from harness.stored import StoredRun
+from harness.watching import clock_watch
 from harness.watching.progress_clock import another_clock, progress_lines
 from harness.watching.stillness import Step, Stillness
 from harness.worlds.base import ServiceGone, World
 from workloads.base import Columns
 from workloads.registry import oracle_of, results_of
 
-T = TypeVar("T")
 TICK_S = 0.05
-COLLECT_EVERY_S = 0.5
-ROOM_EVERY_MS = 250
 # A look at all results costs more than all else that the harness does while it waits for the end.
 LOOK_EVERY_S = 0.25
 # By an engine's own progress it is done; what it wrote last may be a moment behind.
 SETTLED_MS = 1000
-# An engine that wants a CPU and gets none is told from one that wants none by what its threads were booked.
-BOOKS_EVERY_MS = 5000
 # So long the first line of progress may come after the results.
 FIRST_PROGRESS_S = 5.0
-# An engine that a fault has made stop is started again so often; one that still stops will not come back by itself.
-# The pauses grow, so that a service which is away for seconds does not use up all tries.
-RESTART_PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)
-# What an engine says when it noticed something; so many such lines of a run are kept in its history.
-ERROR = re.compile(r"(^| )(ERROR|FATAL|CRITICAL)[ :]|^Traceback |^[\w.]*(Error|Exception)(:|$)")
-MOST_ERRORS = 20
-LONGEST_LINE = 300
-UNSERVED_ADVICE = "no planned fault was at work on it: look whether the job or somebody else did this, and run it again"
-ROOM_ADVICE = "free some there (`streamgauge rm` removes runs), or name another folder with --out or TMPDIR"
-MEMORY_ADVICE = "take a machine or a container with more memory: docs/run.md tells how much a run needs"
-
-
-class Screen(Protocol):
-    """Where a run says how far it is."""
-
-    def phase(self, name: str, detail: str = "") -> None: ...
-    def update(self, facts: Mapping[str, str | float | int]) -> None: ...
-
-
-class Unseen:
-    """A screen that nobody looks at."""
-
-    def phase(self, name: str, detail: str = "") -> None: ...
-    def update(self, facts: Mapping[str, str | float | int]) -> None: ...
-
-
-class EngineGone(Exception):  # noqa: N818  (it is what happened)
-    """The engine will not come to an end by itself; carries what is to be reported."""
-
-    def __init__(self, report: EngineReport) -> None:
-        super().__init__(report.detail)
-        self.report = report
 
 
 def run(
@@ -125,27 +89,19 @@ class Run:
         self.oracle, self.results = oracle_of(spec), results_of(spec.tape)
         self.expected: Columns = {}
         self.epoch_ms = 0
-        self.collected_ms = 0
-        self.opened_ms = self.starts = self.started_ms = 0
-        self.ended_ms: int | None = None
-        self.errors: set[str] = set()
-        self.memory_before = world.memory()
-        self.sent = self.room_seen_ms = 0
-        self.full = ""  # which disk was seen to be as good as full
-        self.books = starvation.Books()
-        self.booked_ms = 0
+        self.opened_ms = 0
+        self.excuses = Excuses(world, self.store)
+        self.life = Life(world, self.store, self._tell, self.excuses, resumes=manifest.resumes, patience=spec.patience)
+        self.answers = Answers(world, self.oracle, self.reel.load.codec, self.results.keys)
         self.stillness: Stillness | None = None  # of an engine without progress, from the load on
         self.seen: object = None  # the results at the last look, of the newest start
-        self.key_numbers = {name: number for number, name in enumerate(self.results.keys)}
-        self.counted: tuple[tuple[int, object], int] | None = None  # of a cell, when the results were as they were
-        self.unreadable = ""  # why the results could not be read when the engine had not answered yet
 
     def all(self, environment: Mapping[str, Any]) -> Verdict:
         self.resolve(environment)  # 1
         self.fold()  # 2
         self.seal()  # 3
         try:
-            with self._machine_named():
+            with self.excuses.named():
                 self.open()
                 with self._healing():
                     report = self.drive()  # 4, 5, 6
@@ -163,7 +119,7 @@ class Run:
     def resolve(self, environment: Mapping[str, Any]) -> None:
         self.store.write_json("spec.json", self.spec.public())
         self.store.write_json("environment.json", environment)
-        spec, memory = self.spec, self.memory_before
+        spec, memory = self.spec, self.excuses.memory_before
         self._tell("begin", scenario=spec.scenario, engine=spec.engine, seed=spec.tape.seed, memory=memory)
 
     # 2. Fold the tape to the ideal ledger before any engine exists.
@@ -204,13 +160,13 @@ class Run:
                 self.load()
                 return self.drain()
         except EngineGone as gone:
-            report = self._excused(gone.report)
+            report = self.excuses.excused(gone.report)
         except ServiceGone as gone:
-            report = self._unless_machine(self._ended("unserved", f"{gone}; {UNSERVED_ADVICE}"))
+            report = self.excuses.unless_machine(self.excuses.ended("unserved", f"{gone}; {UNSERVED_ADVICE}"))
         except (HarnessError, OSError) as error:  # whatever the kernel killed, and whoever met a full disk
-            if not self._no_room() and (isinstance(error, OSError) or not self._killed_for_memory()):
+            if not self.excuses.full() and (isinstance(error, OSError) or not self.excuses.killed_for_memory()):
                 raise
-            report = self._unless_machine(self._ended("crashed", str(error)))
+            report = self.excuses.unless_machine(self.excuses.ended("crashed", str(error)))
         self._tell("gone", state=report.state, detail=report.detail)
         self._abandon()
         return report
@@ -225,15 +181,12 @@ class Run:
         window = self.spec.window_ms
         opening = self._marks("opening", self.world.now_ms() // window * window - window, 0)
         self._send(opening)
-        cell = self._cell_of(opening)
+        cell = self.answers.cell_of(opening)
         with self._diagnosed(cell, len(opening)):
             self._until(
-                lambda: self._count_of(cell) >= len(opening),  # too many is for the checks to name
+                lambda: self.answers.count_of(cell) >= len(opening),  # too many is for the checks to name
                 self._ready_s,
-                lambda: (
-                    f"{self._count_of(cell)} of {len(opening)} opening events are counted in {self._window_of(cell)}"
-                    f"{self.unreadable}"
-                ),
+                lambda: f"{self._counted(cell, 'opening')}{self.answers.unreadable}",
             )
         self._tell("ready", after_ms=self.world.now_ms() - started_ms)
         self._refuse_another_clock(started_ms)
@@ -265,7 +218,7 @@ class Run:
 
     def _end_load(self) -> None:
         """All of it was sent, or as much as was asked for."""
-        self._tell_cpu()
+        self._tell("cpu", **self.excuses.cpu_since(self.epoch_ms))
         self._tell("loaded", certificate=(certificate := self.world.certify()))
         self._tell("certificate", certificate=certificate)
 
@@ -289,7 +242,7 @@ class Run:
 
     def _finished(self, state: EngineState, how: str) -> EngineReport:
         ends = sum(self._ends().values())
-        return EngineReport(state, f"all {ends:,} records of the log are done, {how}", self._restarts())
+        return EngineReport(state, f"all {ends:,} records of the log are done, {how}", self.world.engine.starts - 1)
 
     def _drain_by_results(self, stillness: Stillness) -> EngineReport:
         """The same of an engine that tells nothing: see harness/watching/stillness.py."""
@@ -299,15 +252,15 @@ class Run:
         closing: int | None = None
         while (step := stillness.step(self.world.now_ms())) is not Step.DONE:
             if step is Step.STUCK:
-                raise EngineGone(self._stuck(self._why_stuck(closing), stillness.moved_ms))
+                raise self._stuck(self._why_stuck(closing), stillness.moved_ms)
             if step is Step.CLOSE:
                 closing = self._close()
                 stillness.closed(self.world.now_ms())
             self._tick_for(LOOK_EVERY_S)
             new = self._look(stillness)
-            if new and closing is not None and self._count_of(closing) >= self.spec.tape.partitions:
+            if new and closing is not None and self.answers.count_of(closing) >= self.spec.tape.partitions:
                 stillness.counted(self.world.now_ms())
-            if self.unreadable:
+            if self.answers.unreadable:
                 self.seen = None  # what could not be read is read again
         self._tell("still", since_ms=stillness.moved_ms)
         how = f"by results that stood still for {stillness.needed_ms / 1000:.0f} s with the closing events counted"
@@ -318,44 +271,7 @@ class Run:
 
     # 7. Read all results, orphans included, and the whole log. Save before judging.
     def read(self, report: EngineReport) -> None:
-        self.screen.phase("read", "all results and the whole log")
-        if (sampled := self.world.stop_observing()) is not None:
-            self.store.write_table("samples.parquet", sampled.columns)
-            self.store.write_table("glitches.parquet", sampled.glitches)
-            self.store.tell("observer", **asdict(sampled.looks))
-        self._collect(force=True)
-        self._tell("engine", report=report, notes=self.world.engine.notes())
-        has_results = self._kept(OBSERVED, lambda: self._keep_results(report))
-        if (log := self.world.engine.batch_log()) is not None:
-            self.store.write_json("batches.json", log)
-        asked = has_results and report.state != "crashed"
-        with self._stopping(asked=asked):
-            self._kept(LOG, self._keep_log)
-        self.read_again(asked=asked)
-
-    @contextmanager
-    def _stopping(self, *, asked: bool) -> Iterator[None]:
-        """An engine takes its time to stop, and a log to be read."""
-        if not asked or not self.world.engine.alive():
-            yield
-            return
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            stop = beside.submit(self.world.engine.stop)
-            yield
-            self.screen.phase("stop", f"{self.spec.engine}, and all results once more")
-            stop.result()
-
-    # What it does when it is told to stop belongs to its answer, and so does what it does when it ends by itself.
-    def read_again(self, *, asked: bool) -> None:
-        error = ""
-        if asked:
-            try:
-                rows = self.world.results()
-            except Exception as broken:  # noqa: BLE001  (whatever it did to the results, the first reading is judged)
-                error = f"{type(broken).__name__}: {broken}"
-            else:
-                self._write_rows(AFTER_STOP, rows)
-        self._tell("stopped", asked=asked, error=error)
+        Keeping(self.world, self.store, self.screen, self._tell, self.life).all(report)
 
     # 8 and 9. Judge from the files alone; the caller reports from the same files.
     def conclude(self) -> Verdict:
@@ -369,7 +285,7 @@ class Run:
 
     def _notes(self) -> tuple[str, ...]:
         """What was odd and survived. Where it was not, the memory is in the engine's report already."""
-        killed = "" if list(self.store.history("gone")) else self._killed_for_memory()
+        killed = "" if list(self.store.history("gone")) else self.excuses.killed_for_memory()
         return (*self.world.engine.notes(), *filter(None, [killed]))
 
     # Helpers of the steps.
@@ -407,52 +323,9 @@ class Run:
         """One event of ours per partition, all into the same cell."""
         return tuple(mark(first + p, 0, p, time_ms, kind) for p in range(self.spec.tape.partitions))
 
-    def _write_rows(self, name: str, rows: Sequence[Row]) -> None:
-        names = ("key", "field", "value", "kind")
-        self.store.write_table(name, {n: [r[i] for r in rows] for i, n in enumerate(names)})
-
     def _send(self, marks: Sequence[Mark]) -> None:
         self._tell("marks", marks=marks)
         self.world.send_marks(marks)
-
-    def _unless_away(self, ask: Callable[[], T], away: T) -> T:
-        """A planned fault that is at work may keep a service from everybody; then this is the answer."""
-        if not self.world.reachable():
-            return away
-        try:
-            return ask()
-        except ServiceGone:
-            if self.world.fault.settled():
-                raise
-            return away
-
-    def _snapshot(self) -> object:
-        """What can't be seen does not stand still: such a look equals no other."""
-        return self._unless_away(self.world.snapshot, object())
-
-    def _count_of(self, cell: int) -> int:
-        """A table that the engine has not made yet can't be read, and holds nothing. To read all results takes twenty
-        times as long as to look at them, and an engine that starts needs the CPU: only what changed is read again."""
-        try:
-            seen = cell, self._snapshot()
-            if self.counted is None or self.counted[0] != seen:
-                rows = self._unless_away(self.world.results, list[Row]())
-                self.counted = seen, self._interpreted(rows).counts.count(cell)
-        except UnreadableError as error:
-            self.unreadable, self.counted = f"; {error}", None
-            return 0
-        self.unreadable = ""
-        return self.counted[1]
-
-    def _interpreted(self, rows: Sequence[Row]) -> Observed:
-        return interpret(rows, self.key_numbers, self.oracle.codes, ())
-
-    def _cell_of(self, marks: Sequence[Mark]) -> int:
-        """All marks of a kind lie in one cell."""
-        return int(totals_of(self.oracle, self.reel.load.codec, marks).cell[0])
-
-    def _window_of(self, cell: int) -> str:
-        return f"window {self.oracle.codes.field(cell)}"
 
     @contextmanager
     def _diagnosed(self, cell: int, count: int) -> Iterator[None]:
@@ -468,7 +341,7 @@ class Run:
             raise EngineGone(replace(gone.report, detail=detail, advice=found.lines)) from None
 
     def _diagnosis(self, cell: int, count: int) -> Diagnosis:
-        if self.unreadable or not self.world.reachable():
+        if self.answers.unreadable or not self.world.reachable():
             return Diagnosis()
         wanted = Wanted(
             self.manifest,
@@ -482,29 +355,6 @@ class Run:
         )
         return diagnosis.explain(self.world.results(), wanted)
 
-    def _kept(self, name: str, keep: Callable[[], bool]) -> bool:
-        """What can't be read is told, and no file takes its place: an empty one would say that nothing was there."""
-        try:
-            return keep()
-        except (ServiceGone, UnreadableError) as error:
-            self._tell("unread", file=name, why=str(error))
-            return False
-
-    def _keep_results(self, report: EngineReport) -> bool:
-        """Of an engine that never came so far as to leave any, there need not be results to read."""
-        rows: Sequence[Row] | None = None
-        try:
-            rows = self.world.results()
-        except UnreadableError:
-            if report.state in ("drained", "unserved"):
-                raise
-        self._write_rows(OBSERVED, rows or ())
-        return rows is not None
-
-    def _keep_log(self) -> bool:
-        self.store.write_table(LOG, self.world.read_log())
-        return True
-
     def _progress(self) -> Progress | None:
         return self.world.engine.progress()
 
@@ -517,7 +367,7 @@ class Run:
 
         def are_known() -> bool:
             nonlocal ends
-            ends = self._unless_away(self.world.end_offsets, {})
+            ends = self.answers.unless_away(self.world.end_offsets, {})
             return bool(ends)
 
         self._until(are_known, self._drain_s, lambda: "a fault keeps Kafka or Redis away")
@@ -530,29 +380,31 @@ class Run:
         closing_ms = (newest + max(watermarks_ms(self.spec))) // window * window + 2 * window
         closing = self._marks("closing", closing_ms, self.spec.tape.partitions)
         self._send(closing)
-        return self._cell_of(closing)
+        return self.answers.cell_of(closing)
 
     def _done_by_progress(self, *, still_for_ms: float) -> None:
         """All of the log is done by the engine's own offsets, and the results have not changed since for so long."""
         ends = self._ends()
-        last, done = self._snapshot(), self._done()
+        last, done = self.answers.snapshot(), self._done()
         begun_ms = still_ms = self.world.now_ms()
         moved_ms = 0
         while not (_covers(self._progress(), ends) and self.world.now_ms() - still_ms >= still_for_ms):
             self._tick_for(LOOK_EVERY_S)
-            now_ms, snapshot = self.world.now_ms(), self._snapshot()
+            now_ms, snapshot = self.world.now_ms(), self.answers.snapshot()
             if snapshot != last or self._done() != done:
                 moved_ms = now_ms
             if snapshot != last or not _covers(self._progress(), ends):
                 still_ms = now_ms
             last, done = snapshot, self._done()
-            is_starting = self.starts > 1 and moved_ms <= self.started_ms  # again, and it may take its time
+            is_starting = self.life.starts > 1 and moved_ms <= self.life.started_ms  # again, and it may take its time
             waits_s = max(self._ready_s, self._drain_s) if is_starting else self._drain_s
-            since_ms = max(begun_ms, moved_ms, self.started_ms)
+            since_ms = max(begun_ms, moved_ms, self.life.started_ms)
             # Of one that is done, the results only have to be looked at once more: it was the harness that stood still.
             if now_ms - since_ms > waits_s * 1000 and not _covers(self._progress(), ends):
                 seen = f"{done:,} of {sum(ends.values()):,} records are done"
-                raise EngineGone(self._stuck(f"nothing has moved for {waits_s:.0f} s; {seen}", since_ms))
+                raise EngineGone(
+                    self.excuses.unless_starved("stuck", f"nothing has moved for {waits_s:.0f} s; {seen}", since_ms)
+                )
 
     def _stillness(self) -> Stillness:
         return Stillness(
@@ -571,21 +423,24 @@ class Run:
             stillness.unseen(now_ms)
             return False
         try:
-            self.seen = self._snapshot()
+            self.seen = self.answers.snapshot()
         except UnreadableError as error:
-            self.unreadable, self.seen = f"; {error}", None
+            self.answers.unreadable, self.seen = f"; {error}", None
             stillness.unread(now_ms)
             return False
-        self.unreadable = ""
+        self.answers.unreadable = ""
         if last is not None and self.seen != last:
             stillness.changed(now_ms)
         return self.seen != last
 
     def _why_stuck(self, closing: int | None) -> str:
         if closing is None:
-            return f"the results never stood still{self.unreadable}"
-        counted = f"{self._count_of(closing)} of {self.spec.tape.partitions} closing events are counted"
-        return f"nothing has changed any more; {counted} in {self._window_of(closing)}{self.unreadable}"
+            return f"the results never stood still{self.answers.unreadable}"
+        return f"nothing has changed any more; {self._counted(closing, 'closing')}{self.answers.unreadable}"
+
+    def _counted(self, cell: int, kind: MarkKind) -> str:
+        seen = f"{self.answers.count_of(cell)} of {self.spec.tape.partitions} {kind} events are counted"
+        return f"{seen} in {self.answers.window_of(cell)}"
 
     def _until(self, predicate: Callable[[], bool], deadline_s: float, seen: Callable[[], str]) -> None:
         """An engine that was started meanwhile has all of the time again."""
@@ -593,8 +448,10 @@ class Run:
         while not predicate():
             self._tick()
             # A harness that was stopped for a while comes back behind the deadline, and the engine may be done.
-            if self.world.now_ms() - max(begun_ms, self.started_ms) > deadline_s * 1000 and not predicate():
-                raise EngineGone(self._stuck(f"no answer within {deadline_s:.0f} s; {seen()}", begun_ms))
+            if self.world.now_ms() - max(begun_ms, self.life.started_ms) > deadline_s * 1000 and not predicate():
+                raise EngineGone(
+                    self.excuses.unless_starved("stuck", f"no answer within {deadline_s:.0f} s; {seen()}", begun_ms)
+                )
 
     @property
     def _ready_s(self) -> float:
@@ -624,77 +481,8 @@ class Run:
             lambda: "; ".join(f"{each.spec.text}: {each.proof}" for each in self.world.fault.reports()),
         )
 
-    def _stuck(self, detail: str, since_ms: int) -> EngineReport:
-        return self._unless_starved("stuck", detail, since_ms)
-
-    def _unless_starved(self, state: EngineState, detail: str, since_ms: int) -> EngineReport:
-        """An engine that the machine kept from running can't be blamed for what it did not get done."""
-        self._book(force=True)
-        wanted, machine = self.books.since(since_ms), self.world.machine()
-        cpu = starvation.in_words(wanted, machine)
-        if not wanted.starved(machine.cores):
-            return self._ended(state, f"{detail}; {cpu}" if wanted.seconds >= 1 and wanted.ran_s else detail)
-        advice = "take a quieter machine, --patience 3 or a lower --rate"
-        return self._ended("starved", f"the machine did not let the engine run: {cpu} ({detail}); {advice}")
-
-    def _excused(self, report: EngineReport) -> EngineReport:
-        """Without its machine, Kafka or Redis an engine stops or ends, whoever took them away: it can't be blamed."""
-        if (by_machine := self._unless_machine(report)) is not report:
-            return by_machine
-        seen = self.world.gone() if self.world.fault.settled() else ""
-        if not seen:
-            return report
-        return replace(report, state="unserved", detail=f"{seen} ({report.detail}); {UNSERVED_ADVICE}", advice=())
-
-    def _unless_machine(self, report: EngineReport) -> EngineReport:
-        """Whatever does not go on may have had no room to write, or be what the kernel killed for want of memory, or
-        have waited for that."""
-        if full := self._no_room():
-            detail = f"there is no room left on a disk: {full} ({report.detail}); {ROOM_ADVICE}"
-            return replace(report, state="no-room", detail=detail, advice=())
-        if not (killed := self._killed_for_memory()):
-            return report
-        return replace(report, state="no-memory", detail=f"{killed} ({report.detail}); {MEMORY_ADVICE}", advice=())
-
-    def _killed_for_memory(self) -> str:
-        return out_of_memory.in_words(self.memory_before, self.world.memory())
-
-    def _no_room(self) -> str:
-        """Once seen it stays: what is deleted afterwards makes nothing whole."""
-        reserved = {str(self.store.path): room.still_to_write(self.sent)}
-        self.full = self.full or room.full_ones(self.world.free(), reserved)
-        return self.full
-
-    def _watch_room(self) -> None:
-        """A load is ended while there is room to keep what came of it so far."""
-        now_ms = self.world.now_ms()
-        if now_ms - self.room_seen_ms < ROOM_EVERY_MS:
-            return
-        self.room_seen_ms = now_ms
-        if self._no_room():
-            raise EngineGone(self._ended("no-room", f"{self.sent:,} of {self.reel.total:,} events were sent"))
-
-    @contextmanager
-    def _machine_named(self) -> Iterator[None]:
-        """What broke for want of room or memory says so, where it is too much for a verdict."""
-        try:
-            yield
-        except (NoRoomError, UsageError):
-            raise
-        except Exception as error:
-            if full := self._no_room():
-                said = str(error).rstrip(".") if isinstance(error, HarnessError) else summary(error)
-                words = f"There is no room left on a disk: {full}. {said}. To go on, {ROOM_ADVICE}."
-                raise NoRoomError(words) from error
-            if not isinstance(error, HarnessError):
-                raise
-            if not (killed := self._killed_for_memory()):
-                raise
-            raise HarnessError(f"{killed[0].upper()}{killed[1:]}. {error} To go on, {MEMORY_ADVICE}.") from error
-
-    def _ended(self, state: EngineState, detail: str) -> EngineReport:
-        words = self.world.engine.last_words()
-        return EngineReport(state, detail, self._restarts(), words.lines, words.log)
+    def _stuck(self, detail: str, since_ms: int) -> EngineGone:
+        return EngineGone(self.excuses.unless_starved("stuck", detail, since_ms))
 
     def _give_up(self) -> None:
         """A rate that can't be kept up need not be offered to its end."""
@@ -711,10 +499,7 @@ class Run:
                 f"{since_ms / 1000:.0f} s into the load the oldest event had waited for {waits_ms / 1000:.1f} s: "
                 f"{status.intended:,} were due, {status.sent:,} sent, {done:,} done"
             )
-            raise EngineGone(self._ended("overrun", detail))
-
-    def _restarts(self) -> int:
-        return self.world.engine.starts - 1
+            raise EngineGone(self.excuses.ended("overrun", detail))
 
     def _moment(self) -> Moment:
         return Moment(
@@ -729,12 +514,12 @@ class Run:
 
     def _tick(self) -> None:
         """One beat: evidence, fault, life of the engine, screen, and a little time."""
-        self._watch_room()
-        self._collect()
-        self._book()
+        self.excuses.watch_room(self.reel.total)
+        self.life.collect()
+        self.excuses.book()
         self._poll_fault()
         if not self.world.engine.alive() and not self.world.fault.busy():
-            self._supervise()
+            self.life.supervise()
         self._note_start()
         self._note_change()
         self.screen.update(self._facts())
@@ -752,77 +537,24 @@ class Run:
                 raise
             raise ServiceGone(seen) from error
 
-    def _supervise(self) -> None:
-        """The engine ended by itself. While a fault is about it is started again, as whatever keeps services alive
-        would do: to stop loudly is an outage, and no wrong count. Without a fault it has crashed."""
-        engine, code = self.world.engine, self.world.engine.exit_code()
-        struck = any(each.at_ms for each in self.world.fault.reports())
-        again = list(self.store.history("restart"))
-        times = len(again)
-        if not struck or not self.manifest.resumes or times >= len(RESTART_PAUSES_S):
-            after = f" for the {times + 1}th time" if times else " and no fault had killed it"
-            detail = f"the engine ended by itself with exit code {code}{after}"
-            # One that nobody had killed has crashed, however busy the machine is.
-            since_ms = again[0]["at_ms"] if again else self.world.now_ms()
-            raise EngineGone(self._unless_starved("crashed", detail, since_ms))
-        if self.ended_ms is None:
-            self.ended_ms = self.world.now_ms()
-        if self.world.now_ms() - self.ended_ms < RESTART_PAUSES_S[times] * 1000 * self.spec.patience:
-            return
-        self._tell("restart", exit_code=code, last_lines=engine.tail(5))
-        engine.restart()
-
     def _tick_for(self, seconds: float) -> None:
         end_ms = self.world.now_ms() + seconds * 1000
         while self.world.now_ms() < end_ms:
             self._tick()
 
-    def _collect(self, force: bool = False) -> None:
-        now_ms = self.world.now_ms()
-        if force or now_ms - self.collected_ms >= COLLECT_EVERY_S * 1000:
-            self.world.engine.collect()
-            self._note_errors()
-            self.collected_ms = now_ms
-
     def _note_start(self) -> None:
-        """When the engine was up again is a figure of its recovery, whoever started it."""
-        if (starts := self.world.engine.starts) != self.starts:
-            self.starts, self.ended_ms, self.started_ms = starts, None, self.world.now_ms()
-            self._tell("started", times=starts)
+        if self.life.note_start():
             self.seen = None
             if self.stillness:
-                self.stillness.started(self.started_ms)
+                self.stillness.started(self.life.started_ms)
 
     def _note_change(self) -> None:
         if self.stillness and (changed_ms := self.world.changed_ms()) is not None:
             self.stillness.changed(changed_ms)
 
-    def _book(self, force: bool = False) -> None:
-        """What the engine's threads have used of the CPU, and waited for it."""
-        now_ms = self.world.now_ms()
-        if force or now_ms - self.booked_ms >= BOOKS_EVERY_MS:
-            self.books.take(now_ms, self.world.threads())
-            self.booked_ms = now_ms
-
-    def _tell_cpu(self) -> None:
-        """Whether the machine let the engine run under load: a missed objective may be the machine's."""
-        self._book(force=True)
-        wanted, machine = self.books.since(self.epoch_ms), self.world.machine()
-        words = starvation.in_words(wanted, machine)
-        self._tell("cpu", wanted=wanted, machine=machine, starved=wanted.starved(machine.cores), words=words)
-
-    def _note_errors(self) -> None:
-        """The first words of an engine about what was done to it, and when they came."""
-        if not any(each.at_ms for each in self.world.fault.reports()):
-            return
-        for line in self.world.engine.tail(20):
-            if ERROR.search(line) and line not in self.errors and len(self.errors) < MOST_ERRORS:
-                self.errors.add(line)
-                self._tell("error", line=shown(line, LONGEST_LINE))
-
     def _facts(self) -> dict[str, str | float | int]:
         load, done = self.world.load_status(), self._done() if self.manifest.progress else -1
-        self.sent = load.sent
+        self.excuses.sent = load.sent
         reports = self.world.fault.reports()
         return {
             "now_ms": self.world.now_ms(),

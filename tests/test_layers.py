@@ -60,7 +60,7 @@ LAYERS = [
         "harness.judging.contradictions",
         "harness.worlds",
     },
-    {"harness.run"},
+    {"harness.run", "harness.running"},
     {  # planners: pure
         "harness.experiments.folder",
         "harness.experiments.repeat",

@@ -20,8 +20,8 @@ from harness.faults import registry
 from harness.install import environment, jvm
 from harness.measuring.objective import with_objective
 from harness.model import EngineManifest, RunSpec, UsageError, Verdict
-from harness.run import Screen
 from harness.run import run as run_nine_steps
+from harness.running.screen import Screen
 from harness.services import children
 from harness.services.claim import claim_external
 from harness.services.redis import find_server

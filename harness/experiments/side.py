@@ -23,7 +23,8 @@ from harness.faults.moment import Moment
 from harness.measuring import latency
 from harness.model import EngineManifest, HarnessError, RunSpec, Verdict
 from harness.observe import Row
-from harness.run import LOOK_EVERY_S, Run, Unseen
+from harness.run import LOOK_EVERY_S, Run
+from harness.running.screen import Unseen
 from harness.store import Store
 from harness.stored import StoredRun
 from harness.wait import wait_until
@@ -110,8 +111,8 @@ class SideRun(Run):
         """Of an engine that tells nothing, the results are all that is known. To read all of them takes a while."""
         now_ms = self.world.now_ms()
         if now_ms - self._looked_ms >= LOOK_EVERY_S * 1000:
-            rows = self._unless_away(self.world.results, list[Row]())
-            self.done = Done(now_ms, self._interpreted(rows).counts.total)
+            rows = self.answers.unless_away(self.world.results, list[Row]())
+            self.done = Done(now_ms, self.answers.interpreted(rows).counts.total)
             self._looked_ms = self.world.now_ms()
 
     def views(self, stretches: int) -> int:

@@ -23,7 +23,7 @@ from harness.experiments.rounds import PACED_STRETCHES, STRETCH_MS, STRETCHES, R
 from harness.experiments.side import Side, SideRun
 from harness.install import jvm
 from harness.model import HarnessError, Outcome, UsageError, Verdict
-from harness.run import Unseen
+from harness.running.screen import Unseen
 from harness.services.kafka import EmbeddedKafka
 from harness.store import Store
 from harness.worlds.real import RealWorld

@@ -24,7 +24,8 @@ from harness.load import Load
 from harness.measuring import measure, recovery
 from harness.measuring.measurement import Lack
 from harness.model import HarnessError, Outcome
-from harness.run import Unseen, run
+from harness.run import run
+from harness.running.screen import Unseen
 from harness.store import Store
 from harness.stored import StoredRun
 from harness.wait import wait_until

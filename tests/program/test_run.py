@@ -15,7 +15,8 @@ from harness.judging.judge import judge
 from harness.measuring import measure
 from harness.model import HarnessError, Outcome, UsageError
 from harness.observe import UnreadableError
-from harness.run import RESTART_PAUSES_S, run
+from harness.run import run
+from harness.running.life import RESTART_PAUSES_S
 from harness.store import Store
 from harness.stored import StoredRun
 from harness.worlds.fake import FakeWorld

@@ -10,7 +10,8 @@ from harness.experiments.selftest.runs import SMALL, fake_run
 from harness.judging.judge import judge
 from harness.model import CheckResult, Outcome, Verdict
 from harness.observe import Row
-from harness.run import Unseen, run
+from harness.run import run
+from harness.running.screen import Unseen
 from harness.store import Store
 from harness.stored import StoredRun
 from harness.watching.sampler import Sampled

@@ -19,7 +19,8 @@ from harness.measuring.measurement import TIMELINE, Measurement
 from harness.measuring.processed import Curve, by_progress, by_results, catch_up_per_s, seen_before_told
 from harness.measuring.timeline import timeline
 from harness.model import Outcome, Progress, RunSpec
-from harness.run import Unseen, run
+from harness.run import run
+from harness.running.screen import Unseen
 from harness.store import Store
 from harness.stored import StoredRun
 from harness.worlds.fake import FakeWorld

@@ -10,7 +10,8 @@ from harness import plan
 from harness.engines import fake
 from harness.engines.fake import FakeClock
 from harness.model import EngineManifest, Verdict
-from harness.run import Unseen, run
+from harness.run import run
+from harness.running.screen import Unseen
 from harness.store import Store
 from harness.stored import StoredRun
 from harness.worlds.fake import FakeWorld
