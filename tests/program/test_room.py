@@ -147,7 +147,9 @@ def test_the_documents_tell_what_the_default_run_needs():
 
 def test_a_run_without_room_is_refused_before_anything_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr(room, "disk_of", one_disk(60 * MB))
-    spec, manifest = plan.resolve("ad-impressions", {}, {}, lambda *_: replace(fake.MANIFEST, id="other", command=("other",)))
+    spec, manifest = plan.resolve(
+        "ad-impressions", {}, {}, lambda *_: replace(fake.MANIFEST, id="other", command=("other",))
+    )
 
     with pytest.raises(NoRoomError, match="no room for this run"):
         one_run.drive(spec, manifest, tmp_path / "runs")
@@ -504,7 +506,9 @@ def test_a_line_of_history_that_was_torn_takes_no_other_with_it(disk):
 
 
 def test_a_run_on_a_real_disk_of_60_mb_is_refused(disk, tmp_path, monkeypatch):
-    spec, manifest = plan.resolve("ad-impressions", {}, {}, lambda *_: replace(fake.MANIFEST, id="other", command=("other",)))
+    spec, manifest = plan.resolve(
+        "ad-impressions", {}, {}, lambda *_: replace(fake.MANIFEST, id="other", command=("other",))
+    )
 
     with pytest.raises(NoRoomError, match=r"and 6[0-3] MB are free there"):
         one_run.drive(spec, manifest, disk.folder / "runs")

@@ -155,7 +155,7 @@ def test_a_strangers_service_is_not_led_through_a_proxy(scene, text, changes, wh
 
 
 def test_the_fake_engine_has_no_links():
-    manifest = replace(MANIFEST, id="fake")
+    manifest = replace(MANIFEST, id="fake", command=())
     fault = registry.create(replace(SPEC, fault=parse("net-reset@now"), sink="default"), manifest)
 
     assert not fault.reports()[0].reachable
