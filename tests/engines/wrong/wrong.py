@@ -19,21 +19,21 @@ class Drops(reference.Counts):
 
     due = False
 
-    def _add_value(self, value):
+    def add(self, value):
         self.seen = getattr(self, "seen", 0) + 1
         self.due |= self.seen % ONE_IN == 0
         event = reference.parse(value)
         if self.due and event and event.event_type == "view":
             self.due = False
             return
-        super()._add_value(value)
+        super().add(value)
 
 
 class Invents(reference.Counts):
     """... it counts the 5,000th record once more, in a window of its own."""
 
-    def _add_value(self, value):
-        super()._add_value(value)
+    def add(self, value):
+        super().add(value)
         self.seen = getattr(self, "seen", 0) + 1
         if self.seen == 5_000:
             campaign, window = max(self.totals)
@@ -53,28 +53,24 @@ class Clicks(reference.Counts):
 
     records = 0
 
-    def _add_value(self, value):
+    def add(self, value):
         self.records += 1
         if 5_000 <= self.records < 20_000:
             value = value.replace(b'"event_type": "click"', b'"event_type": "view"')
-        super()._add_value(value)
+        super().add(value)
 
 
 class HourOff(reference.Counts):
-    """... after a while its clock of partition 2 is an hour ahead."""
+    """... after a while its clock is an hour ahead, for a quarter of the ads."""
 
-    partition = records = 0
+    records = 0
 
-    def add(self, messages):
-        for message in messages:
-            self.partition, self.records = message.partition(), self.records + 1
-            super().add([message])
-
-    def _add_value(self, value):
+    def add(self, value):
+        self.records += 1
         event = reference.parse(value)
-        if event and self.partition == 2 and self.records > 5_000 and reference.is_time(event.event_time):
+        if event and event.ad_id[0] in "0123" and self.records > 5_000 and reference.is_time(event.event_time):
             value = value.replace(event.event_time.encode(), str(int(event.event_time) + HOUR_MS).encode())
-        super()._add_value(value)
+        super().add(value)
 
 
 BUGS = {"drops": Drops, "invents": Invents, "forgets-an-ad": ForgetsAnAd, "clicks": Clicks, "hour-off": HourOff}

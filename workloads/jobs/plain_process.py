@@ -1,0 +1,111 @@
+"""A job without a framework: one process that consumes, and writes results and offsets in one Redis transaction.
+
+Exactly once by construction: a crash loses the transaction with its offsets or keeps it with them.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol, cast
+
+import redis
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+
+from workloads.jobs.orders import Config
+from workloads.jobs.progress_log import ProgressLog
+
+OFFSETS_KEY = "reference:offsets"
+BATCH_FIELD = "batch"
+CONSUME_MAX = 20_000
+CONSUME_WAIT_S = 0.01  # `consume` waits until it has all or this is over: every event may be that much late
+FLUSH_EVERY_S = 0.05
+
+
+class Answer(Protocol):
+    """What a job knows, and what of it Redis does not know yet."""
+
+    unusable: int  # records so far that are no events
+
+    def add(self, value: bytes | None) -> None:
+        """A record."""
+
+    def write(self, transaction: redis.client.Pipeline) -> None:
+        """All that has changed since the last time."""
+
+
+def run(config: Config, client: redis.Redis, answer: Answer) -> None:
+    """Until SIGTERM, from where the last transaction ended."""
+    stopped = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopped
+        stopped = True
+
+    signal.signal(signal.SIGTERM, stop)
+    job = _Job(client, answer, ProgressLog(config["progress_path"]))
+    consumer = open_consumer(config, job.offsets)
+    flushed_s = 0.0
+    while not stopped:
+        job.take(consumer.consume(CONSUME_MAX, CONSUME_WAIT_S))
+        if job.rows and time.monotonic() - flushed_s >= FLUSH_EVERY_S:
+            job.flush()
+            flushed_s = time.monotonic()
+    if job.rows:
+        job.flush()
+    consumer.close()
+
+
+class _Job:
+    """Offsets, and the records since the last flush."""
+
+    def __init__(self, client: redis.Redis, answer: Answer, progress: ProgressLog) -> None:
+        self._client, self._answer, self._progress = client, answer, progress
+        saved = cast(dict[str, str], client.hgetall(OFFSETS_KEY))
+        self._batch = int(saved.pop(BATCH_FIELD, 0))
+        self.offsets = {int(partition): int(offset) for partition, offset in saved.items()}
+        self.rows = 0
+
+    def take(self, messages: list[Any]) -> None:
+        for message in messages:
+            if error := message.error():
+                raise KafkaException(error)
+            self._answer.add(message.value())
+            self.offsets[message.partition()] = message.offset() + 1
+        self.rows += len(messages)
+
+    def flush(self) -> None:
+        """Write all that changed and the offsets it came from, together or not at all."""
+        transaction = self._client.pipeline(transaction=True)
+        self._answer.write(transaction)
+        offsets: dict[Any, Any] = {str(partition): offset for partition, offset in self.offsets.items()}
+        transaction.hset(OFFSETS_KEY, mapping={**offsets, BATCH_FIELD: self._batch + 1})
+        transaction.execute()
+        self._progress.write(batch=self._batch, rows=self.rows, offsets=offsets, unusable=self._answer.unusable)
+        self.rows = 0
+        self._batch += 1
+
+
+def open_consumer(config: Config, offsets: Mapping[int, int]) -> Consumer:
+    """The queue settings are not a matter of taste: with librdkafka's defaults a fast reader stalls."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": config["kafka"]["bootstrap"],
+            **config["kafka"]["librdkafka"],
+            "group.id": f"reference-{config['run']}",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "queued.min.messages": 1_000_000,
+            "queued.max.messages.kbytes": 262_144,
+            "fetch.queue.backoff.ms": 10,
+            "fetch.message.max.bytes": 4_000_000,
+        }
+    )
+    topic = consumer.list_topics(config["topic"], timeout=30).topics[config["topic"]]
+    if topic.error:
+        raise KafkaException(topic.error)
+    consumer.assign(
+        [TopicPartition(topic.topic, each, offsets.get(each, OFFSET_BEGINNING)) for each in topic.partitions]
+    )
+    return consumer
