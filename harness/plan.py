@@ -38,7 +38,7 @@ ADS_PER_CAMPAIGN = 10
 SLICE_MS = 20
 # "Inside the watermark" leaves this much for the road from the generator to the engine.
 ROAD_MS = 2000
-OWN_KEYS = ("campaigns", "probes", "checksum")  # which not every workload understands
+OWN_KEYS = ("campaigns", "probes", "checksum", "window")  # which not every workload understands
 # More cells than this, and the ledger is no longer something one process should hold.
 MAX_CELLS = 20_000_000
 # More probes than this, and they are no probes but a load.
@@ -123,7 +123,7 @@ def resolve(
         late_dropped_max=given.get("late_dropped_max", None if preset in LATE_PRESETS else 0),
         fault=fault,
         objective_p99_ms=values.get("objective_p99_ms"),
-        declared_in=str(home(Path(values["workload"])).resolve()) if workload.declaration else "",
+        declared_in=str(home(Path(values["workload"])).resolve()) if values["workload"] not in WORKLOADS else "",
         **{key: values[key] for key in ("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf")},
         **{key: values[key] for key in ("kafka", "kafka_config", "redis", "reset", "archive", "web", "patience")},
     )

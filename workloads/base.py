@@ -221,13 +221,17 @@ class Workload(Protocol):
     @property
     def id(self) -> str: ...
     @property
+    def asks(self) -> str:
+        """For people: what is asked, in a few words."""
+
+    @property
     def declaration(self) -> str:
         """Of a declared workload all that it says; "" of one that is written in Python."""
 
     @property
     def keys(self) -> frozenset[str]:
-        """Which keys of a scenario it understands besides those that every workload does: of "campaigns", "probes" and
-        "checksum"."""
+        """Which keys of a scenario it understands besides those that every workload does: of "campaigns", "probes",
+        "checksum" and "window"."""
 
     def codec(self, tape: TapeSpec) -> Codec: ...
     def oracle(self, spec: RunSpec) -> Oracle: ...

@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # The module that holds it, as WORKLOAD.
 WORKLOADS = {
     AD_IMPRESSIONS: "workloads.ad_impressions.workload",
+    "page_visits": "workloads.page_visits.workload",
+    "page_visits_sliding": "workloads.page_visits_sliding.workload",
 }
 
 

@@ -15,6 +15,7 @@ from harness.model import UsageError
 from harness.panels import Commands
 from workloads.declared import declaration
 from workloads.declared.mistakes import DeclarationError
+from workloads.registry import WORKLOADS, folder_of, shipped
 
 app = typer.Typer(
     cls=Commands,
@@ -23,6 +24,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a workload.toml.")]
+Declared = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a workload.toml, or a shipped id.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -30,7 +32,7 @@ def workload(context: typer.Context, as_json: Json = False) -> None:
     """Workloads: what an engine is asked, and a question of your own."""
     if context.invoked_subcommand:
         return
-    found = declaration.shipped()
+    found = {name: shipped(name).asks for name in WORKLOADS}
     if as_json:
         print(json.dumps({"workloads": [{"workload": name, "asks": asks} for name, asks in found.items()]}))
     else:
@@ -45,11 +47,15 @@ def new(place: Folder, as_json: Json = False) -> None:
 
 
 @app.command("check")
-def check(place: Folder, as_json: Json = False) -> None:
+def check(place: Declared, as_json: Json = False) -> None:
     """Show sample events of a declared workload, the rows expected of them, and what can't be judged and why."""
     from workloads.declared import checked
 
-    declared = declaration.load(place)
+    is_shipped = str(place) in WORKLOADS
+    if is_shipped and not shipped(str(place)).declaration:
+        raise UsageError(f"{place} is written in Python, and `check` shows what a {declaration.FILE} says.")
+    place = folder_of(str(place)) if is_shipped else place
+    declared = declaration.load(place, shipped=is_shipped)
     try:
         found = checked.check(declared)
     except DeclarationError as mistake:

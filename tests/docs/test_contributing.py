@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import pytest
 
-from harness import cli, plan
+from harness import cli
 from harness.engines.manifest import SHIPPED
 from harness.faults.registry import FAULTS
 from harness.judging.checks import CHECKS
 from harness.results.registry import SOURCES
 from harness.settings import KEYS
 from reports.sections import SECTIONS
-from workloads.registry import WORKLOADS
+from workloads.registry import WORKLOADS, folder_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -67,8 +67,8 @@ def _held() -> Iterator[tuple[str, Held]]:
         yield "a section of a run's page", Held(section.id, _file_of(section.make), section.title)
     for name, source in SOURCES.items():
         yield "a source of results", Held(name, _file_of(source), name)
-    for name in plan.scenarios():
-        yield "a scenario", Held(name, f"workloads/ad_impressions/scenarios/{name}.toml", f"`{name}`")
+    for path in sorted(path for name in WORKLOADS for path in folder_of(name).glob("scenarios/*.toml")):
+        yield "a scenario", Held(path.stem, str(path.relative_to(ROOT)), f"`{path.stem}`")
     for name in KEYS:
         yield "a key of a scenario", Held(name, "", f"`{name}`")
 

@@ -10,7 +10,7 @@ from harness import cli
 from harness.ending import ended
 from harness.model import Exit
 from harness.services import owners
-from workloads.declared.declaration import SHIPPED
+from workloads.registry import WORKLOADS
 
 
 @pytest.fixture
@@ -114,4 +114,4 @@ def test_the_shipped_ones_are_listed(call):
     code, told, _ = call("workload", "--json")
 
     assert code == Exit.PASS
-    assert [each["workload"] for each in json.loads(told)["workloads"]] == [*SHIPPED]
+    assert [each["workload"] for each in json.loads(told)["workloads"]] == [*WORKLOADS]

@@ -28,8 +28,9 @@ class AdResults:
 
 class AdImpressions:
     id = AD_IMPRESSIONS
+    asks = "how often the ads of each campaign were viewed in each window"
     declaration = ""
-    keys = frozenset({"campaigns", "probes", "checksum"})
+    keys = frozenset({"campaigns", "probes", "checksum", "window"})
 
     def codec(self, tape: TapeSpec) -> AdCodec:
         return AdCodec(population_of(tape), tape.campaigns)

@@ -39,6 +39,7 @@ from workloads.declared.mistakes import (
 from workloads.declared.oracle import CLOSES, EVENT, EVENT_ID, OPENS, Question
 from workloads.declared.records import Format
 from workloads.declared.tables import Table, read_tables
+from workloads.registry import WORKLOADS
 
 FILE = "workload.toml"
 NEW = Path(__file__).with_name("new.toml")
@@ -46,8 +47,6 @@ ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 FORMATS = ("json", "avro")
 MOST_STEP_MS = 60_000  # a run begins at a multiple of it, and waits for that
 Texts = Mapping[str, tuple[str, ...]]
-# The workloads that come with this program, and what each asks.
-SHIPPED = {"ad_impressions": "how often the ads of each campaign were viewed in each window"}
 
 
 @dataclass(frozen=True)
@@ -85,11 +84,6 @@ class Declaration:
         return {each.name: each.rows(self.fields, seed) for each in self.tables}
 
 
-def shipped() -> Mapping[str, str]:
-    """The workloads that come with this program, and what each asks."""
-    return SHIPPED
-
-
 def load(place: Path, *, shipped: bool = False) -> Declaration:
     """Of a folder, or of its file."""
     path = file_in(place)
@@ -114,7 +108,7 @@ def write_new(place: Path) -> Path:
     """A declaration with comments, named like its folder where an id may be called so."""
     path = home(place) / FILE
     name = path.resolve().parent.name.lower()
-    is_own = ID.fullmatch(name) and name.replace("-", "_") not in SHIPPED
+    is_own = ID.fullmatch(name) and name.replace("-", "_") not in WORKLOADS
     written = NEW.read_text(encoding="utf-8").replace('"NAME"', f'"{name if is_own else "orders"}"')
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -183,7 +177,7 @@ def _id(where: str, value: Any) -> str:
 
 
 def _check_own(name: str) -> None:
-    plain = {each.replace("_", "-"): each for each in SHIPPED}
+    plain = {each.replace("_", "-"): each for each in WORKLOADS}
     if (shipped := plain.get(name.replace("_", "-"))) is not None:
         raise expected("id", name, f"an id of your own ({shipped} comes with this program, and asks something else)")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from pathlib import Path
 
 from harness.model import RunSpec, TapeSpec
 from workloads.base import Tables
 from workloads.declared.answers import DeclaredOracle
 from workloads.declared.codec import DeclaredCodec
-from workloads.declared.declaration import Declaration, unsealed
+from workloads.declared.declaration import Declaration, load, unsealed
 from workloads.declared.tables import InRedis, in_redis
 
 
@@ -40,7 +41,7 @@ class Declared:
     keys: frozenset[str] = frozenset()
 
     def __init__(self, declared: Declaration) -> None:
-        self.id, self.declaration = declared.id, declared.sealed
+        self.id, self.asks, self.declaration = declared.id, declared.asks, declared.sealed
         self._declared = declared
 
     def codec(self, tape: TapeSpec) -> DeclaredCodec:
@@ -57,3 +58,8 @@ class Declared:
 def workload_of(sealed: str) -> Declared:
     """Of the declaration that a tape carries."""
     return Declared(unsealed(sealed))
+
+
+def beside(module: str) -> Declared:
+    """One that comes with this program: declared beside the module that holds it."""
+    return Declared(load(Path(module).parent, shipped=True))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.experiments.selftest import visits
 from harness.experiments.selftest.by_hand import (
     CAMPAIGNS,
     CODES,
@@ -51,7 +52,16 @@ BEYOND = cell(0, EPOCH_MS + 9_000_000)
 FIRST, LAST = min(HONEST.log_ledger), max(HONEST.log_ledger)
 
 Planted = tuple[str, Case]
-PARTS = ("counts", "late_events", "evidence", "faults", "meanwhile", "stopped", "checksummed")  # of expected.toml
+PARTS = (
+    "counts",
+    "late_events",
+    "evidence",
+    "faults",
+    "meanwhile",
+    "stopped",
+    "checksummed",
+    "visits",
+)  # of expected.toml
 
 
 def planted() -> Iterator[Planted]:
@@ -63,6 +73,7 @@ def planted() -> Iterator[Planted]:
     yield from meanwhile()
     yield from stopped()
     yield from checksummed()
+    yield from visits.planted()
 
 
 def counts() -> Iterator[Planted]:

@@ -1,0 +1,38 @@
+"""Page visits on real engines: distinct counts, windows that overlap, late events and kills."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engines.test_runs import check, run
+
+SHORT = ["--duration", "12s", "--rate", "2000"]
+KILLED = ["--fault", "kill@c3:batch=3"]
+INCREMENT = ["--sink", "increment"]
+
+pytestmark = pytest.mark.timeout(400)
+
+
+def test_a_visit_that_is_late_for_one_window_counts_in_the_next_and_a_kill_changes_nothing(tmp_path):
+    answer = run(tmp_path, "page-visits-sliding", "--engine", "spark", *SHORT, *KILLED)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert check(answer, "late")["count"] > 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("scenario", ["page-visits", "page-visits-late", "page-visits-sliding"])
+@pytest.mark.parametrize("engine", ["spark", "reference"])
+def test_every_scenario_is_right_without_slack(tmp_path, scenario, engine):
+    fault = KILLED if engine == "spark" else ["--fault", "kill@offset=50%"]
+    answer = run(tmp_path, scenario, "--engine", engine, *SHORT, *fault)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+
+
+@pytest.mark.thorough
+def test_distinct_visitors_that_are_added_up_batch_by_batch_are_too_many(tmp_path):
+    answer = run(tmp_path, "page-visits", "--engine", "spark", *INCREMENT, *SHORT, "--fault", "none")
+
+    assert (answer["verdict"], answer["words"]) == ("FAIL", ["duplicated"]), answer["sentence"]
+    assert all("visitors of country" in witness["cell"] for witness in check(answer, "duplicated")["witnesses"])

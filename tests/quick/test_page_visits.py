@@ -1,0 +1,95 @@
+"""Page visits: the reference job counts what the oracle's SQL says, and planted mistakes name their events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from harness.experiments.selftest import visits as planted
+from harness.experiments.selftest.by_hand import EPOCH_MS
+from harness.judging.judge import conclude
+from harness.judging.readings import folded
+from workloads.page_visits.jobs.reference import Visits
+from workloads.page_visits.jobs.visits import LENGTH_MS, STEP_MS, VISITORS, VISITS, key_of
+from workloads.registry import codec_of, oracle_of, results_of, shipped
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Events as a codec writes them, none of them poison."""
+
+    columns: planted.Events
+
+    @property
+    def id(self):
+        return self.columns["event_id"].astype(np.uint64)
+
+    @property
+    def event_time_rel_ms(self):
+        return self.columns["event_time_ms"] - EPOCH_MS
+
+    @property
+    def content(self):
+        return self.columns
+
+    @property
+    def poison(self):
+        return np.zeros(len(self), dtype=np.int8)
+
+    def __len__(self):
+        return len(self.columns["event_id"])
+
+
+class Redis:
+    """As much of a transaction as the job uses."""
+
+    def __init__(self) -> None:
+        self.hashes: dict[tuple[str, int], int] = {}
+
+    def sadd(self, key, *members): ...
+
+    def hset(self, key, field, value):
+        if not key.startswith("updated:"):
+            self.hashes[key, int(field)] = value
+
+
+@pytest.mark.parametrize(("workload", "step_ms"), [("page_visits", LENGTH_MS), ("page_visits_sliding", STEP_MS)])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_reference_job_says_what_the_oracle_says(workload, step_ms, seed):
+    tape = replace(planted.TAPE, workload=workload, declaration=shipped(workload).declaration, seed=seed)
+    oracle, keys = oracle_of(replace(planted.ASKED, tape=tape)), results_of(tape).keys
+    sent = planted.events(tape)
+    job, redis = Visits(step_ms), Redis()
+    for value in codec_of(tape).write(Planned(sent), EPOCH_MS):
+        job.add(value)
+    job.write(redis)
+
+    right = folded(oracle, planted.in_cells(sent, oracle))
+    codes = oracle.codes
+    assert redis.hashes == {(keys[codes.key(cell)], codes.field(cell)): count for cell, count in right.items()}
+    assert job.unusable == 0
+
+
+def test_records_that_are_no_visits_are_left_out():
+    job = Visits(LENGTH_MS)
+    for value in (None, b"", b"not an event", b'{"v', b'{"visitor": 7, "country": "a", "seen_at": 1}'):
+        job.add(value)
+
+    assert (job.unusable, dict(job.visits)) == (5, {})
+
+
+@pytest.mark.parametrize(("name", "case"), [each for each in planted.planted() if "all of them right" not in each[0]])
+def test_planted_mistakes_name_cells_and_events(name, case):
+    wrong = [witness for check in conclude(case).checks for witness in check.witnesses]
+
+    assert wrong
+    assert all("of country country-" in witness.cell for witness in wrong)
+    assert name == "visits in a window of another length" or all(witness.event_ids for witness in wrong)
+
+
+def test_keys_are_named_by_value_and_country():
+    assert key_of(VISITS, "country-3") in results_of(planted.TAPE).keys
+    assert key_of(VISITORS, "country-20") in results_of(planted.TAPE).keys
+    assert np.unique(results_of(planted.TAPE).keys).size == 40

@@ -1,0 +1,1 @@
+"""Page visits, counted: side by side and in windows that overlap."""

@@ -1,0 +1,74 @@
+"""The Spark job of page visits: visits, and different visitors, of each country and window, into Redis.
+
+    python spark.py CONFIG.json
+
+Spark refuses `count(DISTINCT ...)` of a stream. What it does instead is kept in one state, and exact: the visitors of a
+cell are collected as a set, whose size is what is asked for. Totals are written as they stand, so that a batch that
+comes again changes nothing. (The sink `increment` adds, and is here to be found out.)
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from workloads.jobs import spark_stream
+from workloads.jobs.crash_points import CrashPoints
+from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.progress_log import tell_settings
+from workloads.jobs.redis_results import connect
+from workloads.jobs.redis_sinks import SINKS, write_batch
+from workloads.jobs.spark_stream import Writer, read_records, start
+from workloads.page_visits.jobs.visits import LENGTH_MS, VISITORS, VISITS, key_of
+
+EVENT = "visitor string, country string, seen_at long"
+
+
+def visits_of(records: DataFrame) -> DataFrame:
+    """Whatever is no event has no time, and is left out."""
+    events = records.select(F.inline(F.array(F.from_json(F.col("value").cast("string"), EVENT))))
+    usable = events.where(F.col("seen_at").isNotNull() & F.col("visitor").isNotNull() & F.col("country").isNotNull())
+    return usable.select("visitor", "country", F.timestamp_millis("seen_at").alias("seen_at"))
+
+
+def counted(visits: DataFrame, step_ms: int) -> DataFrame:
+    window = F.window("seen_at", f"{LENGTH_MS} milliseconds", f"{step_ms} milliseconds")
+    cells = visits.groupBy("country", window)
+    counts = cells.agg(F.count("*").alias(VISITS), F.size(F.collect_set("visitor")).alias(VISITORS))
+    return counts.select("country", F.unix_millis("window.start").alias("opens"), VISITS, VISITORS)
+
+
+def make_writer(config: Config) -> Writer:
+    client, crash_points = connect(config["redis"]), CrashPoints(Path(config["crash_path"]))
+
+    def write(counts: DataFrame, batch: int) -> None:
+        rows = [
+            (key_of(name, row["country"]), row["opens"], row[name])
+            for row in counts.collect()
+            for name in (VISITS, VISITORS)
+        ]
+        write_batch(SINKS[config["sink"]], client, batch, rows, crash_points)
+
+    return write
+
+
+def start_query(session: SparkSession, config: Config, step_ms: int) -> StreamingQuery:
+    visits, write = visits_of(read_records(session, config)), make_writer(config)
+    if config["sink"] == "absolute":
+        watermark = f"{config['watermark_ms']} milliseconds"
+        return start(counted(visits.withWatermark("seen_at", watermark), step_ms), config, write)
+    return start(visits, config, lambda batch, number: write(counted(batch, step_ms), number))
+
+
+def main(config_path: str, step_ms: int = LENGTH_MS) -> int:
+    config = read_orders(config_path)
+    tell_settings(config["progress_path"], spark_stream.own_settings(config))
+    return spark_stream.run(config, lambda session: start_query(session, config, step_ms))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,14 @@
+"""The Spark job of windows that overlap.
+
+python spark_sliding.py CONFIG.json
+"""
+
+from __future__ import annotations
+
+import sys
+
+from workloads.page_visits.jobs.spark import main
+from workloads.page_visits.jobs.visits import STEP_MS
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], STEP_MS))
