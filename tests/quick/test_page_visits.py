@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import pytest
+from redis.client import Pipeline
 
 from harness.experiments.selftest import visits as planted
 from harness.experiments.selftest.by_hand import EPOCH_MS
@@ -64,7 +66,7 @@ def test_the_reference_job_says_what_the_oracle_says(workload, step_ms, seed):
     job, redis = Visits(step_ms), Redis()
     for value in codec_of(tape).write(Planned(sent), EPOCH_MS):
         job.add(value)
-    job.write(redis)
+    job.write(cast(Pipeline, redis))
 
     right = folded(oracle, planted.in_cells(sent, oracle))
     codes = oracle.codes
