@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import redis
 
 from harness import grants, recount, room
-from harness.engines import yahoo_conf
 from harness.engines.config import EngineConfig
 from harness.engines.environments import Surroundings
 from harness.engines.process import ProcessEngine
@@ -22,7 +20,6 @@ from harness.engines.warm import COLD, Starts
 from harness.faults import registry
 from harness.faults.moment import Field
 from harness.install import jvm
-from harness.install.archives import BEING_MADE
 from harness.load import Load, send_marks
 from harness.model import (
     Certificate,
@@ -33,19 +30,12 @@ from harness.model import (
     Mark,
     RedisAddress,
     RunSpec,
-    UsageError,
-    redacted,
 )
 from harness.observe import Row
 from harness.results import registry as sources
 from harness.results.base import Observer, Place, Results
-from harness.services import kafka, owners, security, small_disk
-from harness.services.children import Child
-from harness.services.embedded import Embedded
-from harness.services.kafka import EmbeddedKafka
-from harness.services.kafka_cluster import EmbeddedCluster
-from harness.services.link import Link
-from harness.services.redis import EmbeddedRedis, connect, external, keys_elsewhere
+from harness.services import kafka, owners, small_disk
+from harness.services.redis import keys_elsewhere
 from harness.services.small_disk import SmallDisk
 from harness.store import Store
 from harness.watching import starvation
@@ -56,16 +46,14 @@ from harness.watching.out_of_memory import Memory
 from harness.watching.sampler import Sampled
 from harness.watching.starvation import Machine, Threads
 from harness.worlds.base import ServiceGone
-from harness.worlds.serving import Serving
+from harness.worlds.services import Services
 from harness.worlds.topic import TopicLog
 from workloads.base import Tables
 from workloads.registry import codec_of, results_of
 
 T = TypeVar("T")
 PAGE = 5000
-HURRIED_S = 0.5
 TOOL_OPTIONS = "JAVA_TOOL_OPTIONS"
-ARCHIVE_DEADLINE_S = 60.0  # a broker that ends in order writes its archive then
 
 
 class RealWorld:
@@ -89,11 +77,7 @@ class RealWorld:
         self._private = _private_folder("streamgauge-")
         # All that the engine is told of: nothing of ours lies beside it.
         self._engines_own = _private_folder("streamgauge-engine-")
-        self._embedded_kafka: EmbeddedKafka | None = None
-        self._embedded_redis: EmbeddedRedis | None = None
-        self._links: dict[str, Link] = {}
         self._disk: SmallDisk | None = None
-        self._kafka: KafkaAddress | None = None
         self._load: Load | None = None
         self._log: TopicLog | None = None
         self._engine: ProcessEngine | None = None
@@ -102,9 +86,8 @@ class RealWorld:
         self._changes: Changes | None = None
         self._accounting: Accounting | None = None
         self._clock_watch = ClockWatch(store)
-        self.fault = registry.create(spec, manifest)
-        self._kafka_serves = Serving("Kafka", lambda: self._address.bootstrap, lambda: _child_of(self._embedded_kafka))
-        self._redis_serves = Serving("Redis", self._place_of_redis, lambda: _child_of(self._embedded_redis))
+        self.fault = fault = registry.create(spec, manifest)
+        self._services = Services(spec, manifest, store.logs, starts, fault.settled)
 
     @property
     def engine(self) -> ProcessEngine:
@@ -115,20 +98,21 @@ class RealWorld:
     @property
     def field(self) -> Field | None:
         """None before the services are open."""
-        for link in self._links.values():
+        services = self._services
+        for link in services.links.values():
             link.check()
-        if self._kafka is None or self._redis is None:
+        if not services.are_open:
             return None
         return Field(
-            self._embedded_kafka,
-            self._embedded_redis,
-            self._kafka,
+            services.embedded_kafka,
+            services.embedded_redis,
+            services.kafka,
             self._topic,
-            self._redis,
+            services.client,
             self._keys,
             lambda client: _write_tables(client, self._tables),
-            self._links,
-            self._log if self._embedded_kafka else None,
+            services.links,
+            self._log if services.embedded_kafka else None,
             disk=self._disk,
         )
 
@@ -140,85 +124,31 @@ class RealWorld:
 
     def open(self) -> None:
         self._clock_watch.start()
-        self._start_proxies()
+        self._services.start_proxies()
         self._mount_disk()
         self._engine = self._make_engine()
         if self._manifest.waits_for_services:
             self._engine.start()
         self._load = self._load_of(self._spec, self._topic, self._store.path, self._private)
         self._load.start()
-        self._kafka = self._open_kafka()
-        address, self._redis = self._open_redis()
-        kafka.create_topic(self._kafka, self._topic, self._spec.tape.partitions)
+        orders = self._services.open()
+        address = self._services.kafka
+        kafka.create_topic(address, self._topic, self._spec.tape.partitions)
         if self._manifest.group:
-            kafka.begin_group(self._kafka, self._manifest.group, self._topic)
-        _write_tables(self._redis, self._tables)
+            kafka.begin_group(address, self._manifest.group, self._topic)
+        _write_tables(self._services.client, self._tables)
         if self._results_topic:
-            kafka.create_topic(self._kafka, self._results_topic, 1)
-        self._engine.change(self._as_engine_sees(self._kafka, address))
+            kafka.create_topic(address, self._results_topic, 1)
+        self._engine.change(orders)
         self._results = sources.open_results(self._place())
-        self._load.tell(self._kafka)
-        self._log = TopicLog(self._spec, self._kafka, self._topic, self._load.signal, self._store)
-
-    def _start_proxies(self) -> None:
-        """Where a planned fault wants one between the engine and a service, and that service is ours."""
-        external = {"kafka": self._spec.kafka, "redis": self._spec.redis}
-        for name in registry.links(self._spec.fault):
-            if not external[name]:
-                self._links[name] = link = Link(name, self._store.logs)
-                link.start()
+        self._load.tell(address)
+        self._log = TopicLog(self._spec, address, self._topic, self._load.signal, self._store)
 
     def _mount_disk(self) -> None:
         """Below the checkpoint, where a planned fault is to fill its disk up and that can be had."""
         if registry.wants_own_disk(self._spec.fault) and not self._spec.checkpoint and not small_disk.impossible():
             self._disk = SmallDisk(self._engines_own / "checkpoint")
             self._disk.mount()
-
-    def _open_kafka(self) -> KafkaAddress:
-        if self._spec.kafka:
-            file = Path(self._spec.kafka_config) if self._spec.kafka_config else None
-            return security.external(self._spec.kafka, file)
-        link = self._links.get("kafka")
-        jars, java, starts = jvm.jars("services"), str(jvm.java()), self._starts.broker
-        if registry.brokers(self._spec.fault) > 1:
-            if link:
-                raise UsageError("A plan can lead an engine to Kafka through a proxy or have three brokers, not both.")
-            self._embedded_kafka = EmbeddedCluster(self._store.logs, jars, java, jvm_options=starts.options)
-        else:
-            at = link.address if link else ""
-            self._embedded_kafka = EmbeddedKafka(
-                self._store.logs,
-                jars,
-                java,
-                engine_at=at,
-                jvm_options=starts.options,
-                stop_deadline_s=ARCHIVE_DEADLINE_S if starts.state == BEING_MADE else 0.0,
-            )
-        address = self._embedded_kafka.start()
-        if link:
-            link.lead_to(self._embedded_kafka.behind_proxy)
-        return address
-
-    def _open_redis(self) -> tuple[RedisAddress, redis.Redis]:
-        if self._spec.redis:
-            address = external(self._spec.redis)
-        else:
-            port = yahoo_conf.REDIS_PORT if self._manifest.orders == "yahoo" else 0
-            self._embedded_redis = EmbeddedRedis(self._store.logs, port)
-            address = self._embedded_redis.start()
-        if link := self._links.get("redis"):
-            link.lead_to(urlsplit(address.url).netloc)
-        return address, connect(address)
-
-    def _as_engine_sees(self, kafka_address: KafkaAddress, redis_address: RedisAddress) -> Mapping[str, Any]:
-        """Its orders of the services."""
-        if "kafka" in self._links:
-            kafka_address = KafkaAddress(self._links["kafka"].address)
-        if "redis" in self._links:
-            redis_address = RedisAddress(f"redis://{self._links['redis'].address}/0")
-        if self._manifest.orders == "yahoo":
-            yahoo_conf.refuse(kafka_address, redis_address)
-        return {"kafka": kafka_address, "redis": redis_address}
 
     def _make_engine(self) -> ProcessEngine:
         """Where its services are it learns when they answer."""
@@ -271,12 +201,6 @@ class RealWorld:
             raise HarnessError("The fleet was asked for before the services were open.")
         return self._load
 
-    @property
-    def _address(self) -> KafkaAddress:
-        if self._kafka is None:
-            raise HarnessError("Kafka was asked for before it was open.")
-        return self._kafka
-
     def await_fleet(self) -> str:
         with self._without_services():
             self.load.wait_ready()
@@ -284,7 +208,7 @@ class RealWorld:
         return self.load.web_url
 
     def send_marks(self, marks: Sequence[Mark]) -> None:
-        self._kafka_serves.once(lambda: send_marks(self._address, self._topic, marks, self._codec))
+        self._services.once_of_kafka(lambda: send_marks(self._services.kafka, self._topic, marks, self._codec))
 
     def start_load(self, epoch_ms: int) -> None:
         self.load.go(epoch_ms, self._store.clock)
@@ -318,10 +242,8 @@ class RealWorld:
 
     def _roots(self) -> Mapping[str, int]:
         """The parts that are processes of ours, each with the child from which it all comes."""
-        services = {"kafka": self._embedded_kafka, "redis": self._embedded_redis}
-        pids = {part: service.child.pid for part, service in services.items() if service}
         children = {"engine": self.engine.pid, "generator": self.load.pid}
-        return pids | {part: pid for part, pid in children.items() if pid}
+        return {**self._services.pids(), **{part: pid for part, pid in children.items() if pid}}
 
     @property
     def _results_topic(self) -> str:
@@ -332,8 +254,8 @@ class RealWorld:
     def _place(self) -> Place:
         spec = self._spec
         return Place(
-            client=self._redis,
-            kafka=self._address,
+            client=self._services.client,
+            kafka=self._services.kafka,
             topic=self._results_topic,
             campaigns=self._keys,
             ads=self._tables.texts,
@@ -385,54 +307,40 @@ class RealWorld:
         return Memory(grants.memory_bytes(), grants.killed_for_memory())
 
     def end_offsets(self) -> Mapping[int, int]:
-        return self._look(self._kafka_serves, lambda: kafka.end_offsets(self._address, self._topic))
+        services = self._services
+        return services.look_at_kafka(lambda: kafka.end_offsets(services.kafka, self._topic))
 
     def gone(self) -> str:
-        seen = []
+        seen, services = [], self._services
         results = () if self._manifest.blind else (self.snapshot,)
-        for look in (lambda: self._look(self._redis_serves, self._redis.ping), self.end_offsets, *results):
+        for look in (lambda: services.look_at_redis(services.client.ping), self.end_offsets, *results):
             try:
                 look()
             except ServiceGone as gone:
                 seen.append(str(gone))
         return "; ".join(dict.fromkeys(seen))
 
-    def _look(self, service: Serving, ask: Callable[[], T]) -> T:
-        return service.look(ask, again=self.fault.settled())
-
     def _look_at_results(self, ask: Callable[[], T]) -> T:
         """What a command prints comes from no service of ours."""
         if self._manifest.blind:
             return ask()
-        return self._look(self._kafka_serves if self._results_topic else self._redis_serves, ask)
-
-    def _place_of_redis(self) -> str:
-        return redacted(self._spec.redis) if self._embedded_redis is None else self._embedded_redis.address.url
+        return self._services.look_at_kafka(ask) if self._results_topic else self._services.look_at_redis(ask)
 
     def snapshot(self) -> object:
         return self._look_at_results(self._read.snapshot)
 
     def reachable(self) -> bool:
-        if self.fault.settled():
-            return True
-        return (not self._embedded_kafka or self._embedded_kafka.serves()) and self._redis_answers()
-
-    def _redis_answers(self) -> bool:
-        if self._embedded_redis is None:
-            return True
-        with self._embedded_redis.client(HURRIED_S) as client, suppress(redis.RedisError):
-            return bool(client.ping())
-        return False
+        return self.fault.settled() or self._services.reachable()
 
     def results(self) -> list[Row]:
         return self._look_at_results(self._read.rows)
 
     def other_databases(self) -> Mapping[int, int]:
-        return self._look(self._redis_serves, lambda: keys_elsewhere(self._redis))
+        return self._services.look_at_redis(lambda: keys_elsewhere(self._services.client))
 
     def read_log(self) -> Mapping[str, Any]:
-        ends = self.end_offsets()
-        columns = self._look(self._kafka_serves, lambda: recount.read(self._address, self._topic, ends, self._codec))
+        ends, services = self.end_offsets(), self._services
+        columns = services.look_at_kafka(lambda: recount.read(services.kafka, self._topic, ends, self._codec))
         return self._log.whole(columns) if self._log else columns
 
     def close(self) -> None:
@@ -445,25 +353,20 @@ class RealWorld:
             self._engine.stop()
         if self._results:
             self._results.close()
-        if self._spec.kafka and self._kafka:
-            for topic in filter(None, (self._topic, self._results_topic)):
-                with suppress(HarnessError):
-                    kafka.delete_topic(self._kafka, topic)
-            with suppress(HarnessError):
-                kafka.delete_topics_below(self._kafka, self._topic)
-        for service in (self._embedded_kafka, self._embedded_redis):
-            if service:
-                service.stop()
-        for link in self._links.values():
-            link.stop()
+        if self._spec.kafka and self._services.are_open:
+            self._delete_topics(self._services.kafka)
+        self._services.close()
         if self._disk:
             self._disk.unmount()
         owners.release_folder(self._engines_own)
         owners.release_folder(self._private)
 
-
-def _child_of(service: Embedded[Any] | None) -> Child | None:
-    return service.child if service else None
+    def _delete_topics(self, address: KafkaAddress) -> None:
+        for topic in filter(None, (self._topic, self._results_topic)):
+            with suppress(HarnessError):
+                kafka.delete_topic(address, topic)
+        with suppress(HarnessError):
+            kafka.delete_topics_below(address, self._topic)
 
 
 def _private_folder(prefix: str) -> Path:

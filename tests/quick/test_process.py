@@ -91,4 +91,4 @@ def test_beside_the_neighbours_of_a_job_there_is_nothing_of_this_program(tmp_pat
 
     (beside,) = (tmp_path / "neighbours").iterdir()
     assert beside.name == "workloads"
-    assert (beside / "ad_impressions" / "jobs" / "orders.py").is_file()
+    assert (beside / "jobs" / "orders.py").is_file()
