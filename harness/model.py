@@ -26,6 +26,7 @@ MARK_SERVER = 4095
 MAX_SERVERS = 4094
 
 AD_IMPRESSIONS = "ad_impressions"  # the workload of every run of old, which did not say
+DEFAULT_SCENARIO = "ad-impressions"
 
 # Words of which there are a few.
 CrashPoint = Literal["c1", "c2", "c3", "c4"]
@@ -356,6 +357,13 @@ class RunSpec:
     def workload(self) -> str:
         """The question that is asked."""
         return self.tape.workload
+
+    @property
+    def title(self) -> str:
+        """What a run of it is called: by its scenario, and first by its workload where that is somebody's own."""
+        if not self.declared_in:
+            return self.scenario
+        return self.workload if self.scenario == DEFAULT_SCENARIO else f"{self.workload}-{self.scenario}"
 
     def public(self) -> dict[str, Any]:
         """The spec as saved: nothing secret in it."""

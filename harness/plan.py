@@ -33,7 +33,6 @@ from harness.settings import KEYS, Wrong, as_number
 from workloads.base import Kind, Workload
 from workloads.registry import WORKLOADS, chosen, folder_of, oracle_of, results_of
 
-DEFAULT_SCENARIO = "ad-impressions"
 ADS_PER_CAMPAIGN = 10
 SLICE_MS = 20
 # "Inside the watermark" leaves this much for the road from the generator to the engine.

@@ -15,7 +15,7 @@ from reports.sections import fairness, reproduce
 
 def save(done: Repeated, spec: RunSpec, manifest: EngineManifest, machine: Mapping[str, Any], folder: Path) -> None:
     """A case for each round."""
-    group = suite.classname((spec.scenario, spec.engine, spec.sink))
+    group = suite.classname((spec.title, spec.engine, spec.sink))
     cases = tuple(
         experiment.Case(group, f"seed {each.seed}", each.outcome, each.sentence, os.path.relpath(each.run, folder))
         for each in done.rounds

@@ -84,7 +84,7 @@ def _title(evidence: Evidence) -> tuple[str, str]:
     begun = next((entry["at_ms"] for entry in evidence.store.history("begin")), None)
     when = "" if begun is None else f", {datetime.fromtimestamp(begun / 1000, UTC):%Y-%m-%d %H:%M} UTC"
     about = f"seed {spec.tape.seed}, disorder {spec.disorder_name}, fault {spec.fault.text}{when}"
-    return f"{spec.scenario} on {spec.engine}/{spec.sink}", about
+    return f"{spec.title} on {spec.engine}/{spec.sink}", about
 
 
 def _survived(evidence: Evidence) -> Iterator[Number]:

@@ -38,7 +38,7 @@ def _all(result: Result) -> Iterator[str]:
     spec, verdict = result.spec, result.verdict
     yield from _wrapped(f"{verdict.outcome.value}  ", verdict.sentence)
     yield ""
-    asked = f"{spec.scenario} on {spec.engine}/{spec.sink}, seed {spec.tape.seed}"
+    asked = f"{spec.title} on {spec.engine}/{spec.sink}, seed {spec.tape.seed}"
     yield from _wrapped("  run      ", f"{asked}, disorder {spec.disorder_name}")
     yield from _load(result)
     for check in verdict.checks:

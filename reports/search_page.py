@@ -50,7 +50,7 @@ def page_of(searched: Searched) -> Page:
     spec = searched.spec
     return Page(
         title=f"Highest sustainable rate of {spec.engine}/{spec.sink}",
-        subtitle=f"{spec.scenario}, seed {spec.tape.seed}, disorder {spec.disorder_name}, {_begun(searched)}",
+        subtitle=f"{spec.title}, seed {spec.tape.seed}, disorder {spec.disorder_name}, {_begun(searched)}",
         outcome=searched.found.outcome,
         sentence=_sentence(searched),
         facts=tuple(_facts(searched)),
@@ -79,7 +79,7 @@ def answer_of(searched: Searched) -> experiment.Answer:
     """For a CI job: the search is one case; that a trial failed is no failure of a search."""
     spec = searched.spec
     case = experiment.Case(
-        suite.classname((spec.scenario, spec.engine, spec.sink)),
+        suite.classname((spec.title, spec.engine, spec.sink)),
         "highest sustainable rate",
         searched.found.outcome,
         _sentence(searched).removesuffix("."),

@@ -22,7 +22,7 @@ def run(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path, 
         objects = [machine.as_object("run", each) for each in done.results]
         print(json.dumps(reports_rounds.as_object(answer, done.path, objects)))
     else:
-        head = f"{len(done.results)} rounds of {spec.scenario} on {spec.engine}/{spec.sink}"
+        head = f"{len(done.results)} rounds of {spec.title} on {spec.engine}/{spec.sink}"
         shown = [console.table(rows, header) + "\n" for header, rows in reports_rounds.tables(answer)]
         console.show_result(
             [f"{answer.outcome.value}  {head}: {answer.sentence}\n", *shown, str(done.path)], answer.outcome

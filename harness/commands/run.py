@@ -15,12 +15,12 @@ from harness.commands.shared import RUNS, Json
 from harness.engines import manifest as manifests
 from harness.experiments import one_run, training
 from harness.flags import takes
-from harness.model import RunSpec
+from harness.model import DEFAULT_SCENARIO, RunSpec
 
 
 @takes("engine", "sink", "rate", "duration", "warm_up", *EVENTS, "fault", *SYSTEM, "repeat", "checksum", "web")
 def run(
-    scenario: Scenario = plan.DEFAULT_SCENARIO,
+    scenario: Scenario = DEFAULT_SCENARIO,
     listing: Annotated[bool, typer.Option("--list", help="List the shipped scenarios.")] = False,
     *,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder in which run directories are made.")] = RUNS,

@@ -53,7 +53,9 @@ def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> tupl
     keys = {**plan.read_scenario(tier.scenario)[1], **tier.keys}
     rounds = plan.rounds_of(tier.scenario, keys, flags)
     flags = {name: value for name, value in flags.items() if name != "repeat"}
-    calm, _ = plan.resolve(tier.scenario, {**keys, "fault": NO_FAULT}, flags, manifests.load)
+    _refuse_engines_beside(tier, asked)
+    own = {"engine": asked.engines[0]} if asked.engines else {}
+    calm, _ = plan.resolve(tier.scenario, {**keys, **own, "fault": NO_FAULT}, flags, manifests.load)
     seed = calm.tape.seed
     wanted = chaos.runs_of(_cases(tier, asked, seed, calm.workload), seed, rounds, twins=tier.twins)
     plan.refuse_one_database_for(len(wanted), calm.redis, reset=calm.reset)
@@ -68,6 +70,15 @@ def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> tupl
     place = Folder.create(out.absolute(), "chaos")
     place.save("chaos", settings=_public(settings), environment=environment.describe(), wanted=wanted, done=[])
     return place, settings
+
+
+def _refuse_engines_beside(tier: Tier, asked: Asked) -> None:
+    engines = dict.fromkeys(row.engine for row in tier.cases)
+    if asked.engines and not asked.faults and not engines.keys() & {*asked.engines}:
+        raise UsageError(
+            f"No case is left: the tier has cases on {', '.join(engines)}, and none on {', '.join(asked.engines)}. "
+            "Choose others, or name faults of your own by --fault."
+        )
 
 
 def _cases(tier: Tier, asked: Asked, seed: int, workload: str) -> list[Case]:

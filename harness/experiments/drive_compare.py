@@ -42,10 +42,12 @@ def begin(
     engines: Sequence[str], settings: Settings, flags: Mapping[str, Any], out: Path, *, searched: bool = False
 ) -> tuple[Folder, Asked]:
     """Everything is resolved and installed before the first run: the last engine's lack is told at once."""
-    named, engines = engines, compare.with_reference(engines)
     settings, flags = _with_rounds(settings, flags)
     keys = {**plan.read_scenario(compare.SCENARIO)[1], "duration": f"{settings.load_s}s"}
-    seed = plan.resolve(compare.SCENARIO, {**keys, "fault": "none"}, flags, manifests.load)[0].tape.seed
+    steady, _ = plan.resolve(compare.SCENARIO, {**keys, "fault": "none", "engine": engines[0]}, flags, manifests.load)
+    named, seed = engines, steady.tape.seed
+    if steady.workload in manifests.workloads_of(compare.REFERENCE):  # it knows no question of somebody's own
+        engines = compare.with_reference(engines)
     asked: Asked = {
         "named": named,
         "engines": engines,

@@ -18,7 +18,7 @@ from harness.experiments.conditions import Conditions, Watch
 from harness.experiments.folder import Folder
 from harness.experiments.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, Effect, Gated, Stored, looks
 from harness.experiments.rounds import ROUNDS, Round, Settings, of_burst
-from harness.experiments.sides import Sides, broker
+from harness.experiments.sides import Sides, broker, planned
 from harness.install import environment
 from harness.model import HarnessError, Outcome
 from harness.services import children
@@ -59,6 +59,9 @@ def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
     then = baseline.read(asked.base, asked.flags, asked.burst_events) if baseline.is_baseline(asked.base) else None
     candidates = [look_up(text, asked.engine) for text in (REFERENCE if then else asked.base, asked.head)]
     settings = settings_of(then.burst_events if then else asked.burst_events, asked.budget_s)
+    for candidate in candidates:
+        if not candidate.commit:  # what lies in a commit is known when it is checked out
+            planned(candidate.engine, candidate.sink, settings, asked.flags)
     place = Folder.create(out.absolute(), "gate")
     commits = dict(zip((BASE, HEAD), map(commit_of, candidates), strict=True))
     if then:

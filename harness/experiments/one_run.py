@@ -88,7 +88,7 @@ def answer(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: P
     with removal.in_use(engine_manifest):
         surroundings = prepare(spec, engine_manifest)
         # Kafka allows no @ in the name of a topic, which is that of the run.
-        place = Store.create(out.absolute(), f"{spec.scenario}-{spec.engine}".replace("@", "-"))
+        place = Store.create(out.absolute(), f"{spec.title}-{spec.engine}".replace("@", "-"))
         if twin:
             from harness.measuring import recovery
 

@@ -22,7 +22,7 @@ from harness.experiments.gate import BASE, Judged
 from harness.experiments.rounds import PACED_STRETCHES, STRETCH_MS, STRETCHES, Round, Settings, fitting, order, tape
 from harness.experiments.side import Side, SideRun
 from harness.install import jvm
-from harness.model import HarnessError, Outcome, UsageError, Verdict
+from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, UsageError, Verdict
 from harness.running.screen import Unseen
 from harness.services.kafka import EmbeddedKafka
 from harness.store import Store
@@ -50,6 +50,17 @@ def broker(logs: Path) -> Iterator[str]:
         kafka.stop()
 
 
+def planned(engine: str, sink: str, settings: Settings, flags: Mapping[str, Any]) -> tuple[RunSpec, EngineManifest]:
+    """What a side is to run. Nothing is started, so that a mistake is told before a gate begins."""
+    _, keys = plan.read_scenario(SCENARIO)
+    rate = settings.stretch_events / STRETCH_MS * 1000
+    own = {"engine": engine, "sink": sink, "rate": rate, "fault": "none", "lag_budget_ms": QUEUED_MS}
+    spec, manifest = plan.resolve("gate", {**keys, **own}, flags, manifests.load)
+    if manifest.simulated:
+        raise UsageError("The fake engine costs nothing and has no processes: there is nothing to gate of it.")
+    return spec, manifest
+
+
 class Sides:
     """A few of them. Each is a run in a thread of its own; only one at a time is sent something that is measured."""
 
@@ -59,13 +70,7 @@ class Sides:
         self._stretches = 1  # in each round
 
     def add(self, name: str, engine: str, sink: str, settings: Settings) -> None:
-        _, keys = plan.read_scenario(SCENARIO)
-        rate = settings.stretch_events / STRETCH_MS * 1000
-        own = {"engine": engine, "sink": sink, "rate": rate, "fault": "none"}
-        own |= {"kafka": self._kafka, "lag_budget_ms": QUEUED_MS}
-        spec, manifest = plan.resolve("gate", {**keys, **own}, self._flags, manifests.load)
-        if manifest.simulated:
-            raise UsageError("The fake engine costs nothing and has no processes: there is nothing to gate of it.")
+        spec, manifest = planned(engine, sink, settings, {**self._flags, "kafka": self._kafka})
         spec = replace(spec, tape=tape(spec.tape, STRETCHES, settings))
         surroundings = one_run.prepare(spec, manifest)
         store = Store.create(self._place.runs, re.sub(r"\W+", "-", name))  # a part of the topic's name

@@ -77,11 +77,11 @@ def conclude(case: Case) -> Verdict:
     totals = {
         "planned": case.audit.planned,
         "in_log": case.audit.found,
-        "countable": len(case.events),
+        "countable": case.events.records(),
         "counted": case.only(case.observed.counts, COUNTS).total,
         "cells": len(case.expectation.may),
         "late_dropped": case.late_dropped,
-        "copies": int((case.copies & ~case.dropped).sum()),
+        "copies": case.events.records(case.copies & ~case.dropped),
     }
     return Verdict(outcome, _sentence(case, outcome, results, totals), case.slack, results, totals)
 

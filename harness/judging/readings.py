@@ -20,6 +20,7 @@ FATE = "fate"
 KEPT, DONE, UNREAD = 0, 1, 2  # it is still there; it was removed when the engine had done it; it was removed before
 
 NO_BATCH = -1
+OFFSET_BITS = 47  # of a record's number, below its partition
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,15 @@ class LogEvents:
     def only(self, mask: NDArray[np.bool_]) -> LogEvents:
         named = {each.name: getattr(self, each.name)[mask] for each in fields(self) if each.name != "columns"}
         return LogEvents(**named, columns={name: column[mask] for name, column in self.columns.items()})
+
+    @property
+    def record(self) -> NDArray[np.int64]:
+        """A number for each record of the log: an event that lies in several cells has several rows."""
+        return (self.partition.astype(np.int64) << OFFSET_BITS) | self.offset
+
+    def records(self, rows: NDArray[np.bool_] | None = None) -> int:
+        """How many records these rows are of, or all."""
+        return len(np.unique(self.record if rows is None else self.record[rows]))
 
 
 def folded(oracle: Oracle, events: LogEvents) -> Ledger:

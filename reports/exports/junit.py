@@ -13,7 +13,7 @@ from reports.result import Result
 
 def as_xml(result: Result) -> bytes:
     spec, verdict = result.spec, result.verdict
-    name = suite.classname((spec.scenario, spec.engine, spec.sink))
+    name = suite.classname((spec.title, spec.engine, spec.sink))
     return suite.as_xml(
         suite.Suite(
             name=name,

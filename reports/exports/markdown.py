@@ -25,7 +25,7 @@ def _lines(result: Result) -> Iterator[str]:
     yield ""
     yield verdict.sentence + "."
     yield ""
-    asked = f"`{spec.scenario}` on `{spec.engine}/{spec.sink}`, seed {spec.tape.seed}"
+    asked = f"`{spec.title}` on `{spec.engine}/{spec.sink}`, seed {spec.tape.seed}"
     yield f"{asked}, disorder `{spec.disorder_name}`, fault `{spec.fault.text}`, slack {verdict.slack:,}."
     yield from _when(result)
     yield from (f"The engine: {note}." for note in result.notes)

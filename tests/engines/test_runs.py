@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -215,6 +216,26 @@ def test_the_job_of_the_tutorial_counts_a_batch_twice_and_its_fix_does_not(
     assert (answer["verdict"], answer["words"]) == (verdict, words), answer["sentence"]
     if verdict == "FAIL":
         assert "once more" in answer["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "verdict", "words"),
+    [
+        ("payments", "FAIL", ["lost", "wrong value"]),
+        pytest.param("payments/fixed", "PASS", [], marks=pytest.mark.thorough),
+    ],
+)
+def test_the_shops_job_loses_refunds_and_its_fix_loses_none_though_a_batch_runs_twice(
+    tmp_path, monkeypatch, served, engine, verdict, words
+):
+    """In a folder of a user's, as docs/own-question.md has it, with late payments among the others."""
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", QUICK_START)
+    shutil.copytree(EXAMPLES / "payments", tmp_path / "payments")
+    home, fault = tmp_path / "payments", "checkpoint-delete-commit@offset=50%"
+    own = ("--workload", home, "--engine", tmp_path / engine, "--disorder", "late")
+    answer = run(tmp_path, *SHORT, *served, *own, "--fault", fault)
+
+    assert (answer["verdict"], answer["words"], answer["slack"]) == (verdict, words, 0), answer["sentence"]
 
 
 @pytest.mark.thorough

@@ -22,7 +22,7 @@ from harness.experiments import drive_search, one_run, search
 from harness.experiments.folder import Folder
 from harness.install import environment, installer, jvm
 from harness.judging.judge import judge
-from harness.model import Exit, HarnessError, Outcome
+from harness.model import DEFAULT_SCENARIO, Exit, HarnessError, Outcome
 from harness.room import MB, Disk, NoRoomError
 from harness.services import owners
 from harness.services.small_disk import SmallDisk, impossible
@@ -138,7 +138,7 @@ def test_the_documents_tell_the_same_figures():
 
 
 def test_the_documents_tell_what_the_default_run_needs():
-    spec, manifest = plan.resolve(*plan.read_scenario(plan.DEFAULT_SCENARIO), {}, manifests.load)
+    spec, manifest = plan.resolve(*plan.read_scenario(DEFAULT_SCENARIO), {}, manifests.load)
     parts = needs(manifest=manifest, events=Tape(spec.tape).total)
 
     needed = room.size_in_words(sum(part.size for part in parts) + room.AS_GOOD_AS_FULL)

@@ -23,7 +23,7 @@ from harness import plan
 from harness.engines import fake, manifest, progress
 from harness.judging.judge import judge
 from harness.measuring import measure
-from harness.model import EngineManifest, HarnessError, Outcome, UsageError
+from harness.model import DEFAULT_SCENARIO, EngineManifest, HarnessError, Outcome, UsageError
 from harness.observe import Row, interpret
 from harness.settings import KEYS
 from harness.store import MissingEvidence, Store
@@ -184,7 +184,7 @@ def test_scenarios_as_flags():
 
     def body(given_: dict[str, Any]) -> None:
         with suppress(*ALLOWED):
-            name, keys = plan.read_scenario(plan.DEFAULT_SCENARIO)
+            name, keys = plan.read_scenario(DEFAULT_SCENARIO)
             plan.resolve(name, keys, given_, lambda *_: fake.MANIFEST)
 
     fuzz(flags, body, 200)

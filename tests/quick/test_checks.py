@@ -210,6 +210,7 @@ def with_copies(count):
     log, again = events(), events().only(np.arange(300) < count)
     pairs = ((getattr(log, name), getattr(again, name)) for name in ("partition", "offset", "id", "time_ms", "cell"))
     partition, offset, ids, time_ms, cells = map(np.concatenate, pairs)
+    offset[300:] += 300  # each a record of its own
     return dated(partition, offset, ids, CODES.keys(cells), time_ms)
 
 

@@ -21,9 +21,9 @@ from harness.judging.judge import conclude
 from harness.judging.ledger import Expectation, Ledger
 from harness.judging.readings import Observed, Watched, folded
 from harness.model import Outcome, TapeSpec
-from tests.quick.payments import SHOPS
+from tests.quick.payments import SHOPS, SLIDES
 from workloads import registry
-from workloads.base import NOTHING
+from workloads.base import COUNTS, NOTHING
 from workloads.registry import codec_of, oracle_of
 
 EPOCH_MS = 1_763_700_000_000
@@ -87,6 +87,17 @@ def test_plan_and_log_agree_in_every_cell_and_every_value():
     verdict = conclude(case)
     assert verdict.outcome is Outcome.PASS, verdict.sentence
     assert "payments, cents, payers" in verdict.sentence
+
+
+def test_an_event_of_many_cells_and_values_is_one_event():
+    case, log = honest(), log_of(SPEC)
+    ids = np.asarray(log.column("event_id"))[np.asarray(log.column("kind")) == COUNTS]
+
+    verdict = conclude(case)
+
+    assert len(case.events) == SLIDES * 3 * len(ids)
+    assert f"of {len(ids):,} events" in verdict.sentence
+    assert verdict.totals["copies"] == len(ids) - len({*ids.tolist()}) > 0
 
 
 def test_an_event_may_be_late_for_one_of_its_windows_and_not_for_the_next():

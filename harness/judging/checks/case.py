@@ -184,8 +184,8 @@ class Case:
 
     @property
     def late_dropped(self) -> int:
-        """By the batch log, or without one by what the cells lack."""
-        return int(self.dropped.sum()) if self.exact else -sum(d.surplus for d in self.left_out)
+        """How many events, by the batch log, or without one by what the cells lack."""
+        return self.events.records(self.dropped) if self.exact else -sum(d.surplus for d in self.left_out)
 
     def fold(self, rows: NDArray[np.bool_]) -> Ledger:
         """What the cells hold that have these events."""
@@ -194,9 +194,9 @@ class Case:
     @property
     def copies(self) -> NDArray[np.bool_]:
         """Which events were sent before, and are in the log once more: the tape plans some, and each one counts."""
-        result = np.ones(len(self.events), dtype=np.bool_)
-        result[np.unique(self.events.id, return_index=True)[1]] = False
-        return result
+        _, first, of_event = np.unique(self.events.id, return_index=True, return_inverse=True)
+        record = self.events.record
+        return np.asarray(record != record[first][of_event])
 
     def cell_name(self, cell: int) -> str:
         return self.oracle.name(cell, self.epoch_ms)

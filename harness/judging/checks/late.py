@@ -6,6 +6,8 @@ An event outside the permitted set is never excused here: it stays in the expect
 
 from __future__ import annotations
 
+import numpy as np
+
 from harness.judging.checks.case import Case
 from harness.model import Blame, CheckResult, Outcome, Witness
 
@@ -25,7 +27,7 @@ def check(case: Case) -> CheckResult:
     if case.doubt_in_all.newest_ms is not None:
         sentence = f"{count:,} events dropped as late{how}; what is missing from the Kafka log may have made them late"
         return CheckResult("late", Outcome.UNKNOWN, sentence, count=count, blame="producer or Kafka")
-    ours = int((case.dropped & case.sent_late).sum())
+    ours = case.events.records(case.dropped & case.sent_late)
     only_ours = count - ours <= limit
     blame: Blame = (
         "generator" if only_ours else "plan" if case.spec.tape.disorder.reach_ms > case.spec.watermark_ms else "engine"
@@ -52,7 +54,8 @@ def _how_known(case: Case, count: int) -> str:
 def _witnesses(case: Case) -> tuple[Witness, ...]:
     if not case.exact:
         return case.witnesses(case.left_out)
-    rows = case.dropped.nonzero()[0][:5]
+    dropped = case.dropped.nonzero()[0]
+    rows = dropped[np.unique(case.events.record[dropped], return_index=True)[1]][:5]
     marks = {b.batch: b.drop_watermark_ms for b in case.batch_log.batches} if case.batch_log else {}
     ends = case.events.closes_ms
     return tuple(

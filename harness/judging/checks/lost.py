@@ -50,7 +50,7 @@ def _cause(case: Case, short: list[Difference]) -> str:
 
 def _copies(case: Case, short: list[Difference]) -> str:
     """A job that leaves out what it has seen before is wrong here, where each record of the log counts."""
-    copies = case.fold(case.copies & ~case.dropped)
+    copies = case.only(case.fold(case.copies & ~case.dropped), COUNTS)
     if not copies.total or copies != Ledger((d.cell, -d.surplus) for d in short):
         return ""
     return f"exactly the {copies.total:,} copies in the tape, which count twice by the rules"

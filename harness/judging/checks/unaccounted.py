@@ -19,7 +19,7 @@ def check(case: Case) -> CheckResult:
     if wrong:
         sentence = "the books do not balance: " + "; ".join(wrong)
         return CheckResult("unaccounted", Outcome.UNKNOWN, sentence, "unaccounted", len(wrong), "evidence")
-    counted, late = case.only(case.observed.counts, COUNTS).total, case.late_dropped
+    counted, late = case.only(case.observed.counts, COUNTS).total, _late(case)
     wrong_cells = case.differences_of(COUNTS)
     lost, double = (sum(abs(d.surplus) for d in wrong_cells if (d.surplus > 0) is more) for more in (False, True))
     # An event may lie in several cells, or in none.
@@ -35,6 +35,11 @@ def check(case: Case) -> CheckResult:
     balance = f"{case.audit.found:,} records = {shown}"
     slack = case.slack
     return CheckResult("unaccounted", Outcome.PASS, f"{balance}, to {slack:,}" if slack else balance)
+
+
+def _late(case: Case) -> int:
+    """How often an event was too late for a cell that counts it."""
+    return int((case.dropped & case.are(case.events.cell, COUNTS)).sum()) if case.exact else case.late_dropped
 
 
 def _expected_is_what_the_log_holds(case: Case) -> list[str]:

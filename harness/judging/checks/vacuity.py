@@ -18,7 +18,7 @@ def check(case: Case) -> CheckResult:
     return CheckResult(
         "vacuity",
         Outcome.PASS,
-        f"{len(case.events):,} countable events in {len(case.expectation.may):,} cells of {windows} windows",
+        f"{case.events.records():,} countable events in {len(case.expectation.may):,} cells of {windows} windows",
     )
 
 

@@ -1,0 +1,75 @@
+"""Every command takes somebody's own question with a job of it, or says in one sentence why not and starts nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness import cli
+from harness.ending import ended
+from harness.experiments import chaos, compare, drive_chaos, drive_compare
+from harness.model import Exit
+from harness.services import owners
+
+PAYMENTS = Path(__file__).resolve().parents[2] / "examples" / "payments"
+OWN = str(PAYMENTS)
+ASKED = ("--workload", OWN)
+
+
+@pytest.fixture
+def call(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(owners, "sweep", list)
+
+    def called(*arguments):
+        code = ended(arguments, lambda: cli.called(arguments))
+        return code, *capsys.readouterr()
+
+    return called
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["run", *ASKED], "The engine spark comes with no job of the workload payments"),
+        (["search", *ASKED], "The engine spark comes with no job of the workload payments"),
+        (["compare", "spark", *ASKED], "The engine spark comes with no job of the workload payments"),
+        (["chaos", *ASKED], "The engine spark comes with no job of the workload payments"),
+        (["chaos", *ASKED, "--engine", OWN], "name faults of your own by --fault"),
+        (["gate", "--base", OWN, "--head", "spark", *ASKED], "The engine spark comes with no job of the workload"),
+        (["gate", "--base", OWN, "--head", OWN], "its job is of the workload payments"),
+        (["run", "--engine", OWN], "its job is of the workload payments"),
+        (["run", "--engine", OWN, *ASKED, "--window", "5s"], "says nothing to the workload payments"),
+        (["run", "--engine", OWN, *ASKED, "--campaigns", "5"], "says nothing to the workload payments"),
+        (["tape", *ASKED, "--campaigns", "5"], "says nothing to the workload payments"),
+        (["selftest", *ASKED], "No such option: --workload"),
+        (["bench", *ASKED], "No such option: --workload"),
+    ],
+)
+def test_what_does_not_work_is_said_in_a_sentence_and_nothing_is_started(call, tmp_path, words, answer):
+    code, told, _ = call(*words, "--json")
+
+    assert code == Exit.USAGE
+    assert answer in json.loads(told)["error"]
+    assert not [*tmp_path.iterdir()]
+
+
+def test_jobs_of_an_own_question_are_compared_without_the_reference_which_has_none(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.engines.environments.prepare", lambda *_: None)
+    engines = [OWN, f"{OWN}/fixed"]
+
+    _, asked = drive_compare.begin(engines, compare.QUICK, {"workload": OWN}, tmp_path)
+
+    assert [*asked["engines"]] == engines
+
+
+def test_a_guarantee_of_a_job_of_an_own_question_can_be_asked_for(tmp_path):
+    fault = "checkpoint-delete-commit@offset=50%"
+    asked = drive_chaos.Asked(engines=(OWN,), faults=(fault,))
+
+    place, _ = drive_chaos.begin(chaos.read_tier("smoke"), asked, {"workload": OWN}, tmp_path)
+
+    wanted = json.loads((place.path / "experiment.json").read_text())["wanted"]
+    assert {(each["engine"], each["fault"]) for each in wanted} == {(OWN, fault)}
