@@ -34,9 +34,10 @@ def chosen(name: str) -> Workload:
     """A shipped workload by its id, or anybody's by the folder that declares it."""
     if name in WORKLOADS or not declared_at(name):
         return shipped(name)
-    from workloads.declared import declaration, workload
+    from workloads.declared import checked, workload
 
-    return workload.Declared(declaration.load(Path(name)))
+    declaration, _ = checked.load(Path(name))
+    return workload.Declared(declaration)
 
 
 def declared_at(name: str) -> bool:

@@ -14,7 +14,6 @@ from harness.commands.shared import Json
 from harness.model import UsageError
 from harness.panels import Commands
 from workloads.declared import declaration
-from workloads.declared.mistakes import DeclarationError
 from workloads.registry import WORKLOADS, folder_of, shipped
 
 app = typer.Typer(
@@ -55,11 +54,7 @@ def check(place: Declared, as_json: Json = False) -> None:
     if is_shipped and not shipped(str(place)).declaration:
         raise UsageError(f"{place} is written in Python, and `check` shows what a {declaration.FILE} says.")
     place = folder_of(str(place)) if is_shipped else place
-    declared = declaration.load(place, shipped=is_shipped)
-    try:
-        found = checked.check(declared)
-    except DeclarationError as mistake:
-        raise UsageError(f"The workload {declaration.file_in(place)}: {mistake}") from mistake
+    _, found = checked.load(place, shipped=is_shipped)
     if as_json:
         print(json.dumps({"command": "workload check", **msgspec.to_builtins(found)}))
     else:

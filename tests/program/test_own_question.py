@@ -56,6 +56,36 @@ def test_what_does_not_work_is_said_in_a_sentence_and_nothing_is_started(call, t
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "answer"),
+    [
+        ("sum(amount)", "summ(amount)", "can't be run by DuckDB"),
+        ("sum(amount)", "sum(CAST(merchant AS INT))", "can't be run by DuckDB"),
+        ("GROUP BY merchant, opens", "GROUP BY merchant, opens, amount", "twice; group by all keys"),
+        ("event, merchant", "event, NULLIF(merchant, 'shop-1') AS merchant", "gives NULL as merchant"),
+        ("AS BIGINT", "AS DOUBLE", "gives cents as DOUBLE"),
+        ("AS cents", "AS money", "merchant, opens, payments, cents, and no others"),
+        ("FROM events", "FROM read_csv('/etc/passwd')", "reaches for a file or the network"),
+        ("count(*)", "count(*) + CAST(round(random() * 9) AS BIGINT)", "two answers"),
+        ("uuid", "guid", "event.fields.card.kind = 'guid'"),
+        ('"payments"\n', '"page_visits"\n', "an id of your own"),
+    ],
+)
+def test_a_declaration_that_cannot_judge_starts_no_run(call, tmp_path, before, after, answer):
+    own = tmp_path / "own"
+    own.mkdir()
+    text = (PAYMENTS / "workload.toml").read_text()
+    assert before in text
+    (own / "workload.toml").write_text(text.replace(before, after, 1))
+
+    code, told, _ = call("run", "--workload", "own", "--engine", OWN, "--json")
+
+    assert code == Exit.USAGE
+    assert "own/workload.toml: " in json.loads(told)["error"]
+    assert answer in json.loads(told)["error"]
+    assert [*tmp_path.iterdir()] == [own]
+
+
 def test_jobs_of_an_own_question_are_compared_without_the_reference_which_has_none(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.engines.environments.prepare", lambda *_: None)
     engines = [OWN, f"{OWN}/fixed"]

@@ -6,12 +6,17 @@ import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
+from harness.model import UsageError
 from harness.texts import shown
+from workloads.declared import declaration
 from workloads.declared.declaration import Declaration
 from workloads.declared.fields import leaves, time_path
 from workloads.declared.judged import unjudged
+from workloads.declared.mistakes import DeclarationError
 from workloads.declared.oracle import CLOSES, EVENT, EVENT_ID, Limits, Oracle, answered_twice
 from workloads.declared.sample import SEED, sample
 from workloads.declared.tables import InRedis, in_kafka, in_redis
@@ -41,28 +46,43 @@ class Checked:
     unjudged: tuple[str, ...]
 
 
-def check(declaration: Declaration) -> Checked:
+def load(place: Path, *, shipped: bool = False) -> tuple[Declaration, Checked]:
+    """Of a folder, when it was tried: whatever is wrong with its queries is told before anything is started."""
+    declared = declaration.load(place, shipped=shipped)
+    try:
+        return declared, _once(declared.sealed)
+    except DeclarationError as mistake:
+        raise UsageError(f"The workload {declaration.file_in(place)}: {mistake}") from mistake
+
+
+# An experiment plans many runs of one declaration.
+@lru_cache(maxsize=4)
+def _once(sealed: str) -> Checked:
+    return check(declaration.unsealed(sealed))
+
+
+def check(declared: Declaration) -> Checked:
     """Raises DeclarationError for an oracle that can't judge."""
-    columns, events = sample(declaration)
-    tables = declaration.relations(SEED)
-    cells = Oracle(declaration.question, tables, LIMITS).cells(events)
-    answer = answered_twice(declaration.question, tables, events, time_path(declaration.fields), LIMITS)
-    groups = declaration.groups(SEED)
-    declaration.question.numbered(answer, groups)
-    records = declaration.records(SEED).write({path: column[:FIRST] for path, column in columns.items()})
+    columns, events = sample(declared)
+    tables = declared.relations(SEED)
+    cells = Oracle(declared.question, tables, LIMITS).cells(events)
+    answer = answered_twice(declared.question, tables, events, time_path(declared.fields), LIMITS)
+    groups = declared.groups(SEED)
+    declared.question.numbered(answer, groups)
+    records = declared.records(SEED).write({path: column[:FIRST] for path, column in columns.items()})
     return Checked(
-        id=declaration.id,
-        asks=declaration.asks,
-        format=_format(declaration),
-        fields=len([*leaves(declaration.fields)]),
+        id=declared.id,
+        asks=declared.asks,
+        format=_format(declared),
+        fields=len([*leaves(declared.fields)]),
         events=len(events),
         examples=tuple(map(_readable, records, events.drop_columns([EVENT, EVENT_ID]).slice(0, FIRST).to_pylist())),
-        tables=tuple(_tables(declaration)),
+        tables=tuple(_tables(declared)),
         placed=len(cells),
         groups=len(groups),
-        keys=declaration.question.keys,
+        keys=declared.question.keys,
         rows=tuple(answer.to_pylist()),
-        unjudged=tuple(unjudged(declaration.question, closing=cells.column(CLOSES).null_count < len(cells))),
+        unjudged=tuple(unjudged(declared.question, closing=cells.column(CLOSES).null_count < len(cells))),
     )
 
 

@@ -7,12 +7,13 @@ from decimal import Decimal
 from typing import Any
 
 from harness.explain import nearest, wrong
+from harness.model import UsageError
 
 # Takes a value and where it stands, such as `event.fields.amount.from`; gives it as the program wants it.
 Reader = Callable[[str, Any], Any]
 
 
-class DeclarationError(Exception):
+class DeclarationError(UsageError):
     """A mistake in one place of a declaration; whoever knows the file adds its name."""
 
 
