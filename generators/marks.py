@@ -30,3 +30,8 @@ def totals_of(oracle: Oracle, codec: Codec, marks: Sequence[Mark]) -> Totals:
     """What they make of their cells, if nothing else lies there."""
     places = oracle.places(as_events(codec, marks))
     return oracle.fold(places.cell, places.columns)
+
+
+def closes_ms_of(oracle: Oracle, codec: Codec, marks: Sequence[Mark]) -> int:
+    """With the watermark that far, nothing more can come into their cells."""
+    return int(oracle.places(as_events(codec, marks)).closes_ms.max())

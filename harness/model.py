@@ -244,6 +244,7 @@ class SinkClaim:
     guarantee: Guarantee
     crash_points: tuple[CrashPoint, ...] = ()
     bookkeeping: tuple[str, ...] = ()  # patterns of Redis keys that belong to the engine and hold no results
+    final: bool = False  # a result comes out once, when the watermark has passed the end of its window
 
 
 @dataclass(frozen=True)

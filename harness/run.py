@@ -93,6 +93,7 @@ class Run:
         self.excuses = Excuses(world, self.store)
         self.life = Life(world, self.store, self._tell, self.excuses, resumes=manifest.resumes, patience=spec.patience)
         self.answers = Answers(world, self.oracle, self.reel.load.codec, self.results.keys)
+        self.claim = manifest.sink(spec.sink)
         self.stillness: Stillness | None = None  # of an engine without progress, from the load on
         self.seen: object = None  # the results at the last look, of the newest start
 
@@ -178,9 +179,7 @@ class Run:
         if not self.world.engine.starts:
             started_ms = self.world.now_ms()
             self.world.engine.start()
-        window = self.spec.window_ms
-        opening = self._marks("opening", self.world.now_ms() // window * window - window, 0)
-        self._send(opening)
+        opening = self._opening()
         cell = self.answers.cell_of(opening)
         with self._diagnosed(cell, len(opening)):
             self._until(
@@ -190,6 +189,18 @@ class Run:
             )
         self._tell("ready", after_ms=self.world.now_ms() - started_ms)
         self._refuse_another_clock(started_ms)
+
+    def _opening(self) -> tuple[Mark, ...]:
+        """Those that have to be counted. Where results come when a window is closed, others follow and close theirs."""
+        window, partitions = self.spec.window_ms, self.spec.tape.partitions
+        time_ms = self.world.now_ms() // window * window - window
+        opening = last = self._marks("opening", time_ms, 0)
+        if self.claim.final:
+            open_for_ms = self.answers.closes_ms_of(opening) - time_ms + max(watermarks_ms(self.spec))
+            opening = self._marks("opening", time_ms - open_for_ms - window, 2 * partitions)
+            self._send(opening)
+        self._send(last)
+        return opening
 
     # 5. Load, at intended times. Faults fire on predicates of progress.
     def load(self) -> None:
@@ -236,7 +247,13 @@ class Run:
         self.screen.phase("drain", "until all of the log is done and the results stand still")
         self._done_by_progress(still_for_ms=0)  # the closing events must not make anything late
         self._finish_fault()
-        self._close()
+        closing = self._close()
+        if self.claim.final:  # by its offsets it is done before it answers
+            self._until(
+                lambda: self.answers.count_of(closing) >= self.spec.tape.partitions,
+                self._drain_s,
+                lambda: f"{self._counted(closing, 'closing')}{self.answers.unreadable}",
+            )
         self._done_by_progress(still_for_ms=SETTLED_MS)
         return self._finished("drained", "by its own offsets")
 
@@ -345,7 +362,7 @@ class Run:
             return Diagnosis()
         wanted = Wanted(
             self.manifest,
-            self.manifest.sink(self.spec.sink).bookkeeping,
+            self.claim.bookkeeping,
             frozenset(self.results.keys),
             self.results.tables.texts.keys(),
             {self.oracle.codes.field(cell)},
@@ -377,9 +394,12 @@ class Run:
         """Send the events that close every window; they lie in one cell."""
         newest = self.reel.load.event_time_bounds_rel_ms()[1] + self.epoch_ms
         window = self.spec.window_ms
-        closing_ms = (newest + max(watermarks_ms(self.spec))) // window * window + 2 * window
-        closing = self._marks("closing", closing_ms, self.spec.tape.partitions)
+        lateness_ms, partitions = max(watermarks_ms(self.spec)), self.spec.tape.partitions
+        closing = self._marks("closing", (newest + lateness_ms) // window * window + 2 * window, partitions)
         self._send(closing)
+        if self.claim.final:  # a result comes when its window is closed: others follow, and close theirs
+            closes_ms = self.answers.closes_ms_of(closing)
+            self._send(self._marks("closing", closes_ms + lateness_ms + window, 3 * partitions))
         return self.answers.cell_of(closing)
 
     def _done_by_progress(self, *, still_for_ms: float) -> None:
@@ -411,7 +431,7 @@ class Run:
             self.epoch_ms,
             ready_ms=self._ready_s * 1000,
             drain_ms=self._drain_s * 1000,
-            drops_late=self.manifest.sink(self.spec.sink).late == "drop",
+            drops_late=self.claim.late == "drop",
         )
 
     def _look(self, stillness: Stillness) -> bool:

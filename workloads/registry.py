@@ -17,6 +17,7 @@ WORKLOADS = {
     AD_IMPRESSIONS: "workloads.ad_impressions.workload",
     "page_visits": "workloads.page_visits.workload",
     "page_visits_sliding": "workloads.page_visits_sliding.workload",
+    "page_visits_sessions": "workloads.page_visits_sessions.workload",
 }
 
 

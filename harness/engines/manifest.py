@@ -453,6 +453,7 @@ SINK_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "guarantee": (_one_of(*get_args(Guarantee)), True),
     "crash_points": (_some_of(*CRASH_POINTS), False),
     "bookkeeping": (_texts, False),
+    "final": (_flag, False),
 }
 
 # What an engine is, whatever it is asked.

@@ -121,6 +121,7 @@ def _assemble(run: StoredRun) -> Case:
     store, spec, claim, oracle, unread = run.store, run.spec, run.claim, run.oracle, run.unread
     log, audit, doubt, counted = _of_log(run)
     events, dropped = counted.events, counted.dropped
+    is_open = lateness.never_closed(events, spec.watermark_ms) if claim.final else np.zeros(len(events), dtype=np.bool_)
     tape_ledger = _expected(run) + Ledger.of(totals_of(oracle, run.codec, run.marks))
     return Case(
         spec=spec,
@@ -136,7 +137,8 @@ def _assemble(run: StoredRun) -> Case:
         dropped=dropped,
         permitted=counted.permitted,
         sent_late=_sent_late(run.sends, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
-        expectation=_expectation(counted, oracle, counted.exact or claim.late == "keep"),
+        is_open=is_open,
+        expectation=_expectation(counted, is_open, oracle, counted.exact or claim.late == "keep"),
         observed=Observed(Ledger(), ()) if OBSERVED in unread else run.observed,
         results_unread=unread.get(OBSERVED, ""),
         log_unread=unread.get(LOG, ""),
@@ -171,14 +173,14 @@ def _of_log(run: StoredRun) -> tuple[pa.Table, LogAudit, Doubt, Countable]:
     return log, audit, Doubt(), lateness.countable(log, run.batch_log, run.spec, run.oracle, run.codec)
 
 
-def _expectation(counted: Countable, oracle: Oracle, known: bool) -> Expectation:
+def _expectation(counted: Countable, is_open: NDArray[np.bool_], oracle: Oracle, known: bool) -> Expectation:
     """Known: exactly what was not dropped, and maybe what an earlier run of its batch had counted. Else every event
-    that may be late is allowed to be missing."""
+    that may be late is allowed to be missing. Of cells that are still open an engine need not tell."""
     events, dropped = counted.events, counted.dropped
     if known:
         may = folded(oracle, events.only(~dropped | counted.counted_before))
-        return Expectation(folded(oracle, events.only(~dropped)), may)
-    return Expectation(folded(oracle, events.only(~counted.permitted)), folded(oracle, events))
+        return Expectation(folded(oracle, events.only(~dropped & ~is_open)), may)
+    return Expectation(folded(oracle, events.only(~counted.permitted & ~is_open)), folded(oracle, events))
 
 
 def _unread(log: pa.Table, events: LogEvents) -> NDArray[np.bool_]:

@@ -80,6 +80,11 @@ def events_of(log: Columns, oracle: Oracle) -> tuple[LogEvents, NDArray[np.intp]
     return LogEvents(**named, cell=cell, closes_ms=closes_ms, columns=columns), row
 
 
+def never_closed(events: LogEvents, watermark_ms: int) -> NDArray[np.bool_]:
+    """Those in cells that the newest event of all leaves open, by the declared lateness."""
+    return np.asarray(events.closes_ms > int(events.time_ms.max(initial=0)) - watermark_ms)
+
+
 def watermarks_ms(spec: RunSpec) -> list[int]:
     """The declared lateness, and all to which a plan changes it on the way."""
     changes = [leaf for leaf in spec.fault.leaves if leaf.action == "change-watermark"]

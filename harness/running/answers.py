@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from generators.marks import totals_of
+from generators.marks import closes_ms_of, totals_of
 from harness.judging.readings import Observed
 from harness.model import Mark
 from harness.observe import Row, UnreadableError, interpret
@@ -59,6 +59,9 @@ class Answers:
     def cell_of(self, marks: Sequence[Mark]) -> int:
         """All marks of a kind lie in one cell."""
         return int(totals_of(self._oracle, self._codec, marks).cell[0])
+
+    def closes_ms_of(self, marks: Sequence[Mark]) -> int:
+        return closes_ms_of(self._oracle, self._codec, marks)
 
     def window_of(self, cell: int) -> str:
         return f"window {self._oracle.codes.field(cell)}"

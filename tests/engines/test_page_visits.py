@@ -21,7 +21,7 @@ def test_a_visit_that_is_late_for_one_window_counts_in_the_next_and_a_kill_chang
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("scenario", ["page-visits", "page-visits-late", "page-visits-sliding"])
+@pytest.mark.parametrize("scenario", ["page-visits", "page-visits-late", "page-visits-sliding", "page-visits-sessions"])
 @pytest.mark.parametrize("engine", ["spark", "reference"])
 def test_every_scenario_is_right_without_slack(tmp_path, scenario, engine):
     fault = KILLED if engine == "spark" else ["--fault", "kill@offset=50%"]

@@ -97,9 +97,9 @@ def of_topic(reader: Reader, config: Config) -> Reader:
     )
 
 
-def start(stream: DataFrame, config: Config, write: Writer) -> StreamingQuery:
+def start(stream: DataFrame, config: Config, write: Writer, mode: str = "update") -> StreamingQuery:
     return (
-        stream.writeStream.outputMode("update")
+        stream.writeStream.outputMode(mode)
         .foreachBatch(write)
         .option("checkpointLocation", config["checkpoint"])
         .trigger(processingTime=config["trigger"])

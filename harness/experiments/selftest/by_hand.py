@@ -138,6 +138,7 @@ def case(log: LogEvents | None = None, **changes: Any) -> Case:
         dropped=none,
         permitted=none,
         sent_late=none,
+        is_open=none,
         expectation=Expectation(right, right),
         observed=Observed(right, (), sums(log)),
         drops_late=False,

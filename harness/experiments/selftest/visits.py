@@ -1,11 +1,11 @@
-"""Planted mistakes of another question: page visits in windows that overlap, with a count and a distinct count each.
+"""Planted mistakes of other questions: page visits in windows that overlap and in sessions, with a distinct count each.
 
 A mistake is made with the events, as an engine makes it, and not with the answer: what it then shows is folded anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -19,17 +19,20 @@ from harness.judging import lateness
 from harness.judging.checks.case import Case
 from harness.judging.ledger import Expectation, Ledger
 from harness.judging.readings import LogEvents, Observed, folded
-from harness.model import TapeSpec
+from harness.model import RunSpec, TapeSpec
 from workloads.base import Oracle
 from workloads.registry import codec_of, oracle_of, shipped
 
-QUESTION = shipped("page_visits_sliding")
+SLIDING, SESSIONS = "page_visits_sliding", "page_visits_sessions"
 EVENTS, PARTITIONS, EVERY_MS = 600, 2, 100
 STEP_MS = 2_000
-TAPE = replace(SPEC.tape, workload=QUESTION.id, declaration=QUESTION.declaration, campaigns=0)
-ASKED = replace(SPEC, tape=TAPE)
 
 Events = Mapping[str, NDArray[Any]]
+
+
+def asked(workload: str) -> RunSpec:
+    declared = shipped(workload).declaration
+    return replace(SPEC, tape=replace(SPEC.tape, workload=workload, declaration=declared, campaigns=0))
 
 
 @cache  # DuckDB folds them; no mutant changes how
@@ -38,17 +41,26 @@ def planted() -> tuple[tuple[str, Case], ...]:
 
 
 def _planted() -> Iterator[tuple[str, Case]]:
-    oracle, sent = oracle_of(ASKED), events()
-    log = in_cells(sent, oracle)
+    yield from _sliding()
+    yield from _sessions()
+
+
+def _honest(workload: str) -> tuple[Case, Callable[[Ledger], Case]]:
+    """A run in which all is right, and what makes one of it whose results are others."""
+    spec = asked(workload)
+    oracle = oracle_of(spec)
+    log = in_cells(events(spec.tape), oracle)
     right = folded(oracle, log)
     agreed = {"tape_ledger": right, "log_ledger": right, "expectation": Expectation(right, right)}
     nobody_looked = {"watched": None, "blind": "nobody looked"}
-    honest = case(log, spec=ASKED, oracle=oracle, observed=Observed(right, ()), **agreed, **nobody_looked)
-    in_order = np.sort(right.cells)  # keys are numbered value by value: all of the visits, then all of the visitors
-    visits, visitors = (cells.tolist() for cells in np.split(in_order, [_cells_of_first(in_order, oracle)]))
+    honest = case(log, spec=spec, oracle=oracle, observed=Observed(right, ()), **agreed, **nobody_looked)
+    return honest, lambda counts: replace(honest, observed=Observed(counts, ()))
 
-    def showing(counts: Ledger) -> Case:
-        return replace(honest, observed=Observed(counts, ()))
+
+def _sliding() -> Iterator[tuple[str, Case]]:
+    honest, showing = _honest(SLIDING)
+    oracle, log, right, sent = honest.oracle, honest.events, honest.log_ledger, events(honest.spec.tape)
+    visits, visitors = _by_value(right, oracle)
 
     yield "visits, all of them right", honest
     yield "a visit at the edge, in the window before", showing(folded(oracle, in_cells(_moved(sent), oracle)))
@@ -60,7 +72,38 @@ def _planted() -> Iterator[tuple[str, Case]]:
     yield "visits in a window of another length", showing(right + Ledger({max(visits) + STEP_MS: 1}))
 
 
-def events(tape: TapeSpec = TAPE) -> Events:
+def _sessions() -> Iterator[tuple[str, Case]]:
+    honest, showing = _honest(SESSIONS)
+    right = honest.log_ledger
+    pages, different = _by_value(right, honest.oracle)
+    first, second = _two_of_one_visitor(pages, honest.oracle)
+    is_open = honest.events.cell == pages[-1]
+    must = right - Ledger({pages[-1]: right.count(pages[-1])})
+    by_closing = replace(honest, is_open=is_open, expectation=Expectation(must, right))
+
+    yield "sessions, all of them right", honest
+    longest = max(pages, key=right.count)
+    yield (
+        "a session joined across a gap",
+        showing(right + Ledger({first: right.count(second), second: -right.count(second)})),
+    )
+    yield "a session cut in two", showing(right + Ledger({longest: -1, longest + 1: 1}))
+    yield "a session that nothing has closed, and no result", replace(by_closing, observed=Observed(must, ()))
+    yield (
+        "a session that nothing has closed, and one lost",
+        replace(by_closing, observed=Observed(must - Ledger({pages[0]: 1}), ())),
+    )
+    yield "a page seen twice in a session", showing(right + Ledger({different[0]: 1}))
+
+
+def _two_of_one_visitor(pages: Sequence[int], oracle: Oracle) -> tuple[int, int]:
+    """Cells of one key stand side by side, the older one first."""
+    keys = oracle.codes.keys(np.array(pages))
+    row = int(np.flatnonzero(keys[1:] == keys[:-1])[0])
+    return pages[row], pages[row + 1]
+
+
+def events(tape: TapeSpec) -> Events:
     """A visit each 100 ms, the first one at the very beginning of a window; by partition and offset, as in a log."""
     n = np.arange(EVENTS, dtype=np.int64)
     rows = np.lexsort((n, n % PARTITIONS))
@@ -83,5 +126,8 @@ def _moved(sent: Events) -> Events:
     return {**sent, "event_time_ms": moved}
 
 
-def _cells_of_first(cells: NDArray[np.int64], oracle: Oracle) -> int:
-    return int((oracle.codes.keys(cells) < oracle.groups).sum())
+def _by_value(right: Ledger, oracle: Oracle) -> tuple[list[int], list[int]]:
+    """Keys are numbered value by value: all cells of the first value, then all of the second."""
+    in_order = np.sort(right.cells)
+    first = int((oracle.codes.keys(in_order) < oracle.groups).sum())
+    return in_order[:first].tolist(), in_order[first:].tolist()

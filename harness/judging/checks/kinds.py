@@ -24,8 +24,8 @@ ASKED = {
     "stale": (GROWING, "it may fall"),
     "non-monotonic": (GROWING, "it may fall"),
 }
-# These ask which events are a cell's own.
-OF_FIXED_CELLS = frozenset({"early", "stale"})
+# These ask which events are a cell's own, or whether one goes back: a session that begins earlier gets another name.
+OF_FIXED_CELLS = frozenset({"early", "stale", "non-monotonic"})
 
 
 def inapplicable(case: Case, name: str) -> CheckResult | None:

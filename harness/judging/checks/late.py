@@ -48,7 +48,9 @@ def _how_known(case: Case, count: int) -> str:
     if not case.exact:
         why = case.batch_log.note if case.batch_log else "there is no batch log that says which"
         return f" (inferred from what the cells lack: {why})"
-    return ", each explained by the watermark of its batch" if count else ""
+    cells = int((case.dropped & (case.oracle.codes.keys(case.events.cell) < case.oracle.groups)).sum())
+    several = f" ({cells:,} times: each is late for a window by itself)" if cells > count else ""
+    return f"{several}, each explained by the watermark of its batch" if count else ""
 
 
 def _witnesses(case: Case) -> tuple[Witness, ...]:

@@ -70,10 +70,17 @@ def _visitors(case: Case) -> list[Glitch]:
         return []
     seen, codes = case.watched, case.watched.cell
     known = {*case.log_ledger, *case.tape_ledger, *case.observed.counts, *case.observed.zeros}
-    unknown = np.flatnonzero(~np.isin(codes, np.array([*known], dtype=np.int64)))
+    unknown = np.flatnonzero(~np.isin(codes, np.array([*known], dtype=np.int64)) & ~_of_one_event(case, codes))
     cells = [unknown[codes[unknown] == code] for code in np.unique(codes[unknown])]
     visits = [_visit(case, seen, rows) for rows in cells]
     return [*visits, *(each for each in seen.strangers if each.until_us is not None)]
+
+
+def _of_one_event(case: Case, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Cells that merge were others before: until an earlier event came, each of theirs could be the first."""
+    if not case.oracle.merges:
+        return np.zeros(len(codes), dtype=np.bool_)
+    return np.isin(codes, case.events.cell)
 
 
 def _visit(case: Case, seen: Watched, rows: NDArray[np.intp]) -> Glitch:

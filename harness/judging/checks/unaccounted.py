@@ -24,11 +24,16 @@ def check(case: Case) -> CheckResult:
     lost, double = (sum(abs(d.surplus) for d in wrong_cells if (d.surplus > 0) is more) for more in (False, True))
     # An event may lie in several cells, or in none.
     other = case.audit.found - int(case.are(case.events.cell, COUNTS).sum())
+    unclosed = case.is_open & case.are(case.events.cell, COUNTS)
+    untold = int(unclosed.sum()) - sum(
+        case.observed.counts.count(cell) for cell in {*case.events.cell[unclosed].tolist()}
+    )
     parts = (
         f"{counted:,} counted",
         f"{late:,} late",
         f"{lost:,} missing",
         f"-{double:,} too many",
+        f"{untold:,} in windows that nothing has closed",
         f"{other:,} that do not count" if other > 0 else f"-{-other:,} in a further cell",
     )
     shown = " + ".join(part for part in parts if not part.startswith(("0 ", "-0 "))).replace("+ -", "- ")
@@ -50,7 +55,8 @@ def _expected_is_what_the_log_holds(case: Case) -> list[str]:
     )
     known = case.exact or not case.drops_late
     # Of what was dropped, an earlier run of the same batch may have counted some.
-    least = countable - (dropped if known else permitted)
+    is_open = case.is_open & is_counted & ~(case.dropped if known else case.permitted)
+    least = countable - (dropped if known else permitted) - int(np.count_nonzero(is_open))
     if must == least and must <= may <= countable:
         return []
     return [

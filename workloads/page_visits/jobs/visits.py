@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 LENGTH_MS, STEP_MS = 10_000, 2_000  # of a window; from the beginning of one to that of the next, where they overlap
+GAP_MS = 2_000  # within which visits are one session
 VISITS, VISITORS = "visits", "visitors"
+PAGES, DIFFERENT = "pages", "different"
 
 
-def key_of(value: str, country: str) -> str:
-    return f"{value}:{country}"
+def key_of(value: str, whose: str) -> str:
+    return f"{value}:{whose}"

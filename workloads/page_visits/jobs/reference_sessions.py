@@ -1,0 +1,115 @@
+"""The reference job of sessions: one plain process that keeps every session of every visitor.
+
+    python reference_sessions.py CONFIG.json
+
+A visit may begin a session, join one, begin it earlier, or make one of two. A session is named by its first visit, so
+that its name goes away when it begins earlier.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+import msgspec
+import redis
+
+from workloads.jobs import plain_process
+from workloads.jobs.orders import read_orders
+from workloads.jobs.progress_log import now_ms
+from workloads.jobs.redis_results import connect, updated_key
+from workloads.page_visits.jobs.visits import DIFFERENT, GAP_MS, PAGES, key_of
+
+STATE = "reference:sessions"  # a hash: visitor -> all of his sessions
+
+
+class Visit(msgspec.Struct):
+    """What the query needs of an event. Without it a record is unusable."""
+
+    visitor: str
+    page: str
+    seen_at: int
+
+
+decode = msgspec.json.Decoder(Visit).decode
+
+
+@dataclass
+class Session:
+    opens: int
+    last: int
+    visits: int
+    pages: list[str]  # different ones
+
+
+class Sessions:
+    """All sessions of each visitor, and what of them Redis does not know yet."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, list[Session]] = defaultdict(list)
+        self.gone: set[tuple[str, int]] = set()
+        self.changed: set[str] = set()
+        self.unusable = 0
+
+    def add(self, value: bytes | None) -> None:
+        try:
+            visit = decode(value or b"")
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self.unusable += 1
+            return
+        new = Session(visit.seen_at, visit.seen_at, 1, [visit.page])
+        apart = []
+        for old in self.of[visit.visitor]:
+            if old.opens - GAP_MS <= visit.seen_at <= old.last + GAP_MS:
+                self.gone.add((visit.visitor, old.opens))
+                new = joined(old, new)
+            else:
+                apart.append(old)
+        self.of[visit.visitor] = [*apart, new]
+        self.gone.discard((visit.visitor, new.opens))
+        self.changed.add(visit.visitor)
+
+    def restore(self, client: redis.Redis) -> None:
+        """As the last transaction left them."""
+        for visitor, text in cast(dict[str, str], client.hgetall(STATE)).items():
+            self.of[visitor] = [Session(**each) for each in json.loads(text)]
+
+    def write(self, transaction: redis.client.Pipeline) -> None:
+        at_ms = now_ms()
+        for visitor, opens in self.gone:
+            for name in (PAGES, DIFFERENT):
+                key = key_of(name, visitor)
+                transaction.hdel(key, str(opens))
+                transaction.hdel(updated_key(key), str(opens))
+        for visitor in self.changed:
+            sessions = self.of[visitor]
+            transaction.hset(STATE, visitor, json.dumps([asdict(each) for each in sessions]))
+            values: dict[str, dict[Any, Any]] = {
+                PAGES: {str(each.opens): each.visits for each in sessions},
+                DIFFERENT: {str(each.opens): len(each.pages) for each in sessions},
+            }
+            for name, fields in values.items():
+                transaction.hset(key_of(name, visitor), mapping=fields)
+                transaction.hset(updated_key(key_of(name, visitor)), mapping=dict.fromkeys(fields, at_ms))
+        self.gone.clear()
+        self.changed.clear()
+
+
+def joined(one: Session, other: Session) -> Session:
+    pages = list(dict.fromkeys([*one.pages, *other.pages]))
+    return Session(min(one.opens, other.opens), max(one.last, other.last), one.visits + other.visits, pages)
+
+
+def main(config_path: str) -> None:
+    config = read_orders(config_path)
+    client = connect(config["redis"])
+    sessions = Sessions()
+    sessions.restore(client)
+    plain_process.run(config, client, sessions)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
