@@ -70,6 +70,7 @@ def honest() -> Case:
         dropped=none,
         permitted=none,
         sent_late=none,
+        is_open=none,
         expectation=Expectation(right, right),
         observed=Observed(right, ()),
         watched=Watched(empty, empty, empty, 50.0),
