@@ -41,7 +41,7 @@ from harness.model import (
 )
 from harness.observe import UnreadableError
 from harness.room import NoRoomError
-from harness.running.answers import Answers
+from harness.running.answers import Answers, Awaited
 from harness.running.excuses import UNSERVED_ADVICE, EngineGone, Excuses
 from harness.running.keeping import Keeping
 from harness.running.life import Life
@@ -180,12 +180,12 @@ class Run:
             started_ms = self.world.now_ms()
             self.world.engine.start()
         opening = self._opening()
-        cell = self.answers.cell_of(opening)
-        with self._diagnosed(cell, len(opening)):
+        awaited = self.answers.awaited(opening)
+        with self._diagnosed(awaited):
             self._until(
-                lambda: self.answers.count_of(cell) >= len(opening),  # too many is for the checks to name
+                lambda: self.answers.answered(awaited) >= awaited.marks,  # too many is for the checks to name
                 self._ready_s,
-                lambda: f"{self._counted(cell, 'opening')}{self.answers.unreadable}",
+                lambda: f"{self._counted(awaited, 'opening')}{self.answers.unreadable}",
             )
         self._tell("ready", after_ms=self.world.now_ms() - started_ms)
         self._refuse_another_clock(started_ms)
@@ -250,7 +250,7 @@ class Run:
         closing = self._close()
         if self.claim.final:  # by its offsets it is done before it answers
             self._until(
-                lambda: self.answers.count_of(closing) >= self.spec.tape.partitions,
+                lambda: self.answers.answered(closing) >= closing.marks,
                 self._drain_s,
                 lambda: f"{self._counted(closing, 'closing')}{self.answers.unreadable}",
             )
@@ -266,7 +266,7 @@ class Run:
         self.screen.phase("drain", "until the closing events are counted and the results stand still")
         self._finish_fault()
         stillness.loaded(self.world.now_ms())
-        closing: int | None = None
+        closing: Awaited | None = None
         while (step := stillness.step(self.world.now_ms())) is not Step.DONE:
             if step is Step.STUCK:
                 raise self._stuck(self._why_stuck(closing), stillness.moved_ms)
@@ -275,7 +275,7 @@ class Run:
                 stillness.closed(self.world.now_ms())
             self._tick_for(LOOK_EVERY_S)
             new = self._look(stillness)
-            if new and closing is not None and self.answers.count_of(closing) >= self.spec.tape.partitions:
+            if new and closing is not None and self.answers.answered(closing) >= closing.marks:
                 stillness.counted(self.world.now_ms())
             if self.answers.unreadable:
                 self.seen = None  # what could not be read is read again
@@ -337,7 +337,7 @@ class Run:
             self._tell("certificate", certificate=self.world.certify())
 
     def _marks(self, kind: MarkKind, time_ms: int, first: int) -> tuple[Mark, ...]:
-        """One event of ours per partition, all into the same cell."""
+        """One event of ours per partition, of one key and time."""
         return tuple(mark(first + p, 0, p, time_ms, kind) for p in range(self.spec.tape.partitions))
 
     def _send(self, marks: Sequence[Mark]) -> None:
@@ -345,7 +345,7 @@ class Run:
         self.world.send_marks(marks)
 
     @contextmanager
-    def _diagnosed(self, cell: int, count: int) -> Iterator[None]:
+    def _diagnosed(self, awaited: Awaited) -> Iterator[None]:
         """An engine that gave no answer may have written one in a place or a way that is not looked at. Of one that
         ended, its own last words are the reason."""
         try:
@@ -353,11 +353,11 @@ class Run:
         except EngineGone as gone:
             if gone.report.state != "stuck":
                 raise
-            found = self._diagnosis(cell, count)
+            found = self._diagnosis(awaited)
             detail = "; ".join(filter(None, (gone.report.detail, found.sentence)))
             raise EngineGone(replace(gone.report, detail=detail, advice=found.lines)) from None
 
-    def _diagnosis(self, cell: int, count: int) -> Diagnosis:
+    def _diagnosis(self, awaited: Awaited) -> Diagnosis:
         if self.answers.unreadable or not self.world.reachable():
             return Diagnosis()
         wanted = Wanted(
@@ -365,9 +365,9 @@ class Run:
             self.claim.bookkeeping,
             frozenset(self.results.keys),
             self.results.tables.texts.keys(),
-            {self.oracle.codes.field(cell)},
+            self.answers.fields_of(awaited),
             self.spec.window_ms,
-            count,
+            awaited.marks // len(awaited.cells),
             self.world.other_databases(),
         )
         return diagnosis.explain(self.world.results(), wanted)
@@ -390,8 +390,8 @@ class Run:
         self._until(are_known, self._drain_s, lambda: "a fault keeps Kafka or Redis away")
         return ends
 
-    def _close(self) -> int:
-        """Send the events that close every window; they lie in one cell."""
+    def _close(self) -> Awaited:
+        """Send the events that close every window."""
         newest = self.reel.load.event_time_bounds_rel_ms()[1] + self.epoch_ms
         window = self.spec.window_ms
         lateness_ms, partitions = max(watermarks_ms(self.spec)), self.spec.tape.partitions
@@ -400,7 +400,7 @@ class Run:
         if self.claim.final:  # a result comes when its window is closed: others follow, and close theirs
             closes_ms = self.answers.closes_ms_of(closing)
             self._send(self._marks("closing", closes_ms + lateness_ms + window, 3 * partitions))
-        return self.answers.cell_of(closing)
+        return self.answers.awaited(closing)
 
     def _done_by_progress(self, *, still_for_ms: float) -> None:
         """All of the log is done by the engine's own offsets, and the results have not changed since for so long."""
@@ -453,14 +453,16 @@ class Run:
             stillness.changed(now_ms)
         return self.seen != last
 
-    def _why_stuck(self, closing: int | None) -> str:
+    def _why_stuck(self, closing: Awaited | None) -> str:
         if closing is None:
             return f"the results never stood still{self.answers.unreadable}"
         return f"nothing has changed any more; {self._counted(closing, 'closing')}{self.answers.unreadable}"
 
-    def _counted(self, cell: int, kind: MarkKind) -> str:
-        seen = f"{self.answers.count_of(cell)} of {self.spec.tape.partitions} {kind} events are counted"
-        return f"{seen} in {self.answers.window_of(cell)}"
+    def _counted(self, awaited: Awaited, kind: MarkKind) -> str:
+        seen = f"{self.answers.answered(awaited)} of {awaited.marks} {kind} events are counted"
+        fields = self.answers.fields_of(awaited)
+        where = f"window {fields[0]}" if len(fields) == 1 else f"{len(fields)} fields, {fields[0]} the first of them"
+        return f"{seen} in {where}"
 
     def _until(self, predicate: Callable[[], bool], deadline_s: float, seen: Callable[[], str]) -> None:
         """An engine that was started meanwhile has all of the time again."""
