@@ -13,6 +13,8 @@ from generators.encode import Encoder
 from generators.marks import mark, totals_of
 from generators.profiles import steady
 from generators.reel import Reel
+from harness.experiments.selftest import payments
+from harness.judging.judge import conclude
 from harness.model import FaultSpec, RunSpec, TapeSpec, UsageError
 from tests.quick.declared import TOML
 from tests.quick.tapes import specs
@@ -233,3 +235,11 @@ def test_a_declared_workload_is_chosen_by_its_folder(tmp_path):
         chosen("nosuch")
     with pytest.raises(UsageError, match=r"There is no workload\.toml in .*nowhere"):
         chosen(str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize(("name", "case"), payments.planted()[1:])
+def test_planted_mistakes_of_payments_name_merchants_and_events(name, case):
+    wrong = [witness for check in conclude(case).checks for witness in check.witnesses]
+
+    assert wrong, name
+    assert all("of merchant " in witness.cell and witness.event_ids for witness in wrong)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.experiments.selftest import visits
+from harness.experiments.selftest import payments, visits
 from harness.experiments.selftest.by_hand import (
     CAMPAIGNS,
     CODES,
@@ -61,6 +61,7 @@ PARTS = (
     "stopped",
     "checksummed",
     "visits",
+    "payments",
 )  # of expected.toml
 
 
@@ -74,6 +75,7 @@ def planted() -> Iterator[Planted]:
     yield from stopped()
     yield from checksummed()
     yield from visits.planted()
+    yield from payments.planted()
 
 
 def counts() -> Iterator[Planted]:

@@ -1,0 +1,74 @@
+"""Planted mistakes of a shop's question: payments of a merchant in a window, and their sum, from which refunds take.
+
+As in docs/own-question.md, with few merchants and short windows. A mistake is made with the events, as an engine makes
+it, and what it then shows is folded anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from harness.experiments.selftest.by_hand import SPEC, case
+from harness.experiments.selftest.visits import EVENTS, Events, events, in_cells
+from harness.judging.checks.case import Case
+from harness.judging.ledger import Expectation
+from harness.judging.readings import Observed, folded
+from workloads.registry import oracle_of
+
+DECLARED = """
+id = "payments"
+asks = "payments and cents of each merchant in windows of ten seconds"
+
+[event.fields]
+merchant = { kind = "choice", values = ["bakery", "garage", "kiosk"] }
+cents = { kind = "integer", from = -4_000, to = 40_000 }
+paid_at = { kind = "time" }
+
+[oracle]
+keys = ["merchant", "opens"]
+step_ms = 10_000
+cells = "SELECT event, merchant, tumbling(paid_at, 10000) AS opens, opens + 10000 AS closes, cents FROM events"
+fold = '''
+SELECT merchant, opens, count(*) AS payments, CAST(sum(cents) AS BIGINT) AS cents FROM cells GROUP BY merchant, opens
+'''
+
+[oracle.values]
+payments = "count"
+cents = "sum"
+"""
+SEALED = json.dumps({"text": DECLARED, "schema": None})
+TAPE = replace(SPEC.tape, workload="payments", declaration=SEALED, campaigns=0)
+ASKED = replace(SPEC, tape=TAPE)
+
+
+@cache  # DuckDB folds them; no mutant changes how
+def planted() -> tuple[tuple[str, Case], ...]:
+    return tuple(_planted())
+
+
+def _planted() -> Iterator[tuple[str, Case]]:
+    oracle, sent = oracle_of(ASKED), events(TAPE)
+    log = in_cells(sent, oracle)
+    right = folded(oracle, log)
+    agreed = {"tape_ledger": right, "log_ledger": right, "expectation": Expectation(right, right)}
+    nobody_looked = {"watched": None, "blind": "nobody looked"}
+    honest = case(log, spec=ASKED, oracle=oracle, observed=Observed(right, ()), **agreed, **nobody_looked)
+    refunds = np.flatnonzero(sent["cents"] < 0)
+    first, all_rows = int(refunds[len(refunds) // 2]), np.arange(EVENTS)
+
+    def showing(counted: Events) -> Case:
+        return replace(honest, observed=Observed(folded(oracle, in_cells(counted, oracle)), ()))
+
+    def of(rows: np.ndarray) -> Events:
+        return {name: column[rows] for name, column in sent.items()}
+
+    yield "payments, all of them right", honest
+    yield "a refund lost", showing(of(all_rows[all_rows != first]))
+    yield "all refunds lost", showing(of(np.flatnonzero(sent["cents"] >= 0)))
+    yield "a refund that adds", showing({**sent, "cents": np.where(all_rows == first, -sent["cents"], sent["cents"])})
+    yield "a refund twice", showing(of(np.sort(np.append(all_rows, first))))
