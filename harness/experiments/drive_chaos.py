@@ -74,6 +74,8 @@ def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> tupl
 
 def _refuse_engines_beside(tier: Tier, asked: Asked) -> None:
     engines = dict.fromkeys(row.engine for row in tier.cases)
+    for engine in asked.engines:
+        manifests.load(engine)  # one that is misspelled is told as such
     if asked.engines and not asked.faults and not engines.keys() & {*asked.engines}:
         raise UsageError(
             f"No case is left: the tier has cases on {', '.join(engines)}, and none on {', '.join(asked.engines)}. "
