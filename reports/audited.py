@@ -1,9 +1,11 @@
-"""What an audit found: one table, the worst first, and the sentences that go with it."""
+"""What an audit found: a screen of groups by engine and word, a line per set, as JSON."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,39 +14,116 @@ import msgspec
 from harness.audit.checks import Audited
 from harness.model import Outcome
 
-HEADER = ("results", "verdict", "cells", "of offered", "what is wrong")
-ROWS, TOLD = 15, 5  # a screen has no more
+HEADER = ("engine", "found", "sets", "share", "events/s", "also")
+EACH = ("results", "verdict", "found", "cells", "share", "events/s", "from", "p99")
+ROWS = 13  # a screen has no more
+FEW = 3  # sets that are told one by one
+ORDER = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS)
 
 
-def rows(audited: Sequence[Audited], below: Path) -> list[list[str]]:
-    """The worst, as far as a screen goes."""
+@dataclass(frozen=True)
+class Group:
+    """Sets of one engine of which the first thing to say is the same."""
+
+    engine: str
+    word: str
+    outcome: Outcome
+    sets: tuple[Audited, ...]
+
+    @property
+    def also(self) -> Counter[str]:
+        return Counter(word for each in self.sets for word in each.words if word != self.word)
+
+    @property
+    def distance(self) -> float:
+        """How far the worst one is from what was offered; without a share nothing is known of it."""
+        return max(abs((0.0 if each.share is None else each.share) - 1) for each in self.sets)
+
+
+def groups(audited: Sequence[Audited]) -> list[Group]:
+    found: dict[tuple[str, str, Outcome], list[Audited]] = {}
+    for each in audited:
+        found.setdefault((each.engine, each.words[0], each.outcome), []).append(each)
+    made = [Group(engine, word, outcome, tuple(sets)) for (engine, word, outcome), sets in found.items()]
+    return sorted(made, key=lambda each: (ORDER.index(each.outcome), -round(each.distance, 1), -len(each.sets)))
+
+
+def screen(audited: Sequence[Audited]) -> list[list[str]]:
+    """The worst groups, as far as a screen goes."""
     return [
         [
-            _place(each.place, below),
-            each.outcome.value,
-            f"{each.cells:,}",
-            "" if each.share is None else f"{each.share:.2f} x",
-            ", ".join(dict.fromkeys(finding.word for finding in each.findings)),
+            each.engine,
+            each.word,
+            f"{len(each.sets):,}",
+            _range([one.share for one in each.sets if one.share is not None], "{:.2f}"),
+            _range([one.offered.total_per_s for one in each.sets if one.offered.total_per_s is not None], "{:,.0f}"),
+            ", ".join(each.also),
         ]
-        for each in audited[:ROWS]
+        for each in groups(audited)[:ROWS]
     ]
 
 
-def endings(audited: Sequence[Audited], below: Path) -> Iterator[str]:
-    """What the table left out, and the sentences of the worst."""
-    if len(audited) > ROWS:
-        yield f"... and {len(audited) - ROWS:,} more; --json has all of them"
+def _range(values: Sequence[float], form: str) -> str:
+    ends = dict.fromkeys(form.format(each) for each in (min(values), max(values))) if values else ()
+    return "-".join(ends)
+
+
+def endings(audited: Sequence[Audited]) -> Iterator[str]:
+    """What the screen left out, how often each word was said, and what load was assumed."""
+    left = groups(audited)[ROWS:]
+    if left:
+        yield f"... and {len(left):,} more groups with {sum(len(each.sets) for each in left):,} sets: --all"
     yield ""
-    told = [(each, finding) for each in audited for finding in each.findings]
-    for each, finding in told[:TOLD]:
-        yield f"{_place(each.place, below)}: {finding.word}: {finding.sentence}"
-    if len(told) > TOLD:
-        yield f"... and {len(told) - TOLD:,} more sentences in --json"
+    yield f"words   {totals(audited)}"
+    yield f"load    {loads(audited)}"
+
+
+def totals(audited: Sequence[Audited]) -> str:
+    """A set may have several words."""
+    words = Counter(word for each in audited for word in each.words)
+    return ", ".join(f"{count:,} {word}" for word, count in words.most_common())
+
+
+def loads(audited: Sequence[Audited]) -> str:
+    sources = Counter(each.offered.source for each in audited)
+    told = {"": "not known", "folder": "from names of folders"}
+    return ", ".join(f"{count:,} {told.get(source, f'from {source}')}" for source, count in sources.most_common())
+
+
+def rows(audited: Sequence[Audited], below: Path) -> list[list[str]]:
+    """Each set, the worst first."""
+    return [
+        [
+            place(each, below),
+            each.outcome.value,
+            ", ".join(each.words),
+            f"{each.cells:,}",
+            share(each),
+            "" if each.offered.total_per_s is None else f"{each.offered.total_per_s:,.0f}",
+            each.offered.source,
+            latency(each.latency_p99_ms),
+        ]
+        for each in audited
+    ]
+
+
+def share(each: Audited) -> str:
+    return "" if each.share is None else f"{each.share:.3f}"
+
+
+def latency(ms: float | None) -> str:
+    return "" if ms is None else f"{ms / 1000:,.1f} s"
+
+
+def sentences(audited: Sequence[Audited], below: Path) -> Iterator[str]:
+    for each in audited:
+        for finding in each.findings:
+            yield f"{place(each, below)}: {finding.word}: {finding.sentence}"
 
 
 def summary(audited: Sequence[Audited]) -> str:
     counts = {outcome: sum(each.outcome is outcome for each in audited) for outcome in Outcome}
-    told = [f"{counts[o]:,} {o.value}" for o in (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS) if counts[o]]
+    told = [f"{counts[o]:,} {o.value}" for o in ORDER if counts[o]]
     return f"{outcome(audited).value}  {len(audited):,} results: {', '.join(told)}"
 
 
@@ -59,9 +138,16 @@ def as_object(audited: Sequence[Audited], target: str) -> dict[str, Any]:
         "path": target,
         "verdict": worst.value,
         "exit": int(worst.exit_code),
-        "results": [{**msgspec.to_builtins(each), "sentence": each.sentence} for each in audited],
+        "words": dict(Counter(word for each in audited for word in each.words)),
+        "results": [_as_object(each) for each in audited],
     }
 
 
-def _place(place: str, below: Path) -> str:
-    return os.path.relpath(place, below) if below.is_dir() and place.startswith(str(below)) else place
+def _as_object(each: Audited) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(each)
+    del told["curve"], told["digest"]  # the page draws it; and it says nothing to a reader
+    return told | {"outcome": each.outcome.value, "words": list(each.words), "sentence": each.sentence}
+
+
+def place(each: Audited, below: Path) -> str:
+    return os.path.relpath(each.place, below) if below.is_dir() and each.place.startswith(str(below)) else each.place

@@ -1,8 +1,6 @@
-"""Can these counts be what was offered? Each check takes what a run left and what is known of its load.
+"""Can these counts be what was offered? Each check takes the shape of what a run left and has words of its own.
 
-The original draws each event's ad and type at random, so that the count of a cell scatters like that of a Poisson
-distribution. What is off by more than `SIGMAS` standard errors, and by more than `SHARE`, is no chance: of a
-million windows that are right not one is called wrong.
+A finding that is PASS is a remark: it makes no count wrong.
 """
 
 from __future__ import annotations
@@ -14,12 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.audit.left import Left, Offered
+from harness.audit.scatter import SHARE, SIGMAS, by_chance
+from harness.audit.shape import Shape
 from harness.model import Outcome
 
-SIGMAS = 6.0
-SHARE = 0.02  # a generator whose clock runs so much slower is no defect of the counts
 IMPOSSIBLE = 1e-9  # a chance so small does not happen
 FLUSH_MS = 1000  # the original writes its results so often
+HOUR_MS = 3_600_000
+EDGES = 2  # windows that may be partial: producers start and stop one after the other
+MOST = 0.6  # of the cells divide by k when each event was counted k times, and not only by chance
+TIMES = {2: "doubled", 3: "tripled"}
+UNTOLD = "can't be told"
 
 
 @dataclass(frozen=True)
@@ -29,186 +32,322 @@ class Finding:
     outcome: Outcome = Outcome.FAIL
 
 
-Check = Callable[[Left, Offered], list[Finding]]
+Check = Callable[[Shape], list[Finding]]
 
 
-def readable(left: Left, _: Offered) -> list[Finding]:
-    found = [Finding("torn", sentence) for sentence in left.faults]
+def readable(left: Left) -> list[Finding]:
+    found = [Finding(UNTOLD, left.doubt, Outcome.UNKNOWN)] if left.doubt else []
+    found += [Finding("torn", sentence) for sentence in left.faults]
     if not len(left.count):
-        found.append(Finding("empty", "there is not one count"))
+        if not found:
+            found.append(Finding("empty", "there is not one count"))
     elif (wrong := int((left.count < 0).sum())) > 0:
         found.append(Finding("torn", f"{wrong:,} counts are below zero"))
+    elif not left.count.any():
+        found.append(Finding("empty", f"each of {len(left.count):,} counts is 0"))
     return found
 
 
-def multiples(left: Left, _: Offered) -> list[Finding]:
-    """A job that was started k times adds every event k times, whatever else goes wrong."""
-    counts = left.count[left.count > 0]
-    times = int(np.gcd.reduce(counts)) if len(counts) else 1
-    if times < 2 or len(np.unique(counts)) < 2 or len(counts) * math.log(times) < -math.log(IMPOSSIBLE):
-        return []
-    chance = f"one in {times}^{len(counts):,}"
-    return [
-        Finding(
-            "duplicated",
-            f"every one of {len(counts):,} counts is a multiple of {times} (by chance: {chance}), as when the job was "
-            f"started {times} times",
-        )
-    ]
-
-
-def amount(left: Left, offered: Offered) -> list[Finding]:
-    """What whole windows hold, against what was offered."""
-    expected = offered.per_cell
-    if expected is None:
-        why = "no rate is known (--rate, or a folder named rate=1000), so completeness can't be judged"
-        return [Finding("no rate", why, Outcome.UNKNOWN)]
-    share = _share(left, offered)
+def amount(shape: Shape) -> list[Finding]:
+    """The usual cell against what was offered; and whether each event was counted several times."""
+    times, part = _multiple(shape)
+    share, limit = shape.share, shape.share_limit
+    if times > 1:
+        by_rate = "" if share is None else f"; the usual one holds {share:.2f} times the views that were offered"
+        told = f"{part:.1%} of the cells divide by {times}, and by chance {1 / times:.0%} would: each event was counted"
+        return [Finding(_times(times), f"{told} {times} times{by_rate}")]
     if share is None:
-        why = "no window is known to be whole" if left.is_split else f"{len(left.count):,} counts can't be dealt out"
-        return [Finding("no windows", f"{why}: campaigns times windows is expected", Outcome.UNKNOWN)]
-    views = _views_offered(left, expected, offered)
-    limit = _chance(views) / views
-    return [] if abs(share - 1) <= limit else [_amount(share, limit, offered)]
-
-
-def _views_offered(left: Left, per_cell: float, offered: Offered) -> float:
-    """In all whole windows."""
-    return per_cell * offered.campaigns * len(np.unique(left.window[left.inner]))
-
-
-def _chance(count: float, share: float = SHARE) -> float:
-    """By so much a count may be off."""
-    return max(share * count, SIGMAS * math.sqrt(max(count, 1.0)))
-
-
-def _amount(share: float, limit: float, offered: Offered) -> Finding:
-    told = f"whole windows hold {share:.2f} times the views that were offered"
-    times, running = round(share), round(share * offered.producers)
-    if times >= 2 and abs(share / times - 1) <= limit:
-        return Finding("duplicated", f"{told}: each {times} times")
-    near = abs(share * offered.producers / running - 1) <= limit if running else False
-    if near and 0 < running < offered.producers:
-        missing = offered.producers - running
-        return Finding("producers", f"{told}, as if {missing} of {offered.producers} producers had sent nothing")
-    return Finding("lost" if share < 1 else "phantom", told)
-
-
-def windows(left: Left, offered: Offered) -> list[Finding]:
-    """Windows between the first and the last that hold less than their neighbours, or are not there at all."""
-    inner = left.inner
-    if not inner.any():
+        return [
+            Finding(UNTOLD, "no load is known: --rate, --total-rate, --loads, or names of folders", Outcome.UNKNOWN)
+        ]
+    if abs(share - 1) <= limit:
         return []
-    low = int(left.window.min()) + 1
-    totals = np.bincount(left.window[inner] - low, weights=left.count[inner], minlength=int(left.window.max()) - low)
-    usual = float(np.median(totals))
-    short = np.flatnonzero(usual - totals > _chance(usual))
-    found = []
-    if len(short):
-        worst = int(short[np.argmin(totals[short])])
-        found.append(
-            Finding(
-                "short window",
-                f"{len(short):,} of {len(totals):,} whole windows are short: number {worst + low + 1} from the oldest "
-                f"holds {totals[worst]:,.0f} views, the usual one {usual:,.0f}",
-            )
-        )
-    if offered.duration_s is not None:
-        wanted, there = int(offered.duration_s * 1000 // offered.window_ms) - 1, len(totals)
-        if there < wanted:
+    told = f"the usual cell holds {share:.3f} times the views that were offered"
+    if share > 1:
+        near = round(share)
+        more = near > 1 and abs(share / near - 1) <= limit
+        return [Finding("too much", f"{told}{_sent_more(near) if more else ''}")]
+    return [Finding("lost", f"{told}, in all windows alike{_missing_producers(shape)}")]
+
+
+def _times(times: int) -> str:
+    return TIMES.get(times, f"{times} times")
+
+
+def _sent_more(times: int) -> str:
+    return f"; they do not divide by {times}, so that {times} times as much was sent rather than counted {times} times"
+
+
+def _multiple(shape: Shape) -> tuple[int, float]:
+    """By what nearly all cells divide. A window that was made twice lost a part of its views, and need not."""
+    counts = shape.left.count[shape.left.count > 0]
+    for times in range(9, 1, -1):
+        part = float((counts % times == 0).mean())
+        chance = 1 / times
+        limit = chance + math.sqrt(-math.log(IMPOSSIBLE) / 2 / len(counts))  # Hoeffding's
+        if part > max(MOST, limit) and len(np.unique(counts)) > 1:
+            return times, part
+    return 1, 0.0
+
+
+def _missing_producers(shape: Shape) -> str:
+    """9 of 10 is what remains when one of ten sends nothing."""
+    assert shape.share is not None
+    for of in [shape.offered.producers] if shape.offered.producers else range(2, 11):
+        running = round(shape.share * of)
+        if 0 < running < of and abs(shape.share * of / running - 1) <= SHARE / 4 + shape.share_limit - SHARE:
+            return f": as if {of - running} of {of} producers had sent nothing"
+    return ""
+
+
+def listed(shape: Shape) -> list[Finding]:
+    """Cells that stand in the files more than once, and what such cells lack."""
+    times = shape.left.times_listed
+    if times is None:
+        return []
+    again, cells = int(times.sum() - len(times)), int((times > 1).sum())
+    told = (
+        f"{again:,} of {int(times.sum()):,} lines list a cell again ({cells:,} cells); without them there are "
+        f"{len(times) / shape.offered.campaigns:.2f} lines per campaign"
+    )
+    rows = shape.whole & ~shape.low if shape.left.is_split else ~shape.low
+    one, more = shape.left.count[rows & (times == 1)], shape.left.count[rows & (times > 1)]
+    found = [Finding("listed twice", told)]
+    if len(one) > 1 and len(more) > 1:
+        lacking = float(one.mean() - more.mean())
+        if lacking > SIGMAS * math.sqrt(float(one.var()) * (1 / len(one) + 1 / len(more))):
             found.append(
-                Finding("short run", f"{there:,} whole windows where {offered.duration_s:,.0f} s make {wanted:,}")
+                Finding(
+                    "lost",
+                    f"cells that are listed more than once hold {lacking / one.mean():.1%} less than the others, "
+                    f"about {lacking * len(more):,.0f} views: two tasks made the same window at once, and what one of "
+                    "them had counted lies in a hash to which nothing refers",
+                )
             )
     return found
 
 
-def campaigns(left: Left, offered: Offered) -> list[Finding]:
+def windows(shape: Shape) -> list[Finding]:
+    """As many as the duration makes, whole but for those at the edges; and an engine that was late with them."""
+    if not shape.left.is_split:
+        return []
+    late = shape.percentile_ms(50)
+    wanted = shape.offered.duration_s and shape.offered.duration_s * 1000 / shape.offered.window_ms
+    lost, missing, enough = _lost(shape), *_missing(shape, wanted)
+    found = []
+    if late is not None and late > shape.offered.window_ms:
+        told = f"half of the windows were updated last {late / 1000:,.0f} s after their end or later"
+        if lost or not enough:
+            reasons = [told, *missing, *(each.sentence for each in lost)]
+            found.append(Finding("fell behind", "; ".join(reasons)))
+        else:
+            found.append(Finding("fell behind", f"{told}; all that was to be counted is there", Outcome.PASS))
+    else:
+        found += [Finding("cut off", "; ".join(missing))] if missing else []
+        found += lost
+    oldest = shape.partial[0]
+    if oldest > EDGES:
+        found.append(
+            Finding("short at start", f"the oldest {oldest} windows hold less than whole ones: {_shares(shape)}")
+        )
+    if wanted and shape.windows > wanted + _tolerance(wanted) + 1:
+        told = f"{shape.windows:,.0f} windows where {shape.offered.duration_s:,.0f} s make {wanted:,.0f}"
+        found.append(Finding("longer than said", told, Outcome.PASS))
+    return found
+
+
+def _tolerance(windows: float) -> float:
+    return EDGES + SHARE * windows
+
+
+def _missing(shape: Shape, wanted: float | None) -> tuple[list[str], bool]:
+    """What is not there at the end; and whether what is there is all that was to be counted."""
+    told, newest = [], shape.partial[1]
+    if wanted and shape.windows < wanted - _tolerance(wanted):
+        told.append(f"{shape.windows:,.0f} windows where {shape.offered.duration_s:,.0f} s make {wanted:,.0f}")
+    if newest > EDGES:
+        first = max(0, len(shape.totals) - newest)
+        views = float((shape.usual_total - shape.totals[first:]).sum())
+        told.append(f"the newest {newest} windows, from {_at(shape, first)} on, lack about {views:,.0f} views")
+    whole = shape.windows - newest
+    return told, not told or bool(wanted and whole > wanted - EDGES - 1)
+
+
+def _shares(shape: Shape) -> str:
+    shares = [total / shape.usual_total for total in shape.totals[: shape.edge[0]]]
+    return ", ".join(f"{share:.2f}" for share in shares[:8]) + " of the usual one"
+
+
+def _lost(shape: Shape) -> list[Finding]:
+    """Inner cells that hold less, or are not there at all: how much, and when."""
+    first, end = shape.edge
+    once = shape.left.times_listed is None  # what is lost in the others has a finding of its own
+    low = shape.low & shape.whole & (True if shape.left.times_listed is None else shape.left.times_listed == 1)
+    short = [n for n in range(first, end) if once and shape.usual_total - shape.totals[n] > shape.total_limit]
+    gaps = int((np.diff(shape.numbers) - 1).sum())
+    absent = _absent(shape) if shape.usual > shape.limit else 0
+    if not (low.any() or short or gaps or absent):
+        return []
+    views = max(
+        float((shape.usual - shape.left.count[low]).sum()) + absent * shape.usual + gaps * shape.usual_total,
+        float(sum(shape.usual_total - shape.totals[n] for n in short)),
+    )
+    told = [f"about {views:,.0f} views are missing"]
+    if cells := int(low.sum()) + absent:
+        told.append(f"{cells:,} cells between whole ones are low or not there")
+    if gaps:
+        told.append(f"{gaps:,} whole windows are not there")
+    if columns := sorted({*short, *(int(n) for n in np.unique(shape.column[low]))}):
+        worst = min(columns, key=lambda n: shape.totals[n])
+        part = shape.totals[worst] / shape.usual_total
+        told.append(
+            f"{len(columns):,} windows lack some, most the one {_at(shape, worst)}, which holds {part:.2f} of the usual"
+        )
+    return [Finding("lost", ", ".join(told))]
+
+
+def _absent(shape: Shape) -> int:
+    """Cells that nobody lists, between the first and the last one of their campaign."""
+    index = np.unique(shape.left.campaign, return_inverse=True)[1]
+    oldest, newest = np.full(index.max() + 1, len(shape.numbers)), np.full(index.max() + 1, -1)
+    np.minimum.at(oldest, index, shape.column)
+    np.maximum.at(newest, index, shape.column)
+    return int((newest - oldest + 1).sum() - len(index))
+
+
+def _at(shape: Shape, column: int) -> str:
+    seconds = int(shape.numbers[column] - shape.numbers[0]) * shape.offered.window_ms // 1000
+    return f"{seconds:,} s after the first"
+
+
+def surplus(shape: Shape) -> list[Finding]:
+    """Cells that hold more than chance allows."""
+    if not shape.high.any():
+        return []
+    cells = np.flatnonzero(shape.high)
+    worst = int(cells[np.argmax(shape.left.count[cells])])
+    views = float((shape.left.count[cells] - shape.usual).sum())
+    told = f"{len(cells):,} cells hold about {views:,.0f} views more than the usual one, {shape.usual:,.0f}"
+    when = f", in the window {_at(shape, int(shape.column[worst]))}" if shape.left.is_split else ""
+    return [Finding("too much", f"{told}; most is {shape.left.count[worst]:,}{when}")]
+
+
+def campaigns(shape: Shape) -> list[Finding]:
     """Each is offered as much as any other."""
-    inner = left.inner
+    if not shape.left.is_split:
+        return []
+    there, wanted = len(np.unique(shape.left.campaign)), shape.offered.campaigns
+    if there != wanted:
+        return [Finding("campaigns", f"{there:,} campaigns have counts, {wanted:,} are expected")]
+    first, end = shape.edge
+    inner = (shape.column >= first) & (shape.column < end)
     if not inner.any():
         return []
-    there = len(np.unique(left.campaign))
-    if there != offered.campaigns:
-        return [Finding("campaigns", f"{there:,} campaigns have counts, {offered.campaigns:,} are expected")]
-    totals = np.bincount(left.campaign[inner], weights=left.count[inner], minlength=there)
+    index = np.unique(shape.left.campaign, return_inverse=True)[1]
+    if shape.usual > shape.limit:  # else no cell can be low by itself
+        inner &= ~shape.low
+    columns = np.maximum(np.bincount(index[inner], minlength=there), 1) if shape.usual > shape.limit else end - first
+    totals = np.bincount(index[inner], weights=shape.left.count[inner], minlength=there) * (end - first) / columns
     usual = float(np.median(totals))
-    off = np.flatnonzero(np.abs(totals - usual) > _chance(usual, 3 * SHARE))
+    off = np.flatnonzero(
+        np.abs(totals - usual) > max(by_chance(usual, 3 * SHARE), shape.limit * math.sqrt(end - first))
+    )
     if not len(off):
         return []
     worst = int(off[np.argmax(np.abs(totals[off] - usual))])
-    return [
-        Finding(
-            "uneven",
-            f"{len(off):,} of {there:,} campaigns are off: number {worst + 1} holds {totals[worst]:,.0f} views, the "
-            f"usual one {usual:,.0f}",
-        )
-    ]
+    told = f"{len(off):,} of {there:,} campaigns are off: number {worst + 1} holds {totals[worst]:,.0f} views"
+    return [Finding("uneven", f"{told}, the usual one {usual:,.0f}")]
 
 
-def delays(left: Left, offered: Offered) -> list[Finding]:
-    """`time_updated` less the start of the window: before the window's end only as long as its last event may be."""
-    if left.delay_ms is None:
+def delays(shape: Shape) -> list[Finding]:
+    """The last update: not before the window's end but for its last events, and not long after the run's."""
+    delay, width = shape.left.delay_ms, shape.offered.window_ms
+    if delay is None:
         return []
     found = []
-    if early := int((left.delay_ms < 0).sum()):
+    if early := int((delay < 0).sum()):
         found.append(Finding("impossible latency", f"{early:,} windows were updated before they began"))
-    inner = left.inner
-    usual = float(np.median(left.count[inner])) if inner.any() else 0.0
-    if usual > 0:
-        gap_ms = -math.log(IMPOSSIBLE / len(left.count)) * offered.window_ms / usual
-        soonest = offered.window_ms - gap_ms - FLUSH_MS
-        hurried = left.delay_ms[inner & (left.count > 0)]
-        if soonest > 0 and (count := int((hurried < soonest).sum())):
-            found.append(
-                Finding(
-                    "impossible latency",
-                    f"{count:,} whole windows were updated last at {int(hurried.min()):,} ms after their start or "
-                    f"later, and an event after {soonest:,.0f} ms was due in each",
-                )
-            )
-    if offered.duration_s is not None:
-        latest = offered.duration_s * 1000 + 3_600_000
-        if count := int((left.delay_ms > latest).sum()):
-            found.append(Finding("impossible latency", f"{count:,} windows were updated an hour after the run's end"))
+    if shape.left.is_split and shape.usual > 0:
+        gap_ms = -math.log(IMPOSSIBLE / len(delay)) * width / shape.usual
+        soonest = width - gap_ms - FLUSH_MS
+        hurried = delay[shape.whole & (shape.left.count > 0) & (delay < soonest)]
+        if soonest > 0 and len(hurried):
+            told = f"{len(hurried):,} whole windows were updated last {hurried.min():,} ms after their start"
+            found.append(Finding("impossible latency", f"{told}, and an event after {soonest:,.0f} ms was due in each"))
+    run_ms = max((shape.offered.duration_s or 0) * 1000, len(delay) / shape.offered.campaigns * width)
+    if late := int((delay > run_ms + HOUR_MS).sum()):
+        found.append(Finding("impossible latency", f"{late:,} windows were updated an hour after the run's end"))
     return found
 
 
-def orphans(left: Left, _: Offered) -> list[Finding]:
+def known(shape: Shape) -> list[Finding]:
+    if shape.left.is_split or shape.left.faults:
+        return []
+    told = f"which line is which campaign's: {shape.left.unsplit}; so losses in single cells and windows can't be seen"
+    return [Finding(UNTOLD, told, Outcome.UNKNOWN)]
+
+
+def orphans(left: Left) -> list[Finding]:
     if not left.orphans:
         return []
     told = f"{left.orphans:,} views are in hashes to which no campaign refers: two tasks made the same window at once"
     return [Finding("orphans", told)]
 
 
-CHECKS: tuple[Check, ...] = (readable, multiples, amount, windows, campaigns, delays, orphans)
+CHECKS: tuple[Check, ...] = (amount, windows, listed, surplus, campaigns, delays, known)
 
 
 @dataclass(frozen=True)
 class Audited:
-    """What is to be said of the results in one place."""
+    """What is to be said of the results in one place. Small: there may be ten thousand."""
 
     place: str
+    engine: str
+    offered: Offered
     cells: int
-    share: float | None  # of what was offered
-    outcome: Outcome
-    findings: tuple[Finding, ...]
+    share: float | None  # of what was offered, of the usual cell
+    findings: tuple[Finding, ...] = ()
+    latency_p50_ms: float | None = None
+    latency_p99_ms: float | None = None
+    curve: tuple[tuple[int, float], ...] = ()
+    digest: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.worst([Outcome.PASS, *(finding.outcome for finding in self.findings)])
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What makes the outcome, and remarks."""
+        told = [each.word for each in self.findings if each.outcome in (self.outcome, Outcome.PASS)]
+        return tuple(dict.fromkeys([*(["right"] if self.outcome is Outcome.PASS else []), *told]))
 
     @property
     def sentence(self) -> str:
         return self.findings[0].sentence if self.findings else f"{self.cells:,} counts can be what was offered"
 
 
-def audit(left: Left, offered: Offered, twin: str = "") -> Audited:
-    found = [finding for check in CHECKS for finding in check(left, offered)]
-    if twin:
-        found.insert(0, Finding("copy", f"the very same file as {twin}: one of them is not what it says"))
-    outcome = Outcome.worst([Outcome.PASS, *(finding.outcome for finding in found)])
-    found.sort(key=lambda finding: finding.outcome is not outcome)
-    return Audited(left.place, len(left.count), _share(left, offered), outcome, tuple(found))
+def audit(left: Left, offered: Offered, engine: str = "") -> Audited:
+    found = [*readable(left), *orphans(left)]
+    if not left.count.any() or (left.count < 0).any():
+        return Audited(left.place, engine, offered, len(left.count), None, _sorted(found), digest=left.digest)
+    shape = Shape(left, offered)
+    found += [finding for check in CHECKS for finding in check(shape)]
+    return Audited(
+        left.place,
+        engine,
+        offered,
+        len(left.count),
+        shape.share,
+        _sorted(found),
+        shape.percentile_ms(50),
+        shape.percentile_ms(99),
+        shape.curve,
+        left.digest,
+    )
 
 
-def _share(left: Left, offered: Offered) -> float | None:
-    inner, expected = left.inner, offered.per_cell
-    if expected is None or not inner.any():
-        return None
-    return float(left.count[inner].sum()) / _views_offered(left, expected, offered)
+def _sorted(found: list[Finding]) -> tuple[Finding, ...]:
+    """What makes the outcome first."""
+    worst = [Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS]
+    return tuple(sorted(found, key=lambda each: worst.index(each.outcome)))

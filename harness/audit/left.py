@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+UNTOLD = -1  # as the window of a row: the file does not tell
 
 
 @dataclass(frozen=True)
 class Left:
-    """A row per cell. Windows are numbered from the oldest one; -1: the file does not tell which window it is."""
+    """A row per cell. Windows are numbered from the oldest one."""
 
     place: str
     campaign: Ints
     window: Ints
     count: Ints
     delay_ms: Ints | None = None  # time_updated less the start of the window
+    times_listed: Ints | None = None  # how often in a row the file has this very cell; None: each once
     faults: tuple[str, ...] = ()  # what can't be read, or stands where nothing should
+    unsplit: str = ""  # why nobody knows which row is which cell
+    doubt: str = ""  # why these rows may not be what was written
     orphans: int = 0  # events in hashes that no campaign refers to
     digest: str = ""  # of the file of counts; equal ones are the same results twice
 
@@ -29,30 +33,25 @@ class Left:
         """Whether it is known which count belongs to which campaign and window."""
         return bool(len(self.window) and (self.window >= 0).all())
 
-    @property
-    def inner(self) -> NDArray[np.bool_]:
-        """Rows of windows that were open from their beginning to their end: neither the first nor the last one."""
-        if not self.is_split:
-            return np.zeros(len(self.count), dtype=np.bool_)
-        return np.asarray((self.window > self.window.min()) & (self.window < self.window.max()))
-
 
 @dataclass(frozen=True)
 class Offered:
-    """What is known of the load. None: not known."""
+    """What is known of the load, and from where. None: not known."""
 
-    rate_per_s: float | None = None  # of each producer
-    producers: int = 1
+    total_per_s: float | None = None  # of all producers
+    source: str = ""
+    producers: int | None = None
     duration_s: float | None = None
     campaigns: int = 100
     window_ms: int = 10_000
+    published_p99_ms: float | None = None
 
     @property
     def per_cell(self) -> float | None:
         """Views in one cell of a whole window: a third of the events are views."""
-        if self.rate_per_s is None:
+        if self.total_per_s is None:
             return None
-        return self.rate_per_s * self.producers * self.window_ms / 1000 / 3 / self.campaigns
+        return self.total_per_s * self.window_ms / 1000 / 3 / self.campaigns
 
 
 @dataclass(frozen=True)
@@ -65,6 +64,10 @@ class Cells:
     updated_ms: list[int] = field(default_factory=list)
 
     def add(self, campaign: str, window_ms: int, count: int, updated_ms: int | None) -> None:
+        """OverflowError: no time and no count of this world."""
+        for number in (window_ms, count, updated_ms or 0):
+            if not -(2**62) < number < 2**62:
+                raise OverflowError(number)
         self.campaign.append(campaign)
         self.window_ms.append(window_ms)
         self.count.append(count)
@@ -79,15 +82,11 @@ class Cells:
         told = len(self.updated_ms) == len(starts) > 0
         delay = np.array(self.updated_ms, dtype=np.int64) - starts if told else None
         count = np.array(self.count, dtype=np.int64)
-        return Left(place, campaign.astype(np.int64), window, count, delay, tuple(faults), orphans, digest)
+        return Left(
+            place, campaign.astype(np.int64), window, count, delay, faults=tuple(faults), orphans=orphans, digest=digest
+        )
 
 
-def twins(all_left: Iterable[Left]) -> dict[str, str]:
-    """Places whose counts are the very same file as those of another place, and which place that is."""
-    places: dict[str, list[str]] = {}
-    for each in all_left:
-        if each.digest:
-            places.setdefault(each.digest, []).append(each.place)
-    return {
-        place: same[0] if place != same[0] else same[1] for same in places.values() if len(same) > 1 for place in same
-    }
+def unreadable(place: str, why: str) -> Left:
+    nothing = np.zeros(0, dtype=np.int64)
+    return Left(place, nothing, nothing, nothing, doubt=why)

@@ -33,7 +33,10 @@ def _read(client: Any, place: str, offered: Offered) -> Left:
         if row.key not in known:
             orphans += (_counted(row.value) or 0) if row.field == COUNT else 0
         elif (window := _counted(row.field)) is not None and (count := _counted(row.value)) is not None:
-            cells.add(row.key, window, count, _counted(updated.get((row.key, row.field), "")))
+            try:
+                cells.add(row.key, window, count, _counted(updated.get((row.key, row.field), "")))
+            except OverflowError as number:
+                faults.append(f"campaign {row.key}, window {row.field}: {number} is too large")
         else:
             faults.append(f"campaign {row.key}, window {row.field}: {COUNT} is {row.value!r}")
     return cells.left(place, offered.window_ms, faults, orphans=orphans)

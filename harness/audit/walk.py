@@ -1,27 +1,35 @@
-"""From a path to all results below it: what is read, and what is passed over."""
+"""From a path to all results below it: each is read, judged and forgotten but for what the table needs."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterator
-from pathlib import Path
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any
 
-from harness.audit import checks, csv_file, live_redis, names, yahoo_files
-from harness.audit.checks import Audited
-from harness.audit.left import Left, Offered, twins
+from harness.audit import checks, csv_file, live_redis, loads, yahoo_files
+from harness.audit.checks import Audited, Finding
+from harness.audit.left import unreadable
 from harness.model import Outcome, RedisAddress, UsageError
 from harness.services.redis import connect
 
-Read = tuple[Left, Offered]
-EVERY = 100  # files between two words of progress
+EVERY = 500  # results between two words of progress
 
 
-def audit(target: str, offered: Offered, given: frozenset[str], say: Callable[[str], None]) -> list[Audited]:
+@dataclass(frozen=True)
+class Known:
+    """What the user says of the load: flags, and the lines of a file."""
+
+    flags: Mapping[str, Any]
+    source: str = ""
+    lines: Sequence[loads.Line] = ()
+
+
+def audit(target: str, known: Known, say: Callable[[str], None]) -> list[Audited]:
     """Everything at a path or in a Redis, the worst first."""
-    read = list(_live(target, offered)) if "://" in target else list(_files(Path(target), offered, given, say))
-    same = twins(left for left, _ in read)
-    audited = [checks.audit(left, known, same.get(left.place, "")) for left, known in read]
-    return sorted(audited, key=_badness)
+    audited = list(_live(target, known) if "://" in target else _files(Path(target), known, say))
+    return sorted(_filed_twice(audited), key=_badness)
 
 
 def _badness(each: Audited) -> tuple[int, float, str]:
@@ -29,38 +37,77 @@ def _badness(each: Audited) -> tuple[int, float, str]:
     return order, -abs((each.share or 1.0) - 1), each.place
 
 
-def _live(target: str, offered: Offered) -> Iterator[Read]:
-    with connect(RedisAddress(target)) as client:
-        place = f"redis at {target.rpartition('@')[2].removeprefix('redis://')}"
-        yield live_redis.read(client, place, offered), offered
+def _filed_twice(audited: Sequence[Audited]) -> Iterator[Audited]:
+    """Whose counts are the very same file as those of another place."""
+    places: dict[str, list[str]] = {}
+    for each in audited:
+        if each.digest:
+            places.setdefault(each.digest, []).append(each.place)
+    for each in audited:
+        same = [place for place in places.get(each.digest, ()) if place != each.place]
+        if not same:
+            yield each
+            continue
+        told = f"the very same file as {same[0]}" + (f" and {len(same) - 1:,} more" if len(same) > 1 else "")
+        remark = Finding("filed twice", f"{told}: at most one of them is what it says", Outcome.PASS)
+        yield replace(each, findings=(*each.findings, remark))
 
 
-def _files(path: Path, offered: Offered, given: frozenset[str], say: Callable[[str], None]) -> Iterator[Read]:
-    found = sorted(_below(path))
-    if not found:
+def _live(target: str, known: Known) -> Iterator[Audited]:
+    try:
+        address = RedisAddress(target)
+        client = connect(address)
+    except ValueError as error:
         raise UsageError(
-            f"{path} holds no results: {yahoo_files.SEEN} of the original benchmark or a .csv with the columns "
+            f"{target.rpartition('@')[2]} is no address: {error}. redis://HOST:PORT/0 is expected."
+        ) from None
+    with client:
+        place = f"redis at {target.rpartition('@')[2].removeprefix('redis://')}"
+        offered = loads.offered(PurePath(), known.flags, (), known.source)
+        yield checks.audit(live_redis.read(client, place, offered), offered, "redis")
+
+
+def _files(root: Path, known: Known, say: Callable[[str], None]) -> Iterator[Audited]:
+    number = 0
+    for number, (file, trouble) in enumerate(_below(root), 1):
+        yield _file(root, file, trouble, known)
+        if number % EVERY == 0:
+            say(f"{number:,} results judged")
+    if not number:
+        raise UsageError(
+            f"{root} holds no results: {yahoo_files.SEEN} of the original benchmark or a .csv with the columns "
             f"{', '.join(csv_file.NEEDED)} was looked for, in it and in all folders below."
         )
-    for number, file in enumerate(found):
-        if number % EVERY == EVERY - 1:
-            say(f"{number + 1:,} of {len(found):,} results read")
-        known = names.said(file.parent if file.name == yahoo_files.SEEN else file.with_suffix(""), offered, given)
-        reader = yahoo_files.read if file.name == yahoo_files.SEEN else csv_file.read
-        yield reader(file, known), known
 
 
-def _below(path: Path) -> Iterator[Path]:
-    """A file that is named is read whatever it is; in a folder only what looks like results."""
-    if path.is_file():
-        yield path
-    elif path.is_dir():
-        yield from path.rglob(yahoo_files.SEEN)
-        yield from (file for file in path.rglob("*.csv") if _is_ours(file))
-    else:
-        raise UsageError(f"There is no {path}: a file, a folder, or redis://HOST:PORT/0 is expected.")
+def _file(root: Path, file: Path, trouble: str, known: Known) -> Audited:
+    is_yahoo = file.name == yahoo_files.SEEN
+    place = file.parent if is_yahoo else file.with_suffix("")
+    below = place.relative_to(root) if root.is_dir() else PurePath(*place.absolute().parts[1:])
+    if is_yahoo and not loads.engine(below):
+        below = PurePath(*place.absolute().parts[1:])
+    offered = loads.offered(below, known.flags, known.lines, known.source)
+    reader = yahoo_files.read if is_yahoo else csv_file.read
+    left = unreadable(str(file), trouble) if trouble else reader(file, offered)
+    return checks.audit(left, offered, loads.engine(below))
 
 
-def _is_ours(file: Path) -> bool:
-    with file.open(encoding="utf-8", errors="replace", newline="") as lines:
-        return set(csv_file.NEEDED) <= set(next(csv.reader(lines), ()))
+def _below(root: Path) -> Iterator[tuple[Path, str]]:
+    """A file that is named is read whatever it is; in a folder only what looks like results. With it why not."""
+    if root.is_file():
+        yield root, ""
+        return
+    if not root.is_dir():
+        raise UsageError(f"There is no {root}: a file, a folder, or redis://HOST:PORT/0 is expected.")
+    troubles: list[OSError] = []
+    for folder, folders, names in os.walk(root, onerror=troubles.append):
+        folders.sort()
+        for trouble in troubles:
+            yield Path(trouble.filename), f"this folder can't be read: {trouble.strerror}"
+        troubles.clear()
+        for name in sorted(names):
+            file = Path(folder, name)
+            if name == yahoo_files.SEEN or (name.endswith(".csv") and csv_file.is_one(file)):
+                yield file, ""
+    for trouble in troubles:
+        yield Path(trouble.filename), f"this folder can't be read: {trouble.strerror}"

@@ -1,72 +1,81 @@
 """`seen.txt` and `updated.txt` as the original benchmark writes them: a number a line, campaign after campaign, each
-from its newest window to its oldest, and no name of either.
-
-Where one campaign ends is found in two ways. The newest window was still open when the files were written, so that its
-last update came earlier after its start than that of any other: such a line begins a campaign. Where that can't be
-told, and the lines can be dealt out evenly, each campaign has as many windows. Else nobody knows which line is what.
-"""
+from its newest window to its oldest, and no name of either."""
 
 from __future__ import annotations
 
 import hashlib
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harness.audit.left import Ints, Left, Offered
+from harness.audit import listed
+from harness.audit.left import UNTOLD, Ints, Left, Offered, unreadable
+from harness.audit.split import split
 
 SEEN, UPDATED = "seen.txt", "updated.txt"
 EXAMPLES = 3
-CLEARLY_MS = 300
+LONGEST = 18  # digits of a number that fits
+PLAIN = re.compile(rb"(?:[0-9]{1,18}\s+)+")
+NEARLY_ALL = 0.8
 
 
 def read(seen: Path, offered: Offered) -> Left:
     """The two files of one run; `updated.txt` may be missing."""
     faults: list[str] = []
-    content = seen.read_bytes()
-    count = _numbers(content, seen.name, faults)
+    doubts: list[str] = []
     updated = seen.with_name(UPDATED)
-    delay = _numbers(updated.read_bytes(), updated.name, faults) if updated.is_file() else None
+    try:
+        content = seen.read_bytes()
+        delays = updated.read_bytes() if updated.is_file() else None
+    except OSError as error:
+        return unreadable(str(seen.parent), f"{Path(error.filename).name} can't be read: {error.strerror}")
+    count = _numbers(content, SEEN, faults, doubts)
+    delay = None if delays is None else _numbers(delays, UPDATED, faults, doubts)
     if delay is not None and len(delay) != len(count):
         faults.append(f"{SEEN} has {len(count):,} numbers and {UPDATED} {len(delay):,}")
         delay = None
     digest = hashlib.sha256(content).hexdigest() if content.strip() else ""
-    campaign, window = _split(len(count), delay, offered)
-    return Left(str(seen.parent), campaign, window, count, delay, tuple(faults), digest=digest)
+    left = _dealt(str(seen.parent), count, delay, offered)
+    return replace(left, faults=(*faults, *left.faults), doubt="; ".join(doubts), digest=digest)
 
 
-def _numbers(content: bytes, name: str, faults: list[str]) -> Ints:
-    words = content.split()
-    try:
-        return np.array([int(word) for word in words], dtype=np.int64)
-    except (ValueError, OverflowError):
-        wrong = [(line, word) for line, word in enumerate(words, 1) if not word.removeprefix(b"-").isdigit()]
+def _numbers(content: bytes, name: str, faults: list[str], doubts: list[str]) -> Ints:
+    words = content.removeprefix(b"\xef\xbb\xbf").split()
+    if words and not content[-1:].isspace():
+        doubts.append(f"the last line of {name} has no end, so that digits may be missing")
+    if PLAIN.fullmatch(content):
+        return np.fromstring(content, dtype=np.int64, sep=" ")
+    good = [_is_number(word) for word in words]
+    if not all(good):
+        wrong = [(line, word) for line, (word, fits) in enumerate(zip(words, good, strict=True), 1) if not fits]
         told = ", ".join(f"number {line} is {word[:20].decode(errors='replace')!r}" for line, word in wrong[:EXAMPLES])
-        faults.append(f"{name} holds what is no whole number: {told or 'one that is too large'}")
-        good = [word for word in words if word.removeprefix(b"-").isdigit() and len(word) < 19]
-        return np.array(good, dtype=np.int64)
+        faults.append(f"{name} holds what is no whole number, or is too large: {told}")
+    return np.array([int(word) for word, fits in zip(words, good, strict=True) if fits], dtype=np.int64)
 
 
-def _split(rows: int, delay: Ints | None, offered: Offered) -> tuple[Ints, Ints]:
-    """Campaign and window of each line; -1 where nobody knows."""
-    lengths = _by_open_windows(rows, delay, offered)
-    if lengths is None and rows and rows % offered.campaigns == 0:
-        lengths = np.full(offered.campaigns, rows // offered.campaigns, dtype=np.int64)
-    if lengths is None:
-        return np.full(rows, -1, dtype=np.int64), np.full(rows, -1, dtype=np.int64)
+def _is_number(word: bytes) -> bool:
+    return len(word) <= LONGEST and word.removeprefix(b"-").isdigit()
+
+
+def _dealt(place: str, count: Ints, delay: Ints | None, offered: Offered) -> Left:
+    """Each line as the cell that it is, as far as that can be told."""
+    if not len(count):
+        return Left(place, count, count, count, delay)
+    times = None if delay is None else listed.times(count, delay, offered.campaigns)
+    if times is not None and delay is not None:
+        first = np.cumsum(times) - times
+        count, delay = count[first], delay[first]
+    found = split(count, delay, offered.campaigns, offered.window_ms)
+    if found.starts is None:
+        untold = np.full(len(count), UNTOLD, dtype=np.int64)
+        faults, unsplit = ((found.why,), "") if found.cut else ((), found.why)
+        return Left(place, untold, untold, count, delay, times, faults, unsplit)
+    lengths = np.diff(np.append(found.starts, len(count)))
     campaign = np.repeat(np.arange(len(lengths)), lengths)
-    back = np.arange(rows) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # 0: the newest
-    return campaign, int(lengths.max()) - 1 - back
-
-
-def _by_open_windows(rows: int, delay: Ints | None, offered: Offered) -> NDArray[np.int64] | None:
-    """As many as there are campaigns were updated last clearly earlier after their start than all others."""
-    if delay is None or rows <= offered.campaigns:
-        return None
-    order = np.argsort(delay, kind="stable")
-    starts = np.sort(order[: offered.campaigns])
-    open_until, closed_from = delay[order[offered.campaigns - 1]], delay[order[offered.campaigns]]
-    if starts[0] != 0 or closed_from - open_until < CLEARLY_MS:
-        return None
-    return np.diff(np.append(starts, rows))
+    back = np.arange(len(count)) - np.repeat(found.starts, lengths)  # 0: the newest
+    is_open = found.opens[found.starts]
+    if is_open.mean() >= NEARLY_ALL:  # a campaign without a view in the newest window begins with the one before
+        back += np.repeat(~is_open, lengths)
+    return Left(place, campaign, int(back.max()) - back, count, delay, times)

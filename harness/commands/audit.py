@@ -3,40 +3,68 @@
 from __future__ import annotations
 
 import json
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from harness import console
+from harness.audit import loads as audit_loads
 from harness.audit import walk
-from harness.audit.left import Offered
 from harness.commands.shared import Json
+from harness.model import UsageError
 from reports import audited as reports_audited
+
+MOST = 1e12
 
 
 def audit(
     path: Annotated[str, typer.Argument(help="A folder tree, seen.txt, a .csv, or redis://HOST:PORT/0.")],
     *,
-    rate: Annotated[float | None, typer.Option(min=1e-9, help="Events/s that each producer was to send.")] = None,
-    producers: Annotated[int | None, typer.Option(min=1, help="How many producers there were.")] = None,
-    duration: Annotated[float | None, typer.Option(min=1e-9, help="Seconds for which they sent.")] = None,
-    campaigns: Annotated[int | None, typer.Option(min=1, help="How many campaigns there were: 100.")] = None,
-    window: Annotated[float | None, typer.Option(min=1e-3, help="Seconds of a window: 10.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=1e-9, max=MOST, help="Events/s that each producer was to send.")
+    ] = None,
+    total_rate: Annotated[
+        float | None, typer.Option(min=1e-9, max=MOST, help="Events/s that all producers were to send together.")
+    ] = None,
+    loads: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A CSV: pattern of folders, load. One line a group of results.")
+    ] = None,
+    producers: Annotated[int | None, typer.Option(min=1, max=1_000_000, help="How many producers there were.")] = None,
+    duration: Annotated[float | None, typer.Option(min=1e-3, max=1e9, help="Seconds for which they sent.")] = None,
+    campaigns: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="How many campaigns there were: 100.")
+    ] = None,
+    window: Annotated[float | None, typer.Option(min=1e-3, max=1e6, help="Seconds of a window: 10.")] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="A line and the sentences of every set, and not only groups.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check results that another run of the Yahoo benchmark left: can they be right?"""
-    flags: dict[str, Any] = {"rate_per_s": rate, "producers": producers, "duration_s": duration}
-    flags |= {"campaigns": campaigns, "window_ms": round(window * 1000) if window else None}
+    if rate is not None and total_rate is not None:
+        raise UsageError("--rate is of each producer and --total-rate of all. Give one of them.")
+    flags: dict[str, Any] = {"rate_per_s": rate, "total_per_s": total_rate, "producers": producers}
+    flags |= {"duration_s": duration, "campaigns": campaigns, "window_ms": round(window * 1000) if window else None}
     given = {name: value for name, value in flags.items() if value is not None}
-    audited = walk.audit(path, Offered(**given), frozenset(given), console.say)
+    for name, value in given.items():
+        if isnan(value):
+            raise UsageError(f"{name} is no number. A number above 0 is expected.")
+    source = "--rate" if rate is not None else "--total-rate" if total_rate is not None else ""
+    known = walk.Known(given, source, audit_loads.read(loads) if loads else ())
+    audited = walk.audit(path, known, console.say)
     worst = reports_audited.outcome(audited)
     if as_json:
         print(json.dumps(reports_audited.as_object(audited, path)))
     else:
         below = Path(path)
-        rows = reports_audited.rows(audited, below)
-        table = console.table(rows, reports_audited.HEADER)
-        told = reports_audited.endings(audited, below)
-        console.show_result([reports_audited.summary(audited), "", table, *told], worst)
+        told = [reports_audited.summary(audited), ""]
+        if every or len(audited) <= reports_audited.FEW:
+            told.append(console.table(reports_audited.rows(audited, below), reports_audited.EACH))
+            told += ["", *reports_audited.sentences(audited, below)]
+        else:
+            told.append(console.table(reports_audited.screen(audited), reports_audited.HEADER))
+            told += reports_audited.endings(audited)
+        console.show_result(told, worst)
     raise typer.Exit(worst.exit_code)

@@ -7,12 +7,11 @@ import uuid
 import pytest
 
 from harness.audit import walk
-from harness.audit.left import Offered
 from harness.model import HarnessError, Outcome
 from harness.services.redis import connect
 
 CAMPAIGNS, WINDOWS, VIEWS = 10, 6, 400
-OFFERED = Offered(rate_per_s=VIEWS * 3 * CAMPAIGNS / 10, campaigns=CAMPAIGNS)
+KNOWN = walk.Known({"total_per_s": VIEWS * 3 * CAMPAIGNS / 10, "campaigns": CAMPAIGNS}, "--total-rate")
 
 
 def fill(client, views: int = VIEWS) -> None:
@@ -29,7 +28,7 @@ def fill(client, views: int = VIEWS) -> None:
 
 
 def audited(redis_address):
-    (found,) = walk.audit(redis_address.url, OFFERED, frozenset(), lambda _: None)
+    (found,) = walk.audit(redis_address.url, KNOWN, lambda _: None)
     return found
 
 
@@ -64,7 +63,17 @@ def test_a_job_that_was_started_twice(redis_address):
     assert {finding.word for finding in found.findings} == {"duplicated"}
 
 
+def test_a_count_of_thirty_digits_is_named(redis_address):
+    with connect(redis_address) as client:
+        fill(client)
+        client.hset(client.hget("campaign 3", "20000"), "seen_count", "9" * 30)
+        found = audited(redis_address)
+
+    assert "torn" in found.words
+    assert "campaign 3, window 20000" in found.sentence
+
+
 def test_an_empty_redis_and_none_at_all_are_said(redis_address):
     assert "no set `campaigns`" in audited(redis_address).sentence
     with pytest.raises(HarnessError, match="did not answer"):
-        walk.audit("redis://127.0.0.1:1/0", OFFERED, frozenset(), lambda _: None)
+        walk.audit("redis://127.0.0.1:1/0", KNOWN, lambda _: None)

@@ -1,0 +1,40 @@
+"""Cells that a file lists more than once: lines in a row that are equal in both files.
+
+When two tasks make the same window at once, the campaign's list names it twice, and the original's `-g` then prints its
+one hash twice. What the other task counted until then lies in a hash to which nothing refers any more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.audit.left import Ints
+
+SIGMAS = 6.0
+MICRO = 20  # more of them than this are told by the control alone
+
+
+def times(count: Ints, delay: Ints, campaigns: int) -> Ints | None:
+    """How often each cell is listed, cell after cell; None: equal neighbours are no more than chance makes.
+
+    The control is the same file two and three lines apart, where no cell stands twice. A few equal pairs are real when
+    without them the lines can be dealt out to the campaigns, and with them they can't.
+    """
+    if len(count) < 2:
+        return None
+    again = _equal(count, delay, 1)
+    found = int(again.sum())
+    # Lines i and i+2 are equal by chance, unless i+1 is equal as well: then a cell stands there three times.
+    apart = int((_equal(count, delay, 2) & ~again[1:]).sum()) if len(count) > 2 else 0
+    further = int((_equal(count, delay, 3) & ~again[2:]).sum()) if len(count) > 3 else 0
+    chance = max(apart, further)
+    clearly = found > MICRO and found > 3 * chance + SIGMAS * np.sqrt(chance + 1)
+    evenly = found > 0 and (len(count) - found) % campaigns == 0 and len(count) % campaigns != 0
+    if not clearly and not evenly:
+        return None
+    first = np.concatenate([[True], ~again])
+    return np.bincount(np.cumsum(first) - 1).astype(np.int64)
+
+
+def _equal(count: Ints, delay: Ints, apart: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    return np.asarray((count[apart:] == count[:-apart]) & (delay[apart:] == delay[:-apart]))

@@ -1,0 +1,33 @@
+"""How far counts are from each other by chance.
+
+The original draws each event's ad and type at random, so that the count of a cell scatters like that of a Poisson
+distribution, and more where each event was counted several times. Of a million cells that are right not one is called
+wrong.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.audit.left import Ints
+
+SIGMAS = 6.0
+SHARE = 0.02  # a generator whose clock runs so much slower is no defect of the counts
+TO_SIGMA = 1.4826  # from the median distance to the median
+
+
+def limit(count: Ints) -> float:
+    """By so much a whole cell may hold less than the usual one."""
+    usual = float(np.median(count))
+    seen = TO_SIGMA * float(np.median(np.abs(count - usual)))
+    return SIGMAS * max(float(np.sqrt(max(usual, 1.0))), seen)
+
+
+def is_low(count: Ints) -> NDArray[np.bool_]:
+    return np.asarray(count < np.median(count) - limit(count))
+
+
+def by_chance(count: float, share: float = SHARE) -> float:
+    """By so much a sum of counts may be off."""
+    return max(share * count, SIGMAS * float(np.sqrt(max(count, 1.0))))
