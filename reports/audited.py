@@ -48,8 +48,8 @@ def groups(audited: Sequence[Audited]) -> list[Group]:
     return sorted(made, key=lambda each: (ORDER.index(each.outcome), -round(each.distance, 1), -len(each.sets)))
 
 
-def screen(audited: Sequence[Audited]) -> list[list[str]]:
-    """The worst groups, as far as a screen goes."""
+def screen(audited: Sequence[Audited], most: int | None = ROWS) -> list[list[str]]:
+    """The worst groups, as far as a screen goes; None: all of them."""
     return [
         [
             each.engine,
@@ -59,7 +59,7 @@ def screen(audited: Sequence[Audited]) -> list[list[str]]:
             _range([one.offered.total_per_s for one in each.sets if one.offered.total_per_s is not None], "{:,.0f}"),
             ", ".join(each.also),
         ]
-        for each in groups(audited)[:ROWS]
+        for each in groups(audited)[:most]
     ]
 
 

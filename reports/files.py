@@ -21,6 +21,7 @@ KNOWN = {
     "card.md": "the guarantee card in Markdown",
     "card.json": "the guarantee card as JSON",
     "table.md": "the table in Markdown",
+    "audit.json": "each set of an audit, and what was found",
     "trend.json": "each gate of a history, series by series",
     "otava.yaml": "what Apache Otava needs to read figures/*.csv",
     "experiment.json": "what was asked, and what is known of each run",

@@ -57,9 +57,10 @@ def amount(shape: Shape) -> list[Finding]:
         told = f"{part:.1%} of the cells divide by {times}, and by chance {1 / times:.0%} would: each event was counted"
         return [Finding(_times(times), f"{told} {times} times{by_rate}")]
     if share is None:
-        return [
-            Finding(UNTOLD, "no load is known: --rate, --total-rate, --loads, or names of folders", Outcome.UNKNOWN)
-        ]
+        told = "no load is known: --rate, --total-rate, --loads, or names of folders"
+        if (expected := shape.offered.per_cell) is not None:
+            told = f"{expected:.2g} views in a cell are too few to tell whether some are missing"
+        return [Finding(UNTOLD, told, Outcome.UNKNOWN)]
     if abs(share - 1) <= limit:
         return []
     told = f"the usual cell holds {share:.3f} times the views that were offered"

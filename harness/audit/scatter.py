@@ -17,15 +17,15 @@ SHARE = 0.02  # a generator whose clock runs so much slower is no defect of the 
 TO_SIGMA = 1.4826  # from the median distance to the median
 
 
-def limit(count: Ints) -> float:
+def limit(count: Ints, sigmas: float = SIGMAS) -> float:
     """By so much a whole cell may hold less than the usual one."""
     usual = float(np.median(count))
     seen = TO_SIGMA * float(np.median(np.abs(count - usual)))
-    return SIGMAS * max(float(np.sqrt(max(usual, 1.0))), seen)
+    return sigmas * max(float(np.sqrt(max(usual, 1.0))), seen)
 
 
-def is_low(count: Ints) -> NDArray[np.bool_]:
-    return np.asarray(count < np.median(count) - limit(count))
+def is_low(count: Ints, sigmas: float = SIGMAS) -> NDArray[np.bool_]:
+    return np.asarray(count < np.median(count) - limit(count, sigmas))
 
 
 def by_chance(count: float, share: float = SHARE) -> float:

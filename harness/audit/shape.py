@@ -13,6 +13,7 @@ from harness.audit.scatter import SHARE, is_low, limit
 
 Flags = NDArray[np.bool_]
 EDGE = 0.01  # a window at the edge that holds so much less than the usual one may be partial
+FEW = 5  # views: cells without any are not listed, so that the others tell no amount
 NEAR = 4  # cells to the end of a campaign
 CURVE = 400  # points
 POISSON = 1 / 3  # by so much the median of counts is below their mean
@@ -46,7 +47,7 @@ class Shape:
     def share(self) -> float | None:
         """The usual cell by what was offered."""
         expected = self.offered.per_cell
-        return None if expected is None or self.usual <= 0 else (self.usual + POISSON) / expected
+        return None if expected is None or expected < FEW else (self.usual + POISSON) / expected
 
     @property
     def share_limit(self) -> float:

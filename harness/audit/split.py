@@ -19,6 +19,7 @@ from harness.audit.scatter import is_low
 
 CLEARLY_MS, GAPS = 300, 10  # before its end, by so much and by so many gaps between two views of a cell
 BELIEVED, INSIDE = 0.9, 0.1  # of the boundaries
+RATHER = 3.0  # standard errors: as one of several signs
 NONE = -(10**6)
 
 
@@ -38,7 +39,7 @@ def split(count: Ints, delay: Ints | None, campaigns: int, window_ms: int) -> Sp
         soonest = np.asarray(delay <= np.sort(delay)[min(campaigns, len(delay)) - 1])
     if len(count) < 2 * campaigns:
         return Split(None, opens, f"{len(count):,} lines are less than two windows of {campaigns:,} campaigns")
-    low = is_low(count)
+    low = is_low(count, RATHER)
     before = np.concatenate([low[-1:], low[:-1]])
     score = 2 * (opens | soonest).astype(np.int64) + low + before
     starts = _best(score, campaigns)

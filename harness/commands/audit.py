@@ -40,6 +40,7 @@ def audit(
     every: Annotated[
         bool, typer.Option("--all", help="A line and the sentences of every set, and not only groups.")
     ] = False,
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Make a page with pictures there.")] = None,
     as_json: Json = False,
 ) -> None:
     """Check results that another run of the Yahoo benchmark left: can they be right?"""
@@ -53,8 +54,14 @@ def audit(
             raise UsageError(f"{name} is no number. A number above 0 is expected.")
     source = "--rate" if rate is not None else "--total-rate" if total_rate is not None else ""
     known = walk.Known(given, source, audit_loads.read(loads) if loads else ())
+    if out:
+        from reports import audit_page
+
+        audit_page.refuse_others(out)
     audited = walk.audit(path, known, console.say)
     worst = reports_audited.outcome(audited)
+    if out:
+        audit_page.write(audited, path, out)
     if as_json:
         print(json.dumps(reports_audited.as_object(audited, path)))
     else:
@@ -66,5 +73,5 @@ def audit(
         else:
             told.append(console.table(reports_audited.screen(audited), reports_audited.HEADER))
             told += reports_audited.endings(audited)
-        console.show_result(told, worst)
+        console.show_result([*told, *([str(out / "report.html")] if out else [])], worst)
     raise typer.Exit(worst.exit_code)

@@ -57,7 +57,8 @@ def only(path: Path, **flags):
 
 
 def words(path: Path, **flags) -> tuple[str, ...]:
-    return only(path, **flags).words
+    found: tuple[str, ...] = only(path, **flags).words
+    return found
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -98,6 +99,18 @@ def test_without_a_load_nobody_knows(tmp_path):
 
     assert (found.words, found.outcome) == (("can't be told",), Outcome.UNKNOWN)
     assert "--total-rate" in found.sentence
+
+
+def test_a_load_of_which_a_cell_gets_next_to_nothing_is_too_little_to_judge(tmp_path):
+    found = only(run(tmp_path / "run", total=60), total_per_s=60)
+
+    assert (found.share, found.outcome) == (None, Outcome.UNKNOWN)
+    assert "too few" in found.sentence
+
+
+def test_a_little_load_is_split_and_judged(tmp_path):
+    assert words(run(tmp_path / "run", total=1000), total_per_s=1000) == ("right",)
+    assert words(run(tmp_path / "run", total=700), total_per_s=1000) == ("lost",)
 
 
 @pytest.mark.parametrize(("times", "word"), [(2, "doubled"), (3, "tripled")])
@@ -441,6 +454,27 @@ def test_a_screen_has_groups_and_all_has_every_set(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["words"] == {"doubled": 15, "right": 15}
     assert {each["offered"]["source"] for each in told["results"]} == {"folder"}
+
+
+def test_a_page_has_pictures_and_what_was_published(tmp_path, capsys):
+    (tmp_path / "loads.csv").write_text("pattern,load,published_p99_ms\nA/*,30000,1500\n")
+    for name, times in (("A/x", 1), ("B/30000", 2)):
+        run(tmp_path / "tree" / name, seed=times, times=times)
+    asked = ["audit", str(tmp_path / "tree"), "--loads", str(tmp_path / "loads.csv"), "--out", str(tmp_path / "page")]
+    assert called(asked) == called(asked) == 1
+    page = (tmp_path / "page" / "report.html").read_text()
+
+    assert "1.5 s" in page
+    assert "N/A" in page
+    assert "doubled: 100.0% of the cells" in page or "doubled: 9" in page
+    assert {each.name for each in (tmp_path / "page" / "figures").iterdir()} == {
+        "shares.png",
+        "windows.png",
+        "latency.png",
+    }
+    asked[-1] = str(tmp_path)
+    with pytest.raises(UsageError, match="something else than an audit"):
+        called(asked)
 
 
 def test_groups_are_of_one_engine_and_word_the_worst_first(tmp_path):
