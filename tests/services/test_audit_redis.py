@@ -60,7 +60,7 @@ def test_a_job_that_was_started_twice(redis_address):
                 client.hset(key, "seen_count", 2 * int(client.hget(key, "seen_count")))
         found = audited(redis_address)
 
-    assert {finding.word for finding in found.findings} == {"duplicated"}
+    assert {finding.word for finding in found.findings} == {"doubled"}
 
 
 def test_a_count_of_thirty_digits_is_named(redis_address):
