@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from harness.model import Outcome
 HEADER = ("engine", "found", "sets", "share", "events/s", "also")
 EACH = ("results", "verdict", "found", "cells", "share", "events/s", "from", "p99")
 ROWS = 13  # a screen has no more
+WIDTH, ALSO = 79, 22  # letters of a line, and of the words besides
 FEW = 3  # sets that are told one by one
 ORDER = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS)
 
@@ -55,17 +57,29 @@ def screen(audited: Sequence[Audited], most: int | None = ROWS) -> list[list[str
             each.engine,
             each.word,
             f"{len(each.sets):,}",
-            _range([one.share for one in each.sets if one.share is not None], "{:.2f}"),
-            _range([one.offered.total_per_s for one in each.sets if one.offered.total_per_s is not None], "{:,.0f}"),
-            ", ".join(each.also),
+            _range([one.share for one in each.sets if one.share is not None], "{:.2f}".format),
+            _range([one.offered.total_per_s for one in each.sets if one.offered.total_per_s is not None], short),
+            _also(each),
         ]
         for each in groups(audited)[:most]
     ]
 
 
-def _range(values: Sequence[float], form: str) -> str:
-    ends = dict.fromkeys(form.format(each) for each in (min(values), max(values))) if values else ()
+def _range(values: Sequence[float], form: Callable[[float], str]) -> str:
+    ends = dict.fromkeys(form(each) for each in (min(values), max(values))) if values else ()
     return "-".join(ends)
+
+
+def _also(group: Group) -> str:
+    """The words that its sets say besides, the most frequent first, as far as there is room."""
+    words = [word for word, _ in group.also.most_common()]
+    told = ", ".join(words)
+    return told if len(told) <= ALSO else f"{words[0]} +{len(words) - 1}"
+
+
+def short(per_s: float) -> str:
+    """50k."""
+    return f"{per_s / 1000:,.4g}k" if per_s >= 1000 else f"{per_s:.4g}"
 
 
 def endings(audited: Sequence[Audited]) -> Iterator[str]:
@@ -74,8 +88,12 @@ def endings(audited: Sequence[Audited]) -> Iterator[str]:
     if left:
         yield f"... and {len(left):,} more groups with {sum(len(each.sets) for each in left):,} sets: --all"
     yield ""
-    yield f"words   {totals(audited)}"
-    yield f"load    {loads(audited)}"
+    yield from _wrapped("words   ", totals(audited))
+    yield from _wrapped("load    ", loads(audited))
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    return wrap(text, WIDTH, initial_indent=name, subsequent_indent=" " * len(name))
 
 
 def totals(audited: Sequence[Audited]) -> str:
