@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from harness.model import INDEX_BITS, MARK_SERVER, Mark, MarkKind
-from workloads.base import Codec, Columns, Oracle, Totals
+from workloads.base import Codec, Columns, Ints, Mask, Oracle, Totals
 
 _WHO = 100  # users, and pages
 
@@ -16,6 +16,11 @@ def mark(number: int, campaign: int, partition: int, time_ms: int, kind: MarkKin
     """The mark with this number of the run: no two of 10,000 in a row have the same user on the same page."""
     page, user = divmod(number, _WHO)
     return Mark(MARK_SERVER << INDEX_BITS | number, campaign, partition, time_ms, kind, user, page % _WHO)
+
+
+def is_opening(number: Ints, partitions: int) -> Mask:
+    """Of marks by their numbers. Opening and closing ones take turns, as many at a time as there are partitions."""
+    return np.asarray(number % (2 * partitions) < partitions)
 
 
 def as_events(codec: Codec, marks: Sequence[Mark]) -> Columns:

@@ -38,7 +38,7 @@ class LogEvents:
     def __len__(self) -> int:
         return len(self.id)
 
-    def only(self, mask: NDArray[np.bool_]) -> LogEvents:
+    def only(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> LogEvents:
         named = {each.name: getattr(self, each.name)[mask] for each in fields(self) if each.name != "columns"}
         return LogEvents(**named, columns={name: column[mask] for name, column in self.columns.items()})
 

@@ -7,13 +7,17 @@ from functools import partial
 from typing import cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from redis.client import Pipeline
 
+from generators.reel import Reel
+from generators.sends import SENDS
 from harness.experiments.selftest import visits as planted
 from harness.experiments.selftest.by_hand import EPOCH_MS
 from harness.judging.judge import conclude
 from harness.judging.readings import folded
+from harness.measuring.latency.sending import Sending
 from workloads.page_visits.jobs.reference import Visits
 from workloads.page_visits.jobs.reference_sessions import Sessions
 from workloads.page_visits.jobs.visits import LENGTH_MS, STEP_MS, VISITORS, VISITS, key_of
@@ -112,3 +116,33 @@ def test_keys_are_named_by_value_and_country():
     assert key_of(VISITS, "country-3") in results_of(planted.asked(planted.SLIDING).tape).keys
     assert key_of(VISITORS, "country-20") in results_of(planted.asked(planted.SLIDING).tape).keys
     assert np.unique(results_of(planted.asked(planted.SLIDING).tape).keys).size == 40
+
+
+def test_a_visit_that_lies_in_five_windows_was_sent_once_in_each_of_them():
+    """Its rows are no copies of each other: each is known, and was due when the visit was."""
+    spec = planted.asked(planted.SLIDING)
+    reel = Reel(spec.tape)
+    blocks = list(reel.blocks())
+    columns = {name: np.concatenate([each.content[name] for each in blocks]) for name in blocks[0].content}
+    ids = np.concatenate([each.id for each in blocks]).astype(np.int64)
+    columns |= {"event_id": ids, "offset": np.arange(len(ids))}
+    columns["partition"] = np.concatenate([each.partition for each in blocks])
+    columns["event_time_ms"] = EPOCH_MS + np.concatenate([each.event_time_rel_ms for each in blocks])
+    due_us = dict(zip(ids.tolist(), np.concatenate([each.intended_us for each in blocks]).tolist(), strict=True))
+    log = planted.in_cells(columns, oracle_of(spec))
+
+    known, due, _ = Sending(reel, EPOCH_MS, books(reel)).of(log)
+
+    assert len(log) == 2 * 5 * len(ids)
+    assert known.all()
+    assert due.tolist() == [due_us[each] + EPOCH_MS * 1000 for each in log.id.tolist()]
+
+
+def books(reel: Reel) -> pa.Table:
+    """Each slice was sent when it was due."""
+    rows = [(server, j, low) for server in range(reel.spec.servers) for j, low, _ in reel.slices(server)]
+    columns = dict.fromkeys(SENDS, [0] * len(rows))
+    columns |= dict(zip(("server", "slice", "slot_lo"), (list(each) for each in zip(*rows, strict=True)), strict=True))
+    due_us = [reel.slice_due_us(server, j) for server, j, _ in rows]
+    columns |= {"intended_us": due_us, "sent_us": due_us}
+    return pa.table({name: pa.array(columns[name], kind) for name, kind in SENDS.items()})

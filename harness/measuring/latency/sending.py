@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from generators.marks import is_opening
 from generators.reel import Reel
 from harness.judging.readings import LogEvents
 from harness.measuring.latency.visibility import Ints, Mask
@@ -41,13 +42,19 @@ class Sending:
         self._due_us, self._moved = due_us[order], (due_us != planned_us)[order]
 
     def of(self, events: LogEvents) -> tuple[Mask, Ints, Ints]:
-        """For each event whether it is one of ours, and absolutely when it was due and sent."""
+        """For each event whether it is one of ours, and absolutely when it was due and sent. One that lies in several
+        cells has several rows, and is no copy of itself."""
+        _, first, of_record = np.unique(events.record, return_index=True, return_inverse=True)
+        known, due_us, sent_us = self._of_records(events.only(first))
+        return known[of_record], due_us[of_record], sent_us[of_record]
+
+    def _of_records(self, events: LogEvents) -> tuple[Mask, Ints, Ints]:
         slot, due_us = self._slots(events)
         known, row = slot >= 0, self._rows(slot)
         due_us = np.where(self._of_row(self._moved, row), self._of_row(self._due_us, row) + self._epoch_us, due_us)
         sent_us = self._of_row(self._sent_us, row) + self._epoch_us
         is_mark = events.id >> INDEX_BITS == MARK_SERVER
-        mark_us = np.where(events.id & INDEX_MASK < self._reel.spec.partitions, _BEFORE_US, _AFTER_US)
+        mark_us = np.where(is_opening(events.id & INDEX_MASK, self._reel.spec.partitions), _BEFORE_US, _AFTER_US)
         return known | is_mark, np.where(is_mark, mark_us, due_us), np.where(is_mark, mark_us, sent_us)
 
     def _slots(self, events: LogEvents) -> tuple[Ints, Ints]:
