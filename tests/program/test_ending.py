@@ -17,6 +17,7 @@ import typer.core
 import typer.main
 
 from harness import cli, ending, store
+from harness.commands import workload
 from harness.ending import UnderWay, ended, json_last, under_way
 from harness.engines import environments, fake, manifest
 from harness.engines.environments import Surroundings
@@ -27,7 +28,6 @@ from harness.install import environment
 from harness.model import Exit, HarnessError, Stopped, UsageError
 from harness.services import owners
 from harness.wait import wait_until
-from workloads.declared import declaration
 
 ROOT = Path(__file__).resolve().parents[2]
 FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
@@ -87,7 +87,7 @@ def test_what_nobody_foresaw_ends_every_command_alike(words, monkeypatch, capsys
 
     monkeypatch.setattr(typer.core.TyperCommand, "invoke", broken)
     monkeypatch.setattr(manifest, "load", broken)  # of `engines` alone, which is a group ...
-    monkeypatch.setattr(declaration, "shipped", broken)  # ... as `workload` is
+    monkeypatch.setattr(workload, "shipped", broken)  # ... as `workload` is
 
     assert call(*words, "--json") == Exit.BROKEN
 
