@@ -24,6 +24,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "unseen": ("v", ORANGE),
     "duplicated": ("^", BLUE),
     "phantom": ("X", PURPLE),
+    "wrong value": ("D", PURPLE),
     "late-dropped": ("o", ORANGE),
 }
 SMALL = frozenset({"late-dropped"})  # legal where it is explained: shown, and no alarm
@@ -55,6 +56,7 @@ class Grid:
     windows_s: Sequence[float]  # start of each row, in seconds since the epoch
     marks: Sequence[Mark]
     probes_from: int | None = None  # campaigns from here on are probes
+    columns_are: str = "campaign"
 
 
 def draw(grid: Grid, sheet: Sheet) -> None:
@@ -143,7 +145,7 @@ def _frame(axes: Axes, grid: Grid, rows: int, columns: int) -> None:
     axes.set_yticks([row + 0.5 for row in range(0, rows, step)])
     axes.set_yticklabels([f"{grid.windows_s[row]:+,.0f} s" for row in range(0, rows, step)])
     axes.tick_params(length=0)
-    axes.set_xlabel("campaign")
+    axes.set_xlabel(grid.columns_are)
     axes.set_ylabel("window")
     if grid.probes_from is not None and 0 < grid.probes_from < columns:
         axes.axvline(grid.probes_from, color=MUTED, linewidth=1.0)

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from harness.judging.checks.case import Case
-from harness.judging.ledger import Difference
+from harness.judging.ledger import Difference, Ledger
+from harness.model import AD_IMPRESSIONS
 from harness.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.figures import cells
 from reports.figures.style import picture
 from reports.page import Section
+from workloads.base import Kind
 
 
 def section(evidence: Evidence) -> Section:
@@ -23,11 +25,12 @@ def section(evidence: Evidence) -> Section:
     grid = grid_of(case)
     counted = {kind: sum(mark.kind == kind for mark in grid.marks) for kind in cells.KINDS}
     told = ", ".join(f"{count:,} {kind}" for kind, count in counted.items() if count) or "all of them right"
-    alt = f"{int(grid.present.sum()):,} cells of campaign and window: {told}"
+    alt = f"{int(grid.present.sum()):,} cells of {grid.columns_are} and window: {told}"
     strays = [stray for stray in case.observed.strays if stray.kind in ("campaign", "orphan")]
     text = [
-        "A cell is one campaign in one window; the engine's count of it is held against the events in the Kafka log. "
-        "The single cells of campaign 0 apart from the rest hold the harness's own opening and closing events."
+        f"A cell is one {grid.columns_are.split()[0]} in one window; what the engine says of it is held against the "
+        "events in the Kafka log. The single cells apart from the rest hold the harness's own opening and closing "
+        "events."
     ]
     if strays:
         text.append(f"Not in the strip: {len(strays):,} counts of campaigns that do not exist.")
@@ -51,7 +54,15 @@ def grid_of(case: Case) -> cells.Grid:
         windows_s=[(window - case.epoch_ms) / 1000 for window in windows],
         marks=tuple(_marks(case, row)),
         probes_from=case.oracle.probed_from if values == 1 else None,
+        columns_are=_columns_are(case),
     )
+
+
+def _columns_are(case: Case) -> str:
+    if case.spec.workload == AD_IMPRESSIONS:
+        return "campaign"
+    names = [value.name for value in case.oracle.values]
+    return "key" if len(names) == 1 else f"key (first all of {', then '.join(names)})"
 
 
 def kind_of(difference: Difference, drained: bool) -> str:
@@ -63,20 +74,27 @@ def kind_of(difference: Difference, drained: bool) -> str:
     return "lost" if drained else "unseen"
 
 
+def _in_sum(kind: str) -> str:
+    """Too much of a sum with negative parts is no event twice, and too little of it is none lost."""
+    return "wrong value" if kind in ("lost", "duplicated") else kind
+
+
 def _marks(case: Case, row: Mapping[int, int]) -> Iterator[cells.Mark]:
     codes = case.oracle.codes
     wrong = {difference.cell: difference for difference in case.differences}
+    sums = case.only(Ledger(dict.fromkeys(wrong, 1)), {Kind.SUM})
     for number, (cell, difference) in enumerate(wrong.items()):
         expected = (
             f"{difference.must:,}"
             if difference.must == difference.may
             else f"{difference.must:,} to {difference.may:,}"
         )
+        kind = kind_of(difference, case.engine.state == "drained")
         yield cells.Mark(
             codes.key(cell),
             row[codes.field(cell)],
-            kind_of(difference, case.engine.state == "drained"),
-            f"{difference.surplus:+,} in campaign {codes.key(cell)}",
+            _in_sum(kind) if cell in sums else kind,
+            f"{difference.surplus:+,} in {_columns_are(case).split()[0]} {codes.key(cell)}",
             f"{case.cell_name(cell)}: expected {expected}, seen {difference.seen:,}"
             if number < cells.NAMED_MAX
             else "",

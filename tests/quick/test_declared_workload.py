@@ -16,6 +16,7 @@ from generators.reel import Reel
 from harness.experiments.selftest import payments
 from harness.judging.judge import conclude
 from harness.model import FaultSpec, RunSpec, TapeSpec, UsageError
+from reports.sections.cells import grid_of
 from tests.quick.declared import TOML
 from tests.quick.tapes import specs
 from workloads.base import COUNTS, NEVER, NO_EVENT, Kind
@@ -243,3 +244,12 @@ def test_planted_mistakes_of_payments_name_merchants_and_events(name, case):
 
     assert wrong, name
     assert all("of merchant " in witness.cell and witness.event_ids for witness in wrong)
+
+
+def test_the_strip_of_cells_calls_a_wrong_sum_a_wrong_value_and_columns_by_their_values():
+    lost = dict(payments.planted())["a refund lost"]
+
+    grid = grid_of(lost)
+
+    assert sorted(mark.kind for mark in grid.marks) == ["lost", "wrong value"]
+    assert grid.columns_are == "key (first all of payments, then cents)"
