@@ -1,12 +1,16 @@
 """`kafka:TOPIC`: a record per change, a JSON object with campaign, window and count. The last one of a cell counts.
 
+A record may be an output for one event, `{"campaign": "de", "window": 17, "output": {"orders": 3}}`, where `window` is
+the number of the event. It says the values of the event, here `orders:de`, null for none. `outputs:de` is how often
+such a record came.
+
 The topic is made for the run, and is told to the engine as `results_topic`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -16,6 +20,8 @@ from harness.observe import HASH, NO_RESULT, Row
 from harness.results.base import UPDATED, Place, Results, window_start
 from harness.services.kafka import end_offsets
 from harness.whole import whole
+
+OUTPUTS = "outputs"  # the name under which it is counted how often an event came out
 
 POLL_S = 0.2
 STALL_S = 30.0
@@ -84,6 +90,10 @@ class Topic(Results):
             return
         self._at[message.partition()] = message.offset() + 1
         value = message.value() or b""
+        at_ms = str(message.timestamp()[1])
+        if output := output_of(value):
+            self._put_out(*output, at_ms)
+            return
         if (told := cell_of(value)) is None:
             where = f"{self._place.topic}[{message.partition()}@{message.offset()}]"
             self._strays.append(Row(where, "", repr(value), NO_RESULT))
@@ -91,7 +101,14 @@ class Topic(Results):
         campaign, window, count = told
         cell = campaign, window_start(window, self._place)
         self._cells[cell] = count
-        self._changed[cell] = str(message.timestamp()[1])
+        self._changed[cell] = at_ms
+
+    def _put_out(self, key: str, event: str, values: Mapping[str, str], at_ms: str) -> None:
+        times = int(self._cells.get((f"{OUTPUTS}:{key}", event), 0)) + 1
+        for name, value in {**values, OUTPUTS: str(times)}.items():
+            cell = f"{name}:{key}", event
+            self._cells[cell] = value
+            self._changed[cell] = at_ms
 
 
 def cell_of(value: bytes) -> tuple[str, str, str] | None:
@@ -108,6 +125,20 @@ def cell_of(value: bytes) -> tuple[str, str, str] | None:
     if len(texts) < len(numbers) or not isinstance(campaign, str):
         return None
     return campaign.encode(errors="backslashreplace").decode(), texts[0], texts[1]
+
+
+def output_of(value: bytes) -> tuple[str, str, dict[str, str]] | None:
+    """Key and number of an event, and its values without those that are null; None for what is no output."""
+    try:
+        told = json.loads(value.decode(), object_pairs_hook=_each_once)
+        key, event, values = told["campaign"], told["window"], told["output"]
+        numbers = {name: number for name, number in values.items() if number is not None}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    whole_ones = all(type(number) is int for number in (event, *numbers.values()))
+    if not whole_ones or not isinstance(key, str) or OUTPUTS in numbers:
+        return None
+    return key, str(event), {name: str(number) for name, number in numbers.items()}
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
