@@ -1,0 +1,1 @@
+"""Each event leaves once, with what its user did before."""

@@ -1,0 +1,1 @@
+"""Each order, with what its user ordered before."""
