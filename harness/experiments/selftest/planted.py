@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.experiments.selftest import payments, visits
+from harness.experiments.selftest import orders, payments, visits
 from harness.experiments.selftest.by_hand import (
     CAMPAIGNS,
     CODES,
@@ -62,6 +62,7 @@ PARTS = (
     "checksummed",
     "visits",
     "payments",
+    "orders",
 )  # of expected.toml
 
 
@@ -76,6 +77,7 @@ def planted() -> Iterator[Planted]:
     yield from checksummed()
     yield from visits.planted()
     yield from payments.planted()
+    yield from orders.planted()
 
 
 def counts() -> Iterator[Planted]:

@@ -1,0 +1,66 @@
+"""Planted mistakes of a question with an output for each event: orders, each with how many its user had before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+from harness.experiments.selftest.by_hand import SPEC, case
+from harness.experiments.selftest.visits import Events, events, in_cells
+from harness.judging.checks.case import Case
+from harness.judging.ledger import Expectation, Ledger
+from harness.judging.readings import Observed, folded
+from workloads.registry import oracle_of, shipped
+
+QUESTION = shipped("enrichment")
+TAPE = replace(SPEC.tape, workload=QUESTION.id, declaration=QUESTION.declaration, campaigns=0)
+ASKED = replace(SPEC, tape=TAPE)
+LENGTH_MS = 10_000  # of a window
+
+
+@cache  # DuckDB folds them; no mutant changes how
+def planted() -> tuple[tuple[str, Case], ...]:
+    return tuple(_planted())
+
+
+def _planted() -> Iterator[tuple[str, Case]]:
+    oracle, sent = oracle_of(ASKED), events(TAPE)
+    log = in_cells(sent, oracle)
+    right = folded(oracle, log)
+    agreed = {"tape_ledger": right, "log_ledger": right, "expectation": Expectation(right, right)}
+    nobody_looked = {"watched": None, "blind": "nobody looked"}
+    honest = case(log, spec=ASKED, oracle=oracle, observed=Observed(right, ()), **agreed, **nobody_looked)
+    orders = list(zip(sent["event_id"].tolist(), sent["user"].tolist(), strict=True))
+    outputs = {event: oracle.codes.one(user, event) for event, user in orders}
+    values = {event: oracle.codes.one(oracle.groups + user, event) for event, user in orders}
+
+    def showing(counts: Ledger) -> Case:
+        return replace(honest, observed=Observed(counts, ()))
+
+    def saying(answers: dict[int, int]) -> Case:
+        return showing(Ledger({**right, **{values[event]: answer for event, answer in answers.items()}}))
+
+    answers = answered(sent)
+    some = next(event for event in sorted(answers) if answers[event])
+    other = next(event for event in sorted(answers) if answers[event] not in (0, answers[some]))
+    yield "orders, all of them right", saying(answers)
+    yield "an order that left twice", showing(right + Ledger({outputs[some]: 1}))
+    yield "an order that never left", showing(Ledger({**right, outputs[some]: 0, values[some]: 0}))
+    yield "an order with the window before the newest one", saying(answered(sent, behind_ms=LENGTH_MS))
+    yield "an order with the window in which it lies itself", saying(answered(sent, behind_ms=-LENGTH_MS))
+    yield "an order with what another user had", saying({some: answers[other], other: answers[some]})
+    yield "an order with nothing, where there was something", saying({some: 0})
+
+
+def answered(sent: Events, *, behind_ms: int = 0) -> dict[int, int]:
+    """Each order's answer in plain words. `behind_ms`: as it would have been so much earlier."""
+    rows = list(zip(*(sent[name].tolist() for name in ("event_id", "user", "event_time_ms")), strict=True))
+    orders = Counter((user, time_ms // LENGTH_MS) for _, user, time_ms in rows)
+    answers = {}
+    for event, user, time_ms in rows:
+        over = (time_ms - behind_ms) // LENGTH_MS
+        windows = [window for each, window in orders if each == user and window < over]
+        answers[event] = orders[user, max(windows)] if windows else 0
+    return answers
