@@ -82,12 +82,12 @@ def test_records_that_are_no_orders_are_left_out():
     assert (job.unusable, job.answered(idle=True)) == (5, [])
 
 
-@pytest.mark.parametrize(("name", "case"), [each for each in planted.planted() if "all of them right" not in each[0]])
-def test_planted_mistakes_name_their_events(name, case):
-    wrong = [witness for check in conclude(case).checks for witness in check.witnesses]
+def test_planted_mistakes_name_their_events():
+    for name, case in planted.planted():
+        wrong = [witness for check in conclude(case).checks for witness in check.witnesses]
 
-    assert wrong, name
-    assert all(witness.event_ids and witness.event_ids[0] in witness.cell for witness in wrong)
+        assert wrong or "all of them right" in name, name
+        assert all(witness.event_ids and witness.event_ids[0] in witness.cell for witness in wrong), name
 
 
 @pytest.mark.parametrize(

@@ -103,13 +103,14 @@ def test_records_that_are_no_visits_are_left_out():
     assert (job.unusable, dict(job.visits)) == (5, {})
 
 
-@pytest.mark.parametrize(("name", "case"), [each for each in planted.planted() if each[0] not in RIGHT])
-def test_planted_mistakes_name_cells_and_events(name, case):
-    wrong = [witness for check in conclude(case).checks for witness in check.witnesses]
+def test_planted_mistakes_name_cells_and_events():
+    """They are made in here, since DuckDB folds them: who only collects the tests need not wait for it."""
+    for name, case in planted.planted():
+        wrong = [witness for check in conclude(case).checks for witness in check.witnesses]
 
-    assert wrong
-    assert all(" of country country-" in witness.cell or " of visitor " in witness.cell for witness in wrong)
-    assert name in OF_NO_EVENT or any(witness.event_ids for witness in wrong)
+        assert bool(wrong) is (name not in RIGHT), name
+        assert all(" of country country-" in each.cell or " of visitor " in each.cell for each in wrong), name
+        assert name in (*RIGHT, *OF_NO_EVENT) or any(witness.event_ids for witness in wrong), name
 
 
 def test_keys_are_named_by_value_and_country():
