@@ -162,8 +162,9 @@ class Load:
 def send_marks(kafka: KafkaAddress, topic: str, marks: Sequence[Mark], codec: Codec) -> None:
     """Send the harness' own events, each into its partition, and wait until Kafka has confirmed all of them."""
     encoder = Encoder(codec, 0)
-    # A new broker refuses the first request for an id and is asked again; only errors are worth a person's time.
-    producer = ConfluentProducer(kafka.bootstrap, topic, {**kafka.librdkafka, "log_level": "3"})
+    # A new broker refuses the first request for an id and is asked again, and one that is stopped refuses all; what is
+    # not confirmed is told by name.
+    producer = ConfluentProducer(kafka.bootstrap, topic, {**kafka.librdkafka, "log_level": "2"})
     try:
         send_all(producer, ((mark.partition, encoder.mark(mark)) for mark in marks), MARKS_DEADLINE_S)
     except TimeoutError as error:

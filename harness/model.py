@@ -35,6 +35,10 @@ Late = Literal["drop", "keep"]
 Guarantee = Literal["exactly-once", "at-least-once", "at-most-once", "none"]
 LateEvidence = Literal["none", "spark-checkpoint", "spark-rtm-checkpoint"]
 Orders = Literal["json", "yahoo"]
+# By which time an event belongs to a window: its own; when it was handed to Kafka; when the broker appended it; when it
+# was processed.
+Time = Literal["event", "ingestion", "append", "processing"]
+EVENT_TIME: Time = "event"
 Source = Literal["redis:compact", "redis:yahoo", "redis:template", "kafka", "command"]
 SOURCES: tuple[Source, ...] = get_args(Source)
 WindowKey = Literal["start", "end"]
@@ -245,6 +249,7 @@ class SinkClaim:
     crash_points: tuple[CrashPoint, ...] = ()
     bookkeeping: tuple[str, ...] = ()  # patterns of Redis keys that belong to the engine and hold no results
     final: bool = False  # a result comes out once, when the watermark has passed the end of its window
+    times: tuple[Time, ...] = (EVENT_TIME,)  # by which it can count
 
 
 @dataclass(frozen=True)
@@ -352,6 +357,7 @@ class RunSpec:
     give_up_ms: float | None = None  # a load whose oldest event waits for so long is given up; None: never
     patience: float = 1.0  # all deadlines of the run are so many times as long
     archive: bool = False  # JVMs of ours start from archives of their classes where there are some
+    time: Time = EVENT_TIME
     declared_in: str = ""  # the folder that declared the workload; "": it is a shipped one
 
     @property
@@ -446,6 +452,7 @@ class Batch:
     drop_watermark_ms: int  # an event of this batch was dropped iff its window's end <= this
     committed: bool = True
     replayed: bool = False
+    at_ms: int | None = None  # the time that it gave its events; None: nobody knows
 
 
 @dataclass(frozen=True)

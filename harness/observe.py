@@ -8,6 +8,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -20,6 +21,7 @@ from harness.model import HarnessError
 from harness.texts import readable, shown
 from harness.whole import whole
 from workloads.cells import Codes
+from workloads.totals import InTotals
 
 OUR_KEYS = "streamgauge:*"
 OURS = (OUR_KEYS, "campaigns", "updated:*")
@@ -163,6 +165,11 @@ def interpret(
         zeros=tuple(cell for cell, found in counts.items() if found[-1] == 0),
         ambiguities=(*_ambiguities("count", counts), *_ambiguities("sums", sums)),
     )
+
+
+def in_totals(seen: Observed, oracle: InTotals) -> Observed:
+    """The same of all windows together. Two values in one field are two in any case."""
+    return replace(seen, counts=Ledger.of(oracle.in_all_of(seen.counts)), sums={}, zeros=())
 
 
 def _stray(row: Row, *, known: bool) -> Stray:

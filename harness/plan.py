@@ -19,6 +19,7 @@ from harness.faults import registry as faults
 from harness.faults.reach import refuse_beyond
 from harness.model import (
     AD_IMPRESSIONS,
+    EVENT_TIME,
     MAX_SERVERS,
     Disorder,
     EngineManifest,
@@ -123,11 +124,12 @@ def resolve(
         fault=fault,
         objective_p99_ms=values.get("objective_p99_ms"),
         declared_in=str(home(Path(values["workload"])).resolve()) if values["workload"] not in WORKLOADS else "",
-        **{key: values[key] for key in ("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf")},
+        **{key: values[key] for key in ("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf", "time")},
         **{key: values[key] for key in ("kafka", "kafka_config", "redis", "reset", "archive", "web", "patience")},
     )
     _sound(spec, claim, explicit_limit="late_dropped_max" in given)
     _sound_bounds(spec, manifest, claim)
+    _sound_time(spec, manifest, claim)
     if spec.tape.checksum and not manifest.checksum:
         raise UsageError(
             f"checksum was asked for, but the manifest of engine {manifest.id} does not claim checksum = true: it "
@@ -322,6 +324,25 @@ def _sound_bounds(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> 
         "drops late events without evidence of which. Take a sink with late = 'keep', or an engine that leaves "
         "evidence."
     )
+
+
+def _sound_time(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> None:
+    """Where the job can't count by it, or nobody could tell what it made of it."""
+    if spec.time not in claim.times:
+        whose = f"those of sink {claim.name!r} of {manifest.id} in {spec.workload}"
+        raise UsageError(wrong("time", spec.time, f"one of {', '.join(claim.times)} ({whose})"))
+    if spec.time == EVENT_TIME:
+        return
+    if oracle_of(spec).values[0].kind is not Kind.COUNT or not manifest.progress:
+        raise UsageError(
+            f"time = {spec.time!r} needs a workload whose first value counts events, and an engine that tells its "
+            "progress: else nobody knows when it has answered."
+        )
+    if claim.final:
+        raise UsageError(
+            f"time = {spec.time!r} can't be judged of sink {claim.name!r}: its results come when a window is closed, "
+            "and the events that close the last ones do so by their own time alone."
+        )
 
 
 def _sound_master(spec: RunSpec) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from numpy.typing import NDArray
 
+from harness.judging.readings import STAMPED
 from harness.model import HarnessError, KafkaAddress
 from workloads.base import Codec
 from workloads.keys import read_keys
@@ -65,14 +66,15 @@ def no_records(codec: Codec) -> pa.Table:
     return pa.table(_joined([], codec))
 
 
-def read(address: KafkaAddress, topic: str, ends: Mapping[int, int], codec: Codec) -> Columns:
-    """The whole topic up to the ends, as the columns of log.parquet, ordered by partition and offset."""
+def read(address: KafkaAddress, topic: str, ends: Mapping[int, int], codec: Codec, *, stamped: bool = False) -> Columns:
+    """The whole topic up to the ends, as the columns of log.parquet, ordered by partition and offset. `stamped`: with
+    the time that each record has in Kafka, which takes a while to ask of each."""
     consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
     with closing(consumer), uncollected():
         parts = [
-            (partition, offsets, parse_records(values, keys, codec))
+            (partition, _offsets(messages), _parsed(messages, codec, stamped=stamped))
             for partition, end in sorted(ends.items())
-            for offsets, values, keys in _read_partition(consumer, topic, partition, end)
+            for messages in _read_partition(consumer, topic, partition, end)
         ]
     return _joined(parts, codec)
 
@@ -89,10 +91,15 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _read_partition(
-    consumer: Consumer, topic: str, partition: int, end: int
-) -> Iterator[tuple[NDArray[np.int64], list[bytes | None], list[bytes | None]]]:
-    """Chunks of records as offsets, values and keys."""
+def _parsed(messages: Sequence[Message], codec: Codec, *, stamped: bool) -> Columns:
+    columns = parse_records(list(map(Message.value, messages)), list(map(Message.key, messages)), codec)
+    if stamped:
+        columns[STAMPED] = np.fromiter((message.timestamp()[1] for message in messages), np.int64, len(messages))
+    return columns
+
+
+def _read_partition(consumer: Consumer, topic: str, partition: int, end: int) -> Iterator[list[Message]]:
+    """In chunks."""
     place = TopicPartition(topic, partition)
     first, _ = consumer.get_watermark_offsets(place, timeout=STALL_S)
     at = first
@@ -107,10 +114,9 @@ def _read_partition(
             at = _offset(messages[-1]) + (messages[-1].error() is None)  # the end has the offset that comes next
             if None in keys or at > end:
                 messages = [message for message in messages if not message.error() and _offset(message) < end]
-                keys = list(map(Message.key, messages))
             deadline = time.monotonic() + STALL_S
             if messages:
-                yield _offsets(messages), list(map(Message.value, messages)), keys
+                yield messages
         elif time.monotonic() > deadline:
             raise HarnessError(
                 f"Reading partition {partition} of topic {topic} back stalled for {STALL_S:.0f} s at offset {at:,} of "
@@ -139,7 +145,10 @@ def _offset(message: Message) -> int:
 
 def _joined(parts: Sequence[Part], codec: Codec) -> Columns:
     """An empty part comes first, so that an empty log has its columns too."""
-    parts = [(0, np.arange(0), parse_records([], [], codec)), *parts]
+    empty = parse_records([], [], codec)
+    if any(STAMPED in columns for _, _, columns in parts):
+        empty[STAMPED] = np.zeros(0, dtype=np.int64)
+    parts = [(0, np.arange(0), empty), *parts]
     columns = {
         "partition": np.concatenate([np.full(len(offsets), number, dtype=np.int16) for number, offsets, _ in parts]),
         "offset": np.concatenate([offsets for _, offsets, _ in parts]),

@@ -27,6 +27,7 @@ from harness.judging.judge import judge
 from harness.judging.lateness import watermarks_ms
 from harness.judging.ledger import seal_of
 from harness.model import (
+    EVENT_TIME,
     EngineManifest,
     EngineReport,
     EngineState,
@@ -53,6 +54,7 @@ from harness.watching.stillness import Step, Stillness
 from harness.worlds.base import ServiceGone, World
 from workloads.base import Columns
 from workloads.registry import oracle_of, results_of
+from workloads.totals import InTotals
 
 TICK_S = 0.05
 # A look at all results costs more than all else that the harness does while it waits for the end.
@@ -92,7 +94,9 @@ class Run:
         self.opened_ms = 0
         self.excuses = Excuses(world, self.store)
         self.life = Life(world, self.store, self._tell, self.excuses, resumes=manifest.resumes, patience=spec.patience)
-        self.answers = Answers(world, self.oracle, self.reel.load.codec, self.results.keys)
+        # Into which window an event of ours falls is not known beforehand, unless it is by its own time.
+        marked = self.oracle if spec.time == EVENT_TIME else InTotals(self.oracle)
+        self.answers = Answers(world, marked, self.reel.load.codec, self.results.keys)
         self.claim = manifest.sink(spec.sink)
         self.stillness: Stillness | None = None  # of an engine without progress, from the load on
         self.seen: object = None  # the results at the last look, of the newest start

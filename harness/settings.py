@@ -17,7 +17,7 @@ from generators.profiles import PROFILES
 from harness.engines.fake import FAKE
 from harness.engines.manifest import IDS
 from harness.explain import nearest
-from harness.model import AD_IMPRESSIONS, MAX_SERVERS, Client
+from harness.model import AD_IMPRESSIONS, EVENT_TIME, MAX_SERVERS, Client, Time
 from workloads.registry import WORKLOADS
 
 CLIENTS: tuple[Client, ...] = get_args(Client)
@@ -189,6 +189,7 @@ KEYS: dict[str, Key] = {
     "partitions": Key(_whole(1, 1000), 4, "partitions of the topic"),
     "window": Key(Reader(_duration_ms, "TIME", TIMES), "10s", "length of a tumbling window"),
     "watermark": Key(Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "10s", "how late an event may be"),
+    "time": Key(_choice(get_args(Time)), EVENT_TIME, "by which an event belongs to a window", "the event's own"),
     "disorder": Key(
         Reader(_disorder, "PRESET", f"{', '.join(PRESETS)}, and dial=value after a comma"),
         "mobile",

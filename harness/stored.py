@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from generators.reel import Reel
-from harness.judging import digests, log_audit
+from harness.judging import digests, log_audit, times
 from harness.judging.books import slices_of
 from harness.judging.lateness import Countable, countable
 from harness.judging.readings import Doubt, Edits, LogAudit, Observed
@@ -26,10 +26,11 @@ from harness.model import (
     SinkClaim,
     Verdict,
 )
-from harness.observe import Row, interpret
+from harness.observe import Row, in_totals, interpret
 from harness.store import MissingEvidence, Store
 from workloads.base import Codec, Columns, Oracle
 from workloads.registry import codec_of, oracle_of, results_of
+from workloads.totals import InTotals
 
 OBSERVED, AFTER_STOP, LOG = "observed.parquet", "observed-after-stop.parquet", "log.parquet"
 
@@ -101,7 +102,13 @@ class StoredRun:
     @cached_property
     def oracle(self) -> Oracle:
         """One for all that is said of a run, so that equal codes are equal cells."""
-        return oracle_of(self.spec)
+        oracle = oracle_of(self.spec)
+        return InTotals(oracle) if self.in_totals else oracle
+
+    @property
+    def in_totals(self) -> bool:
+        """Nothing says at which time each event was counted, so that all windows are judged together."""
+        return not times.are_written_down(self.spec.time, self.batch_log)
 
     @property
     def codec(self) -> Codec:
@@ -225,8 +232,9 @@ class StoredRun:
 
     @cached_property
     def countable(self) -> Countable:
-        """The verdict and the latency rest on the same events."""
-        return countable(self.log, self.batch_log, self.spec, self.oracle, self.codec, missing_ms=self.doubt.newest_ms)
+        """The verdict and the latency rest on the same events, at the time by which they count."""
+        log = self.log if self.in_totals else times.retimed(self.log, self.spec.time, self.batch_log)
+        return countable(log, self.batch_log, self.spec, self.oracle, self.codec, missing_ms=self.doubt.newest_ms)
 
     def _rows(self, name: str) -> list[Row]:
         table = self.store.read_table(name)
@@ -235,4 +243,5 @@ class StoredRun:
 
     def _interpreted(self, rows: Sequence[Row]) -> Observed:
         numbers = {key: number for number, key in enumerate(self.keys)}
-        return interpret(rows, numbers, self.oracle.codes, self.claim.bookkeeping)
+        seen = interpret(rows, numbers, self.oracle.codes, self.claim.bookkeeping)
+        return in_totals(seen, self.oracle) if isinstance(self.oracle, InTotals) else seen

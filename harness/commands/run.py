@@ -18,7 +18,7 @@ from harness.flags import takes
 from harness.model import DEFAULT_SCENARIO, RunSpec
 
 
-@takes("engine", "sink", "rate", "duration", "warm_up", *EVENTS, "fault", *SYSTEM, "repeat", "checksum", "web")
+@takes("engine", "sink", "rate", "duration", "warm_up", *EVENTS, "time", "fault", *SYSTEM, "repeat", "checksum", "web")
 def run(
     scenario: Scenario = DEFAULT_SCENARIO,
     listing: Annotated[bool, typer.Option("--list", help="List the shipped scenarios.")] = False,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.model import KafkaAddress, RedisAddress
+from harness.model import EVENT_TIME, KafkaAddress, RedisAddress, Time
 
 FILE = "engine.json"
 
@@ -41,6 +41,7 @@ class EngineConfig:
     folder: str = ""  # of its own, and private: for its results, or whatever else it writes
     results_topic: str = ""  # where the counts go, of an engine that writes them to Kafka
     java_options: tuple[str, ...] = ()  # for its JVM, such as the archive that it starts from
+    time: Time = EVENT_TIME  # by which it counts
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -67,6 +68,7 @@ class EngineConfig:
             "folder": self.folder,
             "results_topic": self.results_topic,
             "java_options": " ".join(self.java_options),
+            "time": self.time,
         }
 
     def write(self, folder: Path) -> Path:

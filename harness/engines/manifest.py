@@ -39,6 +39,7 @@ from harness.model import (
     LateEvidence,
     Orders,
     SinkClaim,
+    Time,
     UsageError,
     WindowKey,
 )
@@ -454,6 +455,7 @@ SINK_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "crash_points": (_some_of(*CRASH_POINTS), False),
     "bookkeeping": (_texts, False),
     "final": (_flag, False),
+    "times": (_some_of(*get_args(Time)), False),
 }
 
 # What an engine is, whatever it is asked.

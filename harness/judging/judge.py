@@ -38,6 +38,7 @@ from harness.judging.readings import (
 )
 from harness.measuring import processed
 from harness.model import (
+    EVENT_TIME,
     CheckResult,
     Outcome,
     Verdict,
@@ -47,9 +48,11 @@ from harness.stored import LOG, OBSERVED, StoredRun
 from harness.watching import clock_watch
 from harness.watching.glitches import STRANGER, UNREADABLE
 from workloads.base import Kind, Oracle
+from workloads.totals import InTotals
 
 # Events sent this much after their intended time are late by our fault: "inside the watermark" leaves two seconds.
 ROAD_MS = 2000
+IN_TOTALS = "nothing says at which time each event was processed: all windows are judged together"
 
 
 def judge(run: StoredRun) -> Verdict:
@@ -91,6 +94,8 @@ def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], tota
         how = " and explained" if case.exact else ""
         late = f", {totals['late_dropped']:,} dropped as late{how}" if totals["late_dropped"] else ""
         copies = f"; {totals['copies']:,} copies in the tape count twice, by the rules" if totals["copies"] else ""
+        if isinstance(case.oracle, InTotals):
+            return f"{totals['counted']:,} events counted right in {totals['cells']:,} totals{copies}; {IN_TOTALS}"
         if any(value.kind is not Kind.COUNT for value in case.oracle.values):
             names = join(value.name for value in case.oracle.values)
             return f"{totals['cells']:,} values are right ({names}), of {totals['countable']:,} events{late}"
@@ -131,7 +136,7 @@ def _assemble(run: StoredRun) -> Case:
         audit=audit,
         doubt=doubt,
         tape_ledger=tape_ledger,
-        log_ledger=folded(oracle, events),
+        log_ledger=_by_the_events_own_time(run, log, counted),
         events=events,
         batch=counted.batch,
         dropped=dropped,
@@ -152,15 +157,16 @@ def _assemble(run: StoredRun) -> Case:
         unread=folded(oracle, events.only(_unread(log, events) & ~dropped)),
         unread_at=_places(log),
         aborted=_aborted(store, oracle),
-        watched=_watched(run),
+        watched=None if run.in_totals else _watched(run),
         sent_us=_sent_us(run.sends, events, run.epoch_ms),
         told=processed.told(store),
         span_ms=processed.span_ms(store),
         behind_ms=-clock_watch.ahead_ms(store)[0],
-        blind=run.manifest.blind,
+        blind=IN_TOTALS if run.in_totals else run.manifest.blind,
         edits=run.edits,
         contradictions=contradictions.found(run),
-        notes=tuple(note for told in store.told("closed", "notes", list[str])[-1:] for note in told),
+        notes=tuple(note for told in store.told("closed", "notes", list[str])[-1:] for note in told)
+        + ((IN_TOTALS,) if run.in_totals else ()),
     )
 
 
@@ -171,6 +177,13 @@ def _of_log(run: StoredRun) -> tuple[pa.Table, LogAudit, Doubt, Countable]:
     log = recount.no_records(run.codec)
     audit = log_audit.compare(run.reel, run.epoch_ms, log, run.marks)
     return log, audit, Doubt(), lateness.countable(log, run.batch_log, run.spec, run.oracle, run.codec)
+
+
+def _by_the_events_own_time(run: StoredRun, log: pa.Table, counted: Countable) -> Ledger:
+    """What is held against the tape, which foretells no other time."""
+    if run.spec.time == EVENT_TIME or run.in_totals:
+        return folded(run.oracle, counted.events)
+    return folded(run.oracle, lateness.countable(log, None, run.spec, run.oracle, run.codec).events)
 
 
 def _expectation(counted: Countable, is_open: NDArray[np.bool_], oracle: Oracle, known: bool) -> Expectation:

@@ -18,6 +18,8 @@ from workloads.base import Columns, Ints, Oracle
 # A column that the log of a run has only if a planned fault took records out of it: what had become of each by then.
 FATE = "fate"
 KEPT, DONE, UNREAD = 0, 1, 2  # it is still there; it was removed when the engine had done it; it was removed before
+# A column that it has only if events are to count by another time than their own: that which a record has in Kafka.
+STAMPED = "stamped_ms"
 
 NO_BATCH = -1
 OFFSET_BITS = 47  # of a record's number, below its partition

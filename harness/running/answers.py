@@ -9,9 +9,10 @@ from typing import TypeVar
 from generators.marks import closes_ms_of, totals_of
 from harness.judging.readings import Observed
 from harness.model import Mark
-from harness.observe import Row, UnreadableError, interpret
+from harness.observe import Row, UnreadableError, in_totals, interpret
 from harness.worlds.base import ServiceGone, World
 from workloads.base import Codec, Kind, Oracle, Value
+from workloads.totals import InTotals
 
 T = TypeVar("T")
 
@@ -75,7 +76,8 @@ class Answers:
         return awaited.answered(self._seen[1])
 
     def interpreted(self, rows: Sequence[Row]) -> Observed:
-        return interpret(rows, self._numbers, self._oracle.codes, ())
+        seen = interpret(rows, self._numbers, self._oracle.codes, ())
+        return in_totals(seen, self._oracle) if isinstance(self._oracle, InTotals) else seen
 
     def awaited(self, marks: Sequence[Mark]) -> Awaited:
         """Mostly all of them lie in one cell; where each event has a cell of its own, each lies in its own."""

@@ -252,10 +252,12 @@ def _answers(address: KafkaAddress, cluster: str) -> bool:
     return False
 
 
-def create_topic(address: KafkaAddress, name: str, partitions: int) -> None:
-    """Make a topic, and wait until every partition has a leader: sending earlier may fail."""
+def create_topic(address: KafkaAddress, name: str, partitions: int, *, appended: bool = False) -> None:
+    """Make a topic, and wait until every partition has a leader: sending earlier may fail. `appended`: records have the
+    time at which the broker appended them, and not that at which they were handed over."""
+    config = TOPIC_CONFIG | ({"message.timestamp.type": "LogAppendTime"} if appended else {})
     with _admin(address, f"topic {name}") as admin:
-        admin.create_topics({name: {"num_partitions": partitions, "configs": TOPIC_CONFIG}})
+        admin.create_topics({name: {"num_partitions": partitions, "configs": config}})
         _await_leaders(admin, address, name, partitions)
 
 

@@ -22,6 +22,7 @@ from harness.faults.moment import Field
 from harness.install import jvm
 from harness.load import Load, send_marks
 from harness.model import (
+    EVENT_TIME,
     Certificate,
     EngineManifest,
     HarnessError,
@@ -133,7 +134,7 @@ class RealWorld:
         self._load.start()
         orders = self._services.open()
         address = self._services.kafka
-        kafka.create_topic(address, self._topic, self._spec.tape.partitions)
+        kafka.create_topic(address, self._topic, self._spec.tape.partitions, appended=self._spec.time == "append")
         if self._manifest.group:
             kafka.begin_group(address, self._manifest.group, self._topic)
         _write_tables(self._services.client, self._tables)
@@ -173,6 +174,7 @@ class RealWorld:
             results_topic=self._results_topic,
             jars=tuple(map(str, self._surroundings.jars)),
             java_options=self._starts.engine.options,
+            time=spec.time,
         )
         java_home = str(Path(jvm.java()).resolve().parent.parent)
         return ProcessEngine(
@@ -339,8 +341,10 @@ class RealWorld:
         return self._services.look_at_redis(lambda: keys_elsewhere(self._services.client))
 
     def read_log(self) -> Mapping[str, Any]:
-        ends, services = self.end_offsets(), self._services
-        columns = services.look_at_kafka(lambda: recount.read(services.kafka, self._topic, ends, self._codec))
+        ends, services, stamped = self.end_offsets(), self._services, self._spec.time != EVENT_TIME
+        columns = services.look_at_kafka(
+            lambda: recount.read(services.kafka, self._topic, ends, self._codec, stamped=stamped)
+        )
         return self._log.whole(columns) if self._log else columns
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from generators.marks import mark, totals_of
 from harness import recount
 from harness.judging.readings import DONE, FATE, KEPT, UNREAD
 from harness.load import send_marks
-from harness.model import HarnessError, KafkaAddress, Mark, RunSpec
+from harness.model import EVENT_TIME, HarnessError, KafkaAddress, Mark, RunSpec
 from harness.recount import Columns
 from harness.store import Store
 from workloads.registry import codec_of, oracle_of
@@ -53,7 +53,8 @@ class TopicLog:
         since: Mapping[int, int] | None = None,
         anew: bool = False,
     ) -> int:
-        columns = recount.read(self._kafka, self._topic, below, self._codec)
+        stamped = self._spec.time != EVENT_TIME
+        columns = recount.read(self._kafka, self._topic, below, self._codec, stamped=stamped)
         goes = columns["offset"] >= _looked_up(since or {}, columns["partition"])
         columns = {name: column[goes] for name, column in columns.items()}
         read = _looked_up(done, columns["partition"]) > columns["offset"]

@@ -22,6 +22,7 @@ from reports.sections import (
     recovery,
     reproduce,
     timeline,
+    times,
     wrong,
 )
 
@@ -44,6 +45,7 @@ SECTIONS: tuple[Maker, ...] = (
     Maker("latency", "Latency by percentile", latency.section, speed=True),
     Maker("cost", "Cost", cost.section, speed=True),
     Maker("lateness", "Disorder that was sent", lateness.section),
+    Maker("times", "Events in another window", times.section),
     Maker("checks", "Checks", checks.section),
     Maker("fairness", "Fairness card", fairness.section),
     Maker("reproduce", "Do it again", reproduce.section),

@@ -31,6 +31,18 @@ def test_every_scenario_is_right_without_slack(tmp_path, scenario, engine):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("time", ["ingestion", "append", "processing"])
+@pytest.mark.parametrize("engine", ["spark", "reference"])
+def test_a_job_that_counts_by_another_time_is_judged_by_it(tmp_path, time, engine):
+    """Of the reference nobody knows when it processed an event: its totals are judged."""
+    fault = KILLED if engine == "spark" else ["--fault", "kill@offset=50%"]
+    answer = run(tmp_path, "page-visits", "--engine", engine, "--time", time, *SHORT, *fault)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert ("all windows are judged together" in answer["sentence"]) is ((engine, time) == ("reference", "processing"))
+
+
+@pytest.mark.thorough
 def test_distinct_visitors_that_are_added_up_batch_by_batch_are_too_many(tmp_path):
     answer = run(tmp_path, "page-visits", "--engine", "spark", *INCREMENT, *SHORT, "--fault", "none")
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Mapping
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import redis
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from workloads.jobs.orders import Config
 from workloads.jobs.progress_log import ProgressLog
@@ -23,20 +23,31 @@ CONSUME_WAIT_S = 0.01  # `consume` waits until it has all or this is over: every
 FLUSH_EVERY_S = 0.05
 
 
-class Answer(Protocol):
+Record_contra = TypeVar("Record_contra", contravariant=True)
+
+
+class Answer(Protocol[Record_contra]):
     """What a job knows, and what of it Redis does not know yet."""
 
     unusable: int  # records so far that are no events
 
-    def add(self, value: bytes | None) -> None:
-        """A record."""
+    def add(self, record: Record_contra, /) -> None: ...
 
     def write(self, transaction: redis.client.Pipeline) -> None:
         """All that has changed since the last time."""
 
 
-def run(config: Config, client: redis.Redis, answer: Answer) -> None:
-    """Until SIGTERM, from where the last transaction ended."""
+def value_of(message: Message) -> bytes | None:
+    return message.value()
+
+
+def run(
+    config: Config,
+    client: redis.Redis,
+    answer: Answer[Record_contra],
+    record_of: Callable[[Message], Record_contra],
+) -> None:
+    """Until SIGTERM, from where the last transaction ended. `record_of`: what of a message the answer gets."""
     stopped = False
 
     def stop(*_: object) -> None:
@@ -44,7 +55,7 @@ def run(config: Config, client: redis.Redis, answer: Answer) -> None:
         stopped = True
 
     signal.signal(signal.SIGTERM, stop)
-    job = _Job(client, answer, ProgressLog(config["progress_path"]))
+    job = _Job(client, answer, record_of, ProgressLog(config["progress_path"]))
     consumer = open_consumer(config, job.offsets)
     flushed_s = 0.0
     while not stopped:
@@ -57,11 +68,17 @@ def run(config: Config, client: redis.Redis, answer: Answer) -> None:
     consumer.close()
 
 
-class _Job:
+class _Job(Generic[Record_contra]):
     """Offsets, and the records since the last flush."""
 
-    def __init__(self, client: redis.Redis, answer: Answer, progress: ProgressLog) -> None:
-        self._client, self._answer, self._progress = client, answer, progress
+    def __init__(
+        self,
+        client: redis.Redis,
+        answer: Answer[Record_contra],
+        record_of: Callable[[Message], Record_contra],
+        progress: ProgressLog,
+    ) -> None:
+        self._client, self._answer, self._record_of, self._progress = client, answer, record_of, progress
         saved = cast(dict[str, str], client.hgetall(OFFSETS_KEY))
         self._batch = int(saved.pop(BATCH_FIELD, 0))
         self.offsets = {int(partition): int(offset) for partition, offset in saved.items()}
@@ -71,7 +88,7 @@ class _Job:
         for message in messages:
             if error := message.error():
                 raise KafkaException(error)
-            self._answer.add(message.value())
+            self._answer.add(self._record_of(message))
             self.offsets[message.partition()] = message.offset() + 1
         self.rows += len(messages)
 

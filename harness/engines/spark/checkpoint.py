@@ -34,6 +34,7 @@ class Planned:
 
     ends: dict[int, int]
     watermark_ms: int
+    at_ms: int | None = None  # what current_timestamp() is in it, also when it is run again
 
 
 def collect(checkpoint: Path, into: Path) -> None:
@@ -117,6 +118,7 @@ def read(
             drop_watermark_ms=_drop_watermark_ms(plans, number if not allow_multiple else number - 1, drops_late),
             committed=committed(checkpoint, number),
             replayed=number in replayed,
+            at_ms=plan.at_ms,
         )
         for number, plan in sorted(plans.items())
     )
@@ -170,7 +172,7 @@ def parse(path: Path) -> Planned:
     try:
         [partitions] = source.values()
         ends = {int(partition): int(end) for partition, end in partitions.items()}
-        return Planned(ends, int(metadata["batchWatermarkMs"]))
+        return Planned(ends, int(metadata["batchWatermarkMs"]), metadata.get("batchTimestampMs"))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"it does not hold one topic's offsets and a batchWatermarkMs ({error!r})") from error
 

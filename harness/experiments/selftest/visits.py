@@ -11,21 +11,23 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from generators.draws import Lane
 from harness.experiments.selftest.by_hand import EPOCH_MS, SPEC, case
-from harness.judging import lateness
+from harness.judging import lateness, times
 from harness.judging.checks.case import Case
 from harness.judging.ledger import Expectation, Ledger
-from harness.judging.readings import LogEvents, Observed, folded
-from harness.model import RunSpec, TapeSpec
+from harness.judging.readings import STAMPED, LogEvents, Observed, folded
+from harness.model import EVENT_TIME, RunSpec, TapeSpec, Time
 from workloads.base import Oracle
 from workloads.registry import codec_of, oracle_of, shipped
 
-SLIDING, SESSIONS = "page_visits_sliding", "page_visits_sessions"
+PLAIN, SLIDING, SESSIONS = "page_visits", "page_visits_sliding", "page_visits_sessions"
 EVENTS, PARTITIONS, EVERY_MS = 600, 2, 100
-STEP_MS = 2_000
+LENGTH_MS, STEP_MS = 10_000, 2_000
+DELAY_MS = 350  # until a broker has appended an event
 
 Events = Mapping[str, NDArray[Any]]
 
@@ -43,15 +45,16 @@ def planted() -> tuple[tuple[str, Case], ...]:
 def _planted() -> Iterator[tuple[str, Case]]:
     yield from _sliding()
     yield from _sessions()
+    yield from _by_append()
 
 
-def _honest(workload: str) -> tuple[Case, Callable[[Ledger], Case]]:
+def _honest(workload: str, time: Time = EVENT_TIME) -> tuple[Case, Callable[[Ledger], Case]]:
     """A run in which all is right, and what makes one of it whose results are others."""
-    spec = asked(workload)
-    oracle = oracle_of(spec)
-    log = in_cells(events(spec.tape), oracle)
-    right = folded(oracle, log)
-    agreed = {"tape_ledger": right, "log_ledger": right, "expectation": Expectation(right, right)}
+    spec = replace(asked(workload), time=time)
+    oracle, sent = oracle_of(spec), events(spec.tape)
+    log = in_cells(times.retimed(pa.table(dict(sent)), time, None), oracle)
+    right, planned = folded(oracle, log), folded(oracle, in_cells(sent, oracle))
+    agreed = {"tape_ledger": planned, "log_ledger": planned, "expectation": Expectation(right, right)}
     nobody_looked = {"watched": None, "blind": "nobody looked"}
     honest = case(log, spec=spec, oracle=oracle, observed=Observed(right, ()), **agreed, **nobody_looked)
     return honest, lambda counts: replace(honest, observed=Observed(counts, ()))
@@ -96,6 +99,27 @@ def _sessions() -> Iterator[tuple[str, Case]]:
     yield "a page seen twice in a session", showing(right + Ledger({different[0]: 1}))
 
 
+def _by_append() -> Iterator[tuple[str, Case]]:
+    """Of a job that counts by the time at which the broker had an event."""
+    honest, showing = _honest(PLAIN, "append")
+    oracle, sent = honest.oracle, events(honest.spec.tape)
+    elsewhere = _of_another_window(sent)
+    one_by_its_own = {**sent, times.OWN: np.where(elsewhere, sent[times.OWN], sent[STAMPED])}
+
+    yield "visits by the broker's time, all of them right", honest
+    yield (
+        "a visit by its own time among those by the broker's",
+        showing(folded(oracle, in_cells(one_by_its_own, oracle))),
+    )
+    yield "all visits by their own time", showing(honest.log_ledger)
+
+
+def _of_another_window(sent: Events) -> NDArray[np.bool_]:
+    """The first whose own window is over when the broker has it."""
+    first = int(np.flatnonzero(sent[times.OWN] // LENGTH_MS < sent[STAMPED] // LENGTH_MS)[0])
+    return np.asarray(np.arange(len(sent[STAMPED])) == first)
+
+
 def _two_of_one_visitor(pages: Sequence[int], oracle: Oracle) -> tuple[int, int]:
     """Cells of one key stand side by side, the older one first."""
     keys = oracle.codes.keys(np.array(pages))
@@ -110,12 +134,14 @@ def events(tape: TapeSpec) -> Events:
     none = np.zeros(EVENTS, dtype=np.bool_)
     content = codec_of(tape).draw(Lane.of(tape.seed, "selftest").at(n), probes=None, hot=none, sure=none)
     columns = {**content, "partition": (n % PARTITIONS).astype(np.int16), "offset": n // PARTITIONS, "event_id": n}
-    columns["event_time_ms"] = EPOCH_MS + EVERY_MS * n
+    columns[times.OWN] = EPOCH_MS + EVERY_MS * n
+    columns[STAMPED] = columns[times.OWN] + DELAY_MS
     return {name: column[rows] for name, column in columns.items()}
 
 
-def in_cells(sent: Events, oracle: Oracle) -> LogEvents:
-    return lateness.events_of(sent, oracle)[0]
+def in_cells(sent: Events | pa.Table, oracle: Oracle) -> LogEvents:
+    columns = {name: sent[name].to_numpy() for name in sent.column_names} if isinstance(sent, pa.Table) else sent
+    return lateness.events_of(columns, oracle)[0]
 
 
 def _moved(sent: Events) -> Events:

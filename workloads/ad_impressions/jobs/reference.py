@@ -121,7 +121,7 @@ def main(config_path: str) -> None:
     client = connect(config["redis"])
     counts = Counts(read_ads(client), config["window_ms"], config["checksum"])
     counts.restore(client)
-    plain_process.run(config, client, counts)
+    plain_process.run(config, client, counts, plain_process.value_of)
 
 
 if __name__ == "__main__":

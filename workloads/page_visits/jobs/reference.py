@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 import redis
+from confluent_kafka import Message
 
 from workloads.jobs import plain_process
 from workloads.jobs.orders import read_orders
@@ -21,6 +22,7 @@ from workloads.page_visits.jobs.visits import LENGTH_MS, VISITORS, VISITS, key_o
 STATE = "reference:visitors:"  # then country and window: a set
 
 Cell = tuple[str, int]  # country, beginning of the window
+Record = tuple[bytes | None, int]  # its value, and the time that it has in Kafka
 
 
 class Visit(msgspec.Struct):
@@ -34,29 +36,41 @@ class Visit(msgspec.Struct):
 decode = msgspec.json.Decoder(Visit).decode
 
 
+def record_of(message: Message) -> Record:
+    return message.value(), message.timestamp()[1]
+
+
 class Visits:
     """Visits and visitors of each cell, and what of both Redis does not know yet."""
 
-    def __init__(self, step_ms: int) -> None:
-        self._step_ms = step_ms
+    def __init__(self, step_ms: int, time: str) -> None:
+        self._step_ms, self._time = step_ms, time
         self.visits: Counter[Cell] = Counter()
         self.visitors: dict[Cell, set[str]] = defaultdict(set)
         self.added: dict[Cell, set[str]] = defaultdict(set)
         self.unusable = 0
 
-    def add(self, value: bytes | None) -> None:
+    def add(self, record: Record) -> None:
+        value, stamped_ms = record
         try:
             visit = decode(value or b"")
         except (msgspec.DecodeError, UnicodeDecodeError):
             self.unusable += 1
             return
-        newest = visit.seen_at - visit.seen_at % self._step_ms
-        for opens in range(newest, visit.seen_at - LENGTH_MS, -self._step_ms):
+        seen_ms = self._time_of(visit, stamped_ms)
+        newest = seen_ms - seen_ms % self._step_ms
+        for opens in range(newest, seen_ms - LENGTH_MS, -self._step_ms):
             cell = visit.country, opens
             self.visits[cell] += 1
             new = {visit.visitor} - self.visitors[cell]
             self.visitors[cell] |= new
             self.added[cell] |= new
+
+    def _time_of(self, visit: Visit, stamped_ms: int) -> int:
+        """By which a visit belongs to a window. Whether Kafka's is the client's or its own, the topic decides."""
+        if self._time == "event":
+            return visit.seen_at
+        return now_ms() if self._time == "processing" else stamped_ms
 
     def restore(self, client: redis.Redis) -> None:
         """As the last transaction left them."""
@@ -85,9 +99,9 @@ class Visits:
 def main(config_path: str, step_ms: int = LENGTH_MS) -> None:
     config = read_orders(config_path)
     client = connect(config["redis"])
-    visits = Visits(step_ms)
+    visits = Visits(step_ms, config["time"])
     visits.restore(client)
-    plain_process.run(config, client, visits)
+    plain_process.run(config, client, visits, record_of)
 
 
 if __name__ == "__main__":

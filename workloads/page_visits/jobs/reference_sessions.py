@@ -108,7 +108,7 @@ def main(config_path: str) -> None:
     client = connect(config["redis"])
     sessions = Sessions()
     sessions.restore(client)
-    plain_process.run(config, client, sessions)
+    plain_process.run(config, client, sessions, plain_process.value_of)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,83 @@
+"""Which events another time than their own puts into another window. Pure, but for the files of the run.
+
+How far an event is out of order is how long after its own time the broker had it, or was given it: what lies far back
+is misplaced by every time that comes later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from harness.judging import times
+from harness.judging.books import slices_of
+from harness.judging.readings import STAMPED
+from harness.model import INDEX_BITS, MARK_SERVER, Time
+from harness.stored import StoredRun
+from workloads.base import COUNTS, Ints, Mask, Oracle
+from workloads.registry import oracle_of
+
+
+@dataclass(frozen=True)
+class Misplaced:
+    """Of all events of the load that count."""
+
+    delay_ms: Ints  # from each event's own time until it was in Kafka
+    by: dict[Time, Mask]  # which of them each time puts elsewhere; of times that nobody wrote down nothing is known
+
+    def share(self, time: Time) -> float:
+        return float(self.by[time].mean()) if len(self.delay_ms) else 0.0
+
+
+def misplaced(run: StoredRun) -> Misplaced:
+    log, oracle = _of_load(run.log), oracle_of(run.spec)
+    found = dict(_known(run, log))
+    stamped_ms = found["append" if run.spec.time == "append" else "ingestion"]
+    own_ms = _ints(log, times.OWN)
+    own = _places(log, own_ms, oracle)
+    by = {time: _differ(own, _places(log, at_ms, oracle), len(log)) for time, at_ms in found.items()}
+    return Misplaced(stamped_ms - own_ms, by)
+
+
+def _of_load(log: pa.Table) -> pa.Table:
+    ours = pc.equal(pc.shift_right(log.column("event_id"), INDEX_BITS), MARK_SERVER)
+    return log.filter(pc.and_(pc.equal(log.column("kind"), COUNTS), pc.invert(ours)))
+
+
+def _known(run: StoredRun, log: pa.Table) -> Iterator[tuple[Time, Ints]]:
+    """When each event was handed over, by the books of the load, where Kafka has kept something else."""
+    stamped_ms = _ints(log, STAMPED)
+    row = slices_of(run.sends, _ints(log, "event_id"))
+    sent_us = np.append(np.asarray(run.sends.column("sent_us").to_numpy(), dtype=np.int64), 0)[row]
+    if run.spec.time == "append":
+        yield "ingestion", np.where(row >= 0, run.epoch_ms + sent_us // 1000, stamped_ms)
+        yield "append", stamped_ms
+    else:
+        yield "ingestion", stamped_ms
+    if run.batch_log and times.are_written_down("processing", run.batch_log):
+        yield "processing", times.processed_ms(log, run.batch_log)
+
+
+def _places(log: pa.Table, at_ms: Ints, oracle: Oracle) -> NDArray[np.int64]:
+    """Pairs of an event and the window in which it lies, of the first value: rows of two columns."""
+    columns = {name: np.asarray(log.column(name).to_numpy()) for name in log.column_names}
+    row, cell, *_ = oracle.places({**columns, times.OWN: at_ms})
+    first = oracle.codes.keys(cell) < oracle.groups
+    return np.column_stack((row[first].astype(np.int64), cell[first]))
+
+
+def _differ(own: NDArray[np.int64], other: NDArray[np.int64], events: int) -> Mask:
+    """An event whose windows are not all the same."""
+    pairs, often = np.unique(np.concatenate((own, other)), axis=0, return_counts=True)
+    differ = np.zeros(events, dtype=np.bool_)
+    differ[pairs[often == 1, 0]] = True
+    return differ
+
+
+def _ints(log: pa.Table, name: str) -> Ints:
+    return np.asarray(log.column(name).to_numpy(), dtype=np.int64)

@@ -1,0 +1,127 @@
+"""By which time an event belongs to a window: what is written down of it, and what is left where nothing is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from harness import plan
+from harness.engines import fake, manifest
+from harness.experiments.selftest import visits
+from harness.judging.readings import STAMPED, Observed, folded
+from harness.judging.times import OWN, are_written_down, retimed
+from harness.measuring.misplaced import _differ, _places
+from harness.model import Batch, BatchLog, UsageError
+from harness.observe import in_totals
+from reports.figures.times import shares
+from workloads.base import COUNTS, NEVER, Kind
+from workloads.registry import oracle_of
+from workloads.totals import InTotals
+
+SPEC = visits.asked("page_visits")
+SENT = visits.events(SPEC.tape)
+LOG = pa.table({**SENT, "kind": np.full(len(SENT[OWN]), COUNTS, dtype=np.int8)})
+TWO_BATCHES = BatchLog(
+    (Batch(0, {0: 100, 1: 150}, 0, at_ms=5_000), Batch(1, {0: 300, 1: 300}, 0, at_ms=7_000)), True, complete=True
+)
+
+
+def test_an_events_own_time_is_left_alone():
+    assert retimed(LOG, "event", None) is LOG
+
+
+@pytest.mark.parametrize("time", ["ingestion", "append"])
+def test_kafkas_time_is_what_the_record_has_there(time):
+    assert retimed(LOG, time, None).column(OWN).to_pylist() == LOG.column(STAMPED).to_pylist()
+
+
+def test_all_events_of_a_batch_were_processed_when_it_began():
+    at_ms = retimed(LOG, "processing", TWO_BATCHES).column(OWN).to_numpy()
+
+    assert at_ms.tolist() == [5_000] * 100 + [7_000] * 200 + [5_000] * 150 + [7_000] * 150
+
+
+@pytest.mark.parametrize(
+    "batch_log",
+    [
+        None,
+        replace(TWO_BATCHES, complete=False),
+        replace(TWO_BATCHES, batches=(replace(TWO_BATCHES.batches[0], at_ms=None),)),
+    ],
+    ids=["none", "with a gap", "of another engine"],
+)
+def test_without_whole_evidence_nobody_knows_when_an_event_was_processed(batch_log):
+    assert not are_written_down("processing", batch_log)
+    assert are_written_down("append", batch_log)
+    assert are_written_down("processing", TWO_BATCHES)
+
+
+def test_in_totals_any_time_gives_the_same_and_what_is_no_count_is_left_out():
+    oracle = InTotals(oracle_of(SPEC))
+    own, other = (folded(oracle, visits.in_cells(retimed(LOG, time, None), oracle)) for time in ("event", "append"))
+    keys = oracle.codes.keys(own.cells)
+
+    assert dict(own) == dict(other)
+    assert sum(own.values()) == len(LOG)
+    assert {oracle.values[key // oracle.groups].kind for key in keys} == {Kind.COUNT}
+    assert set(oracle.codes.fields(own.cells)) == {0}
+    assert (oracle.places(SENT).closes_ms == NEVER).all()
+
+
+def test_in_totals_the_results_are_added_up_over_their_windows():
+    oracle = oracle_of(SPEC)
+    windows = folded(oracle, visits.in_cells(SENT, oracle))
+    totals = InTotals(oracle)
+    seen = in_totals(Observed(windows, (), zeros=(7,)), totals)
+
+    assert dict(seen.counts) == dict(folded(totals, visits.in_cells(SENT, totals)))
+    assert not seen.zeros
+    assert totals.name(int(min(seen.counts)), 0).endswith(", all windows together")
+
+
+def test_an_event_is_misplaced_if_any_of_its_windows_is_another_one():
+    for workload, length_ms in (("page_visits", 10_000), ("page_visits_sliding", 2_000)):
+        oracle, later = oracle_of(visits.asked(workload)), SENT[OWN] + 350
+        differ = _differ(_places(LOG, SENT[OWN], oracle), _places(LOG, later, oracle), len(LOG))
+
+        assert differ.tolist() == (SENT[OWN] // length_ms != later // length_ms).tolist()
+        assert 0 < differ.sum() < len(LOG) / 4
+
+
+def test_shares_are_told_of_delays_that_enough_events_have():
+    delay_ms = np.array([10] * 30 + [700] * 40 + [9_000] * 5)
+    found = shares(delay_ms, {"append": np.arange(75) >= 50})
+
+    assert found.delay_ms.tolist() == [10, 700]
+    assert found.of["append"].tolist() == [0.0, 0.5]
+
+
+KEYS = {"workload": "page_visits", "engine": "spark", "duration": "12s"}
+
+
+def test_a_job_that_does_not_claim_a_time_is_not_asked_for_it():
+    for changed in ({"sink": "increment"}, {"workload": "page_visits_sessions"}, {"workload": "ad_impressions"}):
+        with pytest.raises(UsageError, match=r"time = 'append'.*event.*those of sink"):
+            plan.resolve("test", {**KEYS, "time": "append", **changed}, {}, manifest.load)
+
+
+@pytest.mark.parametrize(
+    ("changed", "claim", "said"),
+    [
+        ({"progress": False}, {}, "tells its progress"),
+        ({}, {"final": True}, "when a window is closed"),
+    ],
+)
+def test_a_time_that_could_not_be_judged_is_refused(changed, claim, said):
+    sink = replace(fake.MANIFEST.sinks[0], times=("event", "append"), **claim)
+    engine = replace(fake.MANIFEST, sinks=(sink,), **changed)
+    with pytest.raises(UsageError, match=said):
+        plan.resolve("test", {**KEYS, "time": "append", "fault": "none"}, {}, lambda *_: engine)
+
+
+def test_an_unknown_time_is_answered_with_those_that_there_are():
+    with pytest.raises(UsageError, match="event, ingestion, append, processing"):
+        plan.resolve("test", {**KEYS, "time": "log"}, {}, manifest.load)

@@ -1,0 +1,90 @@
+"""A question, of all windows together: what is left of it where nobody knows by which time an event was counted.
+
+Of a value that counts events, the sum over all windows is the same whatever time puts an event into one of them. Of any
+other value nothing can be said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from workloads.base import NEVER, Columns, Ints, Kind, Oracle, Places, Planned, Totals, Value
+from workloads.cells import Codes
+
+CELL = "cell of its window"  # a column of places
+
+
+class InTotals:
+    """See `workloads.base.Oracle`. A cell is a key, and its field is 0."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
+        counted = [number for number, value in enumerate(oracle.values) if value.kind is Kind.COUNT]
+        self._counted = np.array(counted, dtype=np.int64)
+
+    @property
+    def codes(self) -> Codes:
+        return self._oracle.codes
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return self._oracle.values
+
+    @property
+    def merges(self) -> bool:
+        return False
+
+    @property
+    def groups(self) -> int:
+        return self._oracle.groups
+
+    @property
+    def probed_from(self) -> int:
+        return self._oracle.probed_from
+
+    @property
+    def part_ms(self) -> int:
+        return self._oracle.part_ms
+
+    def plan(self, blocks: Iterable[Planned]) -> Columns:
+        return self._oracle.plan(blocks)
+
+    def settle(self, planned: Columns, epoch_ms: int) -> Totals:
+        return self.in_all(self._oracle.settle(planned, epoch_ms))
+
+    def places(self, events: Columns) -> Places:
+        row, cell, _, columns = self._oracle.places(events)
+        here = self._is_counted(cell)
+        kept = {name: column[here] for name, column in columns.items()} | {CELL: cell[here]}
+        return Places(row[here], self._key_alone(cell[here]), np.full(int(here.sum()), NEVER), MappingProxyType(kept))
+
+    def fold(self, cells: Ints, columns: Columns) -> Totals:  # noqa: ARG002  (those of the windows say more)
+        return self.in_all(self._oracle.fold(columns[CELL], columns))
+
+    def in_all(self, totals: Totals) -> Totals:
+        """Of each key, over all of its windows."""
+        here = self._is_counted(totals.cell)
+        cell, place = np.unique(self._key_alone(totals.cell[here]), return_inverse=True)
+        value = np.zeros(len(cell), dtype=np.int64)
+        np.add.at(value, place, totals.value[here])
+        return Totals(cell, value)
+
+    def in_all_of(self, counts: Mapping[int, int]) -> Totals:
+        cells, values = (np.array([*each], dtype=np.int64) for each in (counts.keys(), counts.values()))
+        return self.in_all(Totals(cells, values))
+
+    def begins_ms(self, cells: Ints) -> Ints:
+        return np.zeros(len(cells), dtype=np.int64)
+
+    def name(self, cell: int, epoch_ms: int) -> str:
+        key, _, _ = self._oracle.name(cell, epoch_ms).rpartition(", ")
+        return f"{key}, all windows together"
+
+    def _is_counted(self, cells: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        return np.isin(self.codes.keys(cells) // self.groups, self._counted)
+
+    def _key_alone(self, cells: Ints) -> Ints:
+        return self.codes.of(self.codes.keys(cells), np.zeros(len(cells), dtype=np.int64))
