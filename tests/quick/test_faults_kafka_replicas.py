@@ -174,7 +174,7 @@ def table(*places: tuple[int, int]) -> dict[str, Any]:
 
 def test_what_was_kept_is_in_the_log_again_in_its_place(tmp_path, monkeypatch):
     log = topic_log(tmp_path)
-    monkeypatch.setattr(recount, "read", lambda *_: table((0, 0), (0, 1), (0, 2), (1, 0)))
+    monkeypatch.setattr(recount, "read", lambda *_, **__: table((0, 0), (0, 1), (0, 2), (1, 0)))
     unread = log.keep({0: 3, 1: 1}, {0: 2})
     whole = log.whole(table((0, 3), (1, 1)))
 
@@ -185,7 +185,7 @@ def test_what_was_kept_is_in_the_log_again_in_its_place(tmp_path, monkeypatch):
 
 def test_only_what_goes_is_kept(tmp_path, monkeypatch):
     log = topic_log(tmp_path)
-    monkeypatch.setattr(recount, "read", lambda *_: table((0, 0), (0, 1), (0, 2)))
+    monkeypatch.setattr(recount, "read", lambda *_, **__: table((0, 0), (0, 1), (0, 2)))
 
     assert log.keep({0: 3}, {}, since={0: 2}) == 1
     assert log.whole(table((0, 0)))["offset"].tolist() == [0, 2]
@@ -193,7 +193,7 @@ def test_only_what_goes_is_kept(tmp_path, monkeypatch):
 
 def test_a_topic_made_anew_comes_after_the_one_before_it_and_batches_cannot_be_told(tmp_path, monkeypatch):
     log = topic_log(tmp_path)
-    monkeypatch.setattr(recount, "read", lambda *_: table((0, 0), (0, 1)))
+    monkeypatch.setattr(recount, "read", lambda *_, **__: table((0, 0), (0, 1)))
     log.keep({0: 2}, {0: 1}, anew=True)
     (store,) = [Store(path) for path in tmp_path.iterdir()]
     store.write_json("batches.json", BatchLog((), drops_late=True, complete=True))
