@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +11,14 @@ import pytest
 from harness import plan
 from harness.engines import fake, manifest
 from harness.experiments.selftest import visits
+from harness.experiments.selftest.by_hand import EPOCH_MS
 from harness.judging.readings import STAMPED, Observed, folded
 from harness.judging.times import OWN, are_written_down, retimed
 from harness.measuring.misplaced import _differ, _places
-from harness.model import Batch, BatchLog, UsageError
+from harness.model import Batch, BatchLog, RunSpec, UsageError
 from harness.observe import in_totals
 from reports.figures.times import shares
+from reports.sections.times import section
 from workloads.base import COUNTS, NEVER, Kind
 from workloads.registry import oracle_of
 from workloads.totals import InTotals
@@ -125,3 +127,45 @@ def test_a_time_that_could_not_be_judged_is_refused(changed, claim, said):
 def test_an_unknown_time_is_answered_with_those_that_there_are():
     with pytest.raises(UsageError, match="event, ingestion, append, processing"):
         plan.resolve("test", {**KEYS, "time": "log"}, {}, manifest.load)
+
+
+@dataclass(frozen=True)
+class Run:
+    """As much of a stored run as its section needs."""
+
+    spec: RunSpec
+    batch_log: BatchLog | None = None
+    epoch_ms: int = EPOCH_MS
+
+    @property
+    def log(self):
+        return LOG
+
+    @property
+    def sends(self):
+        """One slice, sent when it was due, of all events."""
+        rows = {"server": 0, "slot_lo": 0, "slot_hi": len(LOG), "sent_us": 0, "intended_us": 0}
+        return pa.table({name: [value] for name, value in rows.items()})
+
+
+@pytest.mark.parametrize(
+    ("time", "batch_log", "told"),
+    [
+        ("append", None, ["ingestion", "append"]),
+        ("ingestion", None, ["ingestion"]),
+        ("processing", TWO_BATCHES, ["ingestion", "processing"]),
+    ],
+)
+def test_a_page_tells_how_many_events_each_time_misplaces(time, batch_log, told):
+    made = section(Run(replace(SPEC, time=time), batch_log))
+    rows = made.tables[0].rows
+
+    assert [row[0] for row in rows] == told
+    assert f"counts by {time} time" in made.text[0]
+    assert ("nobody wrote down" in made.text[0]) is (batch_log is None)
+    by_kafkas = int((SENT[OWN] // 10_000 != SENT[STAMPED] // 10_000).sum())
+    assert f"{by_kafkas:,}" in {row[2] for row in rows}
+
+
+def test_a_page_of_a_job_that_counts_by_the_events_own_time_has_no_such_section():
+    assert section(Run(SPEC)) is None
