@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from harness.judging.times import OWN, are_written_down, retimed
 from harness.measuring.misplaced import _differ, _places
 from harness.model import Batch, BatchLog, RunSpec, UsageError
 from harness.observe import in_totals
+from reports.evidence import Evidence
 from reports.figures.times import shares
 from reports.sections.times import section
 from workloads.base import COUNTS, NEVER, Kind
@@ -157,7 +159,8 @@ class Run:
     ],
 )
 def test_a_page_tells_how_many_events_each_time_misplaces(time, batch_log, told):
-    made = section(Run(replace(SPEC, time=time), batch_log))
+    made = section(cast(Evidence, Run(replace(SPEC, time=time), batch_log)))
+    assert made
     rows = made.tables[0].rows
 
     assert [row[0] for row in rows] == told
@@ -168,4 +171,4 @@ def test_a_page_tells_how_many_events_each_time_misplaces(time, batch_log, told)
 
 
 def test_a_page_of_a_job_that_counts_by_the_events_own_time_has_no_such_section():
-    assert section(Run(SPEC)) is None
+    assert section(cast(Evidence, Run(SPEC))) is None
