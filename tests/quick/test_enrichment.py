@@ -16,7 +16,10 @@ from harness.judging.judge import conclude
 from harness.judging.readings import folded
 from harness.results.topic import OUTPUTS, Topic, output_of
 from tests.quick.test_page_visits import Planned
+from workloads.enrichment.jobs import sinks
+from workloads.enrichment.jobs.enriched import Windows
 from workloads.enrichment.jobs.reference import Orders
+from workloads.enrichment.jobs.spark_tws import Enrich
 from workloads.registry import codec_of, oracle_of, results_of
 
 
@@ -48,6 +51,131 @@ def test_plain_words_and_the_reference_job_say_what_the_oracle_says(seed):
     assert as_cells({each["window"]: each["output"]["orders"] for each in told}, users) == right
     assert job.done({0: len(records)}) == {0: len(records)}
     assert len(told) == len(records)
+
+
+class Handle:
+    """Of the state of one user, as Spark gives it."""
+
+    def __init__(self):
+        self.state, self.timers = None, set()
+
+    def getValueState(self, _name, _schema):  # noqa: N802
+        return SimpleNamespace(get=lambda: self.state, update=lambda state: setattr(self, "state", state))
+
+    def registerTimer(self, at_ms):  # noqa: N802
+        self.timers.add(at_ms)
+
+
+class OneUser:
+    """A stateful processor, and what Spark does around it."""
+
+    def __init__(self, user):
+        self.user, self.handle, self.processor = user, Handle(), Enrich()
+        self.processor.init(self.handle)
+
+    def batch(self, rows, watermark_ms):
+        times = SimpleNamespace(getCurrentWatermarkInMs=lambda: watermark_ms)
+        outputs = [*self.processor.handleInputRows((self.user,), iter(rows), times)] if rows else []
+        while due := sorted(each for each in self.handle.timers if each <= watermark_ms):
+            self.handle.timers.remove(due[0])
+            outputs += self.processor.handleExpiredTimer((self.user,), times, None)
+        return outputs
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_state_of_spark_says_what_the_oracle_says_in_order_and_keeps_little(seed):
+    _, sent, right = asked(seed)
+    rows = list(zip(*(sent[name].tolist() for name in ("event_time_ms", "event_id", "user")), strict=True))
+    draw, known, told = random.Random(seed), {user: OneUser(user) for _, _, user in rows}, []
+    arriving = sorted(rows, key=lambda row: row[0] + draw.randrange(10_000))
+    for begin in range(0, len(arriving), 50):
+        newest_ms = max(at_ms for at_ms, *_ in arriving[: begin + 50])
+        for user, one in known.items():
+            mine = [
+                {"ordered_at": at_ms, "event": event} for at_ms, event, of in arriving[begin : begin + 50] if of == user
+            ]
+            told += one.batch(mine, newest_ms - 10_000)
+    told += [each for one in known.values() for each in one.batch([], 1 << 60)]
+
+    users = {each["event"]: f"user-{each['user']:02}" for each in told}
+    assert as_cells({each["event"]: each["orders"] for each in told}, users) == right
+    assert len(told) == len(rows)
+    time_of = {event: at_ms for at_ms, event, _ in rows}
+    for user, one in known.items():
+        times = [time_of[each["event"]] for each in told if each["user"] == user]
+        assert times == sorted(times)
+        assert len(one.handle.state[0]) <= 2  # the newest one that was over, and the one in which the last order lies
+        assert one.handle.state[1] == []
+
+
+def test_windows_that_nobody_asks_for_any_more_are_forgotten():
+    windows = Windows({10_000: 1, 20_000: 2, 30_000: 3})
+    windows.forget(25_000)
+
+    assert windows.orders == {20_000: 2, 30_000: 3}
+    assert (windows.answer(25_000), windows.answer(30_000)) == (2, 3)
+    windows.forget(5_000)
+    assert windows.orders == {20_000: 2, 30_000: 3}
+
+
+class Broker:
+    """As much of Kafka as a sink needs: what was committed, and by which group up to where."""
+
+    def __init__(self):
+        self.values, self.position, self.open = [], -1001, []
+
+    def producer(self, _settings):
+        def commit(_timeout):
+            self.values += self.open
+            self.position, self.open = self.promised, []
+
+        def promise(positions, _group, _timeout):
+            self.promised = positions[0].offset
+
+        return SimpleNamespace(
+            init_transactions=lambda _timeout: self.open.clear(),
+            begin_transaction=lambda: None,
+            produce=lambda _topic, value, partition: self.open.append(value),
+            poll=lambda _timeout: 0,
+            flush=lambda _timeout: 0,
+            send_offsets_to_transaction=promise,
+            commit_transaction=commit,
+        )
+
+    def consumer(self, _settings):
+        return SimpleNamespace(
+            committed=lambda _asked, _timeout: [SimpleNamespace(offset=self.position)],
+            consumer_group_metadata=lambda: None,
+        )
+
+
+class KilledError(Exception):
+    pass
+
+
+class Killer:
+    def __init__(self, point):
+        self.point = point
+
+    def at(self, point, _batch):
+        if point == self.point:
+            raise KilledError
+
+
+@pytest.mark.parametrize("point", ["c1", "c2", "c3", "c4"])
+def test_a_batch_that_comes_again_leaves_once_wherever_it_was_killed(monkeypatch, point):
+    broker = Broker()
+    monkeypatch.setattr(sinks, "Producer", broker.producer)
+    monkeypatch.setattr(sinks, "Consumer", broker.consumer)
+    config = {"kafka": {"bootstrap": "", "librdkafka": {}}, "run": "r", "results_topic": "t"}
+    sinks.Batches(config).write(0, ["a"], Killer(""))
+    with pytest.raises(KilledError):
+        sinks.Batches(config).write(1, ["b", "c"], Killer(point))
+    again = sinks.Batches(config)
+    again.write(1, ["b", "c"], Killer(""))
+    again.write(2, ["d"], Killer(""))
+
+    assert broker.values == ["a", "b", "c", "d"]
 
 
 def test_an_order_waits_for_the_watermark_and_leaves_once():

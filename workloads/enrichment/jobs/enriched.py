@@ -1,40 +1,31 @@
-"""What any job of this question knows: what an order is, what its answer is, and how that is written. Pure."""
+"""What any job of this question knows: which windows there are, and what the answer is. Pure."""
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from collections import Counter, defaultdict
-
-import msgspec
+from collections import Counter
+from collections.abc import Mapping
 
 LENGTH_MS = 10_000  # of a window
 
 
-class Order(msgspec.Struct):
-    """What the question needs of an event. Without it a record is unusable."""
-
-    user: str
-    ordered_at: int
-
-
 class Windows:
-    """How many orders each user had in each window."""
+    """How many orders one user had in each window, by the end of the window."""
 
-    def __init__(self) -> None:
-        self._ends: dict[str, list[int]] = defaultdict(list)  # in order
-        self._orders: Counter[tuple[str, int]] = Counter()
+    def __init__(self, orders: Mapping[int, int] | None = None) -> None:
+        self.orders = Counter(orders or {})
 
-    def add(self, order: Order) -> None:
-        ends_ms = order.ordered_at - order.ordered_at % LENGTH_MS + LENGTH_MS
-        if (order.user, ends_ms) not in self._orders:
-            insort(self._ends[order.user], ends_ms)
-        self._orders[order.user, ends_ms] += 1
+    def add(self, ordered_at: int) -> None:
+        self.orders[ordered_at - ordered_at % LENGTH_MS + LENGTH_MS] += 1
 
-    def answer(self, order: Order) -> int | None:
-        """Of the newest window that ends at or before the order's own time."""
-        ends = self._ends[order.user]
-        over = bisect_right(ends, order.ordered_at)
-        return self._orders[order.user, ends[over - 1]] if over else None
+    def answer(self, ordered_at: int) -> int | None:
+        """Of the newest window that ends at or before this time."""
+        over = self._newest(ordered_at)
+        return None if over is None else self.orders[over]
 
+    def forget(self, watermark_ms: int) -> None:
+        """The windows that no order asks for any more, because a newer one was over when the watermark was there."""
+        over = self._newest(watermark_ms)
+        self.orders = Counter({ends: count for ends, count in self.orders.items() if over is None or ends >= over})
 
-decode_order = msgspec.json.Decoder(Order).decode
+    def _newest(self, until_ms: int) -> int | None:
+        return max((ends for ends in self.orders if ends <= until_ms), default=None)

@@ -13,6 +13,7 @@ import json
 import signal
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from workloads.enrichment.jobs.enriched import Order, Windows, decode_order
+from workloads.enrichment.jobs.enriched import Windows
 from workloads.jobs.orders import Config, read_orders
 from workloads.jobs.plain_process import CONSUME_MAX, CONSUME_WAIT_S, open_consumer
 from workloads.jobs.progress_log import ProgressLog
@@ -32,12 +33,22 @@ ANSWER_S = 30.0
 Place = tuple[int, int]  # partition and offset of a record
 
 
+class Order(msgspec.Struct):
+    """What the question needs of an event. Without it a record is unusable."""
+
+    user: str
+    ordered_at: int
+
+
+decode_order = msgspec.json.Decoder(Order).decode
+
+
 class Orders:
     """What was read, and of it what has not come out yet."""
 
     def __init__(self, out: set[Place], watermark_ms: int) -> None:
         self._out, self._allowed_ms = out, watermark_ms
-        self._windows = Windows()
+        self._windows: dict[str, Windows] = defaultdict(Windows)
         self._held: list[tuple[int, Place, int, str]] = []  # time, place, number of the event, user
         self._newest_ms = 0
         self.unusable = 0
@@ -48,7 +59,7 @@ class Orders:
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
             self.unusable += 1
             return
-        self._windows.add(order)
+        self._windows[order.user].add(order.ordered_at)
         self._newest_ms = max(self._newest_ms, order.ordered_at)
         if place in self._out:
             self._out.remove(place)
@@ -61,7 +72,7 @@ class Orders:
         outputs = []
         while self._held and self._held[0][0] <= until_ms:
             time_ms, place, event, user = heappop(self._held)
-            answer = self._windows.answer(Order(user, time_ms))
+            answer = self._windows[user].answer(time_ms)
             output = {"campaign": user, "window": event, "output": {"orders": answer}, "of": place}
             outputs.append(json.dumps(output).encode())
         return outputs

@@ -1,0 +1,94 @@
+"""Two ways to bring a batch's outputs into a topic of Kafka. They differ in what happens when Spark runs a batch again.
+
+`kafka` is Spark's own: at least once, so that a batch that comes again leaves again. `transaction` writes each batch in
+one transaction, which also says which batch it is: one that has left already is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from pyspark.sql import DataFrame
+
+from workloads.jobs.crash_points import CrashPoints
+from workloads.jobs.orders import Config
+from workloads.jobs.spark_stream import Writer
+
+ANSWER_S = 30.0
+
+
+def own_writer(config: Config) -> Writer:
+    """What `writeStream.format("kafka")` does, between places where a test may want this job to die."""
+    crash_points = CrashPoints(Path(config["crash_path"]))
+    kafka = {f"kafka.{key}": value for key, value in config["kafka"]["java"].items()}
+    options = {**kafka, "kafka.bootstrap.servers": config["kafka"]["bootstrap"], "topic": config["results_topic"]}
+
+    def write(outputs: DataFrame, batch: int) -> None:
+        held = outputs.persist()  # asked twice, a stateful query would be run twice
+        crashes = crash_points.at if held.count() else _nowhere
+        crashes("c1", batch)
+        held.write.format("kafka").options(**options).save()
+        crashes("c3", batch)
+        crashes("c4", batch)
+        held.unpersist()
+
+    return write
+
+
+def transaction_writer(config: Config) -> Writer:
+    """All outputs come to the driver, which has one producer: a transaction can't be shared by executors. A batch has a
+    few thousand of them; where it has millions, this is not the way."""
+    crash_points, batches = CrashPoints(Path(config["crash_path"])), Batches(config)
+
+    def write(outputs: DataFrame, batch: int) -> None:
+        values = [row["value"] for row in outputs.collect()]
+        if values:
+            batches.write(batch, values, crash_points)
+
+    return write
+
+
+WRITERS: dict[str, Callable[[Config], Writer]] = {"transaction": transaction_writer, "kafka": own_writer}
+
+
+class Batches:
+    """Whole transactions, each with the number of its batch: it is the offset of a consumer group, which Kafka commits
+    together with the records or not at all."""
+
+    def __init__(self, config: Config) -> None:
+        known = {"bootstrap.servers": config["kafka"]["bootstrap"], **config["kafka"]["librdkafka"]}
+        name = f"enrichment-{config['run']}"
+        self._topic = config["results_topic"]
+        self._group = Consumer({**known, "group.id": name, "enable.auto.commit": False})
+        self._producer = Producer({**known, "transactional.id": name, "linger.ms": 0})
+        # From here on a driver that was started before can't commit any more, and what it left open is aborted.
+        self._producer.init_transactions(ANSWER_S)
+        (position,) = self._group.committed([TopicPartition(self._topic, 0)], ANSWER_S)
+        self._next = max(position.offset, 0)  # negative: there is none yet
+
+    def write(self, batch: int, values: Sequence[str], crash_points: CrashPoints) -> None:
+        if batch < self._next:
+            return
+        middle = len(values) // 2
+        self._producer.begin_transaction()
+        crash_points.at("c1", batch)
+        self._produce(values[:middle])
+        crash_points.at("c2", batch)
+        self._produce(values[middle:])
+        position = TopicPartition(self._topic, 0, batch + 1)
+        self._producer.send_offsets_to_transaction([position], self._group.consumer_group_metadata(), ANSWER_S)
+        self._producer.commit_transaction(ANSWER_S)
+        crash_points.at("c3", batch)
+        crash_points.at("c4", batch)
+
+    def _produce(self, values: Sequence[str]) -> None:
+        for value in values:
+            self._producer.produce(self._topic, value, partition=0)
+            self._producer.poll(0)
+        self._producer.flush(ANSWER_S)
+
+
+def _nowhere(_point: str, _batch: int) -> None:
+    """A batch without outputs is none to crash in."""

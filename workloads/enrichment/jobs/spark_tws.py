@@ -1,0 +1,117 @@
+"""The Spark job of enrichment: each order, with what its user ordered before, into a topic of Kafka.
+
+    python spark_tws.py CONFIG.json
+
+One `transformWithState` keeps all that is known of a user: how many orders lie in which window, and which orders wait.
+A timer at the earliest of these answers them when the watermark has passed it. So there is one stateful operator, and
+the rule by which Spark drops what is late is known: an order whose time is not beyond the watermark.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from workloads.enrichment.jobs.enriched import Windows
+from workloads.enrichment.jobs.sinks import WRITERS
+from workloads.jobs import spark_stream
+from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.progress_log import tell_settings
+
+EVENT = "user string, ordered_at long"
+STATE = """
+windows array<struct<ends: bigint, orders: bigint>>, waiting array<struct<ordered_at: bigint, event: bigint>>
+"""
+OUTPUT = "user string, event bigint, orders bigint"
+
+Waiting = list[tuple[int, int]]  # time and number of the event
+
+
+class Enrich(StatefulProcessor):
+    """What is known of a user."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._state = handle.getValueState("orders", STATE)
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: tuple[str],  # noqa: ARG002
+        rows: Iterator[Row],
+        timerValues: TimerValues,  # noqa: ARG002, N803
+    ) -> Iterator[Row]:
+        windows, waiting = self._known()
+        for row in rows:
+            windows.add(row["ordered_at"])
+            waiting.append((row["ordered_at"], row["event"]))
+        self._keep(windows, waiting)
+        return iter(())
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: tuple[str],
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
+    ) -> Iterator[Row]:
+        """All that the watermark has passed, in order of their times. Several timers of a user may be over at once: the
+        first one answers for all of them."""
+        watermark_ms = timerValues.getCurrentWatermarkInMs()
+        windows, waiting = self._known()
+        due = sorted(each for each in waiting if each[0] <= watermark_ms)
+        (user,) = key
+        outputs = [Row(user=user, event=event, orders=windows.answer(at_ms)) for at_ms, event in due]
+        windows.forget(watermark_ms)
+        self._keep(windows, [each for each in waiting if each[0] > watermark_ms])
+        return iter(outputs)
+
+    def _known(self) -> tuple[Windows, Waiting]:
+        windows, waiting = self._state.get() or ((), ())
+        return Windows(dict(windows)), [(at_ms, event) for at_ms, event in waiting]
+
+    def _keep(self, windows: Windows, waiting: Waiting) -> None:
+        self._state.update((list(windows.orders.items()), waiting))
+        if waiting:
+            self._handle.registerTimer(min(waiting)[0])
+
+
+def orders_of(records: DataFrame) -> DataFrame:
+    """Whatever is no order has no user, no time or no number, and is left out."""
+    number = F.conv(F.col("key").cast("string"), 16, 10).cast("bigint").alias("event")
+    events = records.select(number, F.inline(F.array(F.from_json(F.col("value").cast("string"), EVENT))))
+    return events.where(F.col("event").isNotNull() & F.col("ordered_at").isNotNull() & F.col("user").isNotNull())
+
+
+def enriched(orders: DataFrame, watermark_ms: int) -> DataFrame:
+    timed = orders.withColumn("at", F.timestamp_millis("ordered_at")).withWatermark(
+        "at", f"{watermark_ms} milliseconds"
+    )
+    outputs = timed.groupBy("user").transformWithState(Enrich(), OUTPUT, "append", "eventTime")
+    record = F.struct(
+        F.col("user").alias("campaign"), F.col("event").alias("window"), F.struct("orders").alias("output")
+    )
+    return outputs.select(F.to_json(record, {"ignoreNullFields": "false"}).alias("value"))
+
+
+def start_query(session: SparkSession, config: Config) -> StreamingQuery:
+    outputs = enriched(orders_of(spark_stream.read_records(session, config)), config["watermark_ms"])
+    return spark_stream.start(outputs, config, WRITERS[config["sink"]](config), mode="append")
+
+
+def main(config_path: str) -> int:
+    config = read_orders(config_path)
+    tell_settings(config["progress_path"], spark_stream.own_settings(config))
+    return spark_stream.run(config, lambda session: start_query(session, config))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
