@@ -19,7 +19,7 @@ from harness.engines.environments import Surroundings
 from harness.experiments import one_run
 from harness.install import archives, jvm
 from harness.install.archives import Archive
-from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, Stopped, UsageError
+from harness.model import AD_IMPRESSIONS, EngineManifest, HarnessError, Outcome, RunSpec, Stopped, UsageError
 from harness.run import run as run_nine_steps
 from harness.services import children
 from harness.store import Store
@@ -35,7 +35,8 @@ def after(spec: RunSpec, engine_manifest: EngineManifest) -> None:
     """What a run lacked is made for the next one, with the same settings of the engine."""
     if spec.archive and engine_manifest.archive:
         conf = [f"{key}={value}" for key, value in spec.conf.items()]
-        _train({"engine": spec.engine, "sink": spec.sink, "conf": conf})
+        sink = {"sink": spec.sink} if spec.tape.workload == AD_IMPRESSIONS else {}  # another question has other ones
+        _train({"engine": spec.engine, "conf": conf, **sink})
 
 
 def of_engine(engine_manifest: EngineManifest) -> None:

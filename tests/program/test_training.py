@@ -26,3 +26,15 @@ def test_what_goes_wrong_is_said_in_a_sentence(monkeypatch, capsys, error, said)
     training.of_engine(load("spark"))
 
     assert capsys.readouterr().err.strip() == said
+
+
+@pytest.mark.parametrize("scenario", ["enrichment", "ad-impressions"])
+def test_what_another_question_s_run_lacked_is_made_as_well(monkeypatch, capsys, scenario):
+    spec, engine = plan.resolve(*plan.read_scenario(scenario), {"engine": "spark-tws"}, load)
+    asked = []
+    monkeypatch.setattr(training.one_run, "prepare", lambda *_: None)
+    monkeypatch.setattr(training, "_lacking", lambda spec, *_: asked.append(spec.engine))
+
+    training.after(spec, engine)
+
+    assert (asked, capsys.readouterr().err) == (["spark-tws"], "")
