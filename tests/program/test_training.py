@@ -6,7 +6,7 @@ import pytest
 
 from harness import plan
 from harness.engines.manifest import load
-from harness.experiments import training
+from harness.experiments import one_run, training
 from harness.model import HarnessError
 
 
@@ -32,7 +32,7 @@ def test_what_goes_wrong_is_said_in_a_sentence(monkeypatch, capsys, error, said)
 def test_what_another_question_s_run_lacked_is_made_as_well(monkeypatch, capsys, scenario):
     spec, engine = plan.resolve(*plan.read_scenario(scenario), {"engine": "spark-tws"}, load)
     asked = []
-    monkeypatch.setattr(training.one_run, "prepare", lambda *_: None)
+    monkeypatch.setattr(one_run, "prepare", lambda *_: None)
     monkeypatch.setattr(training, "_lacking", lambda spec, *_: asked.append(spec.engine))
 
     training.after(spec, engine)

@@ -6,6 +6,7 @@ import json
 import random
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -56,8 +57,9 @@ def test_plain_words_and_the_reference_job_say_what_the_oracle_says(seed):
 class Handle:
     """Of the state of one user, as Spark gives it."""
 
-    def __init__(self):
-        self.state, self.timers = None, set()
+    def __init__(self) -> None:
+        self.state: Any = None
+        self.timers: set[int] = set()
 
     def getValueState(self, _name, _schema):  # noqa: N802
         return SimpleNamespace(get=lambda: self.state, update=lambda state: setattr(self, "state", state))
@@ -70,7 +72,8 @@ class OneUser:
     """A stateful processor, and what Spark does around it."""
 
     def __init__(self, user):
-        self.user, self.handle, self.processor = user, Handle(), Enrich()
+        processor: Any = Enrich()
+        self.user, self.handle, self.processor = user, Handle(), processor
         self.processor.init(self.handle)
 
     def batch(self, rows, watermark_ms):
@@ -153,13 +156,12 @@ class KilledError(Exception):
     pass
 
 
-class Killer:
-    def __init__(self, point):
-        self.point = point
-
-    def at(self, point, _batch):
-        if point == self.point:
+def killed_at(wanted: str) -> Any:
+    def at(point, _batch):
+        if point == wanted:
             raise KilledError
+
+    return SimpleNamespace(at=at)
 
 
 @pytest.mark.parametrize("point", ["c1", "c2", "c3", "c4"])
@@ -168,12 +170,12 @@ def test_a_batch_that_comes_again_leaves_once_wherever_it_was_killed(monkeypatch
     monkeypatch.setattr(sinks, "Producer", broker.producer)
     monkeypatch.setattr(sinks, "Consumer", broker.consumer)
     config = {"kafka": {"bootstrap": "", "librdkafka": {}}, "run": "r", "results_topic": "t"}
-    sinks.Batches(config).write(0, ["a"], Killer(""))
+    sinks.Batches(config).write(0, ["a"], killed_at(""))
     with pytest.raises(KilledError):
-        sinks.Batches(config).write(1, ["b", "c"], Killer(point))
+        sinks.Batches(config).write(1, ["b", "c"], killed_at(point))
     again = sinks.Batches(config)
-    again.write(1, ["b", "c"], Killer(""))
-    again.write(2, ["d"], Killer(""))
+    again.write(1, ["b", "c"], killed_at(""))
+    again.write(2, ["d"], killed_at(""))
 
     assert broker.values == ["a", "b", "c", "d"]
 
