@@ -14,7 +14,7 @@ from statistics import mean, variance
 
 import numpy as np
 
-from harness.experiments.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, effect, looks
+from harness.experiments.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, effect, effects, looks
 from harness.experiments.rounds import COST, Round, Settings, by_side, levelled
 from harness.measuring.stats import binomial_bounds, quantile_ratio
 
@@ -132,11 +132,13 @@ def drawn(sessions: Sequence[Session], arm: Arm, rounds: int, draws: np.random.G
 
 
 def answer(measured: Sequence[Round], rounds: int, threshold: float) -> Answer:
-    """As the gate comes to it: at the first look that gives one."""
-    said = Answer.INCONCLUSIVE
+    """As the gate comes to it: at the first look that gives one. Then it looks at the other metrics too."""
     for look, count in enumerate(looks(rounds)):
-        found = effect(COST, measured[: count * len(SIDES)], threshold, LEVELS[look], seed=1)
-        said = found.answer if found else Answer.INCONCLUSIVE
-        if said is not Answer.INCONCLUSIVE:
+        seen = measured[: count * len(SIDES)]
+        found = effect(COST, seen, threshold, LEVELS[look], seed=1)
+        if found and found.answer is not Answer.INCONCLUSIVE:
             break
-    return said
+    said = [each.answer for each in effects(seen, threshold, look, seed=1)]
+    if Answer.REGRESSED in said:
+        return Answer.REGRESSED
+    return said[0] if said else Answer.INCONCLUSIVE

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import exp, log, sqrt
-from statistics import NormalDist
+from statistics import NormalDist, median
 
 from harness.experiments.conditions import Conditions
 from harness.experiments.rounds import COST, METRICS, Metric, Round, by_side, levelled
@@ -128,7 +128,7 @@ def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: flo
     base, head, again = (levelled(values)[side] for side in SIDES)
     control = quantile_ratio([again], [base], metric.share, level, seed + 1)
     compared = quantile_ratio([head], [base, again], metric.share, level, seed)
-    compared = widened(compared, _of_starts(metric, control) * sqrt(1 + 1 / 2), level)
+    compared = widened(compared, _of_starts(metric, control, median(base)) * sqrt(1 + 1 / 2), level)
     return Effect(metric.name, metric.unit, threshold, compared, control, len(base), level)
 
 
@@ -138,11 +138,11 @@ def since(effect: Effect, stored: Stored) -> Effect | None:
     return replace(effect, head=by(effect.head, then, effect.level), stored_error=then.error) if then else None
 
 
-def _of_starts(metric: Metric, control: Ratio) -> float:
+def _of_starts(metric: Metric, control: Ratio, value: float) -> float:
     """How far two starts of the same differ, as a standard deviation: as far as is known of this metric, or as far as
     the two bases do, beyond what their rounds explain."""
     beyond = log(control.estimate) ** 2 - control.error**2
-    return max(metric.of_starts, sqrt(max(0.0, beyond) / 2))
+    return max(metric.starts_differ(value), sqrt(max(0.0, beyond) / 2))
 
 
 def effects(

@@ -224,6 +224,15 @@ def test_memory_that_differs_as_two_starts_of_one_job_do_is_not_red():
     assert effect_of(slowed("memory_bytes", 0.06), "memory").answer is not Answer.REGRESSED
 
 
+@pytest.mark.parametrize(("times", "answer"), [(1.3, Answer.INCONCLUSIVE), (3, Answer.REGRESSED)])
+def test_a_small_process_has_some_mib_more_or_less_by_chance(times, answer):
+    """The sides of a true gate of one job against itself: 102, 135 and 106 MiB, in all of their rounds."""
+    mib = {BASE: 102, HEAD: 104 * times, gate.AGAIN: 106}
+    made = [replace(each, memory_bytes=round(mib[each.side] * 2**20)) for each in measured()]
+
+    assert effect_of(made, "memory").answer is answer
+
+
 def test_what_is_open_beside_the_cost_leaves_no_gate_open():
     made = slowed("took_ms", 0.0, noise=0.01)
     made = [replace(each, took_ms=each.took_ms * (3 if number % 5 else 1)) for number, each in enumerate(made)]
@@ -314,6 +323,12 @@ def test_a_calibration_measures_what_its_arms_cost_and_how_far_starts_differ():
     assert [calibrate.costs(sessions, arm) for arm in calibrate.SLOWED] == pytest.approx([1.05, 1.1, 1.25], abs=0.01)
     assert calibrate.starts_differ(sessions, seed=1) < 0.005
     assert calibrate.starts_differ(apart, seed=1) == pytest.approx(np.log(1.1) / np.sqrt(3), abs=0.01)
+
+
+def test_a_calibration_counts_gates_that_any_metric_makes_red():
+    heavy = [replace(each, memory_bytes=each.memory_bytes * (1 + (each.side == HEAD))) for each in session(1)]
+
+    assert rates([heavy])[0.05, "no change"].regressed > 0.15 * 20, "one side in three has twice the memory"
 
 
 def test_a_calibration_of_a_gate_that_can_not_tell_says_so():
