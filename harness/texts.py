@@ -27,6 +27,11 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
+def many(count: int, noun: str) -> str:
+    """`1 round`, `2,000 rounds`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def clock(moment_ms: int) -> str:
     """A moment as a person reads it, or the number where no calendar has it."""
     try:

@@ -11,6 +11,7 @@ from matplotlib.ticker import FuncFormatter
 from harness import room
 from harness.audit.checks import Audited
 from harness.model import Outcome, UsageError
+from harness.texts import many
 from reports import audited as words
 from reports.figures import audited as drawing
 from reports.figures.style import DURATION, picture
@@ -43,7 +44,7 @@ def page_of(audited: Sequence[Audited], target: str) -> Page:
     below = Path(target)
     return Page(
         title="Audit of results",
-        subtitle=f"{len(audited):,} sets below {below.name or target}",
+        subtitle=f"{many(len(audited), 'set')} below {below.name or target}",
         outcome=words.outcome(audited),
         sentence=f"{words.summary(audited).partition('  ')[2]}.",
         facts=(f"Found: {words.totals(audited)}. A set may have several words.", f"Load: {words.loads(audited)}."),
@@ -81,7 +82,7 @@ def _shares(audited: Sequence[Audited]) -> Section:
     text = ("What the usual cell of each set holds, by what was offered. At 1 the usual cell is right.",)
     if not any(row.points for row in rows):
         return Section("shares", "Share of what was offered", missing=("No load is known.",))
-    alt = "; ".join(f"{row.engine}: {len(row.points)} sets{_range(row)}" for row in rows)
+    alt = "; ".join(f"{row.engine}: {many(len(row.points), 'set')}{_range(row)}" for row in rows)
     drawn = picture("shares", alt, lambda sheet: drawing.draw_rows(rows, "times what was offered", TIMES, sheet))
     return Section("shares", "Share of what was offered", picture=drawn, text=(*text, *_left_out(_engines(audited))))
 
@@ -130,7 +131,7 @@ def _latency(audited: Sequence[Audited]) -> Section:
     )
     if not any(row.points for row in rows):
         return Section("latency", "Latency", missing=("No set says when its windows were updated.",))
-    alt = "; ".join(f"{row.engine}: {len(row.points)} sets" for row in rows)
+    alt = "; ".join(f"{row.engine}: {many(len(row.points), 'set')}" for row in rows)
     drawn = picture("latency", alt, lambda sheet: drawing.draw_rows(rows, "p99", DURATION, sheet, log=True))
     return Section("latency", "Latency by set", picture=drawn, text=(*text, *_left_out(_engines(audited))))
 

@@ -14,6 +14,7 @@ import msgspec
 
 from harness.audit.checks import Audited
 from harness.model import Outcome
+from harness.texts import many
 
 HEADER = ("engine", "found", "sets", "share", "events/s", "also")
 EACH = ("results", "verdict", "found", "cells", "share", "events/s", "from", "p99")
@@ -86,7 +87,7 @@ def endings(audited: Sequence[Audited]) -> Iterator[str]:
     """What the screen left out, how often each word was said, and what load was assumed."""
     left = groups(audited)[ROWS:]
     if left:
-        yield f"... and {len(left):,} more groups with {sum(len(each.sets) for each in left):,} sets: --all"
+        yield f"... and {many(len(left), 'more group')} with {many(sum(len(each.sets) for each in left), 'set')}: --all"
     yield ""
     yield from _wrapped("words   ", totals(audited))
     yield from _wrapped("load    ", loads(audited))
@@ -142,7 +143,7 @@ def sentences(audited: Sequence[Audited], below: Path) -> Iterator[str]:
 def summary(audited: Sequence[Audited]) -> str:
     counts = {outcome: sum(each.outcome is outcome for each in audited) for outcome in Outcome}
     told = [f"{counts[o]:,} {o.value}" for o in ORDER if counts[o]]
-    return f"{outcome(audited).value}  {len(audited):,} results: {', '.join(told)}"
+    return f"{outcome(audited).value}  {many(len(audited), 'result')}: {', '.join(told)}"
 
 
 def outcome(audited: Sequence[Audited]) -> Outcome:

@@ -12,6 +12,7 @@ from harness.experiments.gate import HEAD, SIDES, Answer, Effect, Gated
 from harness.experiments.rounds import METRICS, ROUNDS, Metric, idle_cores
 from harness.measuring.stats import Ratio
 from harness.model import Outcome
+from harness.texts import many
 from reports import outage
 from reports.exports import gate as exports
 from reports.figures import bursts, forest
@@ -45,7 +46,7 @@ def page_of(record: Record) -> Page:
     begun = f", {record.folder.begun}" if record.folder.begun else ""
     return Page(
         title=f"Gate: {asked['head']} against {asked['base']}",
-        subtitle=f"{found.rounds} rounds a side, threshold {asked['threshold'] * 100:g}%{begun}",
+        subtitle=f"{many(found.rounds, 'round')} a side, threshold {asked['threshold'] * 100:g}%{begun}",
         outcome=found.outcome,
         word=found.answer.value,
         sentence=f"{found.sentence[:1].upper()}{found.sentence[1:]}.",
@@ -121,7 +122,7 @@ def _rounds(record: Record) -> Section:
     if not record.rounds:
         return Section(name, title, missing=(f"{ROUNDS} is missing, or nothing is left of it.",))
     panels = [_panel(record, metric) for metric in metrics]
-    alt = "; ".join(f"{panel.title}: {len(panel.series[0].values)} rounds a side" for panel in panels)
+    alt = "; ".join(f"{panel.title}: {many(len(panel.series[0].values), 'round')} a side" for panel in panels)
     said = "; ".join(f"{metric.name}: {METRICS_SAID[metric.name]}" for metric in metrics)
     drawn = picture(name, alt, lambda sheet: bursts.draw(panels, sheet))
     return Section(name, title, picture=drawn, text=(f"{said}.",))

@@ -17,6 +17,7 @@ from harness.experiments.rounds import METRICS, ROUNDS, Metric, Round, Settings,
 from harness.model import Outcome, UsageError
 from harness.store import MissingEvidence, Store
 from harness.stored import StoredRun
+from harness.texts import many
 from reports import outage
 
 HEADER = ("metric", "head by base", "it lies within", "base by itself", "detectable", "answer")
@@ -130,7 +131,7 @@ def notes(found: Gated) -> Iterator[str]:
         for witness in side.witnesses:
             yield f"  {name}: {witness.cell}: expected {witness.expected}, seen {witness.seen} {witness.detail}"
     if found.effects:
-        yield f"{found.rounds} rounds a side"
+        yield f"{many(found.rounds, 'round')} a side"
     if found.conditions:
         yield found.conditions.words
     if found.stored:

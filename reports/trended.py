@@ -12,6 +12,7 @@ import msgspec
 from harness.experiments.gate import ANY, Answer
 from harness.experiments.history import Entry, Figure, History, Series
 from harness.model import Outcome
+from harness.texts import many
 from reports.gated import percent, times
 
 OUTCOMES = {Answer.OK: Outcome.PASS, Answer.REGRESSED: Outcome.FAIL, Answer.INCONCLUSIVE: Outcome.UNKNOWN}
@@ -35,14 +36,14 @@ def counts(history: History) -> str:
     each = ", ".join(f"{found[answer]:,} {answer.value}" for answer in Answer if found[answer])
     first, last = history.entries[0], newest(history)
     gates, series = len(history.entries), len(history.series)
-    return f"{_many(gates, 'gate')} in {series:,} series, {day(first)} to {day(last)}: {each}"
+    return f"{many(gates, 'gate')} in {series:,} series, {day(first)} to {day(last)}: {each}"
 
 
 def series_lines(history: History) -> Iterator[str]:
     """The newest ones."""
     found = sorted(history.series, key=lambda each: each.entries[-1].at)
     for each in sorted(found[-SERIES:], key=lambda each: each.number):
-        yield f"series {each.number}, {_many(len(each.entries), 'gate')} since {day(each.entries[0])}: {in_words(each)}"
+        yield f"series {each.number}, {many(len(each.entries), 'gate')} since {day(each.entries[0])}: {in_words(each)}"
     if len(found) > SERIES:
         yield f"and {len(found) - SERIES:,} older series, which the page tells"
 
@@ -88,10 +89,6 @@ def day(entry: Entry) -> str:
 
 def minute(entry: Entry) -> str:
     return f"{entry.at:%Y-%m-%d %H:%M}"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
 def as_object(history: History, out: Path) -> dict[str, Any]:

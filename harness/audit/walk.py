@@ -13,6 +13,7 @@ from harness.audit.checks import Audited, Finding
 from harness.audit.left import unreadable
 from harness.model import Outcome, RedisAddress, UsageError
 from harness.services.redis import connect
+from harness.texts import many
 
 EVERY = 500  # results between two words of progress
 
@@ -72,7 +73,7 @@ def _files(root: Path, known: Known, say: Callable[[str], None]) -> Iterator[Aud
     for number, (file, trouble) in enumerate(_below(root), 1):
         yield _file(root, file, trouble, known)
         if number % EVERY == 0:
-            say(f"{number:,} results judged")
+            say(f"{many(number, 'result')} judged")
     if not number:
         raise UsageError(
             f"{root} holds no results: {yahoo_files.SEEN} of the original benchmark or a .csv with the columns "

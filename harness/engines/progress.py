@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from harness.model import Progress
-from harness.texts import shown
+from harness.texts import many, shown
 from harness.whole import whole
 
 FILE = "progress.jsonl"
@@ -97,7 +97,7 @@ class ProgressFile:
     def notes(self) -> tuple[str, ...]:
         if not self._bad_count:
             return ()
-        lines = "1 line" if self._bad_count == 1 else f"{self._bad_count} lines"
+        lines = many(self._bad_count, "line")
         return (f"{lines} of {self._path.name} could not be read and did not count; first: {self._first_bad}",)
 
     def _new_lines(self) -> list[bytes]:

@@ -23,6 +23,7 @@ from harness.install import environment
 from harness.model import HarnessError, Outcome
 from harness.services import children
 from harness.store import Store
+from harness.texts import many
 
 if TYPE_CHECKING:
     from reports.page import Page
@@ -175,9 +176,11 @@ class _Gate:
     def _tell(self, done: int, left_s: float) -> None:
         if time.monotonic() - self.told_s >= TELL_EVERY_S:
             self.told_s = time.monotonic()
-            console.say(f"  {done} rounds a side, at most {max(0.0, left_s) / 60:.0f} minutes more of them")
+            console.say(f"  {many(done, 'round')} a side, at most {max(0.0, left_s) / 60:.0f} minutes more of them")
 
     def _is_known(self, done: int) -> bool:
         found = self._effects()
-        console.say(f"  {done} rounds a side: {gate.in_words(found[0]) if found else 'too few to say anything'}")
+        console.say(
+            f"  {many(done, 'round')} a side: {gate.in_words(found[0]) if found else 'too few to say anything'}"
+        )
         return bool(found) and found[0].answer is not Answer.INCONCLUSIVE

@@ -17,6 +17,7 @@ from harness.experiments.rounds import COST, METRICS, Metric, Round, by_side, le
 from harness.measuring.measurement import Recovery
 from harness.measuring.stats import Ratio, by, holm, quantile_ratio, widened
 from harness.model import Outcome, Witness
+from harness.texts import many
 
 BASE, HEAD, AGAIN = "base", "head", "base again"
 SIDES = (BASE, HEAD, AGAIN)
@@ -109,9 +110,9 @@ class Effect:
             return self.declined
         if self.differs_from_itself:
             return f"the base differs from itself by {self.control.estimate - 1:+.1%}"
-        needed = self.rounds_needed
+        needed, rounds = self.rounds_needed, many(self.rounds, "round")
         return (
-            f"{self.rounds} rounds tell no less than {self.detectable:.1%}, and {self.threshold:.0%} is asked for: "
+            f"{rounds} can tell no less than {self.detectable:.1%}, and {self.threshold:.0%} is asked for: "
             + (f"about {needed} rounds are needed" if needed else "the baseline itself tells no less; record it anew")
         )
 
@@ -257,7 +258,7 @@ class Gated:
             name, worst = next((n, each) for n, each in self.sides.items() if each.outcome is not Outcome.PASS)
             return f"the {name} is {worst.outcome.value}, so no speed is compared: {worst.sentence}"
         if not self.effects:
-            return f"{self.rounds} of each side are too few rounds to compare anything"
+            return f"{many(self.rounds, 'round')} a side is too little to compare anything"
         told = [each for each in self.effects if each.answer is self.answer]
         if self.answer is Answer.INCONCLUSIVE:
             told = [self.effects[0]]

@@ -25,6 +25,7 @@ from harness.model import FaultSpec, UsageError
 from harness.services.link import NAMES, Link
 from harness.services.ping import Answered, Ping
 from harness.services.proxy import SIDES, Statistics, Toxic
+from harness.texts import many
 
 BOTH = "both"
 BEFORE_LOOKS = 3
@@ -143,7 +144,7 @@ class Slowed(_OnLink):
     def landed(self, now: Moment) -> str:
         seen = self._suffered() if self._before_ms else ""
         others = self._link(now).statistics().open - 1
-        return f"{seen}, as {_count(others, 'connection')} of the engine" if seen and others > 0 else ""
+        return f"{seen}, as {many(others, 'connection')} of the engine" if seen and others > 0 else ""
 
     def heal(self, now: Moment) -> None:
         self._link(now).clear()
@@ -230,7 +231,7 @@ class Swallowed(_OnLink):
         silent_s = (now.now_ms - self._asked_ms) / 1000
         return (
             f"a question of ours on a connection from before has had no answer for {silent_s:.1f} s, and "
-            f"{theirs_bytes:,} bytes of the engine are gone; {_count(after.open - 1, 'connection')} of it still open"
+            f"{theirs_bytes:,} bytes of the engine are gone; {many(after.open - 1, 'connection')} of it still open"
         )
 
     def heal(self, now: Moment) -> None:
@@ -240,7 +241,7 @@ class Swallowed(_OnLink):
 
     def healed(self, now: Moment) -> str:
         answered = super().healed(now)
-        return f"{_count(self._resets, 'connection')} that had lost bytes reset, and {answered}" if answered else ""
+        return f"{many(self._resets, 'connection')} that had lost bytes reset, and {answered}" if answered else ""
 
 
 class Reset(_OnLink):
@@ -259,7 +260,7 @@ class Reset(_OnLink):
             if self._theirs and self._ping:
                 self._ping.hear(1.0)
         except OSError as heard:
-            return f"{_count(self._theirs, 'connection')} of the engine, and ours, which says {type(heard).__name__}"
+            return f"{many(self._theirs, 'connection')} of the engine, and ours, which says {type(heard).__name__}"
         self._strike(now)  # the engine was between two connections: again
         return ""
 
@@ -301,7 +302,7 @@ class Severed(_OnLink):
         if self._executed and (not unanswered or unanswered - executed):
             return ""
         dropped = after.swallowed.get("reply", 0) - self._before.swallowed.get("reply", 0)
-        seen = f"{_count(struck_times, 'connection')} reset by the proxy, {dropped:,} bytes of replies dropped"
+        seen = f"{many(struck_times, 'connection')} reset by the proxy, {dropped:,} bytes of replies dropped"
         told = ", ".join(
             f"{min(executed[name], count):,} of {count:,} {name}" for name, count in sorted(unanswered.items())
         )
@@ -316,10 +317,6 @@ def calls(now: Moment) -> Counter[str]:
     assert now.field is not None, "a world without services has no Redis"
     stats = cast(dict[str, dict[str, int]], now.field.results.info("commandstats"))
     return Counter({name.removeprefix("cmdstat_").upper(): each["calls"] for name, each in stats.items()})
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _latency(read: Options) -> Strike:

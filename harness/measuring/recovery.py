@@ -27,6 +27,7 @@ from harness.measuring.timeline import Lines
 from harness.model import FaultReport
 from harness.store import Store, unless_missing
 from harness.stored import StoredRun
+from harness.texts import many
 from harness.watching import clock_watch
 
 TWIN = "twin.json"
@@ -240,7 +241,7 @@ def _quantities(run: Watched, stretch: _Stretch, twin: Watched | None) -> Iterat
     yield "detect_s", _detected(run, stretch, outage, caught_up)
     yield "over_s", _over(stretch)
     if back_s:
-        yield "restart_s", Quantity(back_s[0] - stretch.struck_s, _times(len(back_s), "start"))
+        yield "restart_s", Quantity(back_s[0] - stretch.struck_s, many(len(back_s), "start"))
     yield "first_output_s", outage.output
     yield "first_fresh_s", _first_fresh(run, stretch, outage)
     if run.backlog is not None and caught_up is not None:
@@ -404,7 +405,7 @@ def _longest_silence(run: Watched, stretch: _Stretch) -> Quantity:
 def _loud_stop(run: Watched, stretch: _Stretch, stops_s: list[float]) -> Quantity:
     """The outage: from the first time it ended by itself until something came out after the last."""
     after = stretch.inside(run.changes_s[run.changes_s > stops_s[-1]])
-    often = _times(len(stops_s), "stop")
+    often = many(len(stops_s), "stop")
     if not len(after):
         told = f"{often}, and no output after the last, {stretch.until_s - stops_s[0]:.1f} s long"
         return Quantity(None, told, lack=Lack.NO_END if stretch.last else Lack.UNKNOWN)
@@ -488,7 +489,3 @@ def _runs_of(true: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
     if len(true) < length:
         return np.zeros(0, dtype=np.bool_)
     return np.asarray(np.convolve(true, np.ones(length), mode="valid") >= length)
-
-
-def _times(count: int, what: str) -> str:
-    return f"1 {what}" if count == 1 else f"{count} {what}s"

@@ -29,6 +29,7 @@ from harness.services.addresses import LOOPBACK, PortTaken, is_free
 from harness.services.children import Child, spawn
 from harness.services.embedded import Embedded
 from harness.services.security import expand
+from harness.texts import many
 from harness.wait import wait_until
 
 MARKER = "streamgauge:marker"
@@ -211,7 +212,7 @@ def claim(client: redis.Redis, reset: bool) -> None:
     answer, others = script(keys=[MARKER], args=[f"claimed {now}", "reset" if reset else ""])
     if answer == "claimed":
         return
-    seen = f"{others:,} {'key' if others == 1 else 'keys'} ({_some_keys(client)})"
+    seen = f"{many(others, 'key')} ({_some_keys(client)})"
     if answer == "used":
         raise UsageError(
             f"The Redis database is ours (it holds {MARKER}), but still has {seen} of an earlier run. Add --reset to "

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 
 from harness.experiments.gate import BASE, HEAD
+from harness.texts import many
 from reports.gated import Record, in_words, number
 
 
@@ -22,7 +23,8 @@ def _figures(record: Record) -> Iterator[dict[str, str | float]]:
     engine = record.engine
     for effect in record.found.effects:
         name = f"{engine} {effect.metric}"
-        extra = f"{record.asked['head']} by {record.asked['base']}: {in_words(effect)}; {effect.rounds} rounds a side"
+        rounds = f"{many(effect.rounds, 'round')} a side"
+        extra = f"{record.asked['head']} by {record.asked['base']}: {in_words(effect)}; {rounds}"
         values = record.typical(effect)
         if values:
             base = f"the base takes {number(values[BASE])}"

@@ -11,6 +11,7 @@ from harness.experiments.gate import Answer, Gated
 from harness.experiments.rounds import METRICS
 from harness.model import Outcome
 from harness.origin import COMMAND
+from harness.texts import many
 from reports.exports import annotation, badge, benchmark, experiment, openmetrics, suite
 from reports.exports.experiment import Case
 from reports.exports.markdown import versions
@@ -44,7 +45,7 @@ def _sides(found: Gated) -> Iterator[Case]:
 def _rounds(found: Gated) -> Case:
     """That it ended early is an error, whatever its sides have counted."""
     outcome = Outcome.UNKNOWN if found.broken else Outcome.PASS
-    return Case(suite.classname(("gate",)), "rounds", outcome, found.broken or f"{found.rounds} rounds a side")
+    return Case(suite.classname(("gate",)), "rounds", outcome, found.broken or f"{many(found.rounds, 'round')} a side")
 
 
 def _effects(found: Gated) -> Iterator[Case]:

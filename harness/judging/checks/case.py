@@ -36,6 +36,7 @@ from harness.model import (
     RunSpec,
     Witness,
 )
+from harness.texts import many
 from workloads.base import NEVER, Kind, Oracle
 
 EXAMPLES = 5
@@ -278,7 +279,7 @@ def first_rows(codes: Ints) -> NDArray[np.intp]:
 
 def counted(things: Sized, name: str) -> str:
     """`1 result`, `2 results`."""
-    return f"{len(things):,} {name}{'' if len(things) == 1 else 's'}"
+    return many(len(things), name)
 
 
 def join(values: Iterable[object], limit: int = 8) -> str:
