@@ -60,7 +60,9 @@ class Effect:
     rounds: int
     level: float
     declined: str = ""  # why nothing is said of it, whatever was seen
-    stored_error: float = 0.0  # of `head`, from an earlier job: no round of this one takes it away
+    # Parts of its error that no round takes away: from an earlier job, and since each side was started once.
+    stored_error: float = 0.0
+    starts_error: float = 0.0
 
     @property
     def detectable(self) -> float:
@@ -81,8 +83,9 @@ class Effect:
     def rounds_needed(self) -> int | None:
         """So that the threshold could have been detected; an error shrinks with the root of their number. None: no
         number of them is enough."""
-        wanted = (log(1 + self.threshold) / self._sure) ** 2 - self.stored_error**2
-        ours = self.head.error**2 - self.stored_error**2
+        stays = self.stored_error**2 + self.starts_error**2
+        wanted = (log(1 + self.threshold) / self._sure) ** 2 - stays
+        ours = self.head.error**2 - stays
         return max(self.rounds, round(self.rounds * ours / wanted + 0.5)) if wanted > 0 else None
 
     @property
@@ -111,10 +114,15 @@ class Effect:
         if self.differs_from_itself:
             return f"the base differs from itself by {self.control.estimate - 1:+.1%}"
         needed, rounds = self.rounds_needed, many(self.rounds, "round")
-        return (
-            f"{rounds} can tell no less than {self.detectable:.1%}, and {self.threshold:.0%} is asked for: "
-            + (f"about {needed} rounds are needed" if needed else "the baseline itself tells no less; record it anew")
+        return f"{rounds} can tell no less than {self.detectable:.1%}, and {self.threshold:.0%} is asked for: " + (
+            f"about {needed} rounds are needed" if needed else self._no_number_is_enough
         )
+
+    @property
+    def _no_number_is_enough(self) -> str:
+        if self.stored_error > self.starts_error:
+            return "the baseline itself tells no less; record it anew"
+        return "no number of rounds is enough, since two starts of one job differ by that much"
 
 
 def _beyond(ratio: Ratio, threshold: float) -> bool:
@@ -129,8 +137,9 @@ def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: flo
     base, head, again = (levelled(values)[side] for side in SIDES)
     control = quantile_ratio([again], [base], metric.share, level, seed + 1)
     compared = quantile_ratio([head], [base, again], metric.share, level, seed)
-    compared = widened(compared, _of_starts(metric, control, median(base)) * sqrt(1 + 1 / 2), level)
-    return Effect(metric.name, metric.unit, threshold, compared, control, len(base), level)
+    of_starts = _of_starts(metric, control, median(base)) * sqrt(1 + 1 / 2)
+    wider = widened(compared, of_starts, level)
+    return Effect(metric.name, metric.unit, threshold, wider, control, len(base), level, starts_error=of_starts)
 
 
 def since(effect: Effect, stored: Stored) -> Effect | None:
