@@ -61,6 +61,8 @@ TICK_S = 0.05
 LOOK_EVERY_S = 0.25
 # By an engine's own progress it is done; what it wrote last may be a moment behind.
 SETTLED_MS = 1000
+# Who waits longer for the load than this is told what for.
+SOON_MS = 2000
 # So long the first line of progress may come after the results.
 FIRST_PROGRESS_S = 5.0
 
@@ -212,6 +214,7 @@ class Run:
         if not self.manifest.progress:
             self.stillness = self._stillness()
         watch = f", page {page}" if page else ""
+        self._await_epoch()
         if self.reel.warm_up:
             self._send_until_warm(watch)
         load = self.reel.load
@@ -236,6 +239,15 @@ class Run:
         self._tell("cpu", **self.excuses.cpu_since(self.epoch_ms))
         self._tell("loaded", certificate=(certificate := self.world.certify()))
         self._tell("certificate", certificate=certificate)
+
+    def _await_epoch(self) -> None:
+        """Some questions begin with a window, which may be a minute away."""
+        begin_ms = self.epoch_ms - self.reel.warm_up_ms
+        left_ms = begin_ms - self.world.now_ms()
+        if left_ms > SOON_MS:
+            self.screen.phase("wait", f"the load begins in {left_ms / 1000:.0f} s, with a window")
+        while self.world.now_ms() < begin_ms:
+            self._tick()
 
     def _send_until_warm(self, watch: str) -> None:
         """What comes before the epoch is judged like all else, and nothing of it is measured."""

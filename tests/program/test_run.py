@@ -56,6 +56,17 @@ def fake_run(folder, world=FakeWorld, manifest=fake.MANIFEST, **changes):
     return verdict, store, screen
 
 
+def test_who_waits_for_a_window_is_told_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.epoch.next_ms", lambda now_ms, _: now_ms + 30_000)
+    verdict, store, screen = fake_run(tmp_path)
+    (epoch_ms,) = (told["epoch_ms"] for told in store.history("epoch"))
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert screen.phases[3:6] == ["fleet", "wait", "load"]
+    assert min(store.read_table("sends.parquet").column("sent_us").to_pylist()) >= 0
+    assert all(told["at_ms"] > epoch_ms for told in store.history("loaded"))
+
+
 def test_the_nine_steps_come_in_their_order(tmp_path):
     verdict, store, screen = fake_run(tmp_path)
 
