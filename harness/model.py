@@ -249,6 +249,7 @@ class SinkClaim:
     crash_points: tuple[CrashPoint, ...] = ()
     bookkeeping: tuple[str, ...] = ()  # patterns of Redis keys that belong to the engine and hold no results
     final: bool = False  # a result comes out once, when the watermark has passed the end of its window
+    in_order: bool = False  # outputs of a key leave in the order of their events' times
     times: tuple[Time, ...] = (EVENT_TIME,)  # by which it can count
 
 

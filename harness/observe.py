@@ -24,6 +24,7 @@ from workloads.cells import Codes
 from workloads.totals import InTotals
 
 OUR_KEYS = "streamgauge:*"
+LEFT = "streamgauge:left:"  # and the key of an output: its place among all that left
 OURS = (OUR_KEYS, "campaigns", "updated:*")
 PAGE = 1000
 # All is read again so often while keys vanish, or change their type, between their name and their content.
@@ -142,8 +143,11 @@ def interpret(
     ours = (*OURS, *bookkeeping)
     counts: dict[int, list[int]] = {}
     sums: dict[int, list[Checksum]] = {}
+    left: dict[int, int] = {}
     strays: list[Stray] = []
     for row in rows:
+        if row.key.startswith(LEFT) and (key := campaign_index.get(row.key.removeprefix(LEFT))) is not None:
+            left[codes.one(key, int(row.field))] = int(row.value)
         if matches(row.key, ours):
             continue
         campaign = campaign_index.get(row.key.removeprefix(PREFIX))
@@ -164,6 +168,7 @@ def interpret(
         {cell: found[-1] for cell, found in sums.items()},
         zeros=tuple(cell for cell, found in counts.items() if found[-1] == 0),
         ambiguities=(*_ambiguities("count", counts), *_ambiguities("sums", sums)),
+        left=left,
     )
 
 

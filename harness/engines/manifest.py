@@ -317,6 +317,11 @@ def _check_results(manifest: EngineManifest) -> None:
             f"key = {manifest.key!r} and field = {manifest.field!r} are no template of redis:template: {mistake}; "
             "'counts:{campaign}' with the field '{window}' would be one."
         )
+    if any(sink.in_order for sink in manifest.sinks) and not manifest.results_topic:
+        raise ManifestError(
+            f"in_order = true, and results = {manifest.results!r}: only a topic, such as 'kafka:outputs', says in "
+            "which order they left."
+        )
     for name, value, wanted in (("key", manifest.key, is_template), ("read", manifest.read, is_command)):
         if bool(value) != wanted:
             does = "needs" if wanted else "has no use for"
@@ -455,6 +460,7 @@ SINK_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "crash_points": (_some_of(*CRASH_POINTS), False),
     "bookkeeping": (_texts, False),
     "final": (_flag, False),
+    "in_order": (_flag, False),
     "times": (_some_of(*get_args(Time)), False),
 }
 

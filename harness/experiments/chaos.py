@@ -237,7 +237,7 @@ def pending(wanted: Sequence[Case], done: Sequence[Ran]) -> list[Case]:
 
 
 # What can't be read, may be read in two ways, or changes with the engine's end, guarantees nothing.
-NOTHING_SURE = ("readable", "ambiguous", "stopped")
+NOTHING_SURE = ("readable", "ambiguous", "order", "stopped")
 
 
 def classified(verdict: Verdict, faults: Sequence[FaultReport], state: str, *, planned: bool) -> tuple[Seen, Wrong]:

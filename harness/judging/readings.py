@@ -128,6 +128,7 @@ class Observed:
     sums: Mapping[int, Checksum] = field(default_factory=dict)
     zeros: tuple[int, ...] = ()  # cells that hold a count of 0, which a ledger forgets
     ambiguities: tuple[Ambiguity, ...] = ()
+    left: Mapping[int, int] = field(default_factory=dict)  # cells of outputs, each with its place among all that left
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A record may be an output for one event, `{"campaign": "de", "window": 17, "output": {"orders": 3}}`, where `window` is
 the number of the event. It says the values of the event, here `orders:de`, null for none. `outputs:de` is how often
-such a record came.
+such a record came, and which place among all outputs the first of them has is told beside it.
 
 The topic is made for the run, and is told to the engine as `results_topic`.
 """
@@ -16,7 +16,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from harness.model import HarnessError
-from harness.observe import HASH, NO_RESULT, Row
+from harness.observe import HASH, LEFT, NO_RESULT, Row
 from harness.results.base import UPDATED, Place, Results, window_start
 from harness.services.kafka import end_offsets
 from harness.whole import whole
@@ -35,6 +35,7 @@ class Topic(Results):
         super().__init__(place)
         self._cells: dict[tuple[str, str], str] = {}
         self._changed: dict[tuple[str, str], str] = {}
+        self._left: dict[tuple[str, str], int] = {}  # outputs, in the order in which they left
         self._strays: list[Row] = []
         self._at: dict[int, int] = {}
         self._consumer: Consumer | None = None
@@ -43,7 +44,8 @@ class Topic(Results):
         self._read_on()
         cells = [Row(campaign, window, count, HASH) for (campaign, window), count in self._cells.items()]
         told = [Row(UPDATED + campaign, window, at, HASH) for (campaign, window), at in self._changed.items()]
-        return [*cells, *told, *self._strays]
+        places = [Row(LEFT + key, event, str(place), HASH) for (key, event), place in self._left.items()]
+        return [*cells, *told, *places, *self._strays]
 
     def snapshot(self) -> object:
         self._read_on()
@@ -104,6 +106,7 @@ class Topic(Results):
         self._changed[cell] = at_ms
 
     def _put_out(self, key: str, event: str, values: Mapping[str, str], at_ms: str) -> None:
+        self._left.setdefault((f"{OUTPUTS}:{key}", event), len(self._left))
         times = int(self._cells.get((f"{OUTPUTS}:{key}", event), 0)) + 1
         for name, value in {**values, OUTPUTS: str(times)}.items():
             cell = f"{name}:{key}", event

@@ -71,6 +71,7 @@ def test_somebodys_own_engine_is_a_path(tmp_path, as_folder):
         (('id = "mine"', 'id = "mine"\nresults = "redis:template"\nkey = "c/{campaign}"'), ["{window}", "0 times"]),
         (('id = "mine"', 'id = "mine"\nresults = "redis:template"'), ["{campaign}", "0 times"]),
         (('id = "mine"', 'id = "mine"\nkey = "c/{campaign}/{window}"'), ["'redis:compact'", "no use for", "'key'"]),
+        (('late = "drop"', 'late = "drop"\nin_order = true'), ["in_order", "redis:compact", "only a topic"]),
         (('id = "mine"', 'id = "mine"\nresults = "command"'), ["'command'", "needs", "'read'"]),
         (('id = "mine"', 'id = "mine"\nwindow_key = "middle"'), ["window_key = 'middle'", "start, end"]),
         (('id = "mine"', ""), ["'id'", "missing"]),

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
+
 from harness.experiments.selftest.by_hand import SPEC, case
 from harness.experiments.selftest.visits import Events, events, in_cells
 from harness.judging.checks.case import Case
 from harness.judging.ledger import Expectation, Ledger
-from harness.judging.readings import Observed, folded
+from harness.judging.readings import LogEvents, Observed, folded
+from workloads.base import Oracle
 from workloads.registry import oracle_of, shipped
 
 QUESTION = shipped("enrichment")
@@ -31,18 +34,28 @@ def _planted() -> Iterator[tuple[str, Case]]:
     right = folded(oracle, log)
     agreed = {"tape_ledger": right, "log_ledger": right, "expectation": Expectation(right, right)}
     nobody_looked = {"watched": None, "blind": "nobody looked"}
-    honest = case(log, spec=ASKED, oracle=oracle, observed=Observed(right, ()), **agreed, **nobody_looked)
+    left = _in_order(log, oracle)
+    honest = case(
+        log,
+        spec=ASKED,
+        oracle=oracle,
+        observed=Observed(right, (), left=left),
+        in_order=True,
+        **agreed,
+        **nobody_looked,
+    )
     orders = list(zip(sent["event_id"].tolist(), sent["user"].tolist(), strict=True))
     outputs = {event: oracle.codes.one(user, event) for event, user in orders}
     values = {event: oracle.codes.one(oracle.groups + user, event) for event, user in orders}
 
     def showing(counts: Ledger) -> Case:
-        return replace(honest, observed=Observed(counts, ()))
+        return replace(honest, observed=Observed(counts, (), left=left))
 
     def saying(answers: dict[int, int]) -> Case:
         return showing(Ledger({**right, **{values[event]: answer for event, answer in answers.items()}}))
 
     answers = answered(sent)
+    outputs_of_one = [cell for cell in left if oracle.codes.key(cell) == oracle.codes.key(next(iter(left)))]
     some = next(event for event in sorted(answers) if answers[event])
     other = next(event for event in sorted(answers) if answers[event] not in (0, answers[some]))
     yield "orders, all of them right", saying(answers)
@@ -52,6 +65,11 @@ def _planted() -> Iterator[tuple[str, Case]]:
     yield "an order with the window in which it lies itself", saying(answered(sent, behind_ms=-LENGTH_MS))
     yield "an order with what another user had", saying({some: answers[other], other: answers[some]})
     yield "an order with nothing, where there was something", saying({some: 0})
+    first, last = outputs_of_one[0], outputs_of_one[-1]
+    swapped = replace(honest, observed=Observed(right, (), left={**left, first: left[last], last: left[first]}))
+    yield "a user's orders in another order", swapped
+    yield "the same, where no order is claimed", replace(swapped, in_order=False)
+    yield "a claim of order, and nothing that tells of it", replace(honest, observed=Observed(right, ()))
 
 
 def answered(sent: Events, *, behind_ms: int = 0) -> dict[int, int]:
@@ -64,3 +82,10 @@ def answered(sent: Events, *, behind_ms: int = 0) -> dict[int, int]:
         windows = [window for each, window in orders if each == user and window < over]
         answers[event] = orders[user, max(windows)] if windows else 0
     return answers
+
+
+def _in_order(log: LogEvents, oracle: Oracle) -> dict[int, int]:
+    """The place of each output, where all leave in the order of their times."""
+    outputs = log.only(oracle.codes.keys(log.cell) < oracle.groups)
+    ordered = outputs.cell[np.argsort(outputs.time_ms, kind="stable")].tolist()
+    return {cell: place for place, cell in enumerate(dict.fromkeys(ordered))}

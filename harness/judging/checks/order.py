@@ -1,0 +1,66 @@
+"""Order: where the sink claims it, what leaves of one key leaves in the order of the events' times.
+
+Of two outputs the one that left later may not be of the older event. Events of one time may leave in any order, and
+so may those of two keys. An output that left twice has the place of the first time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.judging.checks.case import EXAMPLES, Case, Ints
+from harness.model import CheckResult, Outcome, Witness
+
+
+def check(case: Case) -> CheckResult:
+    if not case.in_order:
+        return CheckResult("order", Outcome.PASS, "this sink claims no order")
+    if not case.observed.left:
+        sentence = "the results say of no output when it left: their records are no outputs of events"
+        return CheckResult("order", Outcome.UNKNOWN, sentence, word="no order", blame="evidence")
+    cells, times_ms = _left(case)
+    newest_ms = _newest_before(case.oracle.codes.keys(cells), times_ms)
+    behind = np.flatnonzero(times_ms < newest_ms)
+    if not len(behind):
+        return CheckResult(
+            "order", Outcome.PASS, f"{len(cells):,} outputs left in the order of their events, key by key"
+        )
+    worst = behind[np.argsort(times_ms[behind] - newest_ms[behind], kind="stable")][:EXAMPLES]
+    return CheckResult(
+        "order",
+        Outcome.FAIL,
+        f"{len(behind):,} outputs left behind one of a newer event of their key",
+        word="out of order",
+        count=len(behind),
+        blame="engine",
+        witnesses=tuple(_witness(case, int(cells[row]), int(newest_ms[row] - times_ms[row])) for row in worst),
+    )
+
+
+def _witness(case: Case, cell: int, behind_ms: int) -> Witness:
+    return Witness(
+        cell=case.cell_name(cell),
+        expected="before newer ones",
+        seen="behind one of them",
+        detail=f"that is {behind_ms / 1000:.3f} s newer",
+        event_ids=(f"{case.oracle.codes.field(cell):012x}",),
+    )
+
+
+def _left(case: Case) -> tuple[Ints, Ints]:
+    """Outputs of events that the log holds, key by key in the order in which they left, and the events' times."""
+    left = case.observed.left
+    known, first = np.unique(case.events.cell, return_index=True)
+    cells, place = np.array([*left], dtype=np.int64), np.array([*left.values()], dtype=np.int64)
+    cells = cells[np.lexsort((place, case.oracle.codes.keys(cells)))]
+    cells = cells[np.isin(cells, known)]
+    return cells, case.events.time_ms[first[np.searchsorted(known, cells)]]
+
+
+def _newest_before(keys: Ints, times_ms: Ints) -> Ints:
+    """The newest time up to each row among those of its key, which stand together."""
+    newest_ms = times_ms.copy()
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    for part in np.split(newest_ms, starts[1:]):
+        np.maximum.accumulate(part, out=part)
+    return newest_ms
