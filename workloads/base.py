@@ -41,6 +41,7 @@ NEVER = np.iinfo(np.int64).max  # of a moment
 
 # In a column of whole numbers: what a record does not have, or what nobody knows.
 NOTHING = -1
+NULL = -(1 << 62)  # the value of an event that came out with null: which is no number, and is not nothing
 
 
 class Kind(StrEnum):

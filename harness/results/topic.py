@@ -1,7 +1,7 @@
 """`kafka:TOPIC`: a record per change, a JSON object with campaign, window and count. The last one of a cell counts.
 
 A record may be an output for one event, `{"campaign": "de", "window": 17, "output": {"orders": 3}}`, where `window` is
-the number of the event. It says the values of the event, here `orders:de`, null for none. `outputs:de` is how often
+the number of the event. It says the values of the event, here `orders:de`, or null. `outputs:de` is how often
 such a record came, and which place among all outputs the first of them has is told beside it.
 
 The topic is made for the run, and is told to the engine as `results_topic`.
@@ -20,6 +20,7 @@ from harness.observe import HASH, LEFT, NO_RESULT, Row
 from harness.results.base import UPDATED, Place, Results, window_start
 from harness.services.kafka import end_offsets
 from harness.whole import whole
+from workloads.base import NULL
 
 OUTPUTS = "outputs"  # the name under which it is counted how often an event came out
 
@@ -131,11 +132,11 @@ def cell_of(value: bytes) -> tuple[str, str, str] | None:
 
 
 def output_of(value: bytes) -> tuple[str, str, dict[str, str]] | None:
-    """Key and number of an event, and its values without those that are null; None for what is no output."""
+    """Key and number of an event, and its values; None for what is no output."""
     try:
         told = json.loads(value.decode(), object_pairs_hook=_each_once)
         key, event, values = told["campaign"], told["window"], told["output"]
-        numbers = {name: number for name, number in values.items() if number is not None}
+        numbers = {name: NULL if number is None else number for name, number in values.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     whole_ones = all(type(number) is int for number in (event, *numbers.values()))

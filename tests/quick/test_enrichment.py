@@ -19,6 +19,7 @@ from harness.model import Outcome
 from harness.observe import interpret
 from harness.results.topic import OUTPUTS, Topic, output_of
 from tests.quick.test_page_visits import Planned
+from workloads.base import NULL
 from workloads.enrichment.jobs import sinks
 from workloads.enrichment.jobs.enriched import Windows
 from workloads.enrichment.jobs.reference import Orders
@@ -36,7 +37,9 @@ def asked(seed):
 
 def as_cells(answers, users):
     cells = {(f"{OUTPUTS}:{users[event]}", event): 1 for event in answers}
-    return cells | {(f"orders:{users[event]}", event): answer for event, answer in answers.items() if answer}
+    return cells | {
+        (f"orders:{users[event]}", event): NULL if answer is None else answer for event, answer in answers.items()
+    }
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -227,7 +230,10 @@ def test_planted_mistakes_name_their_events():
     ("value", "output"),
     [
         (b'{"campaign": "a", "window": 7, "output": {"orders": 3}}', ("a", "7", {"orders": "3"})),
-        (b'{"campaign": "a", "window": 7, "output": {"orders": null}, "of": [0, 1]}', ("a", "7", {})),
+        (
+            b'{"campaign": "a", "window": 7, "output": {"orders": null}, "of": [0, 1]}',
+            ("a", "7", {"orders": str(NULL)}),
+        ),
         (b'{"window": 7, "output": {"orders": 3}}', None),
         (b'{"campaign": 1, "window": 7, "output": {"orders": 3}}', None),
         (b'{"campaign": "a", "window": 7, "output": {"orders": 3.5}}', None),

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from harness.texts import clock
-from workloads.base import NEVER, NOTHING, Columns, Ints, Kind, Places, Planned, Totals, Value
+from workloads.base import NEVER, NOTHING, NULL, Columns, Ints, Kind, Places, Planned, Totals, Value
 from workloads.cells import Codes
 from workloads.declared.codec import ID, NOMINAL_MS, TIME, relation
 from workloads.declared.declaration import Declaration
@@ -117,7 +117,7 @@ class DeclaredOracle:
         number = self._question.number
         field = answer.column(number).to_numpy() if number else np.zeros(len(answer), dtype=np.int64)
         keys = np.concatenate([group + value * self.groups for value in range(len(self.values))])
-        values = np.concatenate([answer.column(value.name).to_numpy() for value in self.values])
+        values = np.concatenate([_numbers(answer, value.name) for value in self.values])
         return keys, np.tile(field, len(self.values)), values
 
     def _of_each_value(self, cells: Ints) -> Ints:
@@ -129,5 +129,9 @@ class DeclaredOracle:
 
     def _totals_of(self, number: int, answer: pa.Table) -> Totals:
         """The cells of one value."""
-        value = answer.column(self.values[number].name).to_numpy()
+        value = _numbers(answer, self.values[number].name)
         return Totals(self._codes(answer) + number * self._value_step, value)
+
+
+def _numbers(answer: pa.Table, value: str) -> Ints:
+    return np.asarray(answer.column(value).fill_null(NULL).to_numpy())

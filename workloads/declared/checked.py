@@ -110,7 +110,10 @@ def _aligned(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Rows below the names of their columns."""
     if not rows:
         return
-    table = [[*rows[0]], *([shown(str(value), 36) for value in row.values()] for row in rows)]
+    table = [
+        [*rows[0]],
+        *([shown("NULL" if value is None else str(value), 36) for value in row.values()] for row in rows),
+    ]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()

@@ -208,7 +208,8 @@ class Oracle:
             _check_value(name, types[name])
 
     def _check_folded(self, folded: pa.Table) -> None:
-        _check_nulls(FOLD_SQL, folded, folded.column_names)
+        values = self.question.values
+        _check_nulls(FOLD_SQL, folded, (name for name in folded.column_names if values.get(name) != PER_EVENT))
         keys = folded.select(list(self.question.keys))
         if len(keys) > 1:  # in order of their keys: equal ones are neighbours
             same = np.ones(len(keys) - 1, dtype=np.bool_)
@@ -262,7 +263,7 @@ def _later(column: pa.Array, path: list[str], step_ms: int) -> pa.Array:
 def _difference(one: pa.Table, other: pa.Table) -> str:
     """The first cell that is not the same in both."""
     ones, others = ({tuple(row.items()) for row in table.to_pylist()} for table in (one, other))
-    here, there = (_said(min(some)) if some else "nothing" for some in (ones - others, others - ones))
+    here, there = (_said(min(some, key=str)) if some else "nothing" for some in (ones - others, others - ones))
     return (
         f"{here} with one thread, and {there} with two and the same events `step_ms` later in another order. Functions "
         "such as random(), now(), first() and any_value() do that, an order that leaves ties, and a `step_ms` that is "

@@ -14,7 +14,7 @@ from harness.experiments.selftest.visits import Events, events, in_cells
 from harness.judging.checks.case import Case
 from harness.judging.ledger import Expectation, Ledger
 from harness.judging.readings import LogEvents, Observed, folded
-from workloads.base import Oracle
+from workloads.base import NULL, Oracle
 from workloads.registry import oracle_of, shipped
 
 QUESTION = shipped("enrichment")
@@ -56,15 +56,17 @@ def _planted() -> Iterator[tuple[str, Case]]:
 
     answers = answered(sent)
     outputs_of_one = [cell for cell in left if oracle.codes.key(cell) == oracle.codes.key(next(iter(left)))]
-    some = next(event for event in sorted(answers) if answers[event])
-    other = next(event for event in sorted(answers) if answers[event] not in (0, answers[some]))
+    none = next(event for event in sorted(answers) if answers[event] == NULL)
+    some = next(event for event in sorted(answers) if answers[event] != NULL)
+    other = next(event for event in sorted(answers) if answers[event] not in (NULL, answers[some]))
     yield "orders, all of them right", saying(answers)
     yield "an order that left twice", showing(right + Ledger({outputs[some]: 1}))
     yield "an order that never left", showing(Ledger({**right, outputs[some]: 0, values[some]: 0}))
     yield "an order with the window before the newest one", saying(answered(sent, behind_ms=LENGTH_MS))
     yield "an order with the window in which it lies itself", saying(answered(sent, behind_ms=-LENGTH_MS))
     yield "an order with what another user had", saying({some: answers[other], other: answers[some]})
-    yield "an order with nothing, where there was something", saying({some: 0})
+    yield "an order with null, where there was something", saying({some: NULL})
+    yield "an order with 0, where there was nothing", saying({none: 0})
     first, last = outputs_of_one[0], outputs_of_one[-1]
     swapped = replace(honest, observed=Observed(right, (), left={**left, first: left[last], last: left[first]}))
     yield "a user's orders in another order", swapped
@@ -80,7 +82,7 @@ def answered(sent: Events, *, behind_ms: int = 0) -> dict[int, int]:
     for event, user, time_ms in rows:
         over = (time_ms - behind_ms) // LENGTH_MS
         windows = [window for each, window in orders if each == user and window < over]
-        answers[event] = orders[user, max(windows)] if windows else 0
+        answers[event] = orders[user, max(windows)] if windows else NULL
     return answers
 
 

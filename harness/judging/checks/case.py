@@ -37,7 +37,7 @@ from harness.model import (
     Witness,
 )
 from harness.texts import many
-from workloads.base import NEVER, Kind, Oracle
+from workloads.base import NEVER, NULL, Kind, Oracle
 
 EXAMPLES = 5
 NOBODY_LOOKED = "the results were not looked at while the run went on"
@@ -230,18 +230,17 @@ class Case:
 
     def witness(self, difference: Difference) -> Witness:
         rows = self.rows_of(difference.cell)
-        interval = (
-            str(difference.must) if difference.must == difference.may else f"{difference.must} to {difference.may}"
-        )
+        must, may, seen = map(_said, (difference.must, difference.may, difference.seen))
+        by = "" if NULL in (difference.must, difference.seen) else f"{difference.surplus:+d}; "
         ids = tuple(f"{int(i):012x}" for i in self.events.id[rows][:EXAMPLES])
         batches = tuple(int(b) for b in np.unique(self.batch[rows]) if b != NO_BATCH)
         touched = f"batches {join(batches)} touched it" if batches else "no batch log says which batches touched it"
         from_ms, until_ms = self.span_of(difference.cell)
         return Witness(
             cell=self.cell_name(difference.cell),
-            expected=interval,
-            seen=str(difference.seen),
-            detail=f"{difference.surplus:+d}; {touched}",
+            expected=must if must == may else f"{must} to {may}",
+            seen=seen,
+            detail=f"{by}{touched}",
             event_ids=ids,
             batches=batches,
             from_ms=from_ms,
@@ -259,6 +258,10 @@ class Case:
         """The largest first: they say most about the cause."""
         ranked = sorted(differences, key=lambda d: (-abs(d.surplus), d.cell))
         return tuple(self.witness(d) for d in ranked[:EXAMPLES])
+
+
+def _said(value: int) -> str:
+    return "null" if value == NULL else str(value)
 
 
 def _larger(one: Ledger, other: Mapping[int, int]) -> Ledger:
