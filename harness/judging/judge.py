@@ -149,6 +149,7 @@ def _assemble(run: StoredRun) -> Case:
         log_unread=unread.get(LOG, ""),
         after_stop=_after_stop(run),
         drops_late=claim.late == "drop",
+        final=claim.final,
         in_order=claim.in_order,
         batch_log=run.batch_log,
         exact=counted.exact,

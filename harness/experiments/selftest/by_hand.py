@@ -142,6 +142,7 @@ def case(log: LogEvents | None = None, **changes: Any) -> Case:
         expectation=Expectation(right, right),
         observed=Observed(right, (), sums(log)),
         drops_late=False,
+        final=False,
         in_order=False,
         batch_log=None,
         exact=False,

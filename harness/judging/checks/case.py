@@ -65,6 +65,7 @@ class Case:
     expectation: Expectation
     observed: Observed
     drops_late: bool
+    final: bool  # a result comes out once, when its window is closed
     in_order: bool  # the sink claims that outputs of a key leave in the order of their events' times
     batch_log: BatchLog | None
     exact: bool  # the batch log says of every event whether it was dropped

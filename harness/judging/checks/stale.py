@@ -3,9 +3,11 @@
 So conservative that no honest engine can fail, one that writes a window only when it closes it included. The clock of
 a cell starts at the first word of the engine's own progress by which all of the cell's events are done, and in every
 partition also an event that lies beyond the end of the window by the whole watermark: then the window is closed by any
-rule, and what is done is written. From there on ten seconds, and the longest time between two looks, are allowed. Where
-the machine's clock was set back meanwhile, the engine's word is taken to be younger by that, which it is at most. An
-engine that reports no progress can't be stale by its own word; a cell that is never right is `lost`.
+rule, and what is done is written. A sink whose results are final may need one step more for that, as Spark does, whose
+batch makes the watermark of the next one: its clock starts at the engine's next word. From there on ten seconds, and
+the longest time between two looks, are allowed. Where the machine's clock was set back meanwhile, the engine's word is
+taken to be younger by that, which it is at most. An engine that reports no progress can't be stale by its own word; a
+cell that is never right is `lost`.
 """
 
 from __future__ import annotations
@@ -118,7 +120,8 @@ def _told_ms(case: Case, codes: Ints) -> Ints:
 def _done_ms(case: Case) -> Ints:
     """For each event when the engine first said that it is done, at the latest; which it was not before it was sent."""
     lines = sorted(case.told, key=lambda line: line.at_ms)
-    at_ms = np.array([*(line.at_ms + case.behind_ms for line in lines), NEVER], dtype=np.int64)
+    words_ms = [line.at_ms + case.behind_ms for line in lines]
+    at_ms = np.array([*words_ms[1 if case.final else 0 :], NEVER, NEVER], dtype=np.int64)
     result = np.full(len(case.events), NEVER, dtype=np.int64)
     for partition in np.unique(case.events.partition):
         ends = np.maximum.accumulate([line.offsets.get(int(partition), 0) for line in lines])
