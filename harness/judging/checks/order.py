@@ -10,6 +10,7 @@ import numpy as np
 
 from harness.judging.checks.case import EXAMPLES, Case, Ints
 from harness.model import CheckResult, Outcome, Witness
+from harness.texts import many
 
 
 def check(case: Case) -> CheckResult:
@@ -23,13 +24,13 @@ def check(case: Case) -> CheckResult:
     behind = np.flatnonzero(times_ms < newest_ms)
     if not len(behind):
         return CheckResult(
-            "order", Outcome.PASS, f"{len(cells):,} outputs left in the order of their events, key by key"
+            "order", Outcome.PASS, f"{many(len(cells), 'output')} left in the order of their events, key by key"
         )
     worst = behind[np.argsort(times_ms[behind] - newest_ms[behind], kind="stable")][:EXAMPLES]
     return CheckResult(
         "order",
         Outcome.FAIL,
-        f"{len(behind):,} outputs left behind one of a newer event of their key",
+        f"{many(len(behind), 'output')} left behind one of a newer event of their key",
         word="out of order",
         count=len(behind),
         blame="engine",
