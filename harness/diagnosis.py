@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from harness.model import EngineManifest
 from harness.observe import ELSEWHERE, HASH, OUR_KEYS, STRING, Row, matches
-from harness.texts import shown
+from harness.texts import many, shown
 from harness.whole import whole
 
 BESIDE = ("campaigns", "updated:*", "sums:*")  # what stands beside the counts, and is none
@@ -55,6 +55,8 @@ class Wanted:
     window_ms: int
     count: int  # of the events in each of these cells
     elsewhere: Mapping[int, int] = field(default_factory=dict)  # keys in other databases of the same Redis
+    done: int = 0  # records, by the job's own word
+    record: str = ""  # what it had to count, as it lies in the log
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,11 @@ def _nothing(wanted: Wanted) -> str:
         return (
             f"the job wrote nothing to the database of Redis that its orders name, but {where}: connect to the whole "
             "address under `redis` in the orders, its number at the end included"
+        )
+    if wanted.done >= wanted.count:
+        return (
+            f"the job says that it has done {many(wanted.done, 'record')}, and wrote nothing to Redis: does it take them "
+            f"for events? The first is {wanted.record}"
         )
     return (
         "the job wrote nothing to Redis: does it read the topic that `topic` in its orders names, all partitions from "

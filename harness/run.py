@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from generators.encode import Encoder
 from generators.marks import mark
 from generators.reel import Reel
 from generators.tape import Tape
@@ -48,6 +49,7 @@ from harness.running.keeping import Keeping
 from harness.running.life import Life
 from harness.running.screen import Screen
 from harness.stored import StoredRun
+from harness.texts import readable, shown
 from harness.watching import clock_watch
 from harness.watching.progress_clock import another_clock, progress_lines
 from harness.watching.stillness import Step, Stillness
@@ -187,7 +189,7 @@ class Run:
             self.world.engine.start()
         opening = self._opening()
         awaited = self.answers.awaited(opening)
-        with self._diagnosed(awaited):
+        with self._diagnosed(awaited, opening[0]):
             self._until(
                 lambda: self.answers.answered(awaited) >= awaited.marks,  # too many is for the checks to name
                 self._ready_s,
@@ -361,7 +363,7 @@ class Run:
         self.world.send_marks(marks)
 
     @contextmanager
-    def _diagnosed(self, awaited: Awaited) -> Iterator[None]:
+    def _diagnosed(self, awaited: Awaited, first: Mark) -> Iterator[None]:
         """An engine that gave no answer may have written one in a place or a way that is not looked at. Of one that
         ended, its own last words are the reason."""
         try:
@@ -369,11 +371,11 @@ class Run:
         except EngineGone as gone:
             if gone.report.state != "stuck":
                 raise
-            found = self._diagnosis(awaited)
+            found = self._diagnosis(awaited, first)
             detail = "; ".join(filter(None, (gone.report.detail, found.sentence)))
             raise EngineGone(replace(gone.report, detail=detail, advice=found.lines)) from None
 
-    def _diagnosis(self, awaited: Awaited) -> Diagnosis:
+    def _diagnosis(self, awaited: Awaited, first: Mark) -> Diagnosis:
         if self.answers.unreadable or not self.world.reachable():
             return Diagnosis()
         wanted = Wanted(
@@ -385,6 +387,8 @@ class Run:
             self.spec.window_ms,
             awaited.marks // len(awaited.cells),
             self.world.other_databases(),
+            self._done(),
+            shown(readable(Encoder(self.reel.load.codec, 0).mark(first)["value"] or b"")),
         )
         return diagnosis.explain(self.world.results(), wanted)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import fastavro
 import pytest
 
 from harness import cli
@@ -66,6 +67,11 @@ def test_avro_is_shown_as_what_is_in_it(call, tmp_path):
     assert max(map(len, told.splitlines())) <= 80
     assert "avro behind five bytes of schema 7" in " ".join(told.split())
     assert '{"order_id": "' in told
+
+    _, told, _ = call("workload", "check", "x", "--json")
+    found = json.loads(told)
+    assert '"ordered_at": "20' in found["examples"][0], "as it stands in the record: a text, and no number"
+    assert "ordered_at" in str(fastavro.parse_schema(json.loads(found["schema"])))
 
 
 def test_what_is_there_is_not_written_over(call, tmp_path):

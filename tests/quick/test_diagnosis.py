@@ -180,6 +180,13 @@ def test_nothing_at_all_is_said_to_be_nothing(results, words):
     assert words in told(manifest=replace(MANIFEST, results=results))[0]
 
 
+def test_a_job_that_reads_all_and_counts_nothing_is_shown_what_it_read():
+    sentence, _ = told(done=4, record='{"room": "attic"}')
+
+    assert "says that it has done 4 records, and wrote nothing" in sentence
+    assert sentence.endswith('The first is {"room": "attic"}')
+
+
 def test_keys_that_the_manifest_calls_its_own_are_not_taken_for_results():
     assert "wrote nothing" in told(Row("fence:7", "", "", "string"), bookkeeping=("fence:*",))[0]
 

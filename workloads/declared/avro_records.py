@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal as Exact
 from io import BytesIO
@@ -34,6 +35,7 @@ class AvroRecords:
         fitted = fitting(schema, fields)
         self._doubles = frozenset(_doubles(fitted, fields))
         self._schema = fastavro.parse_schema(fitted)
+        self.schema = json.dumps(schema or schema_of(fields))
         self._arrow, self._columnar = Arrow(fields, seed), Columnar(fields, seed, self._getter)
         self._prefix = b"" if registry_id is None else MAGIC + registry_id.to_bytes(4, "big")
 
@@ -41,6 +43,9 @@ class AvroRecords:
     def poisons(self) -> tuple[str, ...]:
         """Cut off within the first field, or with another first byte than a registry's: nothing is countable."""
         return ("null-value", "empty", *(("no-magic",) if self._prefix else ()), "truncated")
+
+    def say(self, record: bytes) -> str:
+        return f"{json.dumps(self._parse(record), default=str)} as {len(record)} bytes"
 
     def write(self, columns: Columns) -> list[bytes]:
         values = {path: self._values(path, field, columns[path]) for path, field in leaves(self._fields)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from workloads.declared.declaration import Declaration
 from workloads.declared.fields import leaves, time_path
 from workloads.declared.judged import unjudged
 from workloads.declared.mistakes import DeclarationError
-from workloads.declared.oracle import CLOSES, EVENT, EVENT_ID, Limits, Oracle, answered_twice
+from workloads.declared.oracle import CLOSES, Limits, Oracle, answered_twice
 from workloads.declared.sample import SEED, sample
 from workloads.declared.tables import InRedis, in_kafka, in_redis
 
@@ -37,6 +36,7 @@ class Checked:
     format: str
     fields: int
     events: int
+    schema: str  # by which records are to be read; "" for none
     examples: tuple[str, ...]  # records, in words where they are no text
     tables: tuple[str, ...]
     placed: int  # pairs of an event and a cell of it
@@ -69,14 +69,16 @@ def check(declared: Declaration) -> Checked:
     answer = answered_twice(declared.question, tables, events, time_path(declared.fields), LIMITS)
     groups = declared.groups(SEED)
     declared.question.numbered(answer, groups)
-    records = declared.records(SEED).write({path: column[:FIRST] for path, column in columns.items()})
+    format_ = declared.records(SEED)
+    records = format_.write({path: column[:FIRST] for path, column in columns.items()})
     return Checked(
         id=declared.id,
         asks=declared.asks,
         format=_format(declared),
         fields=len([*leaves(declared.fields)]),
         events=len(events),
-        examples=tuple(map(_readable, records, events.drop_columns([EVENT, EVENT_ID]).slice(0, FIRST).to_pylist())),
+        schema=format_.schema,
+        examples=tuple(map(format_.say, records)),
         tables=tuple(_tables(declared)),
         placed=len(cells),
         groups=len(groups),
@@ -92,6 +94,9 @@ def lines(checked: Checked) -> Iterator[str]:
     events = f"{checked.events:,} of one minute were tried: {checked.fields} fields, {checked.format}, such as"
     yield from textwrap.wrap(f"  events   {events}", WIDTH, subsequent_indent=" " * 11)
     yield from _wrapped(shown(checked.examples[0], LONGEST), "    ")
+    if checked.schema:
+        yield "  schema   by which a job reads them; `--json` has it in one line"
+        yield from _wrapped(checked.schema, "    ")
     for table in checked.tables:
         yield f"  table    {shown(table, WIDTH - 32)}"
     cells = f"{len(checked.rows):,} rows expected, of {checked.placed:,} pairs of event and cell; the first"
@@ -123,18 +128,6 @@ def _format(declaration: Declaration) -> str:
     if declaration.registry_id is None:
         return declaration.format
     return f"{declaration.format} behind five bytes of schema {declaration.registry_id}"
-
-
-def _readable(record: bytes, event: dict[str, Any]) -> str:
-    """A record as text; of one that is none, what is in it."""
-    try:
-        return record.decode() if record.decode().isprintable() else _said(record, event)
-    except UnicodeDecodeError:
-        return _said(record, event)
-
-
-def _said(record: bytes, event: dict[str, Any]) -> str:
-    return f"{json.dumps(event, default=str)} as {len(record)} bytes"
 
 
 def _tables(declaration: Declaration) -> Iterator[str]:

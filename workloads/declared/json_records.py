@@ -28,12 +28,16 @@ class JsonRecords:
     # Nothing of them may be countable, not even to a reader that takes what it can get of a broken record: so what is
     # cut off ends within the name of the first field.
     poisons = ("null-value", "empty", "not-json", "truncated")
+    schema = ""
 
     def __init__(self, fields: Fields, seed: int) -> None:
         self._fields, self._seed = fields, seed
         self._columnar = Columnar(fields, seed, of_struct)
         self._texts: dict[str, pa.Array] = {}  # as JSON, of fields that are one of several
         self._decoder = msgspec.json.Decoder(_shape("Event", fields))
+
+    def say(self, record: bytes) -> str:
+        return record.decode()
 
     def write(self, columns: Columns) -> list[bytes]:
         parts = joined(self._parts(self._fields, columns, ""))

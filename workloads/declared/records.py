@@ -26,6 +26,13 @@ class Format(Protocol):
     def poisons(self) -> tuple[str, ...]:
         """What a record can be instead of an event."""
 
+    @property
+    def schema(self) -> str:
+        """Without which nobody can read a record; "" where it says itself what it holds."""
+
+    def say(self, record: bytes) -> str:
+        """For people: what a record holds."""
+
     def write(self, columns: Columns) -> list[bytes]:
         """The fields of `columns`, the time among them, as records."""
 
