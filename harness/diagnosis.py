@@ -129,8 +129,8 @@ def _nothing(wanted: Wanted) -> str:
         )
     if wanted.done >= wanted.count:
         return (
-            f"the job says that it has done {many(wanted.done, 'record')}, and wrote nothing to Redis: does it take them "
-            f"for events? The first is {wanted.record}"
+            f"the job says that it has done {many(wanted.done, 'record')}, and wrote nothing to Redis: does it take "
+            f"them for events? The first is {wanted.record}"
         )
     return (
         "the job wrote nothing to Redis: does it read the topic that `topic` in its orders names, all partitions from "

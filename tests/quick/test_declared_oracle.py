@@ -332,6 +332,17 @@ def test_a_fold_that_can_not_be_judged_is_refused(name):
     assert str(error.value).startswith("[oracle] fold ")
 
 
+@pytest.mark.parametrize(("least", "fits"), [(0, False), (-7, False), (1, True)])
+def test_what_grows_is_never_less_than_what_is_not_there(least, fits):
+    fold = FOLD.format(f"{least} + count(*) - count(*) AS most")
+    question = Question(ORDERS.format(", amount"), fold, KEYS, {"most": "monotone"}, step_ms=WINDOW_MS)
+    if fits:
+        assert len(answered_twice(question, {}, EVENTS, "ordered_at"))
+        return
+    with pytest.raises(DeclarationError, match=f"the most {least}; a monotone value is 1 or more"):
+        answered_twice(question, {}, EVENTS, "ordered_at")
+
+
 def test_windows_that_do_not_move_with_their_events_are_refused():
     """The epoch of a run is a multiple of the step; windows of another size would be other ones in each run."""
     question = replace(TUMBLING, step_ms=2500)

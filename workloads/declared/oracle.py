@@ -235,8 +235,21 @@ def answered_twice(
         at = other.column_names.index(OPENS)
         other = other.set_column(at, OPENS, pc.subtract(other.column(OPENS), question.step_ms))
     if one.equals(other):
+        _check_grown(question, one)
         return one
     raise DeclarationError(f"{FOLD_SQL} gives two answers to the same events: {_difference(one, other)}")
+
+
+def _check_grown(question: Question, answer: pa.Table) -> None:
+    """What is not there counts as 0, and what grows is never less than what is not there."""
+    for name in (name for name, kind in question.values.items() if kind == MONOTONE):
+        small = answer.filter(pc.less(answer.column(name), 1))
+        if len(small):
+            raise DeclarationError(
+                f"{FOLD_SQL} gives the cell {_row(small.select(list(question.keys)))} the {name} "
+                f"{small.column(name)[0].as_py()}; a monotone value is 1 or more wherever there is anything, since it "
+                f"grows from nothing. Add something to it, as of max(celsius) + 100, here and in the job."
+            )
 
 
 def _moved(events: pa.Table, time: str, step_ms: int) -> pa.Table:

@@ -12,12 +12,14 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.experiments.selftest.by_hand import SPEC, case
 from harness.experiments.selftest.visits import EVENTS, Events, events, in_cells
 from harness.judging.checks.case import Case
 from harness.judging.ledger import Expectation
-from harness.judging.readings import Observed, folded
+from harness.judging.readings import LogEvents, Observed, folded
+from workloads.base import Oracle
 from workloads.registry import oracle_of
 
 DECLARED = """
@@ -71,4 +73,19 @@ def _planted() -> Iterator[tuple[str, Case]]:
     yield "a refund lost", showing(of(all_rows[all_rows != first]))
     yield "all refunds lost", showing(of(np.flatnonzero(sent["cents"] >= 0)))
     yield "a refund that adds", showing({**sent, "cents": np.where(all_rows == first, -sent["cents"], sent["cents"])})
+    even = {**sent, "cents": _refunded(sent, log, oracle)}
+    paid_back = in_cells(even, oracle)
+    said = folded(oracle, paid_back)
+    nothing = tuple(sorted({*paid_back.cell.tolist()} - {*said}))
+    evened = replace(honest, events=paid_back, tape_ledger=said, log_ledger=said, expectation=Expectation(said, said))
+    yield "payments that are all paid back", replace(evened, observed=Observed(said, (), zeros=nothing))
+    yield "the same, and no sum of them", replace(evened, observed=Observed(said, ()))
     yield "a refund twice", showing(of(np.sort(np.append(all_rows, first))))
+
+
+def _refunded(sent: Events, log: LogEvents, oracle: Oracle) -> NDArray[np.int64]:
+    """The cents of all, the last payment of one cell changed so that the sum is 0."""
+    cents, cell = sent["cents"].copy(), log.cell[oracle.codes.keys(log.cell) >= oracle.groups]
+    rows = np.flatnonzero(cell == cell[0])
+    cents[rows[-1]] = -cents[rows[:-1]].sum()
+    return np.asarray(cents, dtype=np.int64)

@@ -149,6 +149,16 @@ class Case:
         return not (self.oracle.merges and self.allowed.may.count(cell)) and not self.rows_of(cell).any()
 
     @cached_property
+    def unwritten(self) -> list[int]:
+        """Cells whose sum is 0 by events that have to be counted, and of which the results say nothing, not even 0."""
+        if self.results_unread or self.log_unread or self.oracle.merges:
+            return []
+        surely = ~self.dropped & ~self.is_open & (~self.permitted | (self.exact or not self.drops_late))
+        cells = np.unique(self.events.cell[surely])
+        known = {*self.allowed.may, *self.observed.counts, *self.observed.zeros, *self._unsure}
+        return [cell for cell in cells[self.are(cells, {Kind.SUM})].tolist() if cell not in known]
+
+    @cached_property
     def _unsure(self) -> frozenset[int]:
         """Cells of values that are no counts, in which tape and log disagree."""
         unlike = {*(self.tape_ledger - self.log_ledger), *self.doubt.missing, *self.doubt.extra}

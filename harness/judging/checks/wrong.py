@@ -6,26 +6,35 @@ large. The events of the cell are named.
 
 from __future__ import annotations
 
-from harness.judging.checks.case import Case
+from dataclasses import replace
+
+from harness.judging.checks.case import EXAMPLES, Case
 from harness.judging.checks.kinds import OTHERS
-from harness.model import CheckResult, Outcome
+from harness.judging.ledger import Difference
+from harness.model import CheckResult, Outcome, Witness
 
 
 def check(case: Case) -> CheckResult:
     wrong = [d for d in case.differences_of(OTHERS) if not case.is_empty(d.cell)]
-    if not wrong:
+    count = len(wrong) + len(case.unwritten)
+    if not count:
         return CheckResult("wrong", Outcome.PASS, "no cell holds another value")
-    missing = sum(d.seen == 0 for d in wrong)
+    missing = sum(d.seen == 0 for d in wrong) + len(case.unwritten)
     beside = f", {missing:,} of them hold none" if missing else ""
     if case.engine.state != "drained":
-        sentence = f"{len(wrong):,} cells hold another value{beside}: the engine is {case.engine.state}"
-        return CheckResult("wrong", Outcome.UNKNOWN, sentence, count=len(wrong), blame="engine")
+        sentence = f"{count:,} cells hold another value{beside}: the engine is {case.engine.state}"
+        return CheckResult("wrong", Outcome.UNKNOWN, sentence, count=count, blame="engine")
     return CheckResult(
         "wrong",
         Outcome.FAIL,
-        f"{len(wrong):,} cells hold another value than the log explains{beside}",
+        f"{count:,} cells hold another value than the log explains{beside}",
         word="wrong value",
-        count=len(wrong),
+        count=count,
         blame="engine",
-        witnesses=case.witnesses(wrong),
+        witnesses=(*case.witnesses(wrong), *(_unwritten(case, cell) for cell in case.unwritten[:EXAMPLES])),
     )
+
+
+def _unwritten(case: Case, cell: int) -> Witness:
+    """A value of 0 is a value: whoever reads nothing there does not know it."""
+    return replace(case.witness(Difference(cell, 0, 0, 0)), seen="nothing")
