@@ -239,7 +239,9 @@ def test_a_declared_workload_is_chosen_by_its_folder(tmp_path):
 
 
 def test_planted_mistakes_of_payments_name_merchants_and_events():
-    for name, case in payments.planted()[1:]:
+    assert payments.planted()[0][0] == "payments, all of them right"
+    wrongs = [(name, case) for name, case in payments.planted()[1:] if name != "payments that are all paid back"]
+    for name, case in wrongs:
         wrong = [witness for check in conclude(case).checks for witness in check.witnesses]
 
         assert wrong, name
