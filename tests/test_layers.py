@@ -73,6 +73,12 @@ LAYERS = [
         "harness.experiments.calibrate",
         "harness.experiments.history",
         "harness.experiments.baseline",
+        "harness.experiments.curve.plateau",
+        "harness.experiments.curve.steer",
+        "harness.experiments.curve.labels",
+        "harness.experiments.curve.queue",
+        "harness.experiments.curve.service",
+        "harness.experiments.curve.crossing",
     },
     {"reports"},
     {"harness.experiments", "harness.console"},
@@ -88,6 +94,8 @@ PURE = (
     "harness.judging.lateness",
     "harness.judging.checksums",
     "harness.judging.readings",
+    "harness.experiments.curve.steer",
+    "harness.experiments.curve.crossing",
 )
 WORLD = {
     "redis",

@@ -12,6 +12,7 @@ from harness import console
 from harness.commands.shared import Json
 from harness.experiments import bench as benches
 from harness.experiments import tuning
+from harness.experiments.curve import proof
 from harness.install import environment
 from harness.services import children
 
@@ -19,16 +20,22 @@ from harness.services import children
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="A tenth of the sizes.")] = False,
     spark: Annotated[bool, typer.Option("--spark", help="The Spark job's stages, each done in several ways.")] = False,
+    search: Annotated[
+        bool, typer.Option("--search", help="Whether a search finds what is there, on queues whose truth is known.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Measure the limits of the harness itself, each beside something comparable."""
     with children.guard():
-        if spark:
+        if search:
+            proved = list(proof.prove(proof.SEEDS // 10 if quick else proof.SEEDS, console.say))
+            found, told = proof.as_objects(proved), list(proof.lines(proved))
+        elif spark:
             tuned = list(tuning.tuning(quick=quick, say=console.say))
-            found, told = msgspec.to_builtins(tuned), tuning.lines(tuned)
+            found, told = msgspec.to_builtins(tuned), list(tuning.lines(tuned))
         else:
             ceilings = benches.bench(quick=quick, say=console.say)
-            found, told = msgspec.to_builtins(ceilings), benches.lines(ceilings)
+            found, told = msgspec.to_builtins(ceilings), list(benches.lines(ceilings))
     if as_json:
         print(json.dumps({"command": "bench", "environment": environment.describe(), "bench": found}))
     else:

@@ -162,14 +162,21 @@ def _root(rises: Callable[[float], float]) -> float:
 
 @dataclass(frozen=True)
 class Slope:
-    """A straight line's slope, per unit of x, and its one-sided upper 95 % bound."""
+    """A straight line's slope, per unit of x, and its one-sided upper bound."""
 
     estimate: float
     upper: float
 
 
 def slope(
-    x: ArrayLike, y: ArrayLike, seed: int, *, draws: int = DRAWS, period: int = 1, beside: ArrayLike | None = None
+    x: ArrayLike,
+    y: ArrayLike,
+    seed: int,
+    *,
+    draws: int = DRAWS,
+    period: int = 1,
+    beside: ArrayLike | None = None,
+    level: float = LEVEL,
 ) -> Slope:
     """Least squares, and the bound from a moving-block bootstrap of the residuals.
 
@@ -189,7 +196,7 @@ def slope(
     fitted = solve @ ys
     residuals = (ys - design @ fitted) * np.sqrt(len(xs) / max(1, len(xs) - design.shape[1]))
     errors = _resampled(residuals, seed, draws) @ solve[0]
-    return Slope(float(fitted[0]), float(fitted[0] + np.quantile(errors, LEVEL)))
+    return Slope(float(fitted[0]), float(fitted[0] + np.quantile(errors, level)))
 
 
 def _resampled(residuals: Floats, seed: int, draws: int) -> Floats:

@@ -1,0 +1,173 @@
+"""Where the curve of p99 against the rate crosses the objective: an interval, or why there is none.
+
+What is left of an engine shrinks as a straight line while the rate grows, and what waits for it is as long as one over
+what is left. So a line is fitted through one over p99, near the objective; its band comes from whole blocks of 20 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.experiments.curve import labels, service
+from harness.experiments.curve.labels import Held, Label
+from harness.experiments.curve.plateau import BLOCK_MS, EDGES_MS, Floats, Measured
+
+DRAWS = 400
+SEED = 20_021
+TAIL = 0.025
+# So few blocks know less of each other than their spread says: of six of them, by so much.
+FEW = 1.5
+WIDEST = 0.50  # an interval wider than that is no answer
+DRIFT = 0.15
+# Some minutes show less of what goes wrong than an hour, hardly ever more: so the lower end is further away. Logarithms
+# of the rate: for each unit by which the machine's speed went up and down, and where it did not.
+DOWN, UP, UNSEEN = 1.5, 0.4, 0.035
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Between two rates (events/s); without them unknown, and why."""
+
+    low_per_s: float | None
+    high_per_s: float | None
+    labels: tuple[Label, ...]
+    second_way_per_s: float | None  # by the service curve
+    drift: float  # by how much batches of one size took longer in one long visit than in another (share)
+    why_not: str = ""
+
+    @property
+    def width(self) -> float | None:
+        return None if self.low_per_s is None or self.high_per_s is None else self.high_per_s / self.low_per_s - 1
+
+
+def answer(measured: Sequence[Measured], objective_ms: float) -> Answer:
+    known = tuple(labels.labels(measured, objective_ms))
+    curve = service.fitted(measured)
+    second = curve.most_per_s(objective_ms) if curve else None
+    moved = drift(measured, curve)
+    low, high, why_not = _interval(measured, known, curve, objective_ms)
+    known = tuple(_believed(label, high) for label in known)
+    if not why_not and moved > DRIFT:
+        why_not = f"batches of one size took up to {moved:.0%} longer in one visit than in another"
+    if why_not:
+        return Answer(None, None, known, second, moved, why_not)
+    return Answer(low, high, known, second, moved)
+
+
+def _believed(label: Label, high_per_s: float) -> Label:
+    """What held for some minutes, and would not for an hour, is open."""
+    if label.held is not Held.YES or label.rate_per_s <= high_per_s:
+        return label
+    return Label(label.rate_per_s, Held.OPEN, "held, but the curve says that it would not for long", label.visits)
+
+
+def _interval(
+    measured: Sequence[Measured], known: Sequence[Label], curve: service.Service | None, objective_ms: float
+) -> tuple[float, float, str]:
+    at = list(labels.visits(measured).values())
+    if len(at) < 3:
+        return 0, 0, "fewer than three rates were visited"
+    low, middle, high = _seen(at, objective_ms)
+    told = service.foretold(curve, measured, objective_ms) if curve else None
+    if told is not None:
+        down, up = UNSEEN + DOWN * told.rough, UNSEEN + UP * told.rough
+        low, high = min(told.rate_per_s * np.exp(-down), middle), told.rate_per_s * np.exp(up)
+    if not np.isfinite(low):
+        return 0, 0, "p99 does not grow with the rate"
+    open_ = [label.rate_per_s for label in _open_near(known)]
+    low, high = min([low, *open_]), max([high, *open_])
+    if low <= 0 or high / low - 1 > WIDEST:
+        return 0, 0, "the band is wider than an answer may be"
+    highest = max(visit.plateau.rate_per_s for own in at for visit in own)
+    if high > 1.25 * highest:
+        return 0, 0, "no rate as high was visited"
+    return float(low), float(high), ""
+
+
+def _seen(at: Sequence[Sequence[Measured]], objective_ms: float) -> tuple[float, float, float]:
+    """Where the line through what was seen crosses the objective, with its band."""
+    rates = np.array([visits[0].plateau.rate_per_s for visits in at])
+    drawn = _crossings(rates, _drawn(at), _weights(at), objective_ms)
+    each = _crossings(rates, _by_visits(at), _weights(at), objective_ms)
+    if np.isnan(drawn).mean() > TAIL or np.isnan(each).any():
+        return float("nan"), float("nan"), float("nan")
+    low, middle, high = np.nanquantile(drawn, (TAIL, 0.5, 1 - TAIL))
+    low, high = middle - FEW * (middle - low), middle + FEW * (high - middle)
+    return float(min(low, *each)), float(middle), float(max(high, *each))
+
+
+def _open_near(known: Sequence[Label]) -> list[Label]:
+    """Above all that held and below all that failed; of what was visited twice."""
+    held = max((label.rate_per_s for label in known if label.held is Held.YES), default=0.0)
+    failed = min((label.rate_per_s for label in known if label.held is Held.NO), default=np.inf)
+    return [k for k in known if k.held is Held.OPEN and k.visits > 1 and held < k.rate_per_s < failed]
+
+
+def _blocks(visits: Sequence[Measured]) -> NDArray[np.int64]:
+    """By probes or by events, whichever is later."""
+    return np.concatenate([_later(visit) for visit in visits])
+
+
+def _later(visit: Measured) -> NDArray[np.int64]:
+    probes, events = visit.probes.quantile_ms(0.99), visit.events.quantile_ms(0.99)
+    return visit.probes.blocks if probes > events else visit.events.blocks
+
+
+def _drawn(at: Sequence[Sequence[Measured]]) -> Floats:
+    """p99 of each rate (columns), of blocks that are drawn anew."""
+    draw = np.random.default_rng(SEED)
+    return np.column_stack([_p99_ms(_blocks(visits), draw) for visits in at])
+
+
+def _p99_ms(blocks: NDArray[np.int64], draw: np.random.Generator) -> Floats:
+    count = len(blocks)
+    often = draw.multinomial(count, np.full(count, 1 / count), size=DRAWS)
+    return _quantiles_ms(often, blocks)
+
+
+def _quantiles_ms(often: NDArray[np.int64], blocks: NDArray[np.int64]) -> Floats:
+    filled = np.flatnonzero(blocks.any(axis=0))
+    least, most = filled[0], filled[-1] + 1
+    up_to = np.cumsum(often @ blocks[:, least:most], axis=1)
+    place = least + np.argmax(up_to >= 0.99 * up_to[:, -1:], axis=1)
+    return np.asarray(np.append(EDGES_MS, np.inf)[place])
+
+
+def _by_visits(at: Sequence[Sequence[Measured]]) -> Floats:
+    """p99 of each rate by its first visit, and by its last: one came from below, the other from above."""
+    return np.array([[labels.p99_ms(visits[which]) for visits in at] for which in (0, -1)])
+
+
+def _weights(at: Sequence[Sequence[Measured]]) -> Floats:
+    return np.array([sum(len(visit.events.blocks) for visit in visits) for visits in at], dtype=np.float64)
+
+
+def _crossings(rates: Floats, p99_ms: Floats, weights: Floats, objective_ms: float) -> Floats:
+    """Of each row. What lies far from the objective has little say; nan where no line falls through it."""
+    left = objective_ms / p99_ms
+    weight = weights / np.maximum(left, 0.5) ** 2
+    weight = weight / weight.sum(axis=1, keepdims=True)
+    x, y = (weight * rates).sum(axis=1), (weight * left).sum(axis=1)
+    off = rates - x[:, None]
+    falls = (weight * off * (left - y[:, None])).sum(axis=1) / (weight * off**2).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(falls < 0, x + (1 - y) / falls, np.nan)
+
+
+def drift(measured: Sequence[Measured], curve: service.Service | None) -> float:
+    """Between the long visits, beside the common line through all batches."""
+    if curve is None:
+        return 0.0
+    counted = [visit for own in labels.visits(measured).values() for visit in own if len(visit.batch_took_ms)]
+    means = [_mean_off(visit, curve) for visit in counted if len(visit.events.blocks) * BLOCK_MS >= labels.LEVEL_MS]
+    return float(np.expm1(max(means) - min(means))) if means else 0.0
+
+
+def _mean_off(visit: Measured, curve: service.Service) -> float:
+    """How much longer its batches took than foretold, each by its own length."""
+    foretold = curve.base_ms + curve.each_ms * visit.batch_events
+    return float(np.log(visit.batch_took_ms.sum() / foretold.sum()))

@@ -1,0 +1,117 @@
+"""What is known of each rate: held, failed, or open. No estimate decides, only bounds and what was seen twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from harness.experiments.curve.plateau import BLOCK_MS, Measured, Why
+from harness.measuring.stats import LEVEL, slope
+
+GROWTH = 0.01  # of what is offered: so much of it piles up
+LEVEL_MS = 60_000  # for so long a visit has to be level, and so far apart two of them have to be
+SEED = 20_020
+COUNTED = (Why.LEVEL, Why.AGAIN)
+
+
+class Held(StrEnum):
+    YES = "held"
+    NO = "failed"
+    OPEN = "open"
+
+
+@dataclass(frozen=True)
+class Label:
+    rate_per_s: float
+    held: Held
+    reason: str
+    visits: int
+
+
+def p99_ms(visit: Measured) -> float:
+    """By probes and by all events, whichever is longer: neither alone shows that all were in time."""
+    return max(visit.probes.quantile_ms(0.99), visit.events.quantile_ms(0.99))
+
+
+def visits(measured: Sequence[Measured]) -> dict[float, list[Measured]]:
+    """Those that count, by their rate, from the lowest."""
+    found: dict[float, list[Measured]] = {}
+    for each in sorted(measured, key=lambda each: (each.plateau.rate_per_s, each.plateau.from_ms)):
+        if each.plateau.why in COUNTED and not each.unsound:
+            found.setdefault(each.plateau.rate_per_s, []).append(each)
+    return found
+
+
+def labels(measured: Sequence[Measured], objective_ms: float) -> list[Label]:
+    at = visits(measured)
+    looks = sum(map(len, at.values()))
+    always = _at_low_rates(at, looks)
+    return [_label(rate, own, objective_ms, looks, always) for rate, own in at.items()]
+
+
+def _at_low_rates(at: dict[float, list[Measured]], looks: int) -> float:
+    """What grows at the lower half of the rates just as much is no work that could not be done."""
+    lower = [visit for own in list(at.values())[: len(at) // 2] for visit in own]
+    return max(0.0, float(np.median([least_growth(visit, looks) for visit in lower]))) if lower else 0.0
+
+
+def _label(rate: float, own: list[Measured], objective_ms: float, looks: int, always: float) -> Label:
+    grown = min(least_growth(visit, looks) for visit in own)
+    within = [p99_ms(visit) <= objective_ms for visit in own]
+    # One that comes from a lower rate grows until it has settled: it takes another visit, or too long a wait.
+    if grown > GROWTH + always and (len(own) > 1 or not any(within)):
+        return Label(rate, Held.NO, f"at least {grown:.1%} of the offer piles up", len(own))
+    if len(own) > 1 and not any(within):
+        least = min(p99_ms(visit) for visit in own)
+        return Label(rate, Held.NO, f"p99 {least:,.0f} ms or more in each visit", len(own))
+    if why := _why_open(own, within):
+        return Label(rate, Held.OPEN, why, len(own))
+    return Label(rate, Held.YES, f"p99 {max(p99_ms(visit) for visit in own):,.0f} ms", len(own))
+
+
+def _why_open(own: list[Measured], within: list[bool]) -> str:
+    if len(own) < 2:
+        return "visited once"
+    if not all(within):
+        return "one visit keeps the objective and another does not"
+    if any(disagree(visit) for visit in own):
+        return "progress and readers disagree"
+    level = [visit for visit in own if _level_ms(visit) >= LEVEL_MS]
+    apart = len(level) > 1 and level[-1].plateau.from_ms - level[0].plateau.until_ms >= LEVEL_MS
+    return "" if apart else "no two visits of a minute, a minute apart"
+
+
+def _level_ms(visit: Measured) -> int:
+    return len(visit.events.blocks) * BLOCK_MS
+
+
+def least_growth(visit: Measured, looks: int) -> float:
+    """The lower bound of what piles up, as a share of the offer; the more often one looks, the more one asks for."""
+    backlog = visit.backlog[-(_level_ms(visit) // 1000) :]
+    known = np.isfinite(backlog)
+    if known.sum() < BLOCK_MS / 1000:
+        return 0.0
+    seconds = np.flatnonzero(known)
+    fallen = slope(seconds, -backlog[known] / visit.plateau.rate_per_s, SEED, level=1 - (1 - LEVEL) / looks)
+    return -fallen.upper
+
+
+# An event waits about as long as work for as many seconds lies before it.
+FAR_APART = 3.0
+LEAST_APART_MS = 2000.0
+
+
+def disagree(visit: Measured) -> bool:
+    """The engine's word says how much lies before an event, readers how long it took; and probes are events."""
+    by_readers_ms = visit.events.quantile_ms(0.5)
+    by_probes_ms = visit.probes.quantile_ms(0.5)
+    known = visit.backlog[np.isfinite(visit.backlog)]
+    told_ms = float(known.mean()) / visit.plateau.rate_per_s * 1000 if len(known) else by_readers_ms
+    return any(_far(ms, by_readers_ms) for ms in (told_ms, by_probes_ms))
+
+
+def _far(one_ms: float, other_ms: float) -> bool:
+    return abs(one_ms - other_ms) > LEAST_APART_MS and not 1 / FAR_APART < one_ms / other_ms < FAR_APART

@@ -1,0 +1,137 @@
+"""How long a batch of n events takes, over all plateaus, and what it foretells: the capacity a second way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.experiments.curve.plateau import Floats, Measured, Why
+from harness.experiments.curve.queue import STEP_S, Engines, Machines, late_shares
+
+LEAST_BATCHES = 20
+# What slows a machine down is read where batches are about as long as at the answer: at the highest rates.
+NEAR = 0.65
+DRAWS, SHARES = 16, np.linspace(0.6, 1.08, 9)  # of what two batches in the objective's time allow
+FORETOLD_S, SETTLED_S = 1300.0, 100.0
+STRETCH_S, ROUGH_S = 40.0, 10.0
+SEED = 20_022
+
+
+@dataclass(frozen=True)
+class Service:
+    """A batch takes base + each * events; `spread` is by how much batches take longer or shorter than that (shares)."""
+
+    base_ms: float
+    each_ms: float
+    spread: Floats
+
+    def most_per_s(self, objective_ms: float) -> float:
+        """Where two batches that follow each other take as long as the objective allows: who comes just after one has
+        begun waits for both."""
+        return max(0.0, (1 - 2 * self.base_ms / objective_ms) / self.each_ms * 1000)
+
+    def p99_ms(self, rate_per_s: float) -> float:
+        """Of batches that are as long as what arrives in one keeps them; infinite at what it can't do."""
+        left = 1 - rate_per_s / 1000 * self.each_ms
+        return 2 * self.base_ms / left if left > 0 else float("inf")
+
+
+def fitted(measured: Sequence[Measured]) -> Service | None:
+    """By ratios, so that long batches do not outweigh short ones; None for an engine that does not tell of batches."""
+    warm = [each for each in measured if each.plateau.why is not Why.WARM_UP and not each.unsound]
+    took = np.concatenate([np.zeros(0), *(each.batch_took_ms for each in warm)])
+    events = np.concatenate([np.zeros(0), *(each.batch_events for each in warm)])
+    told = np.isfinite(took) & (took > 0) & (events > 0)
+    took, events = took[told], events[told]
+    if len(took) < LEAST_BATCHES:
+        return None
+    base, each = _line(events, took)
+    return Service(base, each, took / (base + each * events)) if base >= 0 and each > 0 else None
+
+
+def _line(events: Floats, took: Floats) -> tuple[float, float]:
+    """Twice, the second time by what the first one foretells: by what was seen, short ones would weigh too much."""
+    weight = 1 / took
+    for _ in range(2):
+        design = np.column_stack((weight, events * weight))
+        (base, each), *_ = np.linalg.lstsq(design, took * weight, rcond=None)
+        base = max(0.0, base)
+        weight = 1 / np.maximum(base + each * events, took / 10)
+    return float(base), float(each)
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """Where one in a hundred events would take longer than the objective."""
+
+    rate_per_s: float
+    rough: float  # standard deviation of the logarithm of the machine's speed, from 10 s to 10 s
+
+
+def foretold(curve: Service, measured: Sequence[Measured], objective_ms: float) -> Foretold | None:
+    """If the machine goes on for long as it did: its speed is put together from stretches of 40 s."""
+    speeds = _speeds(curve, measured)
+    length = int(STRETCH_S / STEP_S)
+    begins = np.concatenate(
+        [np.zeros(0, dtype=np.int64), *(first + np.arange(n) for first, n in _begins(speeds, length))]
+    )
+    if not len(begins) or curve.most_per_s(objective_ms) <= 0:
+        return None
+    speed, draw = np.concatenate(speeds), np.random.default_rng(SEED)
+    known = draw.integers(len(begins), size=(DRAWS, max(1, len(speed) // length)))
+    long = int(FORETOLD_S / STRETCH_S)
+    picked = begins[np.take_along_axis(known, draw.integers(known.shape[1], size=(DRAWS, long)), axis=1)]
+    machines = Machines(speed[picked[:, :, None] + np.arange(length)].reshape(DRAWS, -1), lanes_each=len(SHARES))
+    offered = SHARES * curve.most_per_s(objective_ms)
+    lanes = len(SHARES) * DRAWS
+    engines = Engines(np.full(lanes, curve.base_ms / 1000), np.full(lanes, curve.each_ms / 1000))
+    late = late_shares(
+        engines, machines, np.tile(offered, DRAWS), objective_ms / 1000, (SETTLED_S, FORETOLD_S - STEP_S)
+    )
+    rate = float(np.median([_crosses(row, offered) for row in late.reshape(DRAWS, -1)]))
+    return Foretold(rate, _rough(speeds)) if np.isfinite(rate) else None
+
+
+def _rough(speeds: Sequence[Floats]) -> float:
+    count = int(ROUGH_S / STEP_S)
+    means = [speed[: len(speed) // count * count].reshape(-1, count).mean(axis=1) for speed in speeds]
+    return float(np.std(np.log(np.concatenate(means))))
+
+
+def _crosses(late: Floats, rates: Floats) -> float:
+    """At which rate more than one in a hundred is late."""
+    above = np.flatnonzero(late > 0.01)
+    if not len(above):
+        return float("inf")
+    at = int(above[0])
+    if not at:
+        return float(rates[0])
+    low, high = np.log(np.maximum(late[at - 1 : at + 1], 1e-3))
+    share = (np.log(0.01) - low) / (high - low)
+    return float(rates[at - 1] + share * (rates[at] - rates[at - 1]))
+
+
+def _begins(speeds: Sequence[Floats], length: int) -> Iterator[tuple[int, int]]:
+    """Where stretches may begin that lie within one visit: the first such place, and how many follow it."""
+    first = 0
+    for speed in speeds:
+        if len(speed) >= length:
+            yield first, len(speed) - length + 1
+        first += len(speed)
+
+
+def _speeds(curve: Service, measured: Sequence[Measured]) -> list[Floats]:
+    """How fast the machine was in each visit near the answer: what a batch should have taken by what it took."""
+    counted = [each for each in measured if each.plateau.why in (Why.LEVEL, Why.AGAIN) and not each.unsound]
+    highest = max((each.plateau.rate_per_s for each in counted), default=0.0)
+    near = [each for each in counted if each.plateau.rate_per_s >= NEAR * highest and len(each.batch_took_ms)]
+    return [_speed(curve, each) for each in near] or [np.zeros(0)]
+
+
+def _speed(curve: Service, visit: Measured) -> Floats:
+    until_s = np.cumsum(visit.batch_took_ms) / 1000
+    steps = np.arange(0, until_s[-1], STEP_S)
+    speed = (curve.base_ms + curve.each_ms * visit.batch_events) / visit.batch_took_ms
+    return np.asarray(speed[np.minimum(np.searchsorted(until_s, steps, side="right"), len(speed) - 1)])

@@ -1,0 +1,227 @@
+"""Which rate comes next, while the engine lives: a pure function of what was offered and how it stood.
+
+Warm-up, a look at where the engine falls behind, a rest, then levels from low to high; those near the answer are
+visited twice. What steers is the engine's word and what readers see: it decides where to look, never what the answer
+is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from harness.experiments.curve.plateau import Piece, Standing, Why
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Lengths in windows of load."""
+
+    window_ms: int = 10_000
+    objective_p99_ms: float = 10_000.0
+    start_per_s: float = 50_000.0
+    most_per_s: float = math.inf  # what the generator is shown to send
+    warm_up_least: int = 3
+    warm_up_most: int = 8
+    warm_within: float = 0.05  # two windows whose service time per event differs by less are alike
+    look_factor: float = 1.5
+    look_most: int = 10
+    rest_share: float = 0.1
+    rest_most: int = 6
+    short: int = 2
+    ladder: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7)
+    candidate: float = 0.8  # the first; the second is where the first says that the objective is
+    stride: float = 1.13  # between them at the most
+    long: int = 7  # a block of it settles
+    beyond: float = 1.1
+    most: int = 54  # of all
+
+    @property
+    def patience_ms(self) -> float:
+        """A plateau whose oldest event waits for longer can't keep the objective any more."""
+        return 1.5 * self.objective_p99_ms
+
+
+QUICK = Settings()
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One that was planned, and how it went."""
+
+    why: Why
+    rate_per_s: float
+    windows: int
+    ends_at: int  # number of pieces
+    gave_up: bool
+
+
+def next_piece(settings: Settings, pieces: Sequence[Piece], standings: Sequence[Standing]) -> Piece | None:
+    """Called a little before what was offered so far comes to its end; None: it is enough."""
+    if not pieces:
+        return Piece(_round(settings.start_per_s), Why.WARM_UP, 0)
+    return _Course(settings, pieces, standings).following()
+
+
+class _Course:
+    def __init__(self, settings: Settings, pieces: Sequence[Piece], standings: Sequence[Standing]) -> None:
+        self._settings, self._pieces, self._standings = settings, pieces, standings
+        self._last, self._now = pieces[-1], standings[-1]
+
+    def following(self) -> Piece | None:
+        settings, last = self._settings, self._last
+        if len(self._pieces) >= settings.most:
+            return None
+        if last.why is Why.WARM_UP:
+            return self._after_warm_up()
+        if last.why is Why.LOOK:
+            return self._after_look()
+        if last.why is Why.REST:
+            return self._after_rest()
+        if self._lost_patience():
+            return self._piece(self._low_per_s, Why.REST)
+        planned = self._planned(last.why, last.rate_per_s)
+        return last if self._lasted() < planned else self._level()
+
+    def _after_warm_up(self) -> Piece:
+        settings, last = self._settings, self._last
+        if self._now.behind_ms > settings.objective_p99_ms:
+            return self._piece(last.rate_per_s / 2, Why.WARM_UP)
+        count = sum(piece.why is Why.WARM_UP for piece in self._pieces)
+        warm = count >= settings.warm_up_least and self._alike()
+        if warm or count >= settings.warm_up_most:
+            return self._piece(last.rate_per_s * settings.look_factor, Why.LOOK)
+        return last
+
+    def _alike(self) -> bool:
+        """Service time per event of the last two windows."""
+        if len(self._standings) < 3 or not self._now.batches:
+            return False
+        each = [_busy_per_event_ms(a, b) for a, b in zip(self._standings[-3:], self._standings[-2:], strict=False)]
+        return all(math.isfinite(ms) for ms in each) and abs(math.log(each[1] / each[0])) < self._settings.warm_within
+
+    def _after_look(self) -> Piece:
+        settings, last = self._settings, self._last
+        looks = sum(piece.why is Why.LOOK for piece in self._pieces)
+        behind = self._now.behind_ms > 0.6 * settings.objective_p99_ms
+        higher = min(last.rate_per_s * settings.look_factor, settings.most_per_s)
+        if behind or looks >= settings.look_most or higher <= last.rate_per_s:
+            return self._piece(self._low_per_s, Why.REST)
+        return self._piece(higher, Why.LOOK)
+
+    def _after_rest(self) -> Piece | None:
+        drained = self._now.behind_ms < 0.3 * self._settings.objective_p99_ms
+        return self._level() if drained or self._lasted() >= self._settings.rest_most else self._last
+
+    def _lost_patience(self) -> bool:
+        return self._now.behind_ms > self._settings.patience_ms
+
+    def _lasted(self) -> int:
+        """Windows of the plateau that goes on."""
+        return sum(piece.plateau == self._last.plateau for piece in self._pieces)
+
+    def _planned(self, why: Why, rate_per_s: float) -> int:
+        """A rate that is visited for long was chosen as candidate; only the plan says so."""
+        return next((n for w, rate, n in reversed(self._made()) if (w, rate) == (why, rate_per_s)), 0)
+
+    def _made(self) -> list[tuple[Why, float, int]]:
+        """The steps of the plan that were begun, with the length that was planned."""
+        begun = [next(group) for _, group in groupby(self._pieces, key=lambda piece: piece.plateau)]
+        levels = [piece for piece in begun if piece.why in (Why.LEVEL, Why.AGAIN)]
+        return [(piece.why, piece.rate_per_s, n) for piece, n in zip(levels, self._lengths(), strict=False)]
+
+    def _lengths(self) -> Iterator[int]:
+        settings = self._settings
+        yield from [settings.short] * len(settings.ladder)
+        yield from (settings.long, settings.long, settings.short)
+        yield from (settings.long, settings.long, settings.short)
+
+    def _level(self) -> Piece | None:
+        """The next step of the plan: the ladder, both candidates, one beyond; then the candidates anew, and what links
+        the end with the beginning."""
+        settings, made = self._settings, self._made()
+        step = len(made) - len(settings.ladder)
+        if step < 0:
+            return self._piece(self.estimate_per_s * settings.ladder[len(made)], Why.LEVEL)
+        if step == 0:
+            return self._piece(self.estimate_per_s * settings.candidate, Why.LEVEL)
+        candidates = sorted(rate for why, rate, n in made if why is Why.LEVEL and n == settings.long)
+        if step == 1:
+            return self._piece(self._second(candidates[0]), Why.LEVEL)
+        if step == 2:
+            return self._piece(candidates[1] * settings.beyond, Why.LEVEL)
+        return self._piece((candidates[1], candidates[0], made[2][1])[step - 3], Why.AGAIN) if step < 6 else None
+
+    def _second(self, first_per_s: float) -> float:
+        """Waiting grows with one by the share that is left of what the engine can do. One of the two candidates is to
+        be a little below where that meets the objective, and the other one at it."""
+        settings = self._settings
+        line = _service(self._warm())
+        most = max(1000 / line[1] if line and line[1] > 0 else 0.0, 1.05 * first_per_s)
+        own = [i for i, piece in enumerate(self._pieces) if piece.rate_per_s == first_per_s and piece.why is Why.LEVEL]
+        waited_ms = max(self._standings[i].behind_ms for i in own if i < len(self._standings))
+        left = (1 - first_per_s / most) * waited_ms / settings.objective_p99_ms
+        found = float(np.clip(most * (1 - left), first_per_s / settings.stride, first_per_s * settings.stride))
+        return found if found > 1.06 * first_per_s else 0.9 * found
+
+    @property
+    def _low_per_s(self) -> float:
+        return self.estimate_per_s * self._settings.rest_share
+
+    @property
+    def estimate_per_s(self) -> float:
+        """Where batches take half of the objective, by what batches took so far: who comes just after one has begun
+        waits for it and for the next one. Without batches: what was done while it fell behind."""
+        settings = self._settings
+        line = _service(self._warm())
+        if line is None:
+            return self._done_per_s()
+        base_ms, each_ms = line
+        share = 1 - base_ms / (settings.objective_p99_ms / 2)
+        highest = max(piece.rate_per_s for piece in self._pieces)
+        return float(np.clip(share / each_ms * 1000, highest / 20, settings.most_per_s)) if each_ms > 0 else highest
+
+    def _warm(self) -> Sequence[Standing]:
+        first = next((i for i, piece in enumerate(self._pieces) if piece.why is not Why.WARM_UP), len(self._pieces))
+        return self._standings[max(0, first - 2) :]
+
+    def _done_per_s(self) -> float:
+        """The most in two windows that followed each other."""
+        told = self._standings
+        rates = [(b.done - a.done) / (b.at_ms - a.at_ms) * 1000 for a, b in zip(told, told[2:], strict=False)]
+        return max(rates, default=self._settings.start_per_s)
+
+    def _piece(self, rate_per_s: float, why: Why) -> Piece:
+        return Piece(_round(min(rate_per_s, self._settings.most_per_s)), why, self._last.plateau + 1)
+
+
+def _busy_per_event_ms(before: Standing, after: Standing) -> float:
+    events = after.done - before.done
+    return (after.busy_ms - before.busy_ms) / events if events else math.nan
+
+
+def _service(standings: Sequence[Standing]) -> tuple[float, float] | None:
+    """A batch's time without events and for each of them (ms): a line through windows."""
+    told = np.array([(s.batches, s.done, s.busy_ms) for s in standings], dtype=np.float64)
+    if len(told) < 3 or not told[-1, 0]:
+        return None
+    batches, events, busy = np.diff(told, axis=0).T
+    whole = batches > 0
+    if whole.sum() < 2:
+        return None
+    # Of each window as a mean of its batches, so that no window outweighs another.
+    size, took = events[whole] / batches[whole], busy[whole] / batches[whole]
+    weight = np.sqrt(batches[whole]) / took
+    design = np.column_stack((np.ones(len(size)), size)) * weight[:, None]
+    (base, each), *_ = np.linalg.lstsq(design, took * weight, rcond=None)
+    return max(0.0, float(base)), float(each)
+
+
+def _round(rate_per_s: float) -> float:
+    """To three digits: nobody reads more, and each window holds a whole number of events."""
+    digits = 2 - math.floor(math.log10(rate_per_s))
+    return float(round(rate_per_s, digits))

@@ -1,0 +1,135 @@
+"""The deciders of a search on one living engine: by hand, and on queues whose truth is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from harness.experiments.curve import crossing, labels, proof, service, steer
+from harness.experiments.curve.labels import Held
+from harness.experiments.curve.plateau import Latencies, Measured, Piece, Plateau, Standing, Why
+from harness.experiments.curve.proof import KINDS
+
+OBJECTIVE_MS = 10_000.0
+KIND = {kind.name: kind for kind in KINDS}
+
+
+def visit(number, rate, took_ms, growth=0.0, from_s=0, length_s=60, probes_ms=None):
+    plateau = Plateau(number, rate, Why.LEVEL, from_s * 1000, (from_s + length_s) * 1000)
+    due_ms = np.arange(plateau.from_ms, plateau.until_ms, 50.0)
+    latencies = Latencies.of(due_ms, np.full(len(due_ms), took_ms), plateau)
+    probes = latencies if probes_ms is None else Latencies.of(due_ms, np.full(len(due_ms), probes_ms), plateau)
+    noise = np.random.default_rng(number).normal(0, 0.05 * rate, length_s)
+    backlog = rate * (took_ms / 1000 + growth * np.arange(length_s)) + noise
+    return Measured(plateau, probes, latencies, backlog, rate)
+
+
+def following(pieces, standings):
+    piece = steer.next_piece(steer.QUICK, pieces, standings)
+    assert piece
+    return piece
+
+
+def held(*visits):
+    return labels.labels(visits, OBJECTIVE_MS)[-1].held
+
+
+def test_two_visits_within_the_objective_hold():
+    assert held(visit(1, 1000, 4000), visit(2, 1000, 4000, from_s=200)) is Held.YES
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        visit(2, 1000, 4000, from_s=90),  # too near
+        visit(2, 1000, 4000, from_s=200, length_s=40),  # too short
+        visit(2, 1000, 12_000, from_s=200),  # another story
+        replace(visit(2, 1000, 4000, from_s=200), unsound="late"),
+        replace(visit(2, 1000, 4000, from_s=200), backlog=np.zeros(60)),  # done, says the engine; readers wait
+        visit(2, 1000, 4000, from_s=200, probes_ms=200),  # only the probes are in time
+    ],
+)
+def test_what_was_not_shown_twice_is_open(second):
+    assert held(visit(1, 1000, 4000), second) is Held.OPEN
+
+
+def test_an_objective_that_is_missed_twice_fails():
+    assert held(visit(1, 1000, 12_000), visit(2, 1000, 12_000, from_s=200)) is Held.NO
+
+
+def test_growth_in_both_visits_fails_though_each_is_in_time():
+    assert held(visit(1, 1000, 4000, 0.1), visit(2, 1000, 4000, 0.1, from_s=200)) is Held.NO
+
+
+def test_growth_that_is_the_same_at_low_rates_is_no_failure():
+    low = [visit(n, 100.0 * n, 4000, 0.1) for n in (1, 2)]
+    assert held(*low, visit(3, 1000, 4000, 0.1), visit(4, 1000, 4000, 0.1, from_s=200)) is Held.YES
+
+
+def test_the_rest_before_whole_blocks_is_settling():
+    plateau = Plateau(1, 10.0, Why.LEVEL, 0, 70_000)
+    due_ms = np.arange(0, 70_000, 1000.0)
+    latencies = Latencies.of(due_ms, np.where(due_ms < 10_000, 9e6, 100.0), plateau)
+    assert (len(latencies.blocks), latencies.samples) == (3, 60)
+    assert latencies.quantile_ms(1.0) < 110
+
+
+def test_a_warm_up_goes_on_until_two_windows_cost_alike():
+    """Each window has 1,000 events, and takes less and less."""
+    pieces, standings, busy_ms = [Piece(100.0, Why.WARM_UP, 0)], [], 0.0
+    costs = iter([4000, 2000, 1000, 990, 980])
+    while pieces[-1].why is Why.WARM_UP:
+        busy_ms += next(costs)
+        count = 1000 * len(pieces)
+        standings.append(Standing(10_000 * len(pieces) - 3000, count, count, 0.0, 10 * len(pieces), busy_ms))
+        pieces.append(following(pieces, standings))
+    assert (len(pieces), pieces[-1].why) == (5, Why.LOOK)
+
+
+def test_a_level_without_end_is_left():
+    pieces = [Piece(100.0, Why.LEVEL, 0)]
+    late = Standing(7000, 700, 10, steer.QUICK.patience_ms + 1)
+    assert following(pieces, [late]).why is Why.REST
+    assert following(pieces, [replace(late, waits_ms=0.0, unseen_ms=late.waits_ms)]).why is Why.REST
+
+
+@pytest.mark.parametrize("name", ["smooth", "maintenance", "state that grows"])
+def test_an_interval_holds_the_truth(name):
+    lanes = proof.searched(KIND[name], 6, 5)
+    assert sum(lane.covered for lane in lanes) >= 5
+    assert not any(lane.held_above for lane in lanes)
+
+
+def test_a_capacity_that_sinks_has_no_answer():
+    assert sum(lane.low_per_s is None for lane in proof.searched(KIND["sinks"], 6, 5)) >= 4
+
+
+@pytest.mark.parametrize("name", ["tells of what it fetched", "answers probes only"])
+def test_the_highest_rate_of_a_liar_is_not_held(name):
+    """A planted mistake: without what the readers of all events say, it would be."""
+    kind, settings = KIND[name], steer.QUICK
+    draw = np.random.default_rng(3)
+    (course,) = proof.courses(kind, kind.engines(draw, 1), draw, settings)
+    told = proof.measured(kind, course, settings)
+    twice = [label for label in crossing.answer(told, OBJECTIVE_MS).labels if label.visits > 1]
+    assert twice[-1].held is not Held.YES
+
+
+def test_the_service_curve_is_found():
+    draw = np.random.default_rng(3)
+    engines = KIND["smooth"].engines(draw, 1)
+    (course,) = proof.courses(KIND["smooth"], engines, draw, steer.QUICK)
+    curve = service.fitted(proof.measured(KIND["smooth"], course, steer.QUICK))
+    assert curve
+    assert curve.base_ms == pytest.approx(engines.base_s[0] * 1000, rel=0.02)
+    assert curve.each_ms == pytest.approx(engines.each_s[0] * 1000, rel=0.02)
+
+
+def test_a_course_is_short_and_has_the_rates_of_a_curve():
+    draw = np.random.default_rng(4)
+    engines = KIND["noisy"].engines(draw, 5)
+    for course in proof.courses(KIND["noisy"], engines, draw, steer.QUICK):
+        assert len(course.pieces) <= steer.QUICK.most
+        assert len({piece.rate_per_s for piece in course.pieces if piece.why is Why.LEVEL}) >= 7
