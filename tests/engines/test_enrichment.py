@@ -9,7 +9,7 @@ from tests.engines.trial import SOON_UP
 
 SHORT = ["--duration", "12s", "--fault", "kill@t>=6s"]
 SPARK = ["--engine", "spark-tws", *SOON_UP]
-KILLED = ["--duration", "14s", "--watermark", "5s", "--fault", "kill@c3:batch=4"]
+KILLED = ["--duration", "14s", "--fault", "kill@c3:batch=3"]
 
 pytestmark = pytest.mark.timeout(600)  # on first use an environment is made
 
@@ -34,7 +34,7 @@ def test_each_order_leaves_once_with_the_right_answer(tmp_path, scenario):
     [
         ("enrichment-calm", ["--duration", "12s"]),
         ("enrichment-late", SHORT),
-        ("enrichment", ["--duration", "14s", "--fault", "kill@c2"]),
+        ("enrichment", ["--duration", "14s", "--fault", "kill@c2:batch=3"]),
         ("enrichment", ["--duration", "20s", "--disorder", "late", "--fault", "kill@c3:batch=4"]),
     ],
 )
