@@ -224,6 +224,7 @@ def test_planted_mistakes_name_their_events():
 
         assert wrong or verdict.outcome is not Outcome.FAIL, name
         assert all(witness.event_ids and witness.event_ids[0] in witness.cell for witness in wrong), name
+        assert "window" not in verdict.sentence, "no cell here has one"
 
 
 @pytest.mark.parametrize(

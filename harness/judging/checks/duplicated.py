@@ -39,14 +39,20 @@ def check(case: Case) -> CheckResult:
 
 def _cause(case: Case, over: list[Difference]) -> str:
     surplus = Ledger((d.cell, d.surplus) for d in over)
-    windows = join(dict.fromkeys(map(clock, case.begins_ms(d.cell for d in over))), 4)
+    windows = _windows(case, over)
     for batch in np.unique(case.batch[case.batch != NO_BATCH]):
         if times := _how_often(_counts_of(case, int(batch)), surplus):
             more = {1: "once", 2: "twice"}.get(times, f"{times} times")
-            return f": exactly batch {batch} {more} more{_why(case, int(batch))}, windows {windows}"
+            return f": exactly batch {batch} {more} more{_why(case, int(batch))}{windows}"
     if cause := removed.aborted(case, over) or reruns.counted_twice(case, over):
-        return f": {cause}, windows {windows}"
-    return f", windows {windows}"
+        return f": {cause}{windows}"
+    return windows
+
+
+def _windows(case: Case, over: list[Difference]) -> str:
+    """When they begin; "" where cells say nothing of a time."""
+    begins_ms = [each for each in case.begins_ms(d.cell for d in over) if each]
+    return f", windows {join(dict.fromkeys(map(clock, begins_ms)), 4)}" if begins_ms else ""
 
 
 def _counts_of(case: Case, batch: int) -> Ledger:
