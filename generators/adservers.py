@@ -15,7 +15,6 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,19 +41,34 @@ class AdServer(User):
         self.server = FLEET.join()
         while not FLEET.started():
             gevent.sleep(POLL_S)
-        self.plan: Iterator[Slice] = FLEET.slices(self.server)
-        self.next = next(self.plan, None)
+        self.plan = FLEET.slices(self.server)
+        self.next: Slice | None = None  # also while nothing more is known
+        self.ended = False
+        self._turn()
         gevent.sleep(self.wait_time())
 
     def wait_time(self) -> float:
-        return max(0, self.next.due_us - FLEET.now_us()) / 1e6 if self.next else 0.0
+        if self.ended:
+            return 0.0
+        return max(0, self.next.due_us - FLEET.now_us()) / 1e6 if self.next else POLL_S
 
     @task
     def send_slice(self) -> None:
-        if self.next is None:
+        if self.ended:
             FLEET.leave()
             raise StopUser
-        part, sent_us = self.next, FLEET.now_us()
+        if self.next:
+            self._send(self.next)
+        self._turn()
+
+    def _turn(self) -> None:
+        try:
+            self.next = next(self.plan)
+        except StopIteration:
+            self.next, self.ended = None, True
+
+    def _send(self, part: Slice) -> None:
+        sent_us = FLEET.now_us()
         refused = FLEET.producer.failures.count
         rest = FLEET.producer.offer(part.partition, part.messages)
         while rest:
@@ -63,7 +77,6 @@ class AdServer(User):
         finished_us = FLEET.now_us()
         FLEET.book(part, sent_us, finished_us, part.hi - part.lo)
         self._report(part, finished_us, FLEET.producer.failures.count - refused)
-        self.next = next(self.plan, None)
 
     def _report(self, part: Slice, finished_us: int, failed: int) -> None:
         self.environment.events.request.fire(

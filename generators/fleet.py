@@ -3,7 +3,7 @@
 Knows nothing of Locust. The harness and the fleet speak through files in one folder: `config.json` (what to send, and
 where Kafka is), `ready.json` (all servers are up and the topic is known), `go.json` (the epoch, and the run's clock),
 `status.jsonl` (a line now and then), and at the end `sends.parquet` and `done.json`. Every file but the status appears
-whole, by renaming.
+whole, by renaming. A load that is decided while it goes on has its stretches from a journal (generators/journal.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from generators.encode import Encoder
+from generators.journal import Journal
 from generators.producers import Message, Producer, make_producer
 from generators.reel import Reel
 from generators.sends import SENDS
@@ -66,6 +67,7 @@ class LoadConfig:
     topic: str
     settings: Mapping[str, Any]
     folder: str
+    grows: bool = False  # the profile goes on as the journal says
     metadata_deadline_s: float = 10.0
     flush_deadline_s: float = 150.0  # a broker may be away just then, and takes its time to come back
 
@@ -97,6 +99,7 @@ class Fleet:
         self.config = config
         self.reel = Reel(config.tape)
         self.folder = Path(config.folder)
+        self._journal = Journal(self.folder) if config.grows else None
         self.producer: Producer = make_producer(config.client, config.bootstrap, config.topic, config.settings)
         self._clock: Clock | None = None
         self._epoch_us = 0
@@ -144,13 +147,33 @@ class Fleet:
 
     # Slices.
 
-    def slices(self, server: int) -> Iterator[Slice]:
-        """All slices of an ad server, written before they are due, and many at once where they are small."""
+    def slices(self, server: int) -> Iterator[Slice | None]:
+        """All slices of an ad server, written before they are due, and many at once where they are small. None: nothing
+        more is known yet."""
         for number in self.reel.servers_of(server):
             yield from self._all_of(number)
 
-    def _all_of(self, server: int) -> Iterator[Slice]:
-        planned = self.reel.slices(server)
+    def _all_of(self, server: int) -> Iterator[Slice | None]:
+        first, complete = 0, False
+        while not complete:
+            complete, until = self._settled()
+            yield from self._between(server, first, until)
+            if not complete:
+                if until == first:
+                    yield None
+                first = until or 0
+
+    def _settled(self) -> tuple[bool, int | None]:
+        """Whether all is known that this load will send; and if not, up to which slice nothing can change."""
+        if self._journal is None:
+            return True, None
+        if self._journal.look():
+            tape = self.config.tape
+            self.reel = Reel(replace(tape, profile=tape.profile + self._journal.profile))
+        return self._journal.complete, None if self._journal.complete else self.reel.load.slices_settled
+
+    def _between(self, server: int, first: int, until: int | None) -> Iterator[Slice]:
+        planned = self.reel.slices(server, first, until)
         while group := list(islice(planned, WRITTEN_AT_ONCE)):
             while group:
                 size = _as_many_as(group, EVENTS_AT_ONCE)

@@ -77,9 +77,9 @@ class Reel:
             return self.load.id_at(place)
         return self.warm_up.id_at(place - self.load.total) + (self.spec.senders << INDEX_BITS)
 
-    def slices(self, server: int) -> Iterator[tuple[int, int, int]]:
+    def slices(self, server: int, first: int = 0, until: int | None = None) -> Iterator[tuple[int, int, int]]:
         tape, own = self._tape(server)
-        return tape.slices(own)
+        return tape.slices(own, first, until)
 
     def slice_partition(self, server: int, j: int) -> int:
         tape, own = self._tape(server)

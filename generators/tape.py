@@ -118,13 +118,19 @@ class Tape:
         lo, hi = self._first_slots(server, np.array([j, j + 1], dtype=np.int64))
         return int(lo), int(hi)
 
-    def slices(self, server: int) -> Iterator[tuple[int, int, int]]:
-        """All slices (j, lo, hi) of a server that hold something, in order."""
-        for first in range(0, self.slice_count, _SLICES_AT_ONCE):
-            numbers = np.arange(first, min(first + _SLICES_AT_ONCE, self.slice_count) + 1, dtype=np.int64)
+    def slices(self, server: int, first: int = 0, until: int | None = None) -> Iterator[tuple[int, int, int]]:
+        """The slices (j, lo, hi) of a server that hold something, in order: all, or those of first <= j < until."""
+        end = self.slice_count if until is None else until
+        for begin in range(first, end, _SLICES_AT_ONCE):
+            numbers = np.arange(begin, min(begin + _SLICES_AT_ONCE, end) + 1, dtype=np.int64)
             begins = self._first_slots(server, numbers)
             for at in np.flatnonzero(begins[1:] > begins[:-1]):
                 yield int(numbers[at]), int(begins[at]), int(begins[at + 1])
+
+    @property
+    def slices_settled(self) -> int:
+        """What comes after the end of the profile changes no slice before this one."""
+        return self.profile.duration_ms // self.spec.slice_ms
 
     def slice_due_us(self, j: int) -> int:
         """When a slice may be sent: at its end."""

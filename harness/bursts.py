@@ -38,7 +38,7 @@ class Bursts(Load):
         self._folder.mkdir(mode=0o700)
         self._fleet: Fleet | None = None
         self._epoch_ms = 0
-        self._plans: list[Iterator[Slice]] = []
+        self._plans: list[Iterator[Slice | None]] = []
         self._next: list[Slice | None] = []
         self._finished = False
         self._ending = threading.Lock()

@@ -45,8 +45,11 @@ TAIL_BYTES = 4096
 class Load:
     """One fleet of ad servers: start, tell, wait_ready, go, status until finished, certify, stop."""
 
+    grows = False
+
     def __init__(self, spec: RunSpec, topic: str, run: Path, private: Path) -> None:
         self._spec, self._topic = spec, topic
+        self.tape = spec.tape
         self._run, self._folder = run, private / "load"
         self._config = self._folder / "config.json"
         self._child: Child | None = None
@@ -64,7 +67,7 @@ class Load:
         """Kafka answers, and has the topic."""
         client, folder = self._spec.client, str(self._folder)
         settings: Mapping[str, Any] = kafka.kafka_python if client == "kafka-python" else kafka.librdkafka
-        content = LoadConfig(self._spec.tape, client, kafka.bootstrap, self._topic, settings, folder)
+        content = LoadConfig(self.tape, client, kafka.bootstrap, self._topic, settings, folder, grows=self.grows)
         write_privately(self._config, msgspec.json.encode(content).decode())
 
     def wait_ready(self) -> None:
@@ -101,7 +104,7 @@ class Load:
         table = pq.read_table(books) if books.exists() else pa.schema(list(SENDS.items())).empty_table()
         with room.writing(self._run / SENDS_FILE, table.nbytes):
             pq.write_table(table, self._run / SENDS_FILE, compression="zstd")
-        return certify(table, Reel(self._spec.tape).total, self._spec.lag_budget_ms)
+        return certify(table, Reel(self.tape).total, self._spec.lag_budget_ms)
 
     @property
     def pid(self) -> int | None:

@@ -54,6 +54,7 @@ LAYERS = [
         "harness.recount",
         "harness.load",
         "harness.bursts",
+        "harness.growing",
         "harness.settings",
         "harness.plan",
         "harness.judging.judge",

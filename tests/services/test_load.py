@@ -14,6 +14,7 @@ from generators.profiles import steady
 from generators.reel import Reel
 from harness import recount
 from harness.clock import Clock
+from harness.growing import GrowingLoad
 from harness.judging import log_audit
 from harness.load import Load, send_marks
 from harness.model import INDEX_BITS, MARK_SERVER, FaultSpec, HarnessError, KafkaAddress, Mark, RunSpec, TapeSpec
@@ -92,6 +93,31 @@ def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, 
     log = recount.read(kafka_address, topic, end_offsets(kafka_address, topic), CODEC)
     audit = log_audit.compare(Reel(TAPE), epoch_ms, pa.table(log), [mark])
     assert (audit.planned, audit.found) == (total + 1, total + 1)
+    assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
+
+
+def test_what_is_decided_while_the_load_goes_on_is_sent_in_time(kafka_address, topic, run, tmp_path):
+    load, clock, total = GrowingLoad(SPEC, topic, run, tmp_path), Clock(), Reel(TAPE).total
+    try:
+        load.start()
+        load.tell(kafka_address)
+        load.wait_ready()
+        epoch_ms = clock.now_ms() + 500
+        load.go(epoch_ms, clock)
+        for stretch in (steady(1000, 1000), steady(5000, 1000)):
+            until_ms = epoch_ms + load.tape.load_ms - 900
+            wait_until(lambda at_ms=until_ms: clock.now_ms() > at_ms, deadline_s=20, what="the next stretch to be near")
+            load.append(stretch)
+        load.complete()
+        wait_until(lambda: load.status().finished, deadline_s=60, what="the load to end")
+    finally:
+        load.stop()
+    certificate, grown = load.certify(), Reel(load.tape)
+    log = recount.read(kafka_address, topic, end_offsets(kafka_address, topic), CODEC)
+    audit = log_audit.compare(grown, epoch_ms, pa.table(log), [])
+
+    assert grown.total > total and certificate.sent == certificate.intended == grown.total
+    assert (audit.planned, audit.found) == (grown.total, grown.total)
     assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
 
 
