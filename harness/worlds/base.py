@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from harness.engines.base import Engine
 from harness.faults.base import Fault
 from harness.faults.moment import Field
-from harness.model import Certificate, HarnessError, LoadStatus, Mark
+from harness.model import Certificate, HarnessError, LoadStatus, Mark, Segment
 from harness.observe import Row
 from harness.watching.out_of_memory import Memory
 from harness.watching.sampler import Sampled
@@ -40,6 +40,12 @@ class World(Protocol):
 
     def send_marks(self, marks: Sequence[Mark]) -> None: ...
     def start_load(self, epoch_ms: int) -> None: ...
+    def extend_load(self, segments: Sequence[Segment]) -> None:
+        """To what was planned so far this is appended; only of a load that grows."""
+
+    def complete_load(self) -> None:
+        """It grows no further."""
+
     def load_status(self) -> LoadStatus: ...
     def certify(self) -> Certificate:
         """Write sends.parquet, and say whether the fleet kept its schedule."""

@@ -19,7 +19,8 @@ from harness.clock import Reading
 from harness.engines import fake
 from harness.engines.fake import FakeClock, FakeEngine, FakeStore
 from harness.faults import registry
-from harness.model import Certificate, EngineManifest, LoadStatus, Mark, RunSpec
+from harness.growing import appended
+from harness.model import Certificate, EngineManifest, LoadStatus, Mark, RunSpec, Segment
 from harness.observe import Row, strangers
 from harness.store import Store
 from harness.watching import clock_watch
@@ -62,9 +63,11 @@ class FakeWorld:
         store: Store,
         manifest: EngineManifest = fake.MANIFEST,
         clock: FakeClock | None = None,
+        *,
+        grows: bool = False,
     ) -> None:
         self._spec, self._store = spec, store
-        self._reel = Reel(spec.tape)
+        self._reel, self._grows = Reel(spec.tape), grows
         self._codec, self._keys = codec_of(spec.tape), results_of(spec.tape).keys
         self._campaigns = frozenset(self._keys)
         self._clock = clock or FakeClock()
@@ -143,13 +146,27 @@ class FakeWorld:
     def start_load(self, epoch_ms: int) -> None:
         self._epoch_ms = epoch_ms
         self._encoder = Encoder(self._codec, epoch_ms)
-        servers = [self._slices(server) for server in range(self._reel.servers)]
-        self._plan = heapq.merge(*servers, key=lambda part: part.due_us)
-        self._next = next(self._plan, None)
+        self._go_on(0)
 
-    def _slices(self, server: int) -> Iterator[_Slice]:
-        """All slices of a server, many written and read at once."""
-        planned = self._reel.slices(server)
+    def extend_load(self, segments: Sequence[Segment]) -> None:
+        first, tape = self._reel.load.slices_settled, appended(self._reel.spec, segments)
+        self._reel = Reel(tape)
+        self._go_on(first)
+
+    def complete_load(self) -> None:
+        first, self._grows = self._reel.load.slices_settled, False
+        self._go_on(first)
+
+    def _go_on(self, first: int) -> None:
+        """Send what follows this slice, as far as it is settled."""
+        until = self._reel.load.slices_settled if self._grows else None
+        servers = [self._slices(server, first, until) for server in range(self._reel.servers)]
+        self._plan = chain(self._plan, heapq.merge(*servers, key=lambda part: part.due_us))
+        self._next = self._next or next(self._plan, None)
+
+    def _slices(self, server: int, first: int, until: int | None) -> Iterator[_Slice]:
+        """Those of a server, many written and read at once."""
+        planned = self._reel.slices(server, first, until)
         while group := list(islice(planned, SLICES_AT_ONCE)):
             first, last = group[0][1], group[-1][2]
             events = self._reel.events(server, np.arange(first, last, dtype=np.int64))
@@ -193,7 +210,11 @@ class FakeWorld:
             seen += [record.event for record in records[len(seen) :]]
 
     def load_status(self) -> LoadStatus:
-        return LoadStatus(self._sent, self._sent, self._sent, self._epoch_ms is not None and self._next is None)
+        return LoadStatus(self._sent, self._sent, self._sent, self._ended)
+
+    @property
+    def _ended(self) -> bool:
+        return self._epoch_ms is not None and self._next is None and not self._grows
 
     def certify(self) -> Certificate:
         names = list(SENDS)

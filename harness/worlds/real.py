@@ -19,6 +19,7 @@ from harness.engines.process import ProcessEngine
 from harness.engines.warm import COLD, Starts
 from harness.faults import registry
 from harness.faults.moment import Field
+from harness.growing import GrowingLoad
 from harness.install import jvm
 from harness.load import Load, send_marks
 from harness.model import (
@@ -31,6 +32,7 @@ from harness.model import (
     Mark,
     RedisAddress,
     RunSpec,
+    Segment,
 )
 from harness.observe import Row
 from harness.results import registry as sources
@@ -214,6 +216,18 @@ class RealWorld:
 
     def start_load(self, epoch_ms: int) -> None:
         self.load.go(epoch_ms, self._store.clock)
+
+    def extend_load(self, segments: Sequence[Segment]) -> None:
+        self._growing.append(segments)
+
+    def complete_load(self) -> None:
+        self._growing.complete()
+
+    @property
+    def _growing(self) -> GrowingLoad:
+        if not isinstance(self.load, GrowingLoad):
+            raise HarnessError("A load that was planned to its end can't grow.")
+        return self.load
 
     def load_status(self) -> LoadStatus:
         with self._without_services():
