@@ -7,30 +7,30 @@ import pytest
 from generators.tape import Tape
 from harness import plan
 from harness.engines import fake
-from harness.experiments.life import HORIZON_MS, Life
+from harness.experiments.curve.life import HORIZON_MS, Life, beginning_with, pieces_of
+from harness.experiments.curve.plateau import Piece, Why
 from harness.judging.judge import judge
-from harness.model import Outcome, RunSpec, Segment
+from harness.model import Outcome, RunSpec
 from harness.running.screen import Unseen
 from harness.store import Store
 from harness.stored import StoredRun
 from harness.worlds.fake import FakeWorld
 
 KEYS = {"engine": "fake", "rate": 200, "duration": "4s", "window": "4s", "campaigns": 5, "probes": 5, "fault": "none"}
-RATES = (500.0, 50.0, 900.0)
+PIECES = [Piece(rate, Why.LEVEL, number) for number, rate in enumerate((200.0, 500.0, 50.0, 900.0))]
 
 
 def lived(folder, misbehave=""):
     conf = {"misbehave": misbehave} if misbehave else {}
     spec, manifest = plan.resolve("test", {**KEYS, "disorder": "mobile", "conf": conf}, {}, lambda *_: fake.MANIFEST)
-    store, standings = Store.create(folder, "life"), []
+    store = Store.create(folder, "life")
 
-    def decide(standing):
-        standings.append(standing)
-        return [Segment(4000, rate, rate) for rate in RATES[len(standings) - 1 : len(standings)]]
+    def decide(pieces, _):
+        return PIECES[len(pieces)] if len(pieces) < len(PIECES) else None
 
-    world = FakeWorld(spec, store, grows=True)
-    verdict = Life(spec, manifest, world, StoredRun(store), Unseen(), decide).all({})
-    return store, verdict, standings
+    world = FakeWorld(beginning_with(spec, PIECES[0]), store, grows=True)
+    life = Life(spec, manifest, world, StoredRun(store), Unseen(), PIECES[0], decide)
+    return store, life.all({}), life.standings
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +43,18 @@ def test_all_that_was_decided_is_sent_and_judged(honest):
     spec = store.read_as("spec.json", RunSpec)
 
     assert verdict.outcome is Outcome.PASS, verdict.sentence
-    assert [segment.start_per_s for segment in spec.tape.profile] == [200.0, *RATES]
+    assert [segment.start_per_s for segment in spec.tape.profile] == [200.0, 500.0, 50.0, 900.0]
+    assert pieces_of(StoredRun(store)) == PIECES
     assert sum(store.read_table("sends.parquet").column("sent").to_pylist()) == Tape(spec.tape).total
-    assert [each.planned_until_ms for each in standings] == [4000, 8000, 12_000, 16_000]
+    assert [-(-each.at_ms // 4000) for each in standings] == [1, 2, 3, 4]
 
 
 def test_a_stretch_is_written_down_before_its_first_event_is_sent(honest):
     store, _, _ = honest
     (epoch_ms,) = (told["epoch_ms"] for told in store.history("epoch"))
-    early = [epoch_ms + told["from_ms"] - told["at_ms"] for told in store.history("stretch")]
+    early = [epoch_ms + told["from_ms"] - told["at_ms"] for told in store.history("piece")]
 
-    assert len(early) == len(RATES) and min(early) > HORIZON_MS * 2 / 3
+    assert len(early) == len(PIECES) and min(early[1:]) > HORIZON_MS * 2 / 3
 
 
 def test_it_is_judged_again_from_its_files(honest):

@@ -34,7 +34,11 @@ def latencies(run: StoredRun) -> LatencyResult:
 
 def by_rank(run: StoredRun) -> Raw:
     """Of each event that counts, when it was due and how long it took."""
-    return _ways(collect(run)).rank_matched()
+    return ways_of(run).rank_matched()
+
+
+def ways_of(run: StoredRun) -> Ways:
+    return _ways(collect(run))
 
 
 def _ways(evidence: Evidence) -> Ways:

@@ -1,0 +1,75 @@
+"""What the files of a life say of each of its plateaus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.certificate import certify
+from harness.experiments.curve.life import pieces_of
+from harness.experiments.curve.plateau import Floats, Latencies, Measured, Plateau, plateaus
+from harness.measuring import latency
+from harness.measuring.latency.ways import Raw
+from harness.measuring.processed import progress_lines
+from harness.measuring.timeline import FILE as TIMELINE_FILE
+from harness.stored import StoredRun
+
+
+def measured(run: StoredRun) -> list[Measured]:
+    """In the order in which they were offered. Of a run that is right, and was measured."""
+    return list(_Files(run).all())
+
+
+class _Files:
+    def __init__(self, run: StoredRun) -> None:
+        self._run, self._epoch_ms = run, run.epoch_ms
+        ways = latency.ways_of(run)
+        self._probes, self._events = ways.probes(), ways.rank_matched()
+        self._seconds = run.store.read_table(TIMELINE_FILE)
+        lines = progress_lines(run.store)
+        self._ended_ms = np.array([line.at_ms - self._epoch_ms for line in lines], dtype=np.float64)
+        self._took_ms = np.array([line.took_ms or np.nan for line in lines], dtype=np.float64)
+        self._rows = np.array([line.rows for line in lines], dtype=np.float64)
+
+    def all(self) -> Iterator[Measured]:
+        run = self._run
+        for plateau in plateaus(pieces_of(run), run.spec.window_ms):
+            ended = (self._ended_ms >= plateau.from_ms) & (self._ended_ms < plateau.until_ms)
+            state = self._column("state_bytes", plateau)
+            known = state[np.isfinite(state)]
+            yield Measured(
+                plateau=plateau,
+                probes=self._latencies(self._probes, plateau),
+                events=self._latencies(self._events, plateau),
+                backlog=self._column("backlog", plateau),
+                processed_per_s=_finite(self._column("processed_per_s", plateau).mean()),
+                batch_took_ms=self._took_ms[ended],
+                batch_events=self._rows[ended],
+                engine_cpu_s=_finite(self._column("cpu_engine", plateau).sum()),
+                load_cpu_s=_finite(self._column("cpu_generator", plateau).sum()),
+                state_bytes=(float(known[0]), float(known[-1])) if len(known) else None,
+                unsound=self._unsound(plateau),
+            )
+
+    def _latencies(self, raw: Raw, plateau: Plateau) -> Latencies:
+        return Latencies.of(raw.due_us / 1000 - self._epoch_ms, raw.corrected_ms, plateau)
+
+    def _column(self, name: str, plateau: Plateau) -> Floats:
+        values = self._seconds.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return np.asarray(values[plateau.from_ms // 1000 : plateau.until_ms // 1000], dtype=np.float64)
+
+    def _unsound(self, plateau: Plateau) -> str:
+        """A certificate of its own: what was sent late in one plateau says nothing of another."""
+        sends = self._run.sends
+        due_us = sends.column("intended_us")
+        inside = pc.and_(pc.greater(due_us, plateau.from_ms * 1000), pc.less_equal(due_us, plateau.until_ms * 1000))
+        own = sends.filter(inside)
+        planned = pc.sum(pc.subtract(own.column("slot_hi"), own.column("slot_lo"))).as_py() or 0
+        return "; ".join(certify(own, planned, self._run.spec.lag_budget_ms).reasons)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
