@@ -1,4 +1,4 @@
-"""A load that is decided while it goes on: to what is planned, stretches are appended until it is said to be complete."""
+"""A load that is decided while it goes on: stretches are appended to what is planned, until it is complete."""
 
 from __future__ import annotations
 

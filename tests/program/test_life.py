@@ -29,7 +29,7 @@ def lived(folder, misbehave=""):
         return PIECES[len(pieces)] if len(pieces) < len(PIECES) else None
 
     world = FakeWorld(beginning_with(spec, PIECES[0]), store, grows=True)
-    life = Life(spec, manifest, world, StoredRun(store), Unseen(), PIECES[0], decide)
+    life = Life(spec, manifest, world, StoredRun(store), Unseen(), first=PIECES[0], decide=decide)
     return store, life.all({}), life.standings
 
 
@@ -54,7 +54,8 @@ def test_a_stretch_is_written_down_before_its_first_event_is_sent(honest):
     (epoch_ms,) = (told["epoch_ms"] for told in store.history("epoch"))
     early = [epoch_ms + told["from_ms"] - told["at_ms"] for told in store.history("piece")]
 
-    assert len(early) == len(PIECES) and min(early[1:]) > HORIZON_MS * 2 / 3
+    assert len(early) == len(PIECES)
+    assert min(early[1:]) > HORIZON_MS * 2 / 3
 
 
 def test_it_is_judged_again_from_its_files(honest):
@@ -66,4 +67,5 @@ def test_it_is_judged_again_from_its_files(honest):
 def test_what_is_lost_of_a_later_stretch_is_found(tmp_path):
     _, verdict, _ = lived(tmp_path, "drop:300")
 
-    assert verdict.outcome is Outcome.FAIL and "lost" in verdict.words
+    assert verdict.outcome is Outcome.FAIL
+    assert "lost" in verdict.words

@@ -64,26 +64,32 @@ class _Told:
     """A journal that gains a stretch each time that it is looked at."""
 
     def __init__(self, spec, stretches):
-        self.spec, self.rest, self.profile, self.complete = spec, list(stretches), (), not stretches
+        self.spec, self.rest, self.complete = spec, list(stretches), not stretches
+        self.profile: tuple[Segment, ...] = ()
 
     def look(self):
         if self.rest:
-            self.profile += (self.rest.pop(0),)
+            self.profile = (*self.profile, self.rest.pop(0))
         else:
             self.complete = True
         return True
 
 
+class _Planning(Fleet):
+    """Its slices are planned and not written."""
+
+    def __init__(self, told):
+        self.config = LoadConfig(told.spec, "", "", "", {}, "")
+        self._journal = told
+        self._settled()
+
+    def _written(self, server, group):
+        yield from ((server, *each) for each in group)
 
 
 def _planned(told, server):
-    """The slices as they are planned, not written: (server, number, lo, hi), or None where nothing is known yet."""
-    fleet = Fleet.__new__(Fleet)
-    fleet.config = LoadConfig(told.spec, "", "", "", {}, "")
-    fleet._journal = told
-    fleet._written = lambda number, group: [(number, *each) for each in group]
-    fleet._settled()
-    return list(fleet.slices(server))
+    """(server, number, lo, hi) of each slice, or None where nothing is known yet."""
+    return list(_Planning(told).slices(server))
 
 
 def test_a_line_that_is_half_written_is_read_when_it_is_whole(tmp_path):
@@ -92,11 +98,10 @@ def test_a_line_that_is_half_written_is_read_when_it_is_whole(tmp_path):
     with (tmp_path / journal.JOURNAL).open("ab") as file:
         file.write(b'{"segments":[{"duration_ms":2000,')
 
-    assert reader.look() and reader.profile == (Segment(1000, 5.0, 5.0),)
-    assert not reader.look()
+    assert (reader.look(), reader.profile, reader.look()) == (True, (Segment(1000, 5.0, 5.0),), False)
     with (tmp_path / journal.JOURNAL).open("ab") as file:
         file.write(b'"start_per_s":1,"end_per_s":1}]}\n')
 
-    assert reader.look() and reader.profile[1:] == (Segment(2000, 1.0, 1.0),) and not reader.complete
+    assert (reader.look(), reader.profile[1:], reader.complete) == (True, (Segment(2000, 1.0, 1.0),), False)
     journal.close(tmp_path)
-    assert reader.look() and reader.complete and not reader.look()
+    assert (reader.look(), reader.complete, reader.look()) == (True, True, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -96,6 +97,10 @@ def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, 
     assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
 
 
+def _is_past(clock, moment_ms):
+    return clock.now_ms() > moment_ms
+
+
 def test_what_is_decided_while_the_load_goes_on_is_sent_in_time(kafka_address, topic, run, tmp_path):
     load, clock, total = GrowingLoad(SPEC, topic, run, tmp_path), Clock(), Reel(TAPE).total
     try:
@@ -105,8 +110,8 @@ def test_what_is_decided_while_the_load_goes_on_is_sent_in_time(kafka_address, t
         epoch_ms = clock.now_ms() + 500
         load.go(epoch_ms, clock)
         for stretch in (steady(1000, 1000), steady(5000, 1000)):
-            until_ms = epoch_ms + load.tape.load_ms - 900
-            wait_until(lambda at_ms=until_ms: clock.now_ms() > at_ms, deadline_s=20, what="the next stretch to be near")
+            near_ms = epoch_ms + load.tape.load_ms - 900
+            wait_until(partial(_is_past, clock, near_ms), deadline_s=20, what="the next stretch to be near")
             load.append(stretch)
         load.complete()
         wait_until(lambda: load.status().finished, deadline_s=60, what="the load to end")
@@ -116,7 +121,8 @@ def test_what_is_decided_while_the_load_goes_on_is_sent_in_time(kafka_address, t
     log = recount.read(kafka_address, topic, end_offsets(kafka_address, topic), CODEC)
     audit = log_audit.compare(grown, epoch_ms, pa.table(log), [])
 
-    assert grown.total > total and certificate.sent == certificate.intended == grown.total
+    assert grown.total > total
+    assert certificate.sent == certificate.intended == grown.total
     assert (audit.planned, audit.found) == (grown.total, grown.total)
     assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
 

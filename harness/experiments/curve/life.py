@@ -14,6 +14,7 @@ import numpy as np
 
 from generators.reel import Reel
 from harness.experiments.curve.plateau import Piece, Standing
+from harness.measuring import processed
 from harness.model import EngineManifest, EngineReport, RunSpec, Segment
 from harness.run import Run
 from harness.running.screen import Screen
@@ -50,6 +51,7 @@ class Life(Run):
         world: World,
         stored: StoredRun,
         screen: Screen,
+        *,
         first: Piece,
         decide: Decide,
     ) -> None:
@@ -93,7 +95,9 @@ class Life(Run):
         profile, at_ms, done = self.reel.load.profile, self._at_ms, self._done()
         due = int(profile.first_due_at(np.array([at_ms * 1000]))[0])
         oldest_ms = int(profile.inverse(np.array([min(done, profile.total - 1)]))[0]) / 1000
-        return Standing(at_ms, due, done, 0.0 if done >= due else max(0.0, at_ms - oldest_ms))
+        told = [line.took_ms for line in processed.told(self.store) if line.took_ms]
+        waits_ms = 0.0 if done >= due else max(0.0, at_ms - oldest_ms)
+        return Standing(at_ms, due, done, waits_ms, batches=len(told), busy_ms=float(sum(told)))
 
     def read(self, report: EngineReport) -> None:
         """What was offered is known to its end now."""
