@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from harness.model import HarnessError
 from harness.observe import HASH, LEFT, NO_RESULT, Row
 from harness.results.base import UPDATED, Place, Results, window_start
-from harness.services.kafka import end_offsets
+from harness.services.kafka import stable_offsets
 from harness.whole import whole
 from workloads.base import NULL
 
@@ -58,7 +58,7 @@ class Topic(Results):
             self._consumer = None
 
     def _read_on(self) -> None:
-        ends = end_offsets(self._place.kafka, self._place.topic)
+        ends = stable_offsets(self._place.kafka, self._place.topic)  # beyond them no reader gets anything yet
         consumer = self._opened(ends)
         idle_s = 0.0
         while any(self._at.get(partition, 0) < end for partition, end in ends.items()):

@@ -205,6 +205,25 @@ def test_the_last_record_of_a_cell_counts(read, kafka_address, topic):
     assert [(stray.where, stray.value, stray.kind) for stray in strays] == [(f"{topic}[1@0]", "b'no JSON'", "number")]
 
 
+def test_a_transaction_that_is_open_holds_nothing_yet_and_keeps_nobody_waiting(read, kafka_address, topic):
+    producer = Producer({"bootstrap.servers": kafka_address.bootstrap, "transactional.id": topic})
+    producer.init_transactions(30)
+    (first, count), *others = EXPECTED.items()
+    for cells in ([(first, count)], others):
+        producer.begin_transaction()
+        for (index, window), value in cells:
+            told = {"campaign": NAMES[index], "window": window, "count": value}
+            producer.produce(topic, json.dumps(told).encode(), partition=0)
+        assert producer.flush(30) == 0
+        if cells != others:
+            producer.commit_transaction(30)
+    meanwhile, _ = counts(read(topic, results="kafka:counts"))
+    producer.commit_transaction(30)
+
+    assert meanwhile == {first: count}
+    assert counts(read(topic, results="kafka:counts")) == (EXPECTED, ())
+
+
 def test_what_a_program_prints(read, tmp_path):
     lines = [f"{NAMES[index]}, {window}, {count}" for (index, window), count in EXPECTED.items()]
     (tmp_path / "cells").write_text("\n".join([*lines, "", "a line too many"]))
