@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import redis
@@ -55,13 +56,14 @@ class Row(NamedTuple):
     kind: str
 
 
-def scan(client: redis.Redis, ads: Collection[str] = ()) -> list[Row]:
-    """Everything in the database but the ad table's strings, which are ours and many.
+def scan(client: redis.Redis, tables: Mapping[str, str] = MappingProxyType({})) -> list[Row]:
+    """Everything in the database but the keys of the workload's tables, which are ours and many. One that has another
+    kind than it had is no longer ours.
 
     It is read as octets, and what is no text gets an escaped name. Only a look in which no key vanished saw all that
     was there; a key that vanished in each of them is told under its name.
     """
-    skipped = frozenset(name.encode() for name in ads)
+    skipped = {key.encode(): kind for key, kind in tables.items()}
     for _ in range(MOST_LOOKS):
         rows, vanished = _look(client, skipped)
         if not vanished:
@@ -69,7 +71,7 @@ def scan(client: redis.Redis, ads: Collection[str] = ()) -> list[Row]:
     return rows + [Row(readable(key), "", "", VANISHED) for key in vanished]
 
 
-def _look(client: redis.Redis, skipped: Collection[bytes]) -> tuple[list[Row], list[bytes]]:
+def _look(client: redis.Redis, skipped: Mapping[bytes, str]) -> tuple[list[Row], list[bytes]]:
     """All rows, and the keys that were there and a moment later were not, or not what they had been."""
     keys = sorted(set(client.scan_iter(count=PAGE, NEVER_DECODE=True)))
     rows: list[Row] = []
@@ -77,7 +79,7 @@ def _look(client: redis.Redis, skipped: Collection[bytes]) -> tuple[list[Row], l
     for start in range(0, len(keys), PAGE):
         page = keys[start : start + PAGE]
         kinds = zip(page, map(readable, _asked(client, [("TYPE", key) for key in page])), strict=True)
-        wanted = [(key, kind) for key, kind in kinds if not (kind == STRING and key in skipped)]
+        wanted = [(key, kind) for key, kind in kinds if skipped.get(key) != kind]
         contents = _asked(client, [(_READERS.get(kind, "EXISTS"), key) for key, kind in wanted])
         for (key, kind), content in zip(wanted, contents, strict=True):
             if kind == VANISHED or content in (None, {}, 0) or isinstance(content, redis.ResponseError):

@@ -382,7 +382,7 @@ class Run:
             self.manifest,
             self.claim.bookkeeping,
             frozenset(self.results.keys),
-            self.results.tables.texts.keys(),
+            self.results.tables.kinds,
             self.answers.fields_of(awaited),
             self.spec.window_ms,
             awaited.marks // len(awaited.cells),

@@ -199,10 +199,17 @@ class Oracle(Protocol):
 
 @dataclass(frozen=True)
 class Tables:
-    """What has to stand in Redis before an engine starts; it is ours, and nobody takes it for results."""
+    """What has to stand in Redis and Kafka before an engine starts; it is ours, and nobody takes it for results."""
 
     texts: Mapping[str, str] = field(default_factory=dict)  # key -> string
     sets: Mapping[str, Sequence[str]] = field(default_factory=dict)  # key -> members
+    hashes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # key -> field -> value
+    topics: Mapping[str, Sequence[tuple[bytes, bytes]]] = field(default_factory=dict)  # name -> key and value of each
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """What Redis calls each key that could be taken for a result."""
+        return dict.fromkeys(self.texts, "string") | dict.fromkeys(self.hashes, "hash")
 
 
 class Results(Protocol):

@@ -7,7 +7,7 @@ keeps its own name, and the checks name it: nothing is passed over in silence.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,7 +31,7 @@ class Place:
     kafka: KafkaAddress
     topic: str  # of results, for engines that write them to Kafka
     campaigns: Sequence[str]
-    ads: Collection[str]  # keys of the ad table, which is ours
+    tables: Mapping[str, str]  # keys of the workload's tables, which are ours -> kind
     window_ms: int
     watermark_ms: int
     manifest: EngineManifest

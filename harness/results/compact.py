@@ -9,7 +9,7 @@ from harness.results.base import Results, window_start
 
 class Compact(Results):
     def rows(self) -> list[Row]:
-        rows = observe.scan(self._place.client, self._place.ads)
+        rows = observe.scan(self._place.client, self._place.tables)
         if self._place.manifest.window_key == "start":
             return rows
         named = {name for each in self._place.campaigns for name in (each, f"updated:{each}", f"sums:{each}")}

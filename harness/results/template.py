@@ -28,7 +28,7 @@ class Template(Results):
         self._keys, self._cells = _Names(key, self._campaigns), _Names(f"{key}{BETWEEN}{field}", self._campaigns)
 
     def rows(self) -> list[Row]:
-        return [self.translated(row) for row in observe.scan(self._place.client, self._place.ads)]
+        return [self.translated(row) for row in observe.scan(self._place.client, self._place.tables)]
 
     def translated(self, row: Row) -> Row:
         if row.kind == self._kind and (names := self._cells.of(f"{row.key}{BETWEEN}{row.field}")):

@@ -26,7 +26,7 @@ NO_COUNT = f"no {COUNT}"  # a campaign refers to a hash without a count, or to n
 class Yahoo(Results):
     def rows(self) -> list[Row]:
         place = self._place
-        rows = observe.scan(place.client, place.ads)
+        rows = observe.scan(place.client, place.tables)
         return translated(rows, place.campaigns, lambda text: window_start(text, place))
 
 

@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-import redis
-
 from harness import grants, recount, room
 from harness.engines.config import EngineConfig
 from harness.engines.environments import Surroundings
@@ -48,14 +46,13 @@ from harness.watching.clock_watch import ClockWatch
 from harness.watching.out_of_memory import Memory
 from harness.watching.sampler import Sampled
 from harness.watching.starvation import Machine, Threads
+from harness.worlds import tables
 from harness.worlds.base import ServiceGone
 from harness.worlds.services import Services
 from harness.worlds.topic import TopicLog
-from workloads.base import Tables
 from workloads.registry import codec_of, results_of
 
 T = TypeVar("T")
-PAGE = 5000
 TOOL_OPTIONS = "JAVA_TOOL_OPTIONS"
 
 
@@ -113,7 +110,7 @@ class RealWorld:
             self._topic,
             services.client,
             self._keys,
-            lambda client: _write_tables(client, self._tables),
+            lambda client: tables.write_to_redis(client, self._tables),
             services.links,
             self._log if services.embedded_kafka else None,
             disk=self._disk,
@@ -139,7 +136,8 @@ class RealWorld:
         kafka.create_topic(address, self._topic, self._spec.tape.partitions, appended=self._spec.time == "append")
         if self._manifest.group:
             kafka.begin_group(address, self._manifest.group, self._topic)
-        _write_tables(self._services.client, self._tables)
+        tables.write_to_redis(self._services.client, self._tables)
+        tables.write_to_kafka(address, self._topic, self._tables)
         if self._results_topic:
             kafka.create_topic(address, self._results_topic, 1)
         self._engine.change(orders)
@@ -274,7 +272,7 @@ class RealWorld:
             kafka=self._services.kafka,
             topic=self._results_topic,
             campaigns=self._keys,
-            ads=self._tables.texts,
+            tables=self._tables.kinds,
             window_ms=spec.window_ms,
             watermark_ms=spec.watermark_ms,
             manifest=self._manifest,
@@ -390,13 +388,3 @@ class RealWorld:
 def _private_folder(prefix: str) -> Path:
     """New, and deleted when the run ends or is swept."""
     return owners.lease_folder(Path(tempfile.mkdtemp(prefix=prefix)))
-
-
-def _write_tables(client: redis.Redis, tables: Tables) -> None:
-    """What every job of the workload expects to find."""
-    for key, members in tables.sets.items():
-        for start in range(0, len(members), PAGE):
-            client.sadd(key, *members[start : start + PAGE])
-    texts = list(tables.texts.items())
-    for start in range(0, len(texts), PAGE):
-        client.mset(dict(texts[start : start + PAGE]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -215,6 +216,33 @@ def test_tables_are_what_an_engine_finds(sealed):
 
     assert len(texts) == 20
     assert texts["shop:shop-1"] in ("north", "south")
+
+
+@pytest.mark.parametrize("field", ["region", "{shop}"])
+def test_a_table_may_lie_in_fields_of_hashes(tmp_path, field):
+    place = f'redis = {{ key = "shops", field = "{field}", value = "{{region}}" }}'
+    if field == "region":
+        place = place.replace('"shops"', '"shop:{shop}"')
+    tables = tables_of(tmp_path, place)
+    key, name = ("shop:shop-1", "region") if field == "region" else ("shops", "shop-1")
+
+    assert not tables.texts
+    assert tables.hashes[key][name] in ("north", "south")
+    assert sum(map(len, tables.hashes.values())) == 20
+    assert tables.kinds[key] == "hash", "no result of a job's"
+
+
+def test_a_table_may_lie_in_a_topic(tmp_path):
+    tables = tables_of(tmp_path, 'topic = "shops"')
+
+    key, value = tables.topics["shops"][0]
+    assert (len(tables.topics["shops"]), key) == (20, b"shop-1")
+    assert json.loads(value)["region"] in ("north", "south")
+
+
+def tables_of(folder, place):
+    (folder / "workload.toml").write_text(TOML.replace('redis = { key = "shop:{shop}", value = "{region}" }', place))
+    return results_of(tape_of(load(folder).sealed)).tables
 
 
 def test_an_event_is_said_by_what_names_its_cells(sealed):

@@ -50,7 +50,7 @@ TOO_LARGE = (str(1 << 63), str(-(1 << 63) - 1), "9" * 19, "-" + "9" * 19, "1" + 
 
 def place(**described) -> Place:
     manifest = replace(MANIFEST, **described)
-    return Place(None, KafkaAddress(""), "counts", NAMES, (), WINDOW_MS, 0, manifest, Path(), Path(), Clock())
+    return Place(None, KafkaAddress(""), "counts", NAMES, {}, WINDOW_MS, 0, manifest, Path(), Path(), Clock())
 
 
 def observed(rows):

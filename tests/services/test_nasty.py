@@ -181,7 +181,7 @@ def printer(tmp_path, *argv):
     manifest = replace(fake.MANIFEST, home=str(tmp_path), read=tuple(map(str, argv)))
     nothing: Any = None
     return command.Command(
-        Place(nothing, nothing, "", ("name",), (), 10_000, 0, manifest, tmp_path / "orders", tmp_path / "log", Clock())
+        Place(nothing, nothing, "", ("name",), {}, 10_000, 0, manifest, tmp_path / "orders", tmp_path / "log", Clock())
     )
 
 

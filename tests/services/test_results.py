@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from harness import observe
 from harness.clock import Clock
 from harness.model import Disorder, EngineManifest, Segment, SinkClaim, TapeSpec
-from harness.observe import Row, UnreadableError, interpret
+from harness.observe import HASH, STRING, Row, UnreadableError, interpret
 from harness.results.base import Place, by_campaign
 from harness.results.registry import observer_of, open_results
 from harness.services.redis import connect
@@ -23,6 +23,7 @@ from workloads.cells import Codes
 
 NAMES = [str(uuid.UUID(int=number)) for number in range(3)]
 ADS = [str(uuid.UUID(int=number)) for number in range(100, 102)]
+TABLES = dict.fromkeys(ADS, STRING) | {"shops": HASH}
 MANIFEST = EngineManifest("any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
 WINDOW_MS = 10_000
 TAPE = TapeSpec(1, (Segment(1000, 10.0, 10.0),), 1, 20, 2, campaigns=3, ads_per_campaign=1, disorder=Disorder())
@@ -42,7 +43,7 @@ def read(client, kafka_address, tmp_path):
     def rows(topic: str = "", **described):
         manifest = replace(MANIFEST, home=str(tmp_path), **described)
         orders, log = tmp_path / "engine.json", tmp_path / "log"
-        place = Place(client, kafka_address, topic, NAMES, ADS, WINDOW_MS, 0, manifest, orders, log, Clock())
+        place = Place(client, kafka_address, topic, NAMES, TABLES, WINDOW_MS, 0, manifest, orders, log, Clock())
         source = open_results(place)
         found = source.rows()
         assert source.snapshot() == source.snapshot()
@@ -74,6 +75,7 @@ def test_what_is_no_text_has_an_escaped_name_and_is_a_finding(client, read):
 
 def test_of_the_ad_table_only_its_own_strings_are_passed_over(client, read):
     client.set(ADS[0], NAMES[0])
+    client.hset("shops", "a", "north")  # as the workload put it there
     client.hset(ADS[1], "0", "1")
     client.set(str(uuid.UUID(int=999)), "5")
     client.set(NAMES[0], "5")
@@ -285,7 +287,7 @@ def test_what_was_no_count_for_a_while_is_seen_in_every_schema(
     manifest = replace(MANIFEST, home=str(tmp_path), **described)
     orders, log = tmp_path / "engine.json", tmp_path / "log"
     observer = observer_of(
-        Place(client, kafka_address, "", NAMES, ADS, WINDOW_MS, 0, manifest, orders, log, Clock()), TAPE
+        Place(client, kafka_address, "", NAMES, TABLES, WINDOW_MS, 0, manifest, orders, log, Clock()), TAPE
     )
     assert isinstance(observer, PlainObserver)
     observer.start()
@@ -321,7 +323,7 @@ def test_what_was_no_count_for_a_while_is_seen_in_every_schema(
 def test_a_window_of_yahoos_whose_hash_is_not_there_yet_is_no_glitch(client, kafka_address, tmp_path):
     manifest = replace(MANIFEST, home=str(tmp_path), results="redis:yahoo")
     place = Place(
-        client, kafka_address, "", NAMES, ADS, WINDOW_MS, 0, manifest, tmp_path / "engine.json", tmp_path, Clock()
+        client, kafka_address, "", NAMES, TABLES, WINDOW_MS, 0, manifest, tmp_path / "engine.json", tmp_path, Clock()
     )
     observer = observer_of(place, TAPE)
     assert isinstance(observer, PlainObserver)

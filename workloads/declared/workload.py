@@ -11,7 +11,7 @@ from workloads.base import Tables
 from workloads.declared.answers import DeclaredOracle
 from workloads.declared.codec import DeclaredCodec
 from workloads.declared.declaration import Declaration, load, unsealed
-from workloads.declared.tables import InRedis, in_redis
+from workloads.declared.tables import InRedis, in_kafka, in_redis
 
 
 class DeclaredResults:
@@ -29,10 +29,19 @@ class DeclaredResults:
     def tables(self) -> Tables:
         relations = self._declaration.relations(self._seed)
         texts: dict[str, str] = {}
+        hashes: dict[str, dict[str, str]] = {}
+        topics: dict[str, list[tuple[bytes, bytes]]] = {}
         for table in self._declaration.tables:
-            if isinstance(table.place, InRedis):
-                texts |= {key: value for key, _, value in in_redis(table.place, relations[table.name])}
-        return Tables(texts)
+            rows = relations[table.name]
+            if not isinstance(table.place, InRedis):
+                topics.setdefault(table.place.topic, []).extend(in_kafka(rows))
+                continue
+            for key, field, value in in_redis(table.place, rows):
+                if field:
+                    hashes.setdefault(key, {})[field] = value
+                else:
+                    texts[key] = value
+        return Tables(texts, hashes=hashes, topics=topics)
 
 
 class Declared:
