@@ -122,7 +122,9 @@ def _nothing(wanted: Wanted) -> str:
     if source == "kafka":
         return "the topic of the results is empty: its name is `results_topic` in the job's orders"
     if wanted.elsewhere:
-        where = " and ".join(f"database {number} holds {keys:,} keys" for number, keys in wanted.elsewhere.items())
+        where = " and ".join(
+            f"database {number} holds {many(keys, 'key')}" for number, keys in wanted.elsewhere.items()
+        )
         return (
             f"the job wrote nothing to the database of Redis that its orders name, but {where}: connect to the whole "
             "address under `redis` in the orders, its number at the end included"
@@ -160,7 +162,8 @@ def _of_cells(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Dia
         )
     if 0 < count < wanted.count:
         return Diagnosis(
-            f"the job counted {row.value} of {wanted.count} events, of which there is one in each partition: it has "
+            f"the job counted {row.value} of {many(wanted.count, 'event')}, of which there is one "
+            "in each partition: it has "
             "to read all partitions, each from its beginning"
         )
     return Diagnosis()

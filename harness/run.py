@@ -49,7 +49,7 @@ from harness.running.keeping import Keeping
 from harness.running.life import Life
 from harness.running.screen import Screen
 from harness.stored import StoredRun
-from harness.texts import readable, shown
+from harness.texts import many, readable, shown
 from harness.watching import clock_watch
 from harness.watching.progress_clock import another_clock, progress_lines
 from harness.watching.stillness import Step, Stillness
@@ -133,7 +133,7 @@ class Run:
 
     # 2. Fold the tape to the ideal ledger before any engine exists.
     def fold(self) -> None:
-        self.screen.phase("seal", f"{self.reel.total:,} events from seed {self.spec.tape.seed}")
+        self.screen.phase("seal", f"{many(self.reel.total, 'event')} from seed {self.spec.tape.seed}")
         self.expected = self.oracle.plan(self.reel.blocks())
 
     # 3. Seal the tape and the plan: all randomness is spent here, and what is expected is settled.
@@ -182,7 +182,9 @@ class Run:
 
     # 4. Start the engine, and let it prove that it answers: opening events have to come out as counts.
     def start_engine(self) -> None:
-        self.screen.phase("engine", f"{self.spec.engine} has to answer {self.spec.tape.partitions} opening events")
+        self.screen.phase(
+            "engine", f"{self.spec.engine} has to answer {many(self.spec.tape.partitions, 'opening event')}"
+        )
         started_ms = self.opened_ms
         if not self.world.engine.starts:
             started_ms = self.world.now_ms()
@@ -220,7 +222,7 @@ class Run:
         if self.reel.warm_up:
             self._send_until_warm(watch)
         load = self.reel.load
-        self.screen.phase("load", f"{load.total:,} events in {load.duration_ms / 1000:.0f} s{watch}")
+        self.screen.phase("load", f"{many(load.total, 'event')} in {load.duration_ms / 1000:.0f} s{watch}")
         while not self.world.load_status().finished:
             self._tick()
             self._give_up()
@@ -228,7 +230,7 @@ class Run:
 
     def _begin_load(self) -> str:
         """From the epoch on it is sent, and looked at: the address of the fleet's page."""
-        self.screen.phase("fleet", f"{self.spec.tape.senders} ad servers")
+        self.screen.phase("fleet", f"{many(self.spec.tape.senders, 'ad server')}")
         page = self.world.await_fleet()
         self.epoch_ms = epoch.next_ms(self.world.now_ms() + self.reel.warm_up_ms, self.oracle.part_ms)
         self._tell("epoch", epoch_ms=self.epoch_ms)
@@ -254,7 +256,7 @@ class Run:
     def _send_until_warm(self, watch: str) -> None:
         """What comes before the epoch is judged like all else, and nothing of it is measured."""
         seconds = f"{self.reel.warm_up_ms / 1000:.0f} s before the load"
-        self.screen.phase("warm-up", f"{self.reel.warm_up_total:,} events in the {seconds}{watch}")
+        self.screen.phase("warm-up", f"{many(self.reel.warm_up_total, 'event')} in the {seconds}{watch}")
         while self.world.now_ms() < self.epoch_ms:
             self._tick()
 
@@ -441,7 +443,7 @@ class Run:
             since_ms = max(begun_ms, moved_ms, self.life.started_ms)
             # Of one that is done, the results only have to be looked at once more: it was the harness that stood still.
             if now_ms - since_ms > waits_s * 1000 and not _covers(self._progress(), ends):
-                seen = f"{done:,} of {sum(ends.values()):,} records are done"
+                seen = f"{done:,} of {many(sum(ends.values()), 'record')} are done"
                 raise EngineGone(
                     self.excuses.unless_starved("stuck", f"nothing has moved for {waits_s:.0f} s; {seen}", since_ms)
                 )

@@ -27,9 +27,9 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
-def many(count: int, noun: str) -> str:
-    """`1 round`, `2,000 rounds`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def many(count: int, one: str, several: str = "") -> str:
+    """`1 round`, `2,000 rounds`; `several` where more than an s is another: `1 cell holds`, `2 cells hold`."""
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
 
 
 def clock(moment_ms: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from harness.experiments.calibrate import Calibrated, Rates
+from harness.texts import many
 
 HEADER = ("threshold", "work per event", "it costs", "REGRESSED", "that is, with 95%", "OK", "INCONCLUSIVE")
 
@@ -25,8 +26,10 @@ def rows(found: Calibrated) -> Iterator[tuple[str, ...]]:
 
 def summary(found: Calibrated) -> str:
     return (
-        f"{found.rounds} rounds of each arm were recorded in {found.sessions} starts of all engines; each line is "
-        f"{found.rates[0].gates:,} gates of at most {found.gate_rounds} rounds a side, drawn from them in stretches. "
+        f"{many(found.rounds, 'round')} of each arm were recorded in {many(found.sessions, 'start')} "
+        "of all engines; each line is "
+        f"{many(found.rates[0].gates, 'gate')} of at most {found.gate_rounds} rounds a side, "
+        "drawn from them in stretches. "
         f"Two starts of the same differ by {found.starts_differ:.1%} (standard deviation) beyond what rounds explain."
     )
 

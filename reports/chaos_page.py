@@ -13,6 +13,7 @@ from harness.experiments.folder import Folder
 from harness.model import Outcome
 from harness.origin import COMMAND
 from harness.store import Store
+from harness.texts import many
 from reports.card import CLASSES, FIGURES, counts, explained, full, groups, short, told
 from reports.card import save as save_card
 from reports.exports import experiment, suite
@@ -48,7 +49,7 @@ class Chaos:
     def sentence(self) -> str:
         if not self.missing:
             return self.card.sentence
-        left = f"{len(self.missing)} of {len(self.wanted)} runs were not made"
+        left = f"{len(self.missing)} of {many(len(self.wanted), 'run')} were not made"
         return f"{self.card.sentence}; {left}" if self.done else left
 
     @property

@@ -10,6 +10,7 @@ import msgspec
 from harness.ending import short_path
 from harness.faults.base import Kind
 from harness.faults.evidence import FILE, Evidence
+from harness.texts import many
 
 HEADER = ("fault", "needs", "a correct pipeline", "seen landing on")
 
@@ -21,7 +22,7 @@ def rows(kinds: Mapping[str, Kind], seen: Mapping[str, Sequence[Evidence]]) -> l
 
 def summary(kinds: Mapping[str, Kind], seen: Mapping[str, Sequence[Evidence]]) -> str:
     proved = sum(bool(seen.get(name)) for name in kinds)
-    return f"{len(kinds)} faults, {proved} of them seen landing, with proof: {short_path(FILE)}"
+    return f"{many(len(kinds), 'fault')}, {proved} of them seen landing, with proof: {short_path(FILE)}"
 
 
 def as_object(kinds: Mapping[str, Kind], seen: Mapping[str, Sequence[Evidence]]) -> dict[str, Any]:

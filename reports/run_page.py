@@ -10,6 +10,7 @@ from harness.measuring.measurement import Measurement, Recovery
 from harness.measuring.objective import headline_p99_ms
 from harness.model import Certificate, FaultReport, Outcome
 from harness.store import MissingEvidence, Store, unless_missing
+from harness.texts import many
 from reports.evidence import Evidence
 from reports.exports import curves
 from reports.figures.style import duration
@@ -47,7 +48,9 @@ def _verdict(evidence: Evidence) -> tuple[Outcome, str, tuple[str, ...]]:
         verdict = evidence.verdict
     except MissingEvidence as error:
         return Outcome.UNKNOWN, f"This run is not judged: {error}", ()
-    slack = "to the single event" if verdict.slack == 0 else f"{verdict.slack:,} events could be missing unnoticed"
+    slack = (
+        "to the single event" if verdict.slack == 0 else f"{many(verdict.slack, 'event')} could be missing unnoticed"
+    )
     facts = [
         f"Slack {verdict.slack:,}: {slack}.",
         *_load(unless_missing(lambda: evidence.certificate)),
@@ -61,7 +64,7 @@ def _load(certificate: Certificate | None) -> Iterator[str]:
         yield "There is no load certificate."
     elif certificate.valid:
         yield (
-            f"{certificate.sent:,} records were sent on schedule: p99.9 of sending lag is "
+            f"{many(certificate.sent, 'record was', 'records were')} sent on schedule: p99.9 of sending lag is "
             f"{certificate.lag_ms.get('p99.9', 0.0):.1f} ms; up to {certificate.budget_ms:g} ms are allowed."
         )
     else:
@@ -132,7 +135,9 @@ def _latency(measurement: Measurement, outage: Outage) -> Number:
     way = next(each for each in measurement.latency if each.corrected.p99 == p99_ms)
     p50 = "" if way.corrected.p50 is None else f"p50 {duration(way.corrected.p50)}, "
     least = "at least " if way.tail_is_lower_bound else ""
-    return Number("latency p99", least + duration(p99_ms), note=f"{p50}{way.corrected.count:,} events, by {way.way}")
+    return Number(
+        "latency p99", least + duration(p99_ms), note=f"{p50}{many(way.corrected.count, 'event')}, by {way.way}"
+    )
 
 
 def _cost(measurement: Measurement) -> Number:

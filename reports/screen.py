@@ -16,6 +16,7 @@ from harness.measuring.cost import ENGINE, engine_s_per_million
 from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
 from harness.model import CheckResult, Outcome, Witness
+from harness.texts import many
 from reports import outage
 from reports.outage import Outage
 from reports.result import Result
@@ -63,7 +64,7 @@ def _load(result: Result) -> Iterator[str]:
     if certificate.valid:
         warm_up_ms = result.spec.tape.warm_up_ms
         among = f", {warm_up_ms / 1000:g} s of warm-up among them" if warm_up_ms else ""
-        yield from _wrapped("  load     ", f"{certificate.sent:,} records sent{among}, certificate valid, {lag}")
+        yield from _wrapped("  load     ", f"{many(certificate.sent, 'record')} sent{among}, certificate valid, {lag}")
     else:
         yield from _wrapped("  load     ", f"certificate VOID: {'; '.join(certificate.reasons)}")
 

@@ -17,6 +17,7 @@ from harness.experiments.folder import Folder
 from harness.experiments.search import QUICK, Held, Settings, Stage, Trial, next_step
 from harness.model import Outcome, UsageError
 from harness.origin import COMMAND
+from harness.texts import many
 from reports.exports import experiment, suite
 from reports.figures import throughput
 from reports.figures.style import duration, picture
@@ -127,7 +128,7 @@ def _doubts(searched: Searched) -> Iterator[str]:
     if step := next_step(searched.trials, settings):
         yield f"The search is not finished: {step.stage.value} at {step.rate_per_s:,.0f}/s would be next."
     elif found.held_per_s is not None and len(ladder) < rungs:
-        yield f"The search ended with {len(ladder)} of {rungs} runs of its ladder."
+        yield f"The search ended with {len(ladder)} of {many(rungs, 'run')} of its ladder."
 
 
 def _rates(trials: list[Trial]) -> str:
@@ -149,7 +150,7 @@ def _confirmed(trials: Sequence[Trial]) -> str:
     """An open run confirms what another one has shown; where none has, all of them together did."""
     telling = [trial for trial in trials if trial.held in (Held.YES, Held.OPEN) and trial.stage is not Stage.LADDER]
     if not any(trial.held is Held.YES for trial in telling):
-        return f"shown by {len(telling)} runs together"
+        return f"shown by {many(len(telling), 'run')} together"
     return "confirmed by a fresh run" if len(telling) > 1 else "not confirmed by a fresh run"
 
 
@@ -175,7 +176,9 @@ def _cost(searched: Searched) -> Number:
     if spread is None:
         return Number(label, "", note="what the engine used is not known")
     between = (
-        f", median of {len(seen)} runs ({_seconds(spread.low)} to {_seconds(spread.high)})" if len(seen) > 1 else ""
+        f", median of {many(len(seen), 'run')} ({_seconds(spread.low)} to {_seconds(spread.high)})"
+        if len(seen) > 1
+        else ""
     )
     return Number(label, _seconds(spread.mid), "s", f"the engine at {rate:,.0f} events/s{between}")
 

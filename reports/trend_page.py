@@ -10,6 +10,7 @@ from harness import room
 from harness.experiments.gate import ANY
 from harness.experiments.history import Entry, History, Series
 from harness.model import UsageError
+from harness.texts import many
 from reports import trended
 from reports.exports import otava
 from reports.figures import trend
@@ -117,7 +118,7 @@ def _point(entry: Entry, place: int, metric: str) -> trend.Point:
 def _alt(panel: trend.Panel) -> str:
     ratios = [each.ratio for each in panel.points if each.ratio is not None]
     write = times if panel.threshold is None else percent
-    return f"{panel.title}, {len(ratios)} gates, from {write(ratios[0])} to {write(ratios[-1])}"
+    return f"{panel.title}, {many(len(ratios), 'gate')}, from {write(ratios[0])} to {write(ratios[-1])}"
 
 
 def _series(history: History) -> Section:
@@ -155,7 +156,7 @@ def _gates(history: History) -> Section:
         for e in reversed(newest)
     )
     columns = ("when, UTC", "head", "commit", "base", "series", *history.metrics, "answer", "in words")
-    caption = f"{len(newest)} gates, the newest first"
+    caption = f"{many(len(newest), 'gate')}, the newest first"
     return Section("gates", "Every gate", tables=(Table(columns, rows, caption, folded=True),))
 
 

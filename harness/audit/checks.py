@@ -15,6 +15,7 @@ from harness.audit.left import Left, Offered
 from harness.audit.scatter import SHARE, SIGMAS, by_chance
 from harness.audit.shape import Shape
 from harness.model import Outcome
+from harness.texts import many
 
 IMPOSSIBLE = 1e-9  # a chance so small does not happen
 FLUSH_MS = 1000  # the original writes its results so often
@@ -42,7 +43,7 @@ def readable(left: Left) -> list[Finding]:
         if not found:
             found.append(Finding("empty", "there is not one count"))
     elif (wrong := int((left.count < 0).sum())) > 0:
-        found.append(Finding("torn", f"{wrong:,} counts are below zero"))
+        found.append(Finding("torn", f"{many(wrong, 'count is', 'counts are')} below zero"))
     elif not left.count.any():
         found.append(Finding("empty", f"each of {len(left.count):,} counts is 0"))
     return found
@@ -108,7 +109,8 @@ def listed(shape: Shape) -> list[Finding]:
         return []
     again, cells = int(times.sum() - len(times)), int((times > 1).sum())
     told = (
-        f"{again:,} of {int(times.sum()):,} lines list a cell again ({cells:,} cells); without them there are "
+        f"{again:,} of {many(int(times.sum()), 'line')} list a cell again "
+        f"({many(cells, 'cell')}); without them there are "
         f"{len(times) / shape.offered.campaigns:.2f} lines per campaign"
     )
     rows = shape.whole & ~shape.low if shape.left.is_split else ~shape.low
@@ -195,14 +197,15 @@ def _lost(shape: Shape) -> list[Finding]:
     )
     told = [f"about {views:,.0f} views are missing"]
     if cells := int(low.sum()) + absent:
-        told.append(f"{cells:,} cells between whole ones are low or not there")
+        told.append(f"{many(cells, 'cell between whole ones is', 'cells between whole ones are')} low or not there")
     if gaps:
-        told.append(f"{gaps:,} whole windows are not there")
+        told.append(f"{many(gaps, 'whole window is', 'whole windows are')} not there")
     if columns := sorted({*short, *(int(n) for n in np.unique(shape.column[low]))}):
         worst = min(columns, key=lambda n: shape.totals[n])
         part = shape.totals[worst] / shape.usual_total
         told.append(
-            f"{len(columns):,} windows lack some, most the one {_at(shape, worst)}, which holds {part:.2f} of the usual"
+            f"{many(len(columns), 'window lacks', 'windows lack')} some, most the one {_at(shape, worst)}, which "
+            f"holds {part:.2f} of the usual"
         )
     return [Finding("lost", ", ".join(told))]
 
@@ -228,7 +231,10 @@ def surplus(shape: Shape) -> list[Finding]:
     cells = np.flatnonzero(shape.high)
     worst = int(cells[np.argmax(shape.left.count[cells])])
     views = float((shape.left.count[cells] - shape.usual).sum())
-    told = f"{len(cells):,} cells hold about {views:,.0f} views more than the usual one, {shape.usual:,.0f}"
+    told = (
+        f"{many(len(cells), 'cell holds', 'cells hold')} about {views:,.0f} views more than the "
+        f"usual one, {shape.usual:,.0f}"
+    )
     when = f", in the window {_at(shape, int(shape.column[worst]))}" if shape.left.is_split else ""
     return [Finding("too much", f"{told}; most is {shape.left.count[worst]:,}{when}")]
 
@@ -239,7 +245,9 @@ def campaigns(shape: Shape) -> list[Finding]:
         return []
     there, wanted = len(np.unique(shape.left.campaign)), shape.offered.campaigns
     if there != wanted:
-        return [Finding("campaigns", f"{there:,} campaigns have counts, {wanted:,} are expected")]
+        return [
+            Finding("campaigns", f"{many(there, 'campaign has', 'campaigns have')} counts, {wanted:,} are expected")
+        ]
     first, end = shape.edge
     inner = (shape.column >= first) & (shape.column < end)
     if not inner.any():
@@ -256,7 +264,7 @@ def campaigns(shape: Shape) -> list[Finding]:
     if not len(off):
         return []
     worst = int(off[np.argmax(np.abs(totals[off] - usual))])
-    told = f"{len(off):,} of {there:,} campaigns are off: number {worst + 1} holds {totals[worst]:,.0f} views"
+    told = f"{len(off):,} of {many(there, 'campaign')} are off: number {worst + 1} holds {totals[worst]:,.0f} views"
     return [Finding("uneven", f"{told}, the usual one {usual:,.0f}")]
 
 
@@ -267,17 +275,26 @@ def delays(shape: Shape) -> list[Finding]:
         return []
     found = []
     if early := int((delay < 0).sum()):
-        found.append(Finding("impossible latency", f"{early:,} windows were updated before they began"))
+        found.append(
+            Finding("impossible latency", f"{many(early, 'window was', 'windows were')} updated before they began")
+        )
     if shape.left.is_split and shape.usual > 0:
         gap_ms = -math.log(IMPOSSIBLE / len(delay)) * width / shape.usual
         soonest = width - gap_ms - FLUSH_MS
         hurried = delay[shape.whole & (shape.left.count > 0) & (delay < soonest)]
         if soonest > 0 and len(hurried):
-            told = f"{len(hurried):,} whole windows were updated last {hurried.min():,} ms after their start"
+            told = (
+                f"{many(len(hurried), 'whole window was', 'whole windows were')} updated last "
+                f"{hurried.min():,} ms after their start"
+            )
             found.append(Finding("impossible latency", f"{told}, and an event after {soonest:,.0f} ms was due in each"))
     run_ms = max((shape.offered.duration_s or 0) * 1000, len(delay) / shape.offered.campaigns * width)
     if late := int((delay > run_ms + HOUR_MS).sum()):
-        found.append(Finding("impossible latency", f"{late:,} windows were updated an hour after the run's end"))
+        found.append(
+            Finding(
+                "impossible latency", f"{many(late, 'window was', 'windows were')} updated an hour after the run's end"
+            )
+        )
     return found
 
 
@@ -325,7 +342,7 @@ class Audited:
 
     @property
     def sentence(self) -> str:
-        return self.findings[0].sentence if self.findings else f"{self.cells:,} counts can be what was offered"
+        return self.findings[0].sentence if self.findings else f"{many(self.cells, 'count')} can be what was offered"
 
 
 def audit(left: Left, offered: Offered, engine: str = "") -> Audited:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from harness.audit.left import Ints
 from harness.audit.scatter import is_low
+from harness.texts import many
 
 CLEARLY_MS, GAPS = 300, 10  # before its end, by so much and by so many gaps between two views of a cell
 BELIEVED, INSIDE = 0.9, 0.1  # of the boundaries
@@ -38,7 +39,11 @@ def split(count: Ints, delay: Ints | None, campaigns: int, window_ms: int) -> Sp
         opens = np.asarray(delay < window_ms - max(CLEARLY_MS, GAPS * window_ms / usual))
         soonest = np.asarray(delay <= np.sort(delay)[min(campaigns, len(delay)) - 1])
     if len(count) < 2 * campaigns:
-        return Split(None, opens, f"{len(count):,} lines are less than two windows of {campaigns:,} campaigns")
+        return Split(
+            None,
+            opens,
+            f"{many(len(count), 'line is', 'lines are')} less than two windows of {many(campaigns, 'campaign')}",
+        )
     low = is_low(count, RATHER)
     before = np.concatenate([low[-1:], low[:-1]])
     score = 2 * (opens | soonest).astype(np.int64) + low + before
@@ -56,7 +61,7 @@ def split(count: Ints, delay: Ints | None, campaigns: int, window_ms: int) -> Sp
         return cut
     why = f"only {with_evidence * campaigns:.0f} of {campaigns:,} boundaries between campaigns can be seen"
     if inside > INSIDE * campaigns:
-        why = f"{inside:,} lines inside of a campaign look like its newest window"
+        why = f"{many(inside, 'line')} inside of a campaign look like its newest window"
     return Split(None, opens, why)
 
 
@@ -105,5 +110,5 @@ def _cut(opens: NDArray[np.bool_], campaigns: int, rows: int) -> Split:
     seen = len(starts)
     alike = seen >= 3 and starts[0] == 0 and np.ptp(lengths) <= 2 and rows - starts[-1] <= lengths.max() + 1
     if alike and seen < BELIEVED * campaigns:
-        return Split(None, opens, f"its {rows:,} lines end in campaign {seen} of {campaigns:,}", cut=True)
-    return Split(None, opens, f"{rows:,} lines can't be dealt out to {campaigns:,} campaigns")
+        return Split(None, opens, f"its {many(rows, 'line')} end in campaign {seen} of {campaigns:,}", cut=True)
+    return Split(None, opens, f"{many(rows, 'line')} can't be dealt out to {many(campaigns, 'campaign')}")

@@ -11,6 +11,7 @@ import typer
 from harness import console
 from harness.experiments import drive_repeat
 from harness.model import EngineManifest, RunSpec
+from harness.texts import many
 from reports import rounds as reports_rounds
 from reports.exports import machine
 
@@ -22,7 +23,7 @@ def run(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path, 
         objects = [machine.as_object("run", each) for each in done.results]
         print(json.dumps(reports_rounds.as_object(answer, done.path, objects)))
     else:
-        head = f"{len(done.results)} rounds of {spec.title} on {spec.engine}/{spec.sink}"
+        head = f"{many(len(done.results), 'round')} of {spec.title} on {spec.engine}/{spec.sink}"
         shown = [console.table(rows, header) + "\n" for header, rows in reports_rounds.tables(answer)]
         console.show_result(
             [f"{answer.outcome.value}  {head}: {answer.sentence}\n", *shown, str(done.path)], answer.outcome

@@ -22,6 +22,7 @@ from harness.explain import is_file, nearest
 from harness.faults.base import Kind
 from harness.measuring.measurement import Lack, Quantity, Recovery
 from harness.model import AD_IMPRESSIONS, CheckResult, FaultReport, Outcome, UsageError, Verdict
+from harness.texts import many
 from workloads.registry import folder_of
 
 TIERS = folder_of(AD_IMPRESSIONS) / "chaos"
@@ -140,7 +141,7 @@ class Card:
     @property
     def sentence(self) -> str:
         kept, unknown = (sum(cell.kept is True for cell in self.cells), self._count(Seen.UNKNOWN))
-        parts = [f"{kept} of {len(self.cells)} cells keep what their sink claims"]
+        parts = [f"{kept} of {many(len(self.cells), 'cell')} keep what their sink claims"]
         parts += [f"{len(self.broken)} are below it"] if self.broken else []
         parts += [f"{unknown} unknown"] if unknown else []
         parts += [f"{count} n/a"] if (count := self._count(Seen.NOT_POSSIBLE)) else []
@@ -333,4 +334,4 @@ def _middle(found: Sequence[Quantity | None]) -> Quantity:
     if len(values) == 1:
         return known[0]
     over = [each.over_twin for each in known if each.over_twin is not None]
-    return Quantity(median(values), f"median of {len(values)} runs", median(over) if over else None)
+    return Quantity(median(values), f"median of {many(len(values), 'run')}", median(over) if over else None)

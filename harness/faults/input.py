@@ -22,6 +22,7 @@ from harness.faults.strike import CannotStrikeError, Strike, struck
 from harness.faults.times import NotUnderstoodError, seconds
 from harness.model import INDEX_BITS, FaultSpec, Spell, SpellKind, TapeSpec, UsageError
 from harness.services.kafka import end_offsets
+from harness.texts import many
 
 AT_ONCE = 5000
 FIND_WITHIN_S = 10.0
@@ -153,7 +154,7 @@ class Poison(_ByRecords):
         self._bad += sum(each.time_ms is None for each in records)
         if self._bad < 5:
             return ""
-        return f"{self._bad} of {self._all:,} records read from Kafka since were no events"
+        return f"{self._bad} of {many(self._all, 'record')} read from Kafka since were no events"
 
 
 class Duplicates(_ByRecords):
@@ -166,7 +167,10 @@ class Duplicates(_ByRecords):
         again = [event for event, times in self._times.items() if times > 1]
         if len(again) < 5:
             return ""
-        return f"{len(again)} events were read from Kafka more than once since, the first {again[0]:012x}"
+        return (
+            f"{many(len(again), 'event was', 'events were')} read from Kafka more than once since, "
+            f"the first {again[0]:012x}"
+        )
 
 
 class Skew(_ByRecords):
@@ -185,7 +189,7 @@ class Skew(_ByRecords):
         if count < share(self._fault, self._kind) / 2 * total:
             self._ads.clear()  # of before it began
             return ""
-        return f"{count / total:.0%} of {total:,} records read from Kafka since were of ad {ad[:8]}"
+        return f"{count / total:.0%} of {many(total, 'record')} read from Kafka since were of ad {ad[:8]}"
 
 
 class Silent(_ByRecords):

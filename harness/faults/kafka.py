@@ -23,6 +23,7 @@ from harness.model import FaultSpec, HarnessError, KafkaAddress, UsageError
 from harness.services import kafka
 from harness.services.kafka import EmbeddedKafka
 from harness.services.kafka_cluster import EmbeddedCluster
+from harness.texts import many
 from harness.wait import wait_until
 
 NEEDS = "an embedded Kafka"
@@ -105,7 +106,7 @@ class Down(KafkaStrike):
     def inject(self, now: Moment) -> str:
         server = broker_of(now)
         self._pid, self._before = server.child.pid, sum(ends_of(now).values())
-        return f"{self.end(server)} to process {self._pid} when the log ended at {self._before:,} records"
+        return f"{self.end(server)} to process {self._pid} when the log ended at {many(self._before, 'record')}"
 
     def landed(self, now: Moment) -> str:
         server = server_of(now)
@@ -166,7 +167,7 @@ class Pause(KafkaStrike):
         if self._stopped(now):
             return ""
         with suppress(HarnessError):
-            return f"SIGCONT, and it answers: the log ends at {sum(ends_of(now).values()):,} records"
+            return f"SIGCONT, and it answers: the log ends at {many(sum(ends_of(now).values()), 'record')}"
         return ""
 
     def _stopped(self, now: Moment) -> bool:
@@ -192,7 +193,7 @@ class DeleteRecords(KafkaStrike):
         newest = now.engine.progress()  # it may have done more between our look and its end
         self._done = dict(newest.offsets) if newest else {}
         self._since_ms, self._starts = now.now_ms, now.engine.starts
-        return f"{killed}; it had done {sum(self._done.values()):,} records"
+        return f"{killed}; it had done {many(sum(self._done.values()), 'record')}"
 
     def landed(self, now: Moment) -> str:
         if now.now_ms - self._since_ms < self._down_ms:
@@ -219,7 +220,7 @@ class DeleteRecords(KafkaStrike):
         if any(first[p] <= self._done.get(p, 0) for p in below):
             return ""
         places = "; ".join(f"{p} begins at {first[p]:,} and was done to {self._done.get(p, 0):,}" for p in below)
-        return f"{unread:,} records that it had not done are gone: partition {places}"
+        return f"{many(unread, 'record')} that it had not done are gone: partition {places}"
 
 
 class Recreate(KafkaStrike):
@@ -244,7 +245,7 @@ class Recreate(KafkaStrike):
             kafka.create_topic(*topic_of(now), len(ends))
         finally:
             log.signal_fleet(signal.SIGCONT)
-        return f"the topic with {self._gone:,} records was deleted and made anew"
+        return f"the topic with {many(self._gone, 'record')} was deleted and made anew"
 
     def landed(self, now: Moment) -> str:
         after = kafka.topic_id(*topic_of(now))
@@ -273,7 +274,7 @@ class AddPartitions(KafkaStrike):
         before = len(ends_of(now))
         self._new = list(range(before, before + self._count))
         kafka.add_partitions(*topic_of(now), before + self._count)
-        return f"the topic had {before} partitions, {self._count} were added"
+        return f"the topic had {many(before, 'partition')}, {self._count} were added"
 
     def landed(self, now: Moment) -> str:
         if not set(self._new) <= set(ends_of(now)):

@@ -22,6 +22,7 @@ from harness.faults.strike import CannotStrikeError, Strike, struck
 from harness.faults.times import seconds
 from harness.model import FaultSpec, UsageError
 from harness.services.redis import CLIENT_NAME, EmbeddedRedis
+from harness.texts import many
 from harness.wait import wait_until
 
 # All of them under our own name, which no check takes for results.
@@ -210,7 +211,7 @@ class Flush(RedisStrike):
 
     def landed(self, now: Moment) -> str:  # noqa: ARG002
         gone = self._before > 0 and self._after == 0
-        return f"of {self._before:,} keys none was left, and only what jobs read was put back" if gone else ""
+        return f"of {many(self._before, 'key')} none was left, and only what jobs read was put back" if gone else ""
 
     def heal(self, now: Moment) -> None:
         """Results are not ours to bring back."""
@@ -231,7 +232,7 @@ class Evict(RedisStrike):
     def inject(self, now: Moment) -> str:
         with server_of(now).client() as client:
             self._expired_before = int(client.info("stats")["expired_keys"])
-        return f"PEXPIRE 1 on the results of {self._wanted} campaigns"
+        return f"PEXPIRE 1 on the results of {many(self._wanted, 'campaign')}"
 
     def landed(self, now: Moment) -> str:
         field, server = field_of(now)
@@ -245,7 +246,7 @@ class Evict(RedisStrike):
             return ""
         counts = sum(self._lengths.values())
         return (
-            f"{counts:,} counts of {len(self._lengths)} campaigns are gone: expired_keys went from "
+            f"{many(counts, 'count')} of {many(len(self._lengths), 'campaign')} are gone: expired_keys went from "
             f"{self._expired_before} to {expired}"
         )
 

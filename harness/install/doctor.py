@@ -26,6 +26,7 @@ from harness.ending import cache_folder, state_place
 from harness.install import jvm
 from harness.model import HarnessError
 from harness.origin import HOW_TO_MEND, ROOT
+from harness.texts import many
 
 PYTHON_LOWEST, PYTHON_HIGHEST = (3, 11), (3, 13)
 ENOUGH_CORES = 2
@@ -109,7 +110,7 @@ def packages(requirements: str | None = None) -> Finding:
     ]
     if wrong:
         return Finding("packages", State.WRONG, "; ".join(wrong), HOW_TO_MEND)
-    return Finding("packages", State.OK, f"{len(asked)} packages as pinned")
+    return Finding("packages", State.OK, f"{many(len(asked), 'package')} as pinned")
 
 
 def exact_versions(requirements: str) -> dict[str, str]:
@@ -165,7 +166,7 @@ def artifacts(which: str) -> Finding:
     found = jvm.differences(pinned, place)
     if found:
         return Finding(what, State.WRONG, f"{'; '.join(found[:3])} in {place}", how)
-    return Finding(what, State.OK, f"{len(pinned)} jars as pinned ({place})")
+    return Finding(what, State.OK, f"{many(len(pinned), 'jar')} as pinned ({place})")
 
 
 def redis_server(find: Callable[[], Path]) -> Finding:

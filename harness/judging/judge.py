@@ -45,6 +45,7 @@ from harness.model import (
 )
 from harness.store import MissingEvidence, Store, from_files
 from harness.stored import LOG, OBSERVED, StoredRun
+from harness.texts import many
 from harness.watching import clock_watch
 from harness.watching.glitches import STRANGER, UNREADABLE
 from workloads.base import Kind, Oracle
@@ -95,11 +96,17 @@ def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], tota
         late = f", {totals['late_dropped']:,} dropped as late{how}" if totals["late_dropped"] else ""
         copies = f"; {totals['copies']:,} copies in the tape count twice, by the rules" if totals["copies"] else ""
         if isinstance(case.oracle, InTotals):
-            return f"{totals['counted']:,} events counted right in {totals['cells']:,} totals{copies}; {IN_TOTALS}"
+            return (
+                f"{many(totals['counted'], 'event')} counted right in "
+                f"{many(totals['cells'], 'total')}{copies}; {IN_TOTALS}"
+            )
         if any(value.kind is not Kind.COUNT for value in case.oracle.values):
             names = join(value.name for value in case.oracle.values)
-            return f"{totals['cells']:,} values are right ({names}), of {totals['countable']:,} events{late}"
-        return f"{totals['counted']:,} events counted right in {totals['cells']:,} cells{late}{copies}"
+            return (
+                f"{many(totals['cells'], 'value is', 'values are')} right ({names}), of "
+                f"{many(totals['countable'], 'event')}{late}"
+            )
+        return f"{many(totals['counted'], 'event')} counted right in {many(totals['cells'], 'cell')}{late}{copies}"
     worst = [r for r in results if r.outcome is outcome]
     # An engine that its machine kept from going on is the reason why all else came to nothing.
     told = next((r for r in worst if r.name == "engine" and outcome is Outcome.UNKNOWN), worst[0])
@@ -286,7 +293,8 @@ def _glitches(store: Store, told: Mapping[str, Any], campaigns: Sequence[str]) -
     rows = store.read_table("glitches.parquet").to_pylist() if "glitches" in told else []
     if len(rows) != told.get("glitches", 0):
         raise MissingEvidence(
-            f"{store.path / 'glitches.parquet'} holds {len(rows):,} rows, and the observer wrote {told['glitches']:,}"
+            f"{store.path / 'glitches.parquet'} holds {many(len(rows), 'row')}, and the observer "
+            f"wrote {told['glitches']:,}"
         )
     for row in rows:
         name = row["name"] if row["kind"] == STRANGER else _name(campaigns[row["campaign"]], row["name"])

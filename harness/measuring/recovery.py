@@ -421,9 +421,9 @@ def _wrong_value(run: Watched, stretch: _Stretch) -> Quantity:
     of_cells_s = found.of_cells_s(stretch.until_s)
     if found.never_corrected:
         held = f"held for at least {of_cells_s.max():.1f} s"
-        told = f"{found.never_corrected:,} of {len(of_cells_s):,} cells never corrected, {held}"
+        told = f"{found.never_corrected:,} of {many(len(of_cells_s), 'cell')} never corrected, {held}"
         return Quantity(None, told, lack=Lack.NO_END)
-    return Quantity(float(of_cells_s.max()), f"the longest of {len(of_cells_s):,} cells, all corrected")
+    return Quantity(float(of_cells_s.max()), f"the longest of {many(len(of_cells_s), 'cell')}, all corrected")
 
 
 def _disagreed(run: Watched, stretch: _Stretch) -> Quantity:

@@ -12,6 +12,7 @@ from harness.ending import summary
 from harness.model import EngineReport, EngineState, HarnessError, UsageError
 from harness.room import NoRoomError
 from harness.store import Store
+from harness.texts import many
 from harness.watching import out_of_memory, starvation
 from harness.worlds.base import World
 
@@ -93,7 +94,7 @@ class Excuses:
             return
         self._room_seen_ms = now_ms
         if self.full():
-            raise EngineGone(self.ended("no-room", f"{self.sent:,} of {planned:,} events were sent"))
+            raise EngineGone(self.ended("no-room", f"{self.sent:,} of {many(planned, 'event')} were sent"))
 
     @contextmanager
     def named(self) -> Iterator[None]:

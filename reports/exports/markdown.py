@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.measuring.measurement import Cost, Latency, Measurement
 from harness.model import CheckResult, Outcome, Witness
+from harness.texts import many
 from reports.outage import Outage, outage_of, quantiles
 from reports.result import Result
 from reports.tables import cell, markdown
@@ -86,7 +87,7 @@ def _speed(result: Result) -> Iterator[str]:
         yield f"Speed withheld: {result.withheld}."
         return
     steady = f" The run is {m.steady.sentence}." if m.steady else ""
-    yield f"{m.events:,} records, drained {m.drain_s:.1f} s after the last event.{steady}"
+    yield f"{many(m.events, 'record')}, drained {m.drain_s:.1f} s after the last event.{steady}"
     yield ""
     yield from markdown(("figure", "value"), list(figures(m, outage_of(result.recovery, m.load_s))))
 

@@ -11,6 +11,7 @@ from harness.judging.checks.case import Case
 from harness.judging.ledger import Difference, Ledger
 from harness.model import AD_IMPRESSIONS
 from harness.store import MissingEvidence
+from harness.texts import many
 from reports.evidence import Evidence
 from reports.figures import cells
 from reports.figures.style import picture
@@ -25,7 +26,7 @@ def section(evidence: Evidence) -> Section:
     grid = grid_of(case)
     counted = {kind: sum(mark.kind == kind for mark in grid.marks) for kind in cells.KINDS}
     told = ", ".join(f"{count:,} {kind}" for kind, count in counted.items() if count) or "all of them right"
-    alt = f"{int(grid.present.sum()):,} cells of {grid.columns_are} and window: {told}"
+    alt = f"{many(int(grid.present.sum()), 'cell')} of {grid.columns_are} and window: {told}"
     strays = [stray for stray in case.observed.strays if stray.kind in ("campaign", "orphan")]
     text = [
         f"A cell is one {grid.columns_are.split()[0]} in one window; what the engine says of it is held against the "
@@ -33,7 +34,7 @@ def section(evidence: Evidence) -> Section:
         "events."
     ]
     if strays:
-        text.append(f"Not in the strip: {len(strays):,} counts of campaigns that do not exist.")
+        text.append(f"Not in the strip: {many(len(strays), 'count')} of campaigns that do not exist.")
     return Section(
         "cells", "Every cell", picture=picture("cells", alt, lambda sheet: cells.draw(grid, sheet)), text=tuple(text)
     )
@@ -102,7 +103,7 @@ def _marks(case: Case, row: Mapping[int, int]) -> Iterator[cells.Mark]:
     for number, (cell, count) in enumerate(_dropped(case).items()):
         if cell not in wrong:
             named = number + len(wrong) < cells.NAMED_MAX
-            text = f"{case.cell_name(cell)}: {count:,} events dropped as late, each explained" if named else ""
+            text = f"{case.cell_name(cell)}: {many(count, 'event')} dropped as late, each explained" if named else ""
             yield cells.Mark(codes.key(cell), row[codes.field(cell)], "late-dropped", f"{count:,} late", text)
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER
+from harness.texts import many
 from reports.evidence import Evidence
 from reports.figures import lateness
 from reports.figures.style import duration, picture
@@ -28,7 +29,8 @@ def section(evidence: Evidence) -> Section:
         "Disorder that was sent",
         picture=picture(
             "lateness",
-            f"histogram of the age of {count:,} events when they were due, watermark at {duration(spec.watermark_ms)}",
+            f"histogram of the age of {many(count, 'event')} when they were due, watermark at "
+            f"{duration(spec.watermark_ms)}",
             lambda sheet: lateness.draw(ages, sheet),
         ),
         text=(

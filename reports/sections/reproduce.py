@@ -13,6 +13,7 @@ from harness import plan
 from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, UsageError, redacted
 from harness.origin import COMMAND
 from harness.settings import KEYS
+from harness.texts import many
 from reports.evidence import Evidence
 from reports.page import Section
 from workloads.registry import workload_of
@@ -65,7 +66,7 @@ class Recipe:
 def section(evidence: Evidence) -> Section:
     spec, tape = evidence.spec, evidence.plan.tape
     recipe = recipe_of(spec, evidence.manifest)
-    text = [f"{tape.total:,} records from seed {spec.tape.seed}; the digest of the tape is {tape.digest}."]
+    text = [f"{many(tape.total, 'record')} from seed {spec.tape.seed}; the digest of the tape is {tape.digest}."]
     if early := evidence.plan.warm_up:
         text.append(f"Before them come {early.total:,} of warm-up, from a tape with the digest {early.digest}.")
     text += hidden(spec.public()["redis"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.measuring.misplaced import misplaced
 from harness.model import EVENT_TIME, Time
+from harness.texts import many
 from reports.evidence import Evidence
 from reports.figures import times
 from reports.figures.style import picture
@@ -30,7 +31,8 @@ def section(evidence: Evidence) -> Section | None:
         "Events in another window",
         picture=picture(
             "times",
-            f"share of {count:,} events that another time than their own puts into another window, by their delay",
+            f"share of {many(count, 'event')} that another time than their own puts into "
+            "another window, by their delay",
             lambda sheet: times.draw(times.shares(found.delay_ms, found.by), sheet),
         ),
         text=(

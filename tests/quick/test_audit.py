@@ -175,7 +175,7 @@ def test_a_window_and_a_cell_that_lost_some(tmp_path):
     found = only(write(tmp_path / "cell", counts, delays))
 
     assert found.words == ("lost",)
-    assert "1 cells between whole ones" in found.sentence
+    assert "1 cell between whole ones is" in found.sentence
 
 
 def test_a_cell_that_got_a_second_more(tmp_path):
@@ -348,7 +348,7 @@ def test_a_csv_names_its_cells_and_may_begin_with_a_mark(tmp_path):
 
     found = only(table(tmp_path / "cells.csv", [row for row in rows_of(counts) if not row.startswith("c7,90000,")]))
     assert found.words == ("lost",)
-    assert "1 cells between whole ones" in found.sentence
+    assert "1 cell between whole ones is" in found.sentence
 
 
 @pytest.mark.parametrize("row", [f"c1,10000,{10**23}", f"c1,{10**30},5", "c1,,", "c1"])

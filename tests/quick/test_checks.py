@@ -372,13 +372,13 @@ def of(name, planted_bug):
 def test_a_count_that_went_back_is_told_with_its_step_and_its_length():
     found = of("non-monotonic", "a count went back")
 
-    assert found.sentence == "1 times a count went back, in 1 cells, for up to 0.1 s"
+    assert found.sentence == "1 time a count went back, in 1 cell, for up to 0.1 s"
     assert found.witnesses[0].detail == "12.0 s into the load, and was back after 0.1 s"
 
 
 def test_what_a_planned_fault_took_back_is_told_as_exposure():
     assert of("non-monotonic", "a count went back after a zombie").sentence == (
-        "1 cells went back after zombie@c1, which explains it: for up to 0.1 s"
+        "1 cell went back after zombie@c1, which explains it: for up to 0.1 s"
     )
 
 
@@ -402,7 +402,7 @@ def test_without_sums_nothing_more_is_claimed_than_what_probes_can_show():
 
     assert result("masked", probed).sentence.endswith("cancel unseen")
     assert result("masked", replace(probed, expectation=Expectation(single, single))).sentence.endswith(
-        "but not in the 1 cells of probes, which hold one event each"
+        "but not in the 1 cell of a probe, which holds one event"
     )
 
 

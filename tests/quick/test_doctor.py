@@ -112,7 +112,7 @@ def test_artifacts_are_missing_damaged_or_there(tmp_path, monkeypatch):
     place.mkdir(parents=True)
     assert "a.jar is missing" in doctor.artifacts("toy").seen
     jar.rename(place / "a.jar")
-    assert doctor.artifacts("toy") == Finding("JVM artifacts of toy", State.OK, f"1 jars as pinned ({place})")
+    assert doctor.artifacts("toy") == Finding("JVM artifacts of toy", State.OK, f"1 jar as pinned ({place})")
 
 
 def test_little_of_anything_is_said(monkeypatch, tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import UsageError
-from harness.texts import shown
+from harness.texts import many, shown
 from workloads.declared import declaration
 from workloads.declared.declaration import Declaration
 from workloads.declared.fields import leaves, time_path
@@ -91,7 +91,7 @@ def check(declared: Declaration) -> Checked:
 def lines(checked: Checked) -> Iterator[str]:
     """For people."""
     yield from _wrapped(f"{checked.id}: {checked.asks}", "")
-    events = f"{checked.events:,} of one minute were tried: {checked.fields} fields, {checked.format}, such as"
+    events = f"{checked.events:,} of one minute were tried: {many(checked.fields, 'field')}, {checked.format}, such as"
     yield from textwrap.wrap(f"  events   {events}", WIDTH, subsequent_indent=" " * 11)
     yield from _wrapped(shown(checked.examples[0], LONGEST), "    ")
     if checked.schema:
@@ -99,7 +99,7 @@ def lines(checked: Checked) -> Iterator[str]:
         yield from _wrapped(checked.schema, "    ")
     for table in checked.tables:
         yield f"  table    {shown(table, WIDTH - 32)}"
-    cells = f"{len(checked.rows):,} rows expected, of {checked.placed:,} pairs of event and cell; the first"
+    cells = f"{many(len(checked.rows), 'row')} expected, of {checked.placed:,} pairs of event and cell; the first"
     yield f"  oracle   {cells}"
     yield from (f"    {line}" for line in _aligned(checked.rows[:ROWS]))
     yield "  not judged"
@@ -135,7 +135,7 @@ def _tables(declaration: Declaration) -> Iterator[str]:
         rows = table.rows(declaration.fields, SEED)
         if isinstance(table.place, InRedis):
             key, field, value = next(in_redis(table.place, rows))
-            yield f"{table.name}, {len(rows):,} rows in Redis: {key}{f' {field}' if field else ''} -> {value}"
+            yield f"{table.name}, {many(len(rows), 'row')} in Redis: {key}{f' {field}' if field else ''} -> {value}"
         else:
             _, record = next(in_kafka(rows))
-            yield f"{table.name}, {len(rows):,} rows in the topic {table.place.topic}: {record.decode()}"
+            yield f"{table.name}, {many(len(rows), 'row')} in the topic {table.place.topic}: {record.decode()}"

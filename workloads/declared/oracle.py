@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from harness.texts import many
 from workloads.declared.mistakes import DeclarationError
 from workloads.declared.sandbox import DEADLINE_S, GIVEN, MEMORY_MIB, Sandbox
 
@@ -308,7 +309,8 @@ def _check_nulls(what: str, table: pa.Table, names: Any) -> None:
     for name in names:
         if nulls := table.column(name).null_count:
             raise DeclarationError(
-                f"{what} gives NULL as {name} in {nulls:,} of {len(table):,} rows; leave such rows out, or give them a "
+                f"{what} gives NULL as {name} in {nulls:,} of {many(len(table), 'row')}; leave such "
+                "rows out, or give them a "
                 "value with coalesce()."
             )
 

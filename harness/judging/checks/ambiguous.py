@@ -9,6 +9,7 @@ from __future__ import annotations
 from harness.judging.checks.case import EXAMPLES, Case, join
 from harness.judging.readings import Ambiguity
 from harness.model import CheckResult, Outcome, Witness
+from harness.texts import many
 
 
 def check(case: Case) -> CheckResult:
@@ -18,7 +19,8 @@ def check(case: Case) -> CheckResult:
     return CheckResult(
         "ambiguous",
         Outcome.FAIL,
-        f"{len(found):,} cells have two values or more, and which one is read is chance: the first one is "
+        f"{many(len(found), 'cell has', 'cells have')} two values or more, and which one is read "
+        "is chance: the first one is "
         f"{case.cell_name(found[0].cell)} with {join(found[0].texts)}",
         word="ambiguous",
         count=len(found),
@@ -29,5 +31,8 @@ def check(case: Case) -> CheckResult:
 
 def _witness(case: Case, each: Ambiguity) -> Witness:
     return Witness(
-        case.cell_name(each.cell), f"one value of its {each.what}", join(each.texts), f"{len(each.texts)} values"
+        case.cell_name(each.cell),
+        f"one value of its {each.what}",
+        join(each.texts),
+        many(len(each.texts), "value"),
     )

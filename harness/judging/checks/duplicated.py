@@ -14,14 +14,14 @@ from harness.judging.checks.kinds import COUNTS, GROWING
 from harness.judging.ledger import Difference, Ledger
 from harness.judging.readings import NO_BATCH
 from harness.model import CheckResult, Outcome
-from harness.texts import clock
+from harness.texts import clock, many
 
 
 def check(case: Case) -> CheckResult:
     over = [d for d in case.differences_of(COUNTS) if d.surplus > 0 and d.may > 0]
-    if many := [d for d in case.differences_of(GROWING - COUNTS) if d.surplus > 0 and d.may > 0]:
-        wrong = [*over, *many]
-        sentence, witnesses = f"{len(wrong):,} cells hold too many", case.witnesses(wrong)
+    if grown := [d for d in case.differences_of(GROWING - COUNTS) if d.surplus > 0 and d.may > 0]:
+        wrong = [*over, *grown]
+        sentence, witnesses = f"{many(len(wrong), 'cell holds', 'cells hold')} too many", case.witnesses(wrong)
         return CheckResult("duplicated", Outcome.FAIL, sentence, "duplicated", len(wrong), "engine", witnesses)
     if not over:
         return CheckResult("duplicated", Outcome.PASS, "no cell holds too many")
@@ -29,7 +29,7 @@ def check(case: Case) -> CheckResult:
     return CheckResult(
         "duplicated",
         Outcome.FAIL,
-        f"{surplus:,} events too many in {len(over):,} cells{_cause(case, over)}",
+        f"{many(surplus, 'event')} too many in {many(len(over), 'cell')}{_cause(case, over)}",
         word="duplicated",
         count=surplus,
         blame="engine",

@@ -12,6 +12,7 @@ import numpy as np
 from harness.judging.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome, Witness
+from harness.texts import many
 
 TOLERANCE_US = 1_000_000
 
@@ -24,12 +25,14 @@ def check(case: Case) -> CheckResult:
     sent = _sent_by(case, code, seen.at_us + TOLERANCE_US)
     rows = np.flatnonzero((count > sent) & np.isin(code, _judged(case)))
     if not len(rows):
-        return CheckResult("early", Outcome.PASS, f"none of {len(count):,} changes came before its events were sent")
+        return CheckResult(
+            "early", Outcome.PASS, f"none of {many(len(count), 'change')} came before its events were sent"
+        )
     firsts = rows[first_rows(code[rows])]
     return CheckResult(
         "early",
         Outcome.FAIL,
-        f"{len(firsts):,} cells held more than had been sent by then",
+        f"{many(len(firsts), 'cell')} held more than had been sent by then",
         word="early",
         count=len(firsts),
         blame="engine",

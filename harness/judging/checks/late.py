@@ -10,6 +10,7 @@ import numpy as np
 
 from harness.judging.checks.case import Case
 from harness.model import Blame, CheckResult, Outcome, Witness
+from harness.texts import many
 
 
 def check(case: Case) -> CheckResult:
@@ -23,9 +24,11 @@ def check(case: Case) -> CheckResult:
     limit = case.spec.late_dropped_max
     if limit is None or count <= limit:
         bound = "" if limit is None else f", at most {limit:,} allowed"
-        return CheckResult("late", Outcome.PASS, f"{count:,} events dropped as late{how}{bound}", count=count)
+        return CheckResult("late", Outcome.PASS, f"{many(count, 'event')} dropped as late{how}{bound}", count=count)
     if case.doubt_in_all.newest_ms is not None:
-        sentence = f"{count:,} events dropped as late{how}; what is missing from the Kafka log may have made them late"
+        sentence = (
+            f"{many(count, 'event')} dropped as late{how}; what is missing from the Kafka log may have made them late"
+        )
         return CheckResult("late", Outcome.UNKNOWN, sentence, count=count, blame="producer or Kafka")
     ours = case.events.records(case.dropped & case.sent_late)
     only_ours = count - ours <= limit
@@ -36,7 +39,7 @@ def check(case: Case) -> CheckResult:
     return CheckResult(
         "late",
         Outcome.UNKNOWN if only_ours else Outcome.FAIL,
-        f"{count:,} events dropped as late{how}, at most {limit:,} allowed{also}",
+        f"{many(count, 'event')} dropped as late{how}, at most {limit:,} allowed{also}",
         word="late-dropped",
         count=count,
         blame=blame,

@@ -7,6 +7,7 @@ from harness.judging.checks.case import Case
 from harness.judging.checks.kinds import COUNTS, GROWING
 from harness.judging.ledger import Difference, Ledger
 from harness.model import CheckResult, Outcome
+from harness.texts import many
 from harness.whole import whole
 
 
@@ -19,12 +20,15 @@ def check(case: Case) -> CheckResult:
     missing = -sum(d.surplus for d in short)
     if case.engine.state != "drained":
         # What an engine has not reached is not lost, only unseen; the check `engine` fails the run.
-        sentence = f"{missing:,} events are unseen in {len(short):,} cells: the engine is {case.engine.state}"
+        sentence = (
+            f"{many(missing, 'event is', 'events are')} unseen in {many(len(short), 'cell')}: the "
+            f"engine is {case.engine.state}"
+        )
         return CheckResult("lost", Outcome.UNKNOWN, sentence, count=missing, blame="engine")
     return CheckResult(
         "lost",
         Outcome.FAIL,
-        f"{missing:,} events are missing from {len(short):,} cells{_cause(case, short)}",
+        f"{many(missing, 'event is', 'events are')} missing from {many(len(short), 'cell')}{_cause(case, short)}",
         word="lost",
         count=missing,
         blame="engine",
@@ -35,7 +39,7 @@ def check(case: Case) -> CheckResult:
 def _too_few(case: Case, short: list[Difference], few: list[Difference]) -> CheckResult:
     """Also of values by which nobody can tell how many events are missing."""
     wrong = [*short, *few]
-    sentence = f"{len(wrong):,} cells hold too few"
+    sentence = f"{many(len(wrong), 'cell holds', 'cells hold')} too few"
     if case.engine.state != "drained":
         sentence = f"{sentence} so far: the engine is {case.engine.state}"
         return CheckResult("lost", Outcome.UNKNOWN, sentence, count=len(wrong), blame="engine")
@@ -60,6 +64,6 @@ def _orphaned(case: Case, short: list[Difference]) -> str:
     """Two writers that made the same window at once; "" where no hash is orphaned."""
     orphans = [stray for stray in case.observed.strays if stray.kind == "orphan"]
     held = sum(whole(stray.value) or 0 for stray in orphans)
-    exactly = "exactly as many" if held == -sum(d.surplus for d in short) else f"{held:,} events"
+    exactly = "exactly as many" if held == -sum(d.surplus for d in short) else many(held, "event")
     hashes = "1 orphaned hash" if len(orphans) == 1 else f"{len(orphans):,} orphaned hashes"
     return f"{exactly} lie in {hashes}, to which no campaign refers" if orphans else ""

@@ -13,6 +13,7 @@ from harness.judging.checks.case import EXAMPLES, Case, join
 from harness.judging.checks.kinds import COUNTS
 from harness.judging.checksums import Checksum
 from harness.model import CheckResult, Outcome, Witness
+from harness.texts import many
 
 
 def check(case: Case) -> CheckResult:
@@ -21,18 +22,20 @@ def check(case: Case) -> CheckResult:
     right = _counted_right(case)
     missing = [cell for cell in right if cell not in case.observed.sums]
     if missing and case.engine.state in ("drained", "unsettled"):
-        sentence = f"{len(missing):,} of {len(right):,} cells that are counted right hold no sums to prove it by"
+        sentence = f"{len(missing):,} of {many(len(right), 'cell')} that are counted right hold no sums to prove it by"
         return CheckResult("masked", Outcome.UNKNOWN, sentence, "no sums", len(missing), "engine")
     expected = _expected(case)
     wrong = [cell for cell in right if case.observed.sums.get(cell, expected[cell]) != expected[cell]]
     unsure = len(case.expectation.may) - len(right) - len(case.differences)
-    beside = f"; for {unsure:,} cells it is not known which events were dropped as late" if unsure > 0 else ""
+    beside = f"; for {many(unsure, 'cell')} it is not known which events were dropped as late" if unsure > 0 else ""
     if not wrong:
-        return CheckResult("masked", Outcome.PASS, f"the ids of {len(right):,} cells add up as they should{beside}")
+        return CheckResult(
+            "masked", Outcome.PASS, f"the ids of {many(len(right), 'cell')} add up as they should{beside}"
+        )
     return CheckResult(
         "masked",
         Outcome.FAIL,
-        f"{len(wrong):,} cells hold the right count of wrong events{beside}",
+        f"{many(len(wrong), 'cell holds', 'cells hold')} the right count of wrong events{beside}",
         word="masked",
         count=len(wrong),
         blame="engine",
@@ -44,7 +47,12 @@ def _not_asked(case: Case) -> str:
     words = "without checksums a loss and a duplicate in one cell cancel unseen"
     may = case.expectation.may
     single = sum(may.count(cell) == 1 for cell in may if case.oracle.codes.key(cell) >= case.oracle.probed_from)
-    return f"{words}, but not in the {single:,} cells of probes, which hold one event each" if single else words
+    return (
+        f"{words}, but not in the "
+        f"{many(single, 'cell of a probe, which holds one event', 'cells of probes, which hold one event each')}"
+        if single
+        else words
+    )
 
 
 def _counted_right(case: Case) -> list[int]:

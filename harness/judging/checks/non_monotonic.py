@@ -15,6 +15,7 @@ from harness.judging.checks.case import EXAMPLES, Case, nobody_looked
 from harness.judging.checks.kinds import GROWING
 from harness.judging.readings import Watched
 from harness.model import CheckResult, FaultReport, Outcome, Witness
+from harness.texts import many
 
 # Faults after which counts may go back. A plain kill is none of them: a batch that is replayed writes the same totals.
 TAKES_BACK = frozenset(
@@ -56,7 +57,8 @@ def check(case: Case) -> CheckResult:
         return CheckResult(
             "non-monotonic",
             Outcome.FAIL,
-            f"{len(bare):,} times a count went back, in {len({dip.cell for dip in bare}):,} cells, {_longest(bare)}",
+            f"{many(len(bare), 'time')} a count went back, in "
+            f"{many(len({dip.cell for dip in bare}), 'cell')}, {_longest(bare)}",
             word="non-monotonic",
             count=len(bare),
             blame="engine",
@@ -65,9 +67,11 @@ def check(case: Case) -> CheckResult:
     if dips:
         after = ", ".join(dict.fromkeys(fault.spec.text for fault in causes))
         cells = len({dip.cell for dip in dips})
-        sentence = f"{cells:,} cells went back after {after}, which explains it: {_longest(dips)}"
+        sentence = f"{many(cells, 'cell')} went back after {after}, which explains it: {_longest(dips)}"
         return CheckResult("non-monotonic", Outcome.PASS, sentence, count=len(dips))
-    return CheckResult("non-monotonic", Outcome.PASS, f"none of {len(case.watched.count):,} changes lowered a count")
+    return CheckResult(
+        "non-monotonic", Outcome.PASS, f"none of {many(len(case.watched.count), 'change')} lowered a count"
+    )
 
 
 def _dips(seen: Watched, asked: NDArray[np.bool_]) -> list[Dip]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from harness.judging.checks.case import Case
 from harness.model import CheckResult, Outcome, Witness
+from harness.texts import many
 
 
 def check(case: Case) -> CheckResult:
@@ -22,7 +23,7 @@ def check(case: Case) -> CheckResult:
     return CheckResult(
         "oracle",
         Outcome.UNKNOWN,
-        f"the fold of the tape and the recount of the log differ in {len(difference):,} cells",
+        f"the fold of the tape and the recount of the log differ in {many(len(difference), 'cell')}",
         word="oracle",
         count=len(difference),
         blame="evidence",

@@ -11,6 +11,7 @@ from harness.judging.checks.case import EXAMPLES, Case, counted, join
 from harness.judging.ledger import Difference
 from harness.judging.readings import Glitch, Stray, Watched
 from harness.model import CheckResult, Outcome, Witness
+from harness.texts import many
 
 
 def check(case: Case) -> CheckResult:
@@ -44,11 +45,11 @@ def _in_the_end(
 ) -> list[str]:
     parts = []
     if windows:
-        parts.append(f"{len(windows):,} cells in which no event lies")
+        parts.append(f"{many(len(windows), 'cell')} in which no event lies")
     if zeros:
-        parts.append(f"{len(zeros):,} counts of 0 in cells in which no event lies")
+        parts.append(f"{many(len(zeros), 'count')} of 0 in cells in which no event lies")
     if campaigns:
-        parts.append(f"{len(campaigns):,} counts of unknown campaigns ({join((s.where for s in campaigns), 2)})")
+        parts.append(f"{many(len(campaigns), 'count')} of unknown campaigns ({join((s.where for s in campaigns), 2)})")
     if orphans:
         parts.append(f"{len(orphans):,} orphaned hashes to which no campaign refers")
     return ["the results hold " + " and ".join(parts)] if parts else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 from harness.judging.checks.case import EXAMPLES, Case, counted
 from harness.judging.readings import Glitch, Stray
 from harness.model import CheckResult, FaultReport, Outcome, Witness
+from harness.texts import many
 
 EXPECTED = "a whole number"
 # Faults that put something else than counts into the results. Those that only empty them leave nothing to misread.
@@ -33,7 +34,7 @@ def check(case: Case) -> CheckResult:
             ),
         )
     others = sum(s.kind == "key" for s in case.observed.strays)
-    beside = f"; {others:,} keys that are no results were left alone" if others else ""
+    beside = f"; {many(others, 'key')} that are no results were left alone" if others else ""
     after = ", ".join(dict.fromkeys(fault.spec.text for fault in causes))
     explained = f"; {len(seen):,} could not be read after {after}, which explains it" if seen else ""
     return CheckResult("readable", Outcome.PASS, f"every count is a whole number{explained}{beside}")

@@ -18,6 +18,7 @@ from harness.judging.checks.case import EXAMPLES, Case, Ints, first_rows, nobody
 from harness.judging.checks.kinds import GROWING
 from harness.judging.lateness import watermarks_ms
 from harness.model import CheckResult, Outcome, Progress, Witness
+from harness.texts import many
 from workloads.base import NEVER as NEVER_CLOSES
 
 ALLOWED_MS = 10_000
@@ -38,7 +39,10 @@ def check(case: Case) -> CheckResult:
     rows = np.flatnonzero(late_ms > ALLOWED_MS)
     if not len(rows):
         judged = int(known.sum())
-        sentence = f"{judged:,} cells were right within {ALLOWED_MS / 1000:.0f} s after the engine reported them done"
+        sentence = (
+            f"{many(judged, 'cell was', 'cells were')} right within {ALLOWED_MS / 1000:.0f} s after "
+            "the engine reported them done"
+        )
         if case.behind_ms:
             sentence += f"; its clock was set back by up to {case.behind_ms / 1000:.1f} s, which was allowed as well"
         return CheckResult("stale", Outcome.PASS, sentence)
@@ -46,7 +50,7 @@ def check(case: Case) -> CheckResult:
     return CheckResult(
         "stale",
         Outcome.FAIL,
-        f"{len(rows):,} cells showed too little, for up to {late_ms[worst[0]] / 1000:.1f} s after they were done",
+        f"{many(len(rows), 'cell')} showed too little, for up to {late_ms[worst[0]] / 1000:.1f} s after they were done",
         word="stale",
         count=len(rows),
         blame="engine",
@@ -81,7 +85,8 @@ def _no_moments(case: Case, odd: list[Progress]) -> CheckResult:
     return CheckResult(
         "stale",
         Outcome.UNKNOWN,
-        f"`at` of {len(odd):,} of {len(case.told):,} lines of progress.jsonl lies outside of the run: it has to be in "
+        f"`at` of {len(odd):,} of {many(len(case.told), 'line')} of progress.jsonl lies outside "
+        "of the run: it has to be in "
         f"{Progress.UNIT}, here from {begun_ms} to {ended_ms}; the first such line is of batch {odd[0].batch} and has "
         f'"at": {odd[0].at_ms}',
         word="no moments",

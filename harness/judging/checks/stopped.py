@@ -8,6 +8,7 @@ from __future__ import annotations
 from harness.judging.checks.case import EXAMPLES, Case
 from harness.judging.readings import Observed
 from harness.model import CheckResult, Outcome, Witness
+from harness.texts import many
 
 
 def check(case: Case) -> CheckResult:
@@ -29,8 +30,16 @@ def _compared(case: Case, after: Observed) -> CheckResult:
     late = _cells(case, _right_only_now(case, after), after)
     if not spoiled and not late:
         return _passed("stopping the engine made no right cell wrong, and no wrong cell right")
-    found = [f"{len(spoiled):,} results were right, and stopping the engine made them wrong"] if spoiled else []
-    found += [f"{len(late):,} results were wrong, and only stopping the engine made them right"] if late else []
+    found = (
+        [f"{many(len(spoiled), 'result was', 'results were')} right, and stopping the engine made them wrong"]
+        if spoiled
+        else []
+    )
+    found += (
+        [f"{many(len(late), 'result was', 'results were')} wrong, and only stopping the engine made them right"]
+        if late
+        else []
+    )
     return CheckResult(
         "stopped",
         Outcome.FAIL,

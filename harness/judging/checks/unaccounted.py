@@ -12,6 +12,7 @@ import numpy as np
 from harness.judging.checks.case import Case
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome
+from harness.texts import many
 
 
 def check(case: Case) -> CheckResult:
@@ -37,7 +38,7 @@ def check(case: Case) -> CheckResult:
         f"{other:,} that do not count" if other > 0 else f"-{-other:,} in a further cell",
     )
     shown = " + ".join(part for part in parts if not part.startswith(("0 ", "-0 "))).replace("+ -", "- ")
-    balance = f"{case.audit.found:,} records = {shown}"
+    balance = f"{many(case.audit.found, 'record')} = {shown}"
     slack = case.slack
     return CheckResult("unaccounted", Outcome.PASS, f"{balance}, to {slack:,}" if slack else balance)
 
@@ -60,7 +61,7 @@ def _expected_is_what_the_log_holds(case: Case) -> list[str]:
     if must == least and must <= may <= countable:
         return []
     return [
-        f"the log holds {countable:,} countable events, of which {least:,} at least have to count, and "
+        f"the log holds {many(countable, 'countable event')}, of which {least:,} at least have to count, and "
         f"{_range(must, may)} are expected"
     ]
 
@@ -72,7 +73,7 @@ def _seen_is_what_was_told(case: Case) -> list[str]:
     if must + told <= seen <= may + told:
         return []
     return [
-        f"the results hold {seen:,} events where {_range(must, may)} are expected, and the cells that are wrong "
+        f"the results hold {many(seen, 'event')} where {_range(must, may)} are expected, and the cells that are wrong "
         f"explain {told:+,} of the difference"
     ]
 

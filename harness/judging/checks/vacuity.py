@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from harness.judging.checks.case import Case
 from harness.model import CheckResult, Outcome
+from harness.texts import many
 from workloads.base import NEVER
 
 
@@ -18,7 +19,8 @@ def check(case: Case) -> CheckResult:
     return CheckResult(
         "vacuity",
         Outcome.PASS,
-        f"{case.events.records():,} countable events in {len(case.expectation.may):,} cells of {windows} windows",
+        f"{many(case.events.records(), 'countable event')} in {many(len(case.expectation.may), 'cell')} "
+        f"of {many(windows, 'window')}",
     )
 
 

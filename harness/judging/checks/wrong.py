@@ -12,6 +12,7 @@ from harness.judging.checks.case import EXAMPLES, Case
 from harness.judging.checks.kinds import OTHERS
 from harness.judging.ledger import Difference
 from harness.model import CheckResult, Outcome, Witness
+from harness.texts import many
 
 
 def check(case: Case) -> CheckResult:
@@ -22,12 +23,12 @@ def check(case: Case) -> CheckResult:
     missing = sum(d.seen == 0 for d in wrong) + len(case.unwritten)
     beside = f", {missing:,} of them hold none" if missing else ""
     if case.engine.state != "drained":
-        sentence = f"{count:,} cells hold another value{beside}: the engine is {case.engine.state}"
+        sentence = f"{many(count, 'cell holds', 'cells hold')} another value{beside}: the engine is {case.engine.state}"
         return CheckResult("wrong", Outcome.UNKNOWN, sentence, count=count, blame="engine")
     return CheckResult(
         "wrong",
         Outcome.FAIL,
-        f"{count:,} cells hold another value than the log explains{beside}",
+        f"{many(count, 'cell holds', 'cells hold')} another value than the log explains{beside}",
         word="wrong value",
         count=count,
         blame="engine",

@@ -14,6 +14,7 @@ from harness.measuring.latency.visibility import Floats, Visibility
 from harness.measuring.latency.ways import FINAL, FIRST, PROBES, RANK_MATCHED, YAHOO, Raw, Ways
 from harness.measuring.measurement import Latency, Quantiles
 from harness.stored import StoredRun
+from harness.texts import many
 
 
 @dataclass(frozen=True)
@@ -86,26 +87,31 @@ def _ranks_are_exact(looked: Looked, overtaken_ms: float | None) -> bool:
 
 
 def _exactness(way: str, raw: Raw, looked: Looked, overtaken_ms: float | None) -> Iterator[str]:
-    count = f"{len(raw.corrected_ms):,}"
+    count = len(raw.corrected_ms)
     if way == YAHOO:
         negative = int((raw.corrected_ms < 0).sum())
-        yield f"time_updated less the window's end in {count} cells, as the engine writes it, to its millisecond;"
+        yield (
+            f"time_updated less the window's end in {many(count, 'cell')}, as the engine writes it, to its millisecond;"
+        )
         yield f"{negative:,} of them are negative and count as they are."
         return
     if way == PROBES:
-        yield f"{count} cells of one event each, whatever the disorder."
+        yield f"{many(count, 'cell')} of one event each, whatever the disorder."
     if way == RANK_MATCHED:
-        yield f"{count} events of cells with right counts, the k-th visible against the k-th due."
+        yield f"{many(count, 'event')} of cells with right counts, the k-th visible against the k-th due."
         yield _on_ranks(looked, overtaken_ms)
     if way in (FINAL, FIRST):
         begin, end = ("last", "its right final count") if way == FINAL else ("first", "anything of it")
-        yield f"{count} cells, from the {begin} event of each to the look that showed {end}."
+        yield f"{many(count, 'cell')}, from the {begin} event of each to the look that showed {end}."
     yield (
         f"Each figure is late by at most the time since the look before: {looked.period_ms:.0f} ms, "
         f"{looked.period_p99_ms:.0f} ms at p99, {looked.period_max_ms:.0f} ms at most."
     )
     if looked.seen_late:
-        yield f"{looked.seen_late:,} changes of settled windows are late by up to {looked.whole_period_max_ms:,.0f} ms."
+        yield (
+            f"{many(looked.seen_late, 'change')} of settled windows are late by up to "
+            f"{looked.whole_period_max_ms:,.0f} ms."
+        )
 
 
 def _on_ranks(looked: Looked, overtaken_ms: float | None) -> str:
