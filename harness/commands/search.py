@@ -18,7 +18,7 @@ from harness.flags import takes
 from reports import trials as reports_trials
 
 
-@takes("engine", "sink", *EVENTS, *SYSTEM)
+@takes("engine", "sink", *EVENTS, "time", *SYSTEM)
 def search(
     context: typer.Context,
     scenario: Scenario = "calm",
