@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from harness.experiments.curve import labels, service
 from harness.experiments.curve.labels import Held, Label
 from harness.experiments.curve.plateau import BLOCK_MS, EDGES_MS, Floats, Measured
+from harness.experiments.curve.service import Foretold
 
 DRAWS = 400
 SEED = 20_021
@@ -22,10 +23,11 @@ TAIL = 0.025
 # So few blocks know less of each other than their spread says: of six of them, by so much.
 FEW = 1.5
 WIDEST = 0.50  # an interval wider than that is no answer
-DRIFT = 0.15
+# What differs by more between visits than this, and this much of what goes up and down within them, has drifted.
+DRIFT, UNEVEN = 0.12, 1.0
 # Some minutes show less of what goes wrong than an hour, hardly ever more: so the lower end is further away. Logarithms
 # of the rate: for each unit by which the machine's speed went up and down, and where it did not.
-DOWN, UP, UNSEEN = 1.5, 0.4, 0.035
+DOWN, UP, UNSEEN = 1.8, 0.4, 0.035
 
 
 @dataclass(frozen=True)
@@ -45,37 +47,36 @@ class Answer:
 
 
 def answer(measured: Sequence[Measured], objective_ms: float) -> Answer:
-    known = tuple(labels.labels(measured, objective_ms))
     curve = service.fitted(measured)
-    second = curve.most_per_s(objective_ms) if curve else None
-    moved = drift(measured, curve)
-    low, high, why_not = _interval(measured, known, curve, objective_ms)
-    known = tuple(_believed(label, high) for label in known)
-    if not why_not and moved > DRIFT:
+    told = service.foretold(curve, measured, objective_ms) if curve else None
+    known = tuple(_believed(label, told) for label in labels.labels(measured, objective_ms))
+    second, moved = curve.most_per_s(objective_ms) if curve else None, drift(measured, curve)
+    low, high, why_not = _interval(measured, known, told, objective_ms)
+    if not why_not and moved > DRIFT + (UNEVEN * told.uneven if told else 0):
         why_not = f"batches of one size took up to {moved:.0%} longer in one visit than in another"
     if why_not:
         return Answer(None, None, known, second, moved, why_not)
     return Answer(low, high, known, second, moved)
 
 
-def _believed(label: Label, high_per_s: float) -> Label:
+def _believed(label: Label, told: Foretold | None) -> Label:
     """What held for some minutes, and would not for an hour, is open."""
-    if label.held is not Held.YES or label.rate_per_s <= high_per_s:
+    if label.held is not Held.YES or told is None or label.rate_per_s <= told.rate_per_s * np.exp(UNSEEN):
         return label
     return Label(label.rate_per_s, Held.OPEN, "held, but the curve says that it would not for long", label.visits)
 
 
 def _interval(
-    measured: Sequence[Measured], known: Sequence[Label], curve: service.Service | None, objective_ms: float
+    measured: Sequence[Measured], known: Sequence[Label], told: Foretold | None, objective_ms: float
 ) -> tuple[float, float, str]:
     at = list(labels.visits(measured).values())
     if len(at) < 3:
         return 0, 0, "fewer than three rates were visited"
     low, middle, high = _seen(at, objective_ms)
-    told = service.foretold(curve, measured, objective_ms) if curve else None
-    if told is not None:
+    if told:
         down, up = UNSEEN + DOWN * told.rough, UNSEEN + UP * told.rough
-        low, high = min(told.rate_per_s * np.exp(-down), middle), told.rate_per_s * np.exp(up)
+        # A line that does not fall says nothing.
+        low, high = np.fmin(told.rate_per_s * np.exp(-down), middle), told.rate_per_s * np.exp(up)
     if not np.isfinite(low):
         return 0, 0, "p99 does not grow with the rate"
     open_ = [label.rate_per_s for label in _open_near(known)]

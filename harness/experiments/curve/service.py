@@ -13,7 +13,9 @@ from harness.experiments.curve.queue import STEP_S, Engines, Machines, late_shar
 LEAST_BATCHES = 20
 # What slows a machine down is read where batches are about as long as at the answer: at the highest rates.
 NEAR = 0.65
-DRAWS, SHARES = 16, np.linspace(0.6, 1.08, 9)  # of what two batches in the objective's time allow
+DRAWS = 16
+# So long two batches may take at the rates that are tried, as a share of the objective; and the least of them.
+LENGTHS, LOWEST = np.geomspace(0.2, 1.3, 11), 0.4
 FORETOLD_S, SETTLED_S = 1300.0, 100.0
 STRETCH_S, ROUGH_S = 40.0, 10.0
 SEED = 20_022
@@ -67,7 +69,9 @@ class Foretold:
     """Where one in a hundred events would take longer than the objective."""
 
     rate_per_s: float
-    rough: float  # standard deviation of the logarithm of the machine's speed, from 10 s to 10 s
+    # Standard deviations of the logarithm of the machine's speed, from 10 s to 10 s: of all, and within visits.
+    rough: float
+    uneven: float
 
 
 def foretold(curve: Service, measured: Sequence[Measured], objective_ms: float) -> Foretold | None:
@@ -83,21 +87,24 @@ def foretold(curve: Service, measured: Sequence[Measured], objective_ms: float) 
     known = draw.integers(len(begins), size=(DRAWS, max(1, len(speed) // length)))
     long = int(FORETOLD_S / STRETCH_S)
     picked = begins[np.take_along_axis(known, draw.integers(known.shape[1], size=(DRAWS, long)), axis=1)]
-    machines = Machines(speed[picked[:, :, None] + np.arange(length)].reshape(DRAWS, -1), lanes_each=len(SHARES))
-    offered = SHARES * curve.most_per_s(objective_ms)
-    lanes = len(SHARES) * DRAWS
+    machines = Machines(speed[picked[:, :, None] + np.arange(length)].reshape(DRAWS, -1), lanes_each=len(LENGTHS))
+    most = curve.most_per_s(objective_ms)
+    offered = np.array([max(curve.most_per_s(share * objective_ms), LOWEST * most) for share in LENGTHS])
+    lanes = len(offered) * DRAWS
     engines = Engines(np.full(lanes, curve.base_ms / 1000), np.full(lanes, curve.each_ms / 1000))
     late = late_shares(
         engines, machines, np.tile(offered, DRAWS), objective_ms / 1000, (SETTLED_S, FORETOLD_S - STEP_S)
     )
     rate = float(np.median([_crosses(row, offered) for row in late.reshape(DRAWS, -1)]))
-    return Foretold(rate, _rough(speeds)) if np.isfinite(rate) else None
+    return Foretold(rate, *_rough(speeds)) if np.isfinite(rate) else None
 
 
-def _rough(speeds: Sequence[Floats]) -> float:
+def _rough(speeds: Sequence[Floats]) -> tuple[float, float]:
     count = int(ROUGH_S / STEP_S)
-    means = [speed[: len(speed) // count * count].reshape(-1, count).mean(axis=1) for speed in speeds]
-    return float(np.std(np.log(np.concatenate(means))))
+    means = [np.log(speed[: len(speed) // count * count].reshape(-1, count).mean(axis=1)) for speed in speeds]
+    means = [each for each in means if len(each)]
+    within = np.concatenate([each - each.mean() for each in means])
+    return float(np.std(np.concatenate(means))), float(np.sqrt((within**2).sum() / max(1, len(within) - len(means))))
 
 
 def _crosses(late: Floats, rates: Floats) -> float:

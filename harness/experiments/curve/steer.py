@@ -34,10 +34,10 @@ class Settings:
     rest_most: int = 6
     short: int = 2
     ladder: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7)
-    candidate: float = 0.8  # the first; the second is where the first says that the objective is
-    stride: float = 1.13  # between them at the most
+    candidate: float = 0.75  # the first; the second is where the first says that the objective is
+    stride: float = 1.25  # between them at the most
     long: int = 7  # a block of it settles
-    beyond: float = 1.1
+    beyond: float = 1.2
     most: int = 54  # of all
 
     @property
@@ -166,7 +166,7 @@ class _Course:
         waited_ms = max(self._standings[i].behind_ms for i in own if i < len(self._standings))
         left = (1 - first_per_s / most) * waited_ms / settings.objective_p99_ms
         found = float(np.clip(most * (1 - left), first_per_s / settings.stride, first_per_s * settings.stride))
-        return found if found > 1.06 * first_per_s else 0.9 * found
+        return 0.93 * found if found > 1.12 * first_per_s else 0.87 * found
 
     @property
     def _low_per_s(self) -> float:
