@@ -24,10 +24,10 @@ TAIL = 0.025
 FEW = 1.5
 WIDEST = 0.50  # an interval wider than that is no answer
 # What differs by more between visits than this, and this much of what goes up and down within them, has drifted.
-DRIFT, UNEVEN = 0.12, 1.0
+DRIFT, UNEVEN = 0.12, 1.2
 # Some minutes show less of what goes wrong than an hour, hardly ever more: so the lower end is further away. Logarithms
 # of the rate: for each unit by which the machine's speed went up and down, and where it did not.
-DOWN, UP, UNSEEN = 1.8, 0.4, 0.035
+DOWN, UP, UNSEEN = 2.7, 0.6, 0.035
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,11 @@ def answer(measured: Sequence[Measured], objective_ms: float) -> Answer:
 
 def _believed(label: Label, told: Foretold | None) -> Label:
     """What held for some minutes, and would not for an hour, is open."""
-    if label.held is not Held.YES or told is None or label.rate_per_s <= told.rate_per_s * np.exp(UNSEEN):
+    if (
+        label.held is not Held.YES
+        or told is None
+        or label.rate_per_s <= told.rate_per_s * np.exp(-DOWN / 2 * told.rough)
+    ):
         return label
     return Label(label.rate_per_s, Held.OPEN, "held, but the curve says that it would not for long", label.visits)
 

@@ -141,20 +141,20 @@ class _Course:
         yield from (settings.long, settings.long, settings.short)
 
     def _level(self) -> Piece | None:
-        """The next step of the plan: the ladder, both candidates, one beyond; then the candidates anew, and what links
-        the end with the beginning."""
+        """The next step of the plan: the ladder, both candidates, one beyond; then the candidates anew, in the same
+        order, so that a minute lies between two visits; and what links the end with the beginning."""
         settings, made = self._settings, self._made()
         step = len(made) - len(settings.ladder)
         if step < 0:
             return self._piece(self.estimate_per_s * settings.ladder[len(made)], Why.LEVEL)
         if step == 0:
             return self._piece(self.estimate_per_s * settings.candidate, Why.LEVEL)
-        candidates = sorted(rate for why, rate, n in made if why is Why.LEVEL and n == settings.long)
+        candidates = [rate for why, rate, n in made if why is Why.LEVEL and n == settings.long]
         if step == 1:
             return self._piece(self._second(candidates[0]), Why.LEVEL)
         if step == 2:
-            return self._piece(candidates[1] * settings.beyond, Why.LEVEL)
-        return self._piece((candidates[1], candidates[0], made[2][1])[step - 3], Why.AGAIN) if step < 6 else None
+            return self._piece(max(candidates) * settings.beyond, Why.LEVEL)
+        return self._piece((*candidates, made[2][1])[step - 3], Why.AGAIN) if step < 6 else None
 
     def _second(self, first_per_s: float) -> float:
         """Waiting grows with one by the share that is left of what the engine can do. One of the two candidates is to
