@@ -95,15 +95,15 @@ def test_a_level_without_end_is_left():
     assert following(pieces, [replace(late, waits_ms=0.0, unseen_ms=late.waits_ms)]).why is Why.REST
 
 
-@pytest.mark.parametrize("name", ["smooth", "maintenance", "state that grows"])
+@pytest.mark.parametrize("name", ["maintenance", "state that grows"])
 def test_an_interval_holds_the_truth(name):
-    lanes = proof.searched(KIND[name], 6, 5)
-    assert sum(lane.covered for lane in lanes) >= 5
+    lanes = proof.searched(KIND[name], 4, 5)
+    assert sum(lane.covered for lane in lanes) >= 3
     assert not any(lane.held_above for lane in lanes)
 
 
 def test_a_capacity_that_sinks_has_no_answer():
-    assert sum(lane.low_per_s is None for lane in proof.searched(KIND["sinks"], 6, 5)) >= 4
+    assert sum(lane.low_per_s is None for lane in proof.searched(KIND["sinks"], 4, 5)) >= 3
 
 
 @pytest.mark.parametrize("name", ["tells of what it fetched", "answers probes only"])
@@ -133,3 +133,12 @@ def test_a_course_is_short_and_has_the_rates_of_a_curve():
     for course in proof.courses(KIND["noisy"], engines, draw, steer.QUICK):
         assert len(course.pieces) <= steer.QUICK.most
         assert len({piece.rate_per_s for piece in course.pieces if piece.why is Why.LEVEL}) >= 7
+
+
+def test_the_budget_of_each_part_is_kept():
+    draw = np.random.default_rng(4)
+    kind, budget = KIND["all of it"], steer.budget_s(steer.QUICK)
+    for course in proof.courses(kind, kind.engines(draw, 5), draw, steer.QUICK):
+        for part in (Why.WARM_UP, Why.LOOK, Why.REST):
+            least_s, most_s = budget[part]
+            assert least_s <= 10 * sum(piece.why is part for piece in course.pieces) <= most_s

@@ -311,6 +311,8 @@ SEED = 20_200
 
 
 def prove(seeds: int, say: Callable[[str], None], kinds: Sequence[Kind] = KINDS) -> Iterator[Proved]:
+    for part, (least_s, most_s) in steer.budget_s(steer.QUICK).items():
+        say(f"load of a search: {part}: {least_s} to {most_s} s")
     chunks = range(0, seeds, CHUNK)
     with ProcessPoolExecutor(cpu_count(), get_context("spawn")) as workers:
         for kind in kinds:

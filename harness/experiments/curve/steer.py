@@ -49,15 +49,21 @@ class Settings:
 QUICK = Settings()
 
 
-@dataclass(frozen=True)
-class Visit:
-    """One that was planned, and how it went."""
-
-    why: Why
-    rate_per_s: float
-    windows: int
-    ends_at: int  # number of pieces
-    gave_up: bool
+def budget_s(settings: Settings) -> dict[str, tuple[int, int]]:
+    """How long each part takes at the least and at the most; all of it is cut off at its own most."""
+    own = settings
+    parts = {
+        "warm-up": (own.warm_up_least, own.warm_up_most),
+        "look": (1, own.look_most),
+        "rest": (1, 6 * own.rest_most),  # after the look, and after each long visit that lost patience
+        "ladder": (len(own.ladder) * own.short,) * 2,
+        "candidates, twice": (4, 4 * own.long),
+        "beyond": (1, own.short),
+        "link": (own.short,) * 2,
+    }
+    parts["all"] = (sum(least for least, _ in parts.values()), own.most)
+    window_s = own.window_ms // 1000
+    return {name: (least * window_s, most * window_s) for name, (least, most) in parts.items()}
 
 
 def next_piece(settings: Settings, pieces: Sequence[Piece], standings: Sequence[Standing]) -> Piece | None:
