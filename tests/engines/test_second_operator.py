@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.errors import AnalysisException
 
 from tests.engines.parse_in_python import make_session
-from tests.engines.second_operator import PLANS, events, in_time_for_its_window, in_time_itself, pairs, see
-
-ALLOW_MULTIPLE = "spark.sql.streaming.statefulOperator.allowMultiple"
+from tests.engines.second_operator import events, in_time_for_its_window, in_time_itself, pairs, see
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600), pytest.mark.xdist_group("spark-parse")]  # one session
 
@@ -37,14 +34,3 @@ def test_behind_a_join_the_watermark_of_the_checkpoint_is_not_the_rule(tmp_path,
 
     assert set(seen.rows) == set(made)
     assert any(made.values()), "no pair came late, so nothing was tested"
-
-
-@pytest.mark.parametrize("plan", PLANS)
-def test_with_the_flag_false_a_second_operator_is_refused(tmp_path, plan):
-    session = make_session()
-    session.conf.set(ALLOW_MULTIPLE, "false")
-    try:
-        with pytest.raises(AnalysisException, match="ultiple stateful"):
-            see(session, tmp_path, plan, events(seed=1))
-    finally:
-        session.conf.unset(ALLOW_MULTIPLE)
