@@ -20,6 +20,7 @@ SYSTEM = (
     "checkpoint",
     "conf",
     "objective_p99_ms",
+    "patience",
     "archive",
 )
 

@@ -22,7 +22,7 @@ from workloads.registry import workload_of
 FLAGS = (
     *("engine", "sink", "rate", "duration", "warm_up", "seed", "campaigns", "partitions", "window", "watermark"),
     *("disorder", "fault", "client", "kafka", "kafka_config", "redis", "reset", "master", "checkpoint", "conf", "web"),
-    *("objective_p99_ms", "time", "checksum", "archive", "workload"),
+    *("objective_p99_ms", "time", "patience", "checksum", "archive", "workload"),
 )
 ALWAYS = ("engine", "seed")  # said even where they have their default: nobody should have to know it
 

@@ -71,6 +71,16 @@ def test_every_key_of_a_scenario_is_explained(key):
     assert f"`{key}`" in RUN
 
 
+@pytest.mark.parametrize("key", sorted(KEYS))
+def test_a_key_is_a_flag_of_run_unless_it_is_said_to_be_of_files_only(key):
+    (meaning,) = re.findall(rf"^\| `{key}` \|[^|]*\| (.*)", RUN, re.MULTILINE)
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, typer.core.TyperGroup)
+    flags = {parameter.name for parameter in group.commands["run"].params}
+
+    assert (key in flags) is not meaning.startswith("file only")
+
+
 @pytest.mark.parametrize("name", sorted({*plan.scenarios(), *SHIPPED, "fake", *CHECKS}))
 def test_every_scenario_engine_and_check_is_named(name):
     assert f"`{name}`" in RUN
