@@ -49,7 +49,7 @@ from harness.running.keeping import Keeping
 from harness.running.life import Life
 from harness.running.screen import Screen
 from harness.stored import StoredRun
-from harness.texts import many, readable, shown
+from harness.texts import clock, many, readable, shown
 from harness.watching import clock_watch
 from harness.watching.progress_clock import another_clock, progress_lines
 from harness.watching.stillness import Step, Stillness
@@ -247,9 +247,8 @@ class Run:
     def _await_epoch(self) -> None:
         """Some questions begin with a window, which may be a minute away."""
         begin_ms = self.epoch_ms - self.reel.warm_up_ms
-        left_ms = begin_ms - self.world.now_ms()
-        if left_ms > SOON_MS:
-            self.screen.phase("wait", f"the load begins in {left_ms / 1000:.0f} s, with a window")
+        if begin_ms - self.world.now_ms() > SOON_MS:
+            self.screen.phase("wait", f"until {clock(begin_ms)}: the load begins with a window")
         while self.world.now_ms() < begin_ms:
             self._tick()
 

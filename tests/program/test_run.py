@@ -19,6 +19,7 @@ from harness.run import run
 from harness.running.life import RESTART_PAUSES_S
 from harness.store import Store
 from harness.stored import StoredRun
+from harness.texts import clock
 from harness.worlds.fake import FakeWorld
 
 SMALL = {
@@ -37,10 +38,11 @@ class Silent:
     """A screen that nobody looks at; it keeps the phases."""
 
     def __init__(self):
-        self.phases = []
+        self.phases, self.details = [], {}
 
     def phase(self, name, detail=""):
         self.phases.append(name)
+        self.details[name] = detail
 
     def update(self, facts):
         assert facts["done"] >= -1
@@ -63,6 +65,7 @@ def test_who_waits_for_a_window_is_told_so(tmp_path, monkeypatch):
 
     assert verdict.outcome is Outcome.PASS, verdict.sentence
     assert screen.phases[3:6] == ["fleet", "wait", "load"]
+    assert clock(epoch_ms) in screen.details["wait"], "as long as it waits this stays on the screen, and stays true"
     assert min(store.read_table("sends.parquet").column("sent_us").to_pylist()) >= 0
     assert all(told["at_ms"] > epoch_ms for told in store.history("loaded"))
 
