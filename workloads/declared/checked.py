@@ -98,7 +98,7 @@ def lines(checked: Checked) -> Iterator[str]:
         yield "  schema   by which a job reads them; `--json` has it in one line"
         yield from _wrapped(checked.schema, "    ")
     for table in checked.tables:
-        yield f"  table    {shown(table, WIDTH - 32)}"
+        yield from textwrap.wrap(f"  table    {shown(table, LONGEST)}", WIDTH, subsequent_indent=" " * 11)
     cells = f"{many(len(checked.rows), 'row')} expected, of {checked.placed:,} pairs of event and cell; the first"
     yield f"  oracle   {cells}"
     yield from (f"    {line}" for line in _aligned(checked.rows[:ROWS]))
@@ -137,5 +137,5 @@ def _tables(declaration: Declaration) -> Iterator[str]:
             key, field, value = next(in_redis(table.place, rows))
             yield f"{table.name}, {many(len(rows), 'row')} in Redis: {key}{f' {field}' if field else ''} -> {value}"
         else:
-            _, record = next(in_kafka(rows))
-            yield f"{table.name}, {many(len(rows), 'row')} in the topic {table.place.topic}: {record.decode()}"
+            (_, record), topic = next(in_kafka(rows)), f"{{topic}}.{table.place.topic}"
+            yield f"{table.name}, {many(len(rows), 'row')} in the topic {topic}: {record.decode()}"
