@@ -9,6 +9,7 @@ import numpy as np
 
 from generators.tape import Events, Tape
 from harness.model import RunSpec
+from harness.texts import many
 from workloads.base import Codec, Kind
 from workloads.registry import oracle_of
 
@@ -93,8 +94,8 @@ def lines(shown: Preview) -> list[str]:
     """For people; at most 24 lines of 80 columns."""
     most = max(bar.events for bar in shown.lateness) or 1
     head = [
-        f"{shown.events:,} records in {shown.duration_ms / 1000:.1f} s, digest {shown.digest}",
-        f"{_counted(shown)}{shown.cells:,} cells of {shown.windows} windows; "
+        f"{many(shown.events, 'record')} in {shown.duration_ms / 1000:.1f} s, digest {shown.digest}",
+        f"{_counted(shown)}{many(shown.cells, 'cell')} of {many(shown.windows, 'window')}; "
         f"{shown.duplicates:,} sent twice, {shown.poison:,} poison",
         "",
     ]

@@ -70,7 +70,7 @@ def _engines(audited: Sequence[Audited]) -> list[str]:
 
 
 def _left_out(engines: Sequence[str]) -> tuple[str, ...]:
-    return (f"Not drawn: {len(engines) - ENGINES:,} more engines.",) if len(engines) > ENGINES else ()
+    return (f"Not drawn: {many(len(engines) - ENGINES, 'more engine')}.",) if len(engines) > ENGINES else ()
 
 
 def _shares(audited: Sequence[Audited]) -> Section:

@@ -126,8 +126,9 @@ def _witnesses(result: Result, room: int) -> Iterator[str]:
         yield f"  {check.word or check.name}"
         for block in blocks[:count]:
             yield from block
-        if len(check.witnesses) > count and check.name != "engine":
-            yield f"    and {len(check.witnesses) - count} more such witnesses in verdict.json and report.html"
+        left = len(check.witnesses) - count
+        if left > 0 and check.name != "engine":
+            yield f"    and {many(left, 'more such witness', 'more such witnesses')} in verdict.json and report.html"
 
 
 def _fitting(shown: Sequence[Sequence[Sequence[str]]], room: int) -> list[int]:

@@ -94,7 +94,11 @@ def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], tota
     if outcome is Outcome.PASS:
         how = " and explained" if case.exact else ""
         late = f", {totals['late_dropped']:,} dropped as late{how}" if totals["late_dropped"] else ""
-        copies = f"; {totals['copies']:,} copies in the tape count twice, by the rules" if totals["copies"] else ""
+        copies = (
+            f"; {many(totals['copies'], 'copy in the tape counts', 'copies in the tape count')} twice, by the rules"
+            if totals["copies"]
+            else ""
+        )
         if isinstance(case.oracle, InTotals):
             return (
                 f"{many(totals['counted'], 'event')} counted right in "

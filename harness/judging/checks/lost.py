@@ -57,7 +57,10 @@ def _copies(case: Case, short: list[Difference]) -> str:
     copies = case.only(case.fold(case.copies & ~case.dropped), COUNTS)
     if not copies.total or copies != Ledger((d.cell, -d.surplus) for d in short):
         return ""
-    return f"exactly the {copies.total:,} copies in the tape, which count twice by the rules"
+    return (
+        "exactly the "
+        f"{many(copies.total, 'copy in the tape, which counts', 'copies in the tape, which count')} twice by the rules"
+    )
 
 
 def _orphaned(case: Case, short: list[Difference]) -> str:
