@@ -152,7 +152,7 @@ class Run:
         self.store.write_table("expected.parquet", self.expected)
 
     def close(self) -> None:
-        self.screen.phase("stop", ONCE_MORE if isinstance(sys.exception(), Stopped) else "")
+        self.screen.phase("stop", ONCE_MORE if isinstance(sys.exception(), Stopped) else "all that the run started")
         self.world.close()
 
     # What the engine needs. There is nothing to heal before it is open.
