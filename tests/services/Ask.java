@@ -10,7 +10,7 @@ public class Ask {
             Properties settings = new Properties();
             settings.load(new FileReader(file));
             try (Admin admin = Admin.create(settings)) {
-                System.out.println(admin.listTopics().names().get(20, TimeUnit.SECONDS));
+                System.out.println(admin.listTopics().names().get(60, TimeUnit.SECONDS));
             }
         }
     }

@@ -205,7 +205,7 @@ def test_java_gets_through_every_door(address_of, certificates, jars, java, tmp_
         files[-1].write_text("".join(f"{key}={_one_line(value)}\n" for key, value in told.items()))
     source = Path(__file__).with_name("Ask.java")
     command = [str(java), "-cp", f"{jars}/*", str(source), *map(str, files)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
     assert done.stdout.splitlines() == ["[guarded]"] * len(files), done.stderr[-3000:]
 
 
