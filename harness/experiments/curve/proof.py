@@ -128,7 +128,7 @@ def truths(kind: Kind, engines: Engines, draw: Draw, objective_s: float) -> Floa
 
 def _late(queues: Queues, rate: Floats, objective_s: float) -> Floats:
     """Which share of the hour's events."""
-    offered = Offered(BURN_IN_S + HOUR_S)
+    offered = Offered(BURN_IN_S + HOUR_S, len(rate))
     offered.append(rate)
     queues.go_on(offered, offered.until_s)
     late_s, before_s = np.zeros(len(rate)), np.zeros(len(rate))
@@ -155,12 +155,12 @@ class Course:
 def courses(kind: Kind, engines: Engines, draw: Draw, settings: steer.Settings) -> list[Course]:
     lanes, window_s = len(engines.base_s), settings.window_ms / 1000
     machines = kind.machines(draw, lanes, LONGEST_S, warm=False)
-    queues, offered = Queues(engines, machines, int(draw.integers(2**31))), Offered(window_s)
+    queues, offered = Queues(engines, machines, int(draw.integers(2**31))), Offered(window_s, lanes)
     pieces: list[list[Piece]] = [[] for _ in range(lanes)]
     standings: list[list[Standing]] = [[] for _ in range(lanes)]
     ended = np.zeros(lanes, dtype=bool)
     while not ended.all():
-        if offered.rates:
+        if len(offered.rates):
             at_s = offered.until_s - DECIDED_BEFORE_S
             queues.go_on(offered, at_s)
             for own, standing in zip(standings, _standings(kind, queues, offered, at_s), strict=True):
@@ -306,7 +306,7 @@ class Proved:
 
 
 COVERED, UNKNOWN, HELD_ABOVE, UNKNOWN_WITHOUT = 0.93, 0.10, 0.01, 0.90
-SEEDS, CHUNK = 1000, 50
+SEEDS, CHUNK = 1000, 100
 SEED = 20_200
 
 

@@ -82,13 +82,16 @@ class Offered:
     """Events by when they are due: windows of one length, each at a rate of its own, for each lane."""
 
     window_s: float
-    rates: list[Floats] = field(default_factory=list)
-    due: list[Floats] = field(default_factory=list)  # before each window
+    lanes: int
+    rates: Floats = field(init=False)  # (windows, lanes)
+    due: Floats = field(init=False)  # before each window
+
+    def __post_init__(self) -> None:
+        self.rates, self.due = np.zeros((0, self.lanes)), np.zeros((1, self.lanes))
 
     def append(self, rates_per_s: Floats) -> None:
-        before = self.due[-1] + self.rates[-1] * self.window_s if self.due else np.zeros(len(rates_per_s))
-        self.rates.append(rates_per_s)
-        self.due.append(before)
+        self.rates = np.vstack((self.rates, rates_per_s))
+        self.due = np.vstack((self.due, self.due[-1] + rates_per_s * self.window_s))
 
     @property
     def until_s(self) -> float:
@@ -96,10 +99,10 @@ class Offered:
 
     def by(self, at_s: Floats) -> Floats:
         """How many are due at a moment of each lane."""
-        rates, due, lanes = np.stack(self.rates), np.stack(self.due), np.arange(len(at_s))
-        place = np.clip(at_s / self.window_s, 0, len(self.rates) - 1e-9).astype(np.int64)
+        lanes = np.arange(self.lanes)
+        place = np.minimum(at_s / self.window_s, len(self.rates) - 0.5).astype(np.int64)
         within_s = np.minimum(at_s - place * self.window_s, self.window_s)
-        return np.asarray(due[place, lanes] + rates[place, lanes] * within_s)
+        return np.asarray(self.due[place, lanes] + self.rates[place, lanes] * within_s)
 
 
 @dataclass
