@@ -77,10 +77,11 @@ def run(
     world: World,
     stored: StoredRun,
     screen: Screen,
+    made_by: MakesRun | None = None,
 ) -> Verdict:
     """One run, and where it is read back from. Whatever happens after the world is open, it is closed again, and what
     was seen is on disk."""
-    return Run(spec, manifest, world, stored, screen).all(environment)
+    return (made_by or Run)(spec, manifest, world, stored, screen).all(environment)
 
 
 class Run:
@@ -626,3 +627,6 @@ def _lastly(last: Callable[[], None]) -> Iterator[None]:
 
 def _covers(progress: Progress | None, ends: Mapping[int, int]) -> bool:
     return progress is not None and all(progress.offsets.get(p, 0) >= end for p, end in ends.items())
+
+
+MakesRun = Callable[[RunSpec, EngineManifest, World, StoredRun, Screen], Run]

@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
-from harness.experiments.compare import BUSY_CPU, Case, Leg, Ran, Row, Settings, Table, pending, table
+from harness.experiments import older_search
+from harness.experiments import searched as searches
+from harness.experiments.compare import BUSY_CPU, Case, Leg, Ran, Row, Settings, Sustained, Table, pending, table
 from harness.experiments.folder import Folder
-from harness.experiments.search import Answer, Trial, answer
 from harness.measuring.stats import Interval
 from harness.model import Outcome
 from harness.store import Store
@@ -85,23 +86,27 @@ def read(folder: Folder) -> Compared:
     folder.refuse_other_settings(asked["settings"], Settings)
     done: list[Ran] = folder.load("done", list[Ran])
     machine: dict[str, Any] = folder.load("environment", dict[str, Any])
-    searches: dict[str, str] = folder.load("searches", dict[str, str])
-    sustained = {engine: _answer(folder.path / path) for engine, path in searches.items()}
+    places: dict[str, str] = folder.load("searches", dict[str, str])
+    sustained = {engine: _sustained(folder.path / path) for engine, path in places.items()}
     missing = tuple(pending(folder.load("wanted", list[Case]), done))
     found = table(asked["engines"], done, asked["seed"], sustained, missing)
     return Compared(folder, asked, machine, tuple(done), found, missing)
 
 
-def _answer(path: Path) -> Answer:
-    trials: list[Trial] = Folder.open(path, "search").load("trials", list[Trial])
-    return answer(trials)
+def _sustained(path: Path) -> Sustained:
+    place = Folder.open(path, "search")
+    if place.holds(searches.OF_BEFORE):
+        before = older_search.answer(place.load("trials", list[older_search.Trial]))
+        return Sustained(f"sustains {before.sentence}", before.held_per_s, before.failed_per_s)
+    found = searches.read(place).found
+    return Sustained(found.sentence, found.low_per_s, found.high_per_s)
 
 
 def searched(found: Table) -> Iterator[str]:
     """The sustainable rates, where they were searched for."""
     for row in found.rows:
         if row.sustained:
-            yield f"{row.engine} sustains {row.sustained.sentence}"
+            yield f"{row.engine}: {row.sustained.sentence}"
 
 
 def rows(found: Table) -> list[list[str]]:

@@ -15,7 +15,6 @@ from harness.engines import manifest as manifests
 from harness.experiments import drive_search, one_run
 from harness.experiments import search as planner
 from harness.flags import takes
-from reports import trials as reports_trials
 
 
 @takes("engine", "sink", *EVENTS, "time", *SYSTEM)
@@ -23,13 +22,15 @@ def search(
     context: typer.Context,
     scenario: Scenario = "calm",
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="Shorter trials, fewer rungs, a wider interval.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One life of the engine, not three: a wider interval.")
+    ] = False,
     resume: Resume = None,
     out: ExperimentsOut = EXPERIMENTS,
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """Find the highest sustainable rate, as an interval, and the latency below it."""
+    """Draw latency against the rate, and find the highest rate that can be sustained, as an interval."""
     if resume:
         refuse_beside_resume(context)
         place = drive_search.resume(resume)
@@ -40,13 +41,15 @@ def search(
         name, keys = plan.read_scenario(scenario)
         spec, engine_manifest = plan.resolve(name, {**keys, "fault": "none", "checksum": False}, flags, manifests.load)
         one_run.refuse_the_impossible(spec, engine_manifest)
-        place = drive_search.begin(spec, planner.QUICK if quick else planner.Settings(), out)
-    trials = drive_search.drive(place, spec, engine_manifest)
-    found, objective_ms = planner.answer(trials), drive_search.settings_of(place).objective_p99_ms
+        place = drive_search.begin(spec, planner.QUICK if quick else planner.WHOLE, out)
+    searched = drive_search.drive(place, spec, engine_manifest)
+    from reports import curve  # what it imports takes its time, and the page has needed it
+
+    found = searched.found
     if as_json:
-        print(json.dumps(reports_trials.as_object(place.path, trials, found)))
+        print(json.dumps(curve.as_object(searched)))
     else:
-        print(f"{spec.engine}/{spec.sink}: {found.sentence}, objective p99 <= {objective_ms:,.0f} ms")
-        print(console.table(reports_trials.rows(trials), reports_trials.COLUMNS))
-        print(place.path)
+        told = [f"{found.outcome.value}  {spec.engine}/{spec.sink}: {found.sentence}", ""]
+        told += [console.table(curve.rows(searched), curve.COLUMNS), "", str(place.path / "report.html")]
+        console.show_result(told, found.outcome)
     raise typer.Exit(found.outcome.exit_code)

@@ -316,8 +316,18 @@ class FakeEngine:
             self._running, self._exit_code = False, 1
         elif self._bad.eats(self._committed):
             self._running, self._exit_code, self.killed_for_memory = False, -9, self.killed_for_memory + 1
-        elif not self._bad.mute(self._committed):
+        elif not self._bad.mute(self._committed) and not self._begins():
             self._one_batch()
+
+    def _begins(self) -> bool:
+        """A batch that takes its time is planned now, and written when that is over."""
+        number = self._committed + 1
+        if not self._bad.is_slow or number in self._planned or not self._plan(number):
+            return False
+        before = self._planned.get(number - 1, {})
+        events = sum(end - before.get(p, 0) for p, end in self._planned[number].items())
+        self._busy_until_ms = self._clock.now_ms + BATCH_MS // 2 + events * 1000 // self._bad.every
+        return True
 
     def _skip(self) -> None:
         """Go on at the end of the log, as a consumer without committed offsets does."""
@@ -517,6 +527,10 @@ class _Misbehaviour:
     def period_ms(self) -> int:
         return self.every * 1000 if self.kind == "flush" else BATCH_MS
 
+    @property
+    def is_slow(self) -> bool:
+        return self.kind == "slow"
+
     def start_ms(self, starts: int) -> int:
         return self.every * 1000 if self.kind == "slow-start" and starts > 1 else START_MS
 
@@ -589,6 +603,7 @@ MISBEHAVIOURS: dict[str, str] = {
     "die": "ends by itself after batch 3",
     "eat-memory": "is killed by the kernel for want of memory after batch 3",
     "flush": "writes every n seconds only",
+    "slow": "works on n events a second and no more",
     "slow-start": "needs n seconds to be back after a kill",
     "forget": "goes on at the end of the log after a kill",
     "starve": "gets no CPU any more after batch 3, and wants some",

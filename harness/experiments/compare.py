@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.experiments.search import Answer
 from harness.measuring.measurement import Recovery
 from harness.measuring.stats import Interval, median_interval
 from harness.model import Outcome
@@ -86,6 +85,15 @@ class Ran:
 
 
 @dataclass(frozen=True)
+class Sustained:
+    """What a search said of an engine."""
+
+    sentence: str
+    low_per_s: float | None
+    high_per_s: float | None
+
+
+@dataclass(frozen=True)
 class Row:
     """One engine: the worst of its verdicts, and what was measured over the rounds."""
 
@@ -96,7 +104,7 @@ class Row:
     figures: Mapping[str, Interval]
     cost_cores: float | None  # so many cores until it beats the reference, did it scale perfectly
     witness: str = ""  # directory of the run that says most
-    sustained: Answer | None = None  # only where it was searched for
+    sustained: Sustained | None = None  # only where it was searched for
 
 
 @dataclass(frozen=True)
@@ -206,7 +214,7 @@ def table(
     engines: Sequence[str],
     done: Sequence[Ran],
     seed: int,
-    sustained: Mapping[str, Answer] | None = None,
+    sustained: Mapping[str, Sustained] | None = None,
     missing: Sequence[Case] = (),
 ) -> Table:
     intervals = {engine: _intervals([each for each in done if each.case.engine == engine], seed) for engine in engines}

@@ -105,6 +105,9 @@ class Folder:
         with under_way(UnderWay(self.path, self.path, next_step), self.history.tell):
             yield
 
+    def holds(self, key: str) -> bool:
+        return key in msgspec.json.decode((self.path / FILE).read_bytes())
+
     def load(self, key: str, kind: type[T] | Any) -> T:
         value: T = msgspec.convert(msgspec.json.decode((self.path / FILE).read_bytes())[key], kind)
         return value

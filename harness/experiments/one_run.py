@@ -20,6 +20,7 @@ from harness.faults import registry
 from harness.install import environment, jvm
 from harness.measuring.objective import with_objective
 from harness.model import EngineManifest, RunSpec, UsageError, Verdict
+from harness.run import MakesRun
 from harness.run import run as run_nine_steps
 from harness.running.screen import Screen
 from harness.services import children
@@ -77,10 +78,18 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Pa
     return result
 
 
-def answer(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Path | None = None) -> Result:
+def answer(
+    spec: RunSpec,
+    engine_manifest: EngineManifest,
+    out: Path,
+    *,
+    twin: Path | None = None,
+    growing: MakesRun | None = None,
+) -> Result:
     """A fresh run in a directory of its own below `out`. An existing Redis is claimed for each run anew.
 
-    `twin`: the run without a fault to which its recovery is held.
+    `twin`: the run without a fault to which its recovery is held. `growing` makes a run whose load is decided while it
+    goes on.
     """
     needs.refuse_too_little(needs.of_run(spec, engine_manifest, registry.brokers(spec.fault)))
     refuse_without_room(spec, engine_manifest, out)
@@ -95,7 +104,7 @@ def answer(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: P
             recovery.link_twin(place, twin)
         with _under_way(place, "recheck", "judges it"), console.progress() as screen:
             stored = StoredRun(place)
-            verdict = _nine_steps(spec, engine_manifest, surroundings, stored, screen)
+            verdict = _nine_steps(spec, engine_manifest, surroundings, stored, screen, growing=growing)
             return report(stored, verdict, screen)
 
 
@@ -120,24 +129,41 @@ def starts_and_machine(
 
 
 def _nine_steps(
-    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, stored: StoredRun, screen: Screen
+    spec: RunSpec,
+    engine_manifest: EngineManifest,
+    surroundings: Surroundings,
+    stored: StoredRun,
+    screen: Screen,
+    *,
+    growing: MakesRun | None,
 ) -> Verdict:
     starts, seen = starts_and_machine(spec, engine_manifest, surroundings)
     with children.guard(), wait.patience(spec.patience):
-        world = _world(spec, engine_manifest, surroundings, stored.store, starts)
-        return run_nine_steps(spec, engine_manifest, environment=seen, world=world, stored=stored, screen=screen)
+        world = _world(spec, engine_manifest, surroundings, stored.store, starts, grows=growing is not None)
+        return run_nine_steps(
+            spec, engine_manifest, environment=seen, world=world, stored=stored, screen=screen, made_by=growing
+        )
 
 
 def _world(
-    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, place: Store, starts: Starts
+    spec: RunSpec,
+    engine_manifest: EngineManifest,
+    surroundings: Surroundings,
+    place: Store,
+    starts: Starts,
+    *,
+    grows: bool,
 ) -> World:
     if engine_manifest.simulated:
         from harness.worlds.fake import FakeWorld
 
-        return FakeWorld(spec, place)
+        return FakeWorld(spec, place, grows=grows)
+    from harness.growing import GrowingLoad
+    from harness.load import Load
     from harness.worlds.real import RealWorld
 
-    return RealWorld(spec, engine_manifest, surroundings, place, starts)
+    load_of = GrowingLoad if grows else Load
+    return RealWorld(spec, engine_manifest, surroundings, place, starts, load_of=load_of)
 
 
 def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> Result:

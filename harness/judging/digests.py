@@ -18,7 +18,7 @@ from harness.store import HISTORY, MissingEvidence, Store
 
 FILE, VERDICT = "digests.json", "verdict.json"
 MADE = frozenset(
-    {FILE, VERDICT, "measurement.json", "recovery.json", "timeline.parquet", "latency.parquet"},
+    {FILE, VERDICT, "measurement.json", "recovery.json", "timeline.parquet", "latency.parquet", "plateaus.json"},
 )
 SUFFIXES = frozenset({".json", ".jsonl", ".parquet"})
 FOLDER = "evidence"

@@ -14,8 +14,10 @@ from reports.figures.style import (
     INK,
     MUTED,
     ORANGE,
+    PURPLE,
     RED,
     SHORT,
+    SKY,
     Sheet,
     duration,
     log_ticks,
@@ -43,6 +45,11 @@ class Rung:
     p50_ms: Range | None
     p99_ms: Range | None
     held: bool
+    p90_ms: Range | None = None
+    p999_ms: Range | None = None
+    most_ms: float | None = None
+    cpu_s_per_million: Range | None = None
+    load_cpu_s_per_million: Range | None = None
 
 
 @dataclass(frozen=True)
@@ -51,16 +58,50 @@ class Knee:
 
     held_per_s: float
     failed_per_s: float | None
+    words: str = "the highest that holds"
 
 
 def draw(rungs: Sequence[Rung], knee: Knee | None, objective_p99_ms: float | None, sheet: Sheet) -> None:
     rungs = sorted(rungs, key=lambda rung: rung.offered_per_s)
-    upper, lower = sheet.rows([240.0, 160.0])
-    _bands(upper, rungs, lambda rung: rung.p50_ms, BLUE, "p50")
-    _bands(upper, rungs, lambda rung: rung.p99_ms, ORANGE, "p99")
+    has_cost = any(rung.cpu_s_per_million for rung in rungs)
+    upper, lower, *costs = sheet.rows([240.0, 140.0, 110.0][: 3 if has_cost else 2])
+    _latencies(upper, rungs, objective_p99_ms)
+    _bands(lower, rungs, lambda rung: rung.achieved_per_s, GREEN, "processed")
+    top = max(rung.offered_per_s for rung in rungs) * 1.05
+    lower.plot([0, top], [0, top], color=MUTED, linewidth=1.0, linestyle=(0, (1, 2)), label="offered")
+    lower.set_title("processed, events per second", fontweight="bold")
+    lower.yaxis.set_major_formatter(SHORT)
+    lower.legend(loc="upper left")
+    for cost in costs:
+        _bands(cost, rungs, lambda rung: rung.cpu_s_per_million, PURPLE, "engine")
+        cost.set_title("CPU seconds of the engine per million events", fontweight="bold")
+    for axes in (upper, lower, *costs):
+        axes.set_xlim(0, top)
+        _zone(axes, knee, top)
+    for axes in (lower, *costs):
+        axes.set_ylim(bottom=0)
+    _name_zone(upper, knee, top, sheet.narrow)
+    last = [lower, *costs][-1]
+    last.xaxis.set_major_formatter(SHORT)
+    last.set_xlabel("offered, events per second")
+
+
+def _latencies(axes: Axes, rungs: Sequence[Rung], objective_p99_ms: float | None) -> None:
+    quantiles: tuple[tuple[str, str, Callable[[Rung], Range | None]], ...] = (
+        ("p50", BLUE, lambda rung: rung.p50_ms),
+        ("p90", SKY, lambda rung: rung.p90_ms),
+        ("p99", ORANGE, lambda rung: rung.p99_ms),
+        ("p99.9", RED, lambda rung: rung.p999_ms),
+    )
+    for label, colour, of in quantiles:
+        if any(of(rung) for rung in rungs):
+            _bands(axes, rungs, of, colour, label)
+    longest = [(rung.offered_per_s, rung.most_ms) for rung in rungs if rung.most_ms is not None]
+    if longest:
+        axes.plot(*zip(*longest, strict=True), "_", color=MUTED, markersize=9, label="longest")
     if objective_p99_ms is not None:
-        upper.axhline(objective_p99_ms, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0)
-        upper.annotate(
+        axes.axhline(objective_p99_ms, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0)
+        axes.annotate(
             f"objective for p99: {duration(objective_p99_ms)}",
             (0, objective_p99_ms),
             (3, 3),
@@ -68,22 +109,9 @@ def draw(rungs: Sequence[Rung], knee: Knee | None, objective_p99_ms: float | Non
             textcoords="offset points",
             color=MUTED,
         )
-    _latency_axis(upper, rungs, objective_p99_ms)
-    _bands(lower, rungs, lambda rung: rung.achieved_per_s, GREEN, "processed")
-    top = max(rung.offered_per_s for rung in rungs) * 1.05
-    lower.plot([0, top], [0, top], color=MUTED, linewidth=1.0, linestyle=(0, (1, 2)), label="offered")
-    for axes in (upper, lower):
-        axes.set_xlim(0, top)
-        _zone(axes, knee, top)
-    _name_zone(upper, knee, top, sheet.narrow)
-    lower.set_ylim(bottom=0)
-    lower.yaxis.set_major_formatter(SHORT)
-    lower.xaxis.set_major_formatter(SHORT)
-    lower.set_title("processed, events per second", fontweight="bold")
-    lower.set_xlabel("offered, events per second")
-    upper.set_title("latency", fontweight="bold")
-    upper.legend(loc="lower right", bbox_to_anchor=(1.0, 1.02), ncols=2)
-    lower.legend(loc="upper left")
+    _latency_axis(axes, rungs, objective_p99_ms)
+    axes.set_title("latency", fontweight="bold")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.02), ncols=5)
 
 
 def _bands(axes: Axes, rungs: Sequence[Rung], of: Callable[[Rung], Range | None], colour: str, label: str) -> None:
@@ -99,7 +127,9 @@ def _bands(axes: Axes, rungs: Sequence[Rung], of: Callable[[Rung], Range | None]
 
 def _latency_axis(axes: Axes, rungs: Sequence[Rung], objective_p99_ms: float | None) -> None:
     """Above the highest mark or line there is room for words."""
-    values = [r.mid for rung in rungs for r in (rung.p50_ms, rung.p99_ms) if r is not None and r.mid > 0]
+    ranges = [each for rung in rungs for each in (rung.p50_ms, rung.p90_ms, rung.p99_ms, rung.p999_ms)]
+    values = [each.mid for each in ranges if each is not None and each.mid > 0]
+    values += [rung.most_ms for rung in rungs if rung.most_ms]
     values += [objective_p99_ms] if objective_p99_ms else []
     axes.margins(y=0.18)
     if values and max(values) > LOG_RATIO * min(values):
@@ -126,9 +156,7 @@ def _name_zone(axes: Axes, knee: Knee | None, top: float, narrow: bool) -> None:
     right = beyond < top / 2
     text = f"at least {short(knee.held_per_s)}/s, generator-limited"
     if knee.failed_per_s is not None:
-        text = f"{short(knee.held_per_s)} to {short(knee.failed_per_s)}/s" + (
-            "" if narrow else ": the highest that holds"
-        )
+        text = f"{short(knee.held_per_s)} to {short(knee.failed_per_s)}/s" + ("" if narrow else f": {knee.words}")
     axes.annotate(
         text,
         (beyond if right else knee.held_per_s, 1),

@@ -11,7 +11,6 @@ from harness.experiments import compare, gate
 from harness.experiments.chaos import Card, Case, Seen
 from harness.experiments.gate import HEAD, Gated
 from harness.experiments.rounds import Settings
-from harness.experiments.search import Answer
 from harness.model import EngineManifest, Outcome, RunSpec
 from harness.origin import COMMAND
 from reports.evidence import Evidence
@@ -89,14 +88,14 @@ def _of_chaos(path: Path, card: Card, missing: Sequence[Case]) -> Iterator[Step]
         yield "every fault on every engine and sink", f"{COMMAND} chaos --tier nightly"
 
 
-def of_search(path: Path, engine: str, found: Answer, *, finished: bool) -> Section:
-    return _section(_of_search(path, engine, found, finished=finished))
+def of_search(path: Path, engine: str, *, held: bool, finished: bool) -> Section:
+    return _section(_of_search(path, engine, held=held, finished=finished))
 
 
-def _of_search(path: Path, engine: str, found: Answer, *, finished: bool) -> Iterator[Step]:
+def _of_search(path: Path, engine: str, *, held: bool, finished: bool) -> Iterator[Step]:
     if not finished:
         yield "the rest of this search", f"{COMMAND} search --resume {place_of(path)}"
-    if found.held_per_s is None:
+    if not held:
         yield (
             "what a slow, calm run says",
             shlex.join([COMMAND, "run", "calm", "--engine", engine, "--rate", "100"]),

@@ -14,15 +14,18 @@ import numpy as np
 from harness import plan
 from harness.engines import fake
 from harness.experiments import gate as gates
+from harness.experiments import search as searches
 from harness.experiments.chaos import Case as ChaosCase
 from harness.experiments.chaos import Ran, Seen, Wrong
 from harness.experiments.compare import Row
 from harness.experiments.compare import Settings as CompareSettings
 from harness.experiments.compare import Table as CompareTable
+from harness.experiments.curve import steer
 from harness.experiments.folder import Folder
 from harness.experiments.gate import Judged
-from harness.experiments.rounds import ROUNDS, Round, Settings
-from harness.experiments.search import QUICK, Held, Stage, Trial
+from harness.experiments.older_search import Held, Settings, Stage, Trial
+from harness.experiments.rounds import ROUNDS, Round
+from harness.experiments.rounds import Settings as GateSettings
 from harness.measuring import recovery
 from harness.measuring.measurement import (
     TIMELINE,
@@ -109,18 +112,26 @@ def latency() -> dict[str, list[object]]:
     }
 
 
-# A search in little: what it does with its runs is tried, and not what they say of a rate.
-FEW_TRIALS = replace(
-    QUICK,
-    start_per_s=200.0,
-    ramp_warm_up_ms=2_000,
-    ramp_step_ms=1_000,
-    ramp_steps=4,
-    ladder=(0.5,),
-    warm_up_ms=2_000,
-    duration_ms=6_000,
-    rung_ms=6_000,
-    most_trials=2,
+# A search in little, of an engine that works on 2,000 events a second: see SLOW_FAKE.
+FEW_RATES = searches.Settings(
+    lives=1,
+    life=replace(
+        steer.QUICK,
+        start_per_s=200.0,
+        warm_up_least=1,
+        warm_up_most=2,
+        look_factor=3.0,
+        look_most=4,
+        long=3,
+        short=1,
+        rest_most=2,
+        most=24,
+    ),
+)
+SLOW_FAKE = ("--conf", "misbehave=slow:2000", "--objective-p99-ms", "4000")
+# Of searches that were made of many runs.
+TRIALS_OF_BEFORE = Settings(
+    width=0.15, ladder=(0.5, 0.1, 0.8), rounds=1, warm_up_ms=20_000, duration_ms=120_000, rung_ms=30_000
 )
 
 
@@ -211,7 +222,7 @@ def gate(
     effects = _effects(tuple(made), whole["threshold"]) if right else ()
     found = gates.Gated(judged, effects, len(made) // len(gates.SIDES), broken)
     machine = {"streamgauge": "0.1.0", "machine": "Linux x86_64, 2 cores, 25 GB", "packages": {"numpy": "2.4"}}
-    folder.save("gate", asked=whole, settings=Settings(), environment=machine, found=found)
+    folder.save("gate", asked=whole, settings=GateSettings(), environment=machine, found=found)
     (place / ROUNDS).write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in made))
     for side in judged.values():
         (place / side.run).mkdir(parents=True, exist_ok=True)

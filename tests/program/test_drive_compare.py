@@ -135,7 +135,7 @@ def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatc
 def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch):
     address, seen = "redis://:geheim@host:6379/1", []
     monkeypatch.setattr(one_run, "claim_external", lambda spec: seen.append(spec.redis))
-    monkeypatch.setattr(search, "QUICK", pages.FEW_TRIALS)
+    monkeypatch.setattr(search, "QUICK", pages.FEW_RATES)
     call("--search", "--redis", address, "--reset")
     path = only_experiment(tmp_path)
 

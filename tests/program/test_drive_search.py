@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from harness import cli
-from harness.experiments import drive_search, one_run, search
+from harness.experiments import drive_search, one_run, search, searched
+from harness.experiments.curve.life import Life
+from harness.experiments.folder import Folder
 from harness.install import environment
-from harness.model import Exit, UsageError
+from harness.model import Exit, Outcome, Stopped, UsageError
 from tests.program import pages
 
-FEW = replace(pages.FEW_TRIALS, most_trials=3)
-FAST = ["search", "--engine", "fake", "--window", "4s", "--campaigns", "5"]
+FAST = ["search", "--engine", "fake", "--window", "4s", "--campaigns", "5", *pages.SLOW_FAKE]
 
 
 @pytest.fixture
 def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
-    monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing takes longer than the runs
-    monkeypatch.setattr(search, "QUICK", FEW)
+    monkeypatch.setattr(search, "QUICK", pages.FEW_RATES)
     return lambda *arguments: CliRunner().invoke(cli.app, [*FAST, "--quick", *arguments], catch_exceptions=False)
 
 
@@ -40,56 +41,95 @@ def kept(path):
     return json.loads((path / "experiment.json").read_text())
 
 
-def test_a_search_keeps_its_trials_and_says_what_it_found(call, tmp_path):
-    done = call("--json", "--objective-p99-ms", "7000")
+def test_a_search_offers_many_rates_to_one_engine_and_says_where_it_falls_behind(call, tmp_path):
+    done = call("--json")
 
     told, path = json.loads(done.stdout), only_experiment(tmp_path)
+    (life,) = kept(path)["lives"]
+    rates = [rate["offered_per_s"] for rate in told["rates"]]
     assert done.exit_code == told["exit"] in (Exit.PASS, Exit.UNKNOWN)
     assert told["experiment"] == str(path)
-    assert told["trials"] == kept(path)["trials"]
-    assert {trial["run"] for trial in told["trials"]} == {str(run) for run in (path / "runs").iterdir()}
-    assert kept(path)["settings"]["objective_p99_ms"] == 7000
+    assert [path / life["run"]] == list((path / "runs").iterdir())
+    assert life["outcome"] == "PASS"
+    assert life["whole"]
+    assert kept(path)["settings"]["life"]["objective_p99_ms"] == 4000
     assert kept(path)["spec"]["objective_p99_ms"] is None
+    assert len(rates) >= 6
+    assert rates[0] < 1000 < rates[-1]
+    assert told["rates"][0]["p50_ms"]["mid"] < 4000
+    assert told["rates"][-1]["held"] != "held"
 
 
-def test_a_search_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatch):
-    whole, runs = one_run.drive, []
+def test_wrong_counts_end_it_with_their_name_and_no_speed(call, tmp_path):
+    done = call("--conf", "misbehave=drop:500", "--json")
 
-    def second_breaks_off(*arguments):
-        runs.append(arguments)
-        if len(runs) == 2:
-            raise KeyboardInterrupt
-        return whole(*arguments)
-
-    monkeypatch.setattr(one_run, "drive", second_breaks_off)
-    call()
-    first = kept(only_experiment(tmp_path))["trials"]
-    done = resume(only_experiment(tmp_path), "--json")
-
-    assert len(first) == 1
-    assert json.loads(done.stdout)["trials"][:1] == first
-    assert len(runs) == 1 + len(json.loads(done.stdout)["trials"])
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["verdict"]) == (Exit.FAIL, "FAIL")
+    assert "lost" in told["sentence"]
+    assert told["rates"] == []
+    assert (told["low_per_s"], told["high_per_s"]) == (None, None)
 
 
-def test_a_password_and_options_of_redis_reach_every_trial_and_no_file(call, tmp_path, monkeypatch):
+def test_one_that_is_stopped_judges_what_was_offered_and_goes_on_with_another_life(call, tmp_path, monkeypatch):
+    whole, ticks = Life._tick, []
+
+    def stops(life):
+        whole(life)
+        ticks.append(1)
+        if len(life.pieces) == 6 and not life.stopped:
+            raise Stopped(signal.SIGINT)
+
+    monkeypatch.setattr(Life, "_tick", stops)
+    assert call().exit_code == Stopped(signal.SIGINT).exit_code
+    monkeypatch.setattr(Life, "_tick", whole)
+    path = only_experiment(tmp_path)
+    (first,) = kept(path)["lives"]
+    unfinished = searched.read(Folder(path)).found
+    done = resume(path, "--json")
+
+    assert (first["outcome"], first["whole"]) == ("PASS", False)
+    assert unfinished.outcome is Outcome.UNKNOWN
+    assert "0 of 1 life" in unfinished.sentence
+    assert (path / "report.html").exists()
+    assert [life["whole"] for life in json.loads(done.stdout)["lives"]] == [False, True]
+
+
+def test_a_password_and_options_of_redis_reach_every_life_and_no_file(call, tmp_path, monkeypatch):
     address, seen = "rediss://:geheim@host:6380/1?ssl_cert_reqs=none", []
     monkeypatch.setattr(one_run, "claim_external", lambda spec: seen.append(spec.redis))
     call("--redis", address, "--reset")
     path = only_experiment(tmp_path)
 
     assert set(seen) == {address}
-    assert kept(path)["trials"]
+    assert kept(path)["lives"]
     assert kept(path)["spec"]["redis"] == "rediss://***@host:6380/1?***"
     assert not [each for each in path.rglob("*") if each.is_file() and b"geheim" in each.read_bytes()]
     with pytest.raises(UsageError, match="were not kept"):
         resume(path)
 
 
-def test_one_database_for_many_trials_has_to_be_one_that_may_be_emptied(tmp_path):
+def test_a_search_of_an_earlier_version_has_its_page_and_is_not_gone_on_with(tmp_path):
+    folder = Folder(tmp_path)
+    folder.save(
+        "search",
+        spec=pages.search_spec(),
+        settings=pages.TRIALS_OF_BEFORE,
+        environment={"python": "3.11"},
+        trials=pages.SEARCHED,
+    )
+    made = CliRunner().invoke(cli.app, ["report", str(tmp_path)], catch_exceptions=False)
+
+    assert made.exit_code == Exit.PASS
+    assert "60,000 (held)" in (tmp_path / "report.html").read_text()
+    with pytest.raises(UsageError, match="begun by an earlier version"):
+        resume(tmp_path)
+
+
+def test_one_database_for_many_lives_has_to_be_one_that_may_be_emptied(tmp_path):
     spec = replace(pages.search_spec(), redis="redis://host:6379/1")
 
     with pytest.raises(UsageError, match=r"runs share one existing Redis .* --reset"):
-        drive_search.begin(spec, search.QUICK, tmp_path)
+        drive_search.begin(spec, search.WHOLE, tmp_path)
 
     assert list(tmp_path.iterdir()) == []
 
@@ -97,7 +137,7 @@ def test_one_database_for_many_trials_has_to_be_one_that_may_be_emptied(tmp_path
 def test_an_address_that_takes_its_password_from_the_environment_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "describe", dict)
     spec = replace(pages.search_spec(), redis="redis://:${env:SECRET}@host:6379/1", reset=True)
-    place = drive_search.begin(spec, FEW, tmp_path)
+    place = drive_search.begin(spec, pages.FEW_RATES, tmp_path)
 
     assert drive_search.spec_of(drive_search.resume(place.path)) == spec
 

@@ -20,6 +20,7 @@ from harness.engines import manifest as manifests
 from harness.engines.manifest import load
 from harness.experiments import drive_search, one_run, search
 from harness.experiments.folder import Folder
+from harness.experiments.searched import read
 from harness.install import environment, installer, jvm
 from harness.judging.judge import judge
 from harness.model import DEFAULT_SCENARIO, Exit, HarnessError, Outcome
@@ -168,7 +169,7 @@ def test_rounds_that_fit_one_by_one_but_not_together_are_refused(tmp_path, monke
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_search_reserves_the_most_that_its_ramp_can_send(tmp_path, monkeypatch):
+def test_a_search_reserves_what_a_life_may_offer(tmp_path, monkeypatch):
     monkeypatch.setattr(room, "disk_of", one_disk(2000 * MB))
     monkeypatch.setattr(environment, "describe", dict)
     spec = replace(pages.search_spec(), engine="spark")
@@ -470,12 +471,12 @@ def test_results_that_could_not_be_kept_are_no_fault_of_the_engine(tmp_path, mon
 def test_a_rate_is_not_held_against_an_engine_whose_disk_was_full(here, monkeypatch):
     monkeypatch.setattr(fake_world, "FakeWorld", Filling)
     spec = replace(pages.search_spec(), engine="fake")
-    place = drive_search.begin(spec, replace(search.QUICK, start_per_s=200.0, duration_ms=12_000), here)
+    place = drive_search.begin(spec, pages.FEW_RATES, here)
 
     with pytest.raises(HarnessError, match=r"no room left on a disk"):
         drive_search.drive(place, spec, fake.MANIFEST)
 
-    assert drive_search.trials_so_far(place) == []
+    assert read(place).lives == ()
 
 
 # ---------------------------------------------------------------- A real one

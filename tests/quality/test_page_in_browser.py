@@ -21,14 +21,15 @@ from harness import cli
 from harness.experiments import drive_chaos, one_run
 from harness.experiments.folder import Folder
 from harness.experiments.history import History
-from harness.experiments.search import QUICK, Trial
+from harness.experiments.older_search import Trial
 from harness.install import environment
 from harness.model import Outcome
 from harness.store import Store
-from reports import chaos_page, compare_page, gate_page, run_page, search_page, trend_page
+from reports import chaos_page, compare_page, gate_page, run_page, trend_page
 from reports.evidence import Evidence
 from reports.figures import percentiles, throughput
 from reports.figures.style import BLUE, picture
+from reports.older import search_page
 from reports.page import Page, Section, render
 from tests.program import pages
 from tests.quick.histories import many
@@ -132,7 +133,13 @@ def a_run(folder: Path, *arguments: str) -> str:
 def a_search(folder: Path, trials: Sequence[Trial]) -> str:
     """Its page as the command leaves it."""
     place = Folder(folder)
-    place.save("search", spec=pages.search_spec(), settings=QUICK, environment={"python": "3.11"}, trials=trials)
+    place.save(
+        "search",
+        spec=pages.search_spec(),
+        settings=pages.TRIALS_OF_BEFORE,
+        environment={"python": "3.11"},
+        trials=trials,
+    )
     search_page.write(place)
     return (folder / "report.html").read_text(encoding="utf-8")
 

@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 
 from generators.reel import Reel
+from harness.ending import ONCE_MORE
 from harness.experiments.curve.plateau import Piece, Standing
 from harness.measuring import processed
-from harness.model import EngineManifest, EngineReport, RunSpec, Segment
+from harness.model import EngineManifest, EngineReport, RunSpec, Segment, Stopped
 from harness.run import Run
 from harness.running.screen import Screen
 from harness.stored import StoredRun
@@ -58,6 +59,7 @@ class Life(Run):
         super().__init__(beginning_with(spec, first), manifest, world, stored, screen)
         self.pieces: list[Piece] = [first]
         self.standings: list[Standing] = []
+        self.stopped: Stopped | None = None  # by whom, before all was offered
         self._decide = decide
         self._complete = False
 
@@ -66,19 +68,38 @@ class Life(Run):
         if not self.manifest.progress:
             self.stillness = self._stillness()
         self._tell("piece", from_ms=0, piece=self.pieces[0])
-        self.screen.phase("load", f"rates that are decided while it goes on{f', page {page}' if page else ''}")
+        self._await_epoch()
+        self._show(self.pieces[0], f", page {page}" if page else "")
         while not self.world.load_status().finished:
-            self._tick()
+            try:
+                self._tick()
+            except Stopped as stopped:
+                self._end_early(stopped)
             if not self._complete and self._at_ms >= self.spec.tape.load_ms - HORIZON_MS:
                 self._go_on()
         self._end_load()
+
+    def _show(self, piece: Piece, more: str) -> None:
+        self.screen.phase("load", f"{piece.rate_per_s:,.0f}/s, {piece.why.value}{more}")
+
+    def _end_early(self, stopped: Stopped) -> None:
+        """What was offered so far is worth its verdict: it took minutes. Who is in more of a hurry says so again."""
+        if self.stopped:  # everything is still ended in order, so it is the first that says so
+            raise Stopped(stopped.exit_code - 128)
+        self.stopped = stopped
+        self.screen.phase("load", f"{stopped.name}: no further rate, and what was offered is judged; {ONCE_MORE}")
+        self._end_growth()
+
+    def _end_growth(self) -> None:
+        if not self._complete:
+            self._complete = True
+            self.world.complete_load()
 
     def _go_on(self) -> None:
         self.standings.append(self._standing())
         piece = self._decide(self.pieces, self.standings)
         if piece is None:
-            self._complete = True
-            self.world.complete_load()
+            self._end_growth()
             return
         self._tell("piece", from_ms=self.spec.tape.load_ms, piece=piece)
         self.pieces.append(piece)
@@ -86,6 +107,9 @@ class Life(Run):
         self.spec = replace(self.spec, tape=replace(self.spec.tape, profile=(*self.spec.tape.profile, added)))
         self.reel = Reel(self.spec.tape)
         self.world.extend_load([added])
+        if piece.plateau != self.pieces[-2].plateau:
+            behind_s = self.standings[-1].behind_ms / 1000
+            self._show(piece, f"; {behind_s:.1f} s behind at the end of {self.pieces[-2].rate_per_s:,.0f}/s")
 
     @property
     def _at_ms(self) -> int:

@@ -24,7 +24,7 @@ class Settings:
     window_ms: int = 10_000
     objective_p99_ms: float = 10_000.0
     start_per_s: float = 50_000.0
-    most_per_s: float = math.inf  # what the generator is shown to send
+    most_per_s: float = 1e9  # what the generator is shown to send; nobody sends so much
     warm_up_least: int = 3
     warm_up_most: int = 8
     warm_within: float = 0.05  # two windows whose service time per event differs by less are alike
@@ -228,6 +228,6 @@ def _service(standings: Sequence[Standing]) -> tuple[float, float] | None:
 
 
 def _round(rate_per_s: float) -> float:
-    """To three digits: nobody reads more, and each window holds a whole number of events."""
+    """To three digits: nobody reads more. Each window of whole seconds holds a whole number of events then."""
     digits = 2 - math.floor(math.log10(rate_per_s))
-    return float(round(rate_per_s, digits))
+    return max(1.0, float(round(rate_per_s, min(0, digits))))

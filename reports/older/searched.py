@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness.experiments.folder import FILE, Folder
-from harness.experiments.search import Answer, Held, Settings, Stage, Trial, answer, disturbed, verdicts
+from harness.experiments.older_search import Answer, Held, Settings, Stage, Trial, answer, disturbed, verdicts
 from harness.model import RunSpec, UsageError
 from reports.figures.throughput import Knee, Range, Rung
 

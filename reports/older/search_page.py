@@ -13,17 +13,18 @@ from typing import Any
 import msgspec
 
 from harness.engines import manifest
-from harness.experiments.folder import Folder
-from harness.experiments.search import QUICK, Held, Settings, Stage, Trial, next_step
+from harness.experiments.folder import FINISHED, Folder
+from harness.experiments.older_search import Held, Stage, Trial
 from harness.model import Outcome, UsageError
 from harness.origin import COMMAND
+from harness.store import Store
 from harness.texts import many
 from reports.exports import experiment, suite
 from reports.figures import throughput
 from reports.figures.style import duration, picture
+from reports.older.searched import Searched, range_of, read
 from reports.page import Link, Number, Page, Section, Table
 from reports.saved import save
-from reports.searched import Searched, range_of, read
 from reports.sections import fairness, reproduce
 from reports.sections import next_step as next_steps
 
@@ -72,8 +73,10 @@ def _begun(searched: Searched) -> str:
 
 
 def _next(searched: Searched) -> Section:
-    finished = next_step(searched.trials, searched.settings) is None
-    return next_steps.of_search(searched.path, searched.spec.engine, searched.found, finished=finished)
+    """It can't be gone on with: how one is made has changed since."""
+    return next_steps.of_search(
+        searched.path, searched.spec.engine, held=searched.found.held_per_s is not None, finished=True
+    )
 
 
 def answer_of(searched: Searched) -> experiment.Answer:
@@ -125,8 +128,8 @@ def _doubts(searched: Searched) -> Iterator[str]:
     if left_open := searched.left_open:
         yield f"No run grew at {_rates(left_open)}, but all together could not exclude it: counted as failed."
     rungs = len(settings.ladder) * settings.rounds
-    if step := next_step(searched.trials, settings):
-        yield f"The search is not finished: {step.stage.value} at {step.rate_per_s:,.0f}/s would be next."
+    if not any(Store(searched.path).history(FINISHED)):
+        yield "The search is not finished."
     elif found.held_per_s is not None and len(ladder) < rungs:
         yield f"The search ended with {len(ladder)} of {many(rungs, 'run')} of its ladder."
 
@@ -308,18 +311,12 @@ def _reproduce(searched: Searched) -> Section:
     if unlike := reproduce.differences(recipe.resolve(engine), spec):
         text.append(f"This command differs from the original in {', '.join(unlike)}; experiment.json has all settings.")
     text += reproduce.hidden(spec.public()["redis"])
-    quick = _like(settings, QUICK)
-    if not quick and not _like(settings, Settings()):
-        text.append("Its settings are not those of this version of the program; they stand in the fairness card.")
+    text.append("It was made of a fresh run for each trial; a search offers its rates to one living engine now.")
     if not recipe.in_file:
         recipe = replace(recipe, keys={key: value for key, value in recipe.keys.items() if key not in CHOSEN})
     *files, command = recipe.texts()
-    command = command.replace(f"{COMMAND} run", f"{COMMAND} search", 1) + (" --quick" if quick else "")
+    command = command.replace(f"{COMMAND} run", f"{COMMAND} search", 1)
     return Section(name, title, text=tuple(text), code=(*files, command))
-
-
-def _like(one: Settings, other: Settings) -> bool:
-    return replace(one, objective_p99_ms=0.0) == replace(other, objective_p99_ms=0.0)
 
 
 def _curve(searched: Searched) -> str:

@@ -1,0 +1,87 @@
+"""A search as it lies in its directory: what was asked, what each life of the engine left, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from harness.experiments import search
+from harness.experiments.curve import kept, labels
+from harness.experiments.curve.labels import Label
+from harness.experiments.curve.plateau import Measured, Why
+from harness.experiments.folder import FILE, Folder
+from harness.experiments.search import Found, Lived, Settings
+from harness.model import RunSpec, UsageError
+from harness.store import Store
+
+T = TypeVar("T")
+KIND = "search"
+OF_BEFORE = "trials"  # what a search holds that was made of many runs, as an earlier version did
+
+
+@dataclass(frozen=True)
+class Searched:
+    """One search, finished or not."""
+
+    path: Path
+    spec: RunSpec
+    settings: Settings
+    environment: Mapping[str, Any]
+    lives: tuple[Lived, ...]
+    measured: tuple[Measured, ...]  # of all lives that counted right
+
+    @cached_property
+    def found(self) -> Found:
+        return search.found(self.settings, self.lives, self.measured)
+
+    @cached_property
+    def labels(self) -> tuple[Label, ...]:
+        return self.found.answer.labels if self.found.answer else ()
+
+    @cached_property
+    def visits(self) -> Mapping[float, Sequence[Measured]]:
+        """Those that count, by their rate."""
+        return labels.visits(self.measured)
+
+    @property
+    def finished(self) -> bool:
+        return search.finished(self.settings, self.lives)
+
+    def label_of(self, rate_per_s: float) -> Label:
+        return next(label for label in self.labels if label.rate_per_s == rate_per_s)
+
+    def load_s(self) -> dict[str, float]:
+        """What the load was spent on, by part."""
+        found = dict.fromkeys((why.value for why in Why), 0.0)
+        for each in self.measured:
+            found[each.plateau.why.value] += each.plateau.length_s
+        return {name: seconds for name, seconds in found.items() if seconds}
+
+
+def read(folder: Folder) -> Searched:
+    """Refused, by its name, when it is missing, torn or not that of a search."""
+    Folder.open(folder.path, KIND)
+    lives = _part(folder, "lives", tuple[Lived, ...])
+    stores = [Store(folder.path / life.run) for life in lives]
+    return Searched(
+        path=folder.path,
+        spec=_part(folder, "spec", RunSpec),
+        settings=_part(folder, "settings", Settings),
+        environment=_part(folder, "environment", dict[str, Any]),
+        lives=lives,
+        measured=tuple(each for store in stores if store.has(kept.FILE) for each in kept.load(store)),
+    )
+
+
+def _part(folder: Folder, key: str, kind: type[T]) -> T:
+    try:
+        return folder.load(key, kind)
+    except KeyError:
+        raise UsageError(f"{folder.path / FILE} holds no {key}; its page can't be made.") from None
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{folder.path / FILE} is not what it should be, in its {key}: {error}.") from None

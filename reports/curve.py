@@ -1,0 +1,96 @@
+"""A search in figures: for its page, its screen and machines. Nothing is drawn here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from harness.experiments.curve import bands
+from harness.experiments.curve.labels import Held
+from harness.experiments.curve.plateau import Measured
+from harness.experiments.searched import Searched
+from reports.figures.style import duration
+from reports.figures.throughput import Knee, Range, Rung
+
+COLUMNS = ("events/s", "", "p50", "p90", "p99", "processed/s", "CPU-s/M")
+BOTH = 2  # so many visits a quantile far out takes
+
+
+def knee(searched: Searched) -> Knee | None:
+    """Where p99 crosses the objective."""
+    if searched.found.low_per_s is None:
+        return None
+    return Knee(searched.found.low_per_s, searched.found.high_per_s, "p99 crosses the objective")
+
+
+def rungs(searched: Searched) -> tuple[Rung, ...]:
+    """From the lowest rate."""
+    held = {label.rate_per_s for label in searched.labels if label.held is Held.YES}
+    return tuple(_rung(rate, own, held=rate in held) for rate, own in searched.visits.items())
+
+
+def _rung(rate_per_s: float, visits: Sequence[Measured], *, held: bool) -> Rung:
+    return Rung(
+        rate_per_s,
+        achieved_per_s=_range([each.processed_per_s for each in visits]),
+        p50_ms=_band(visits, 0.5),
+        p99_ms=_band(visits, 0.99),
+        held=held,
+        p90_ms=_band(visits, 0.9),
+        p999_ms=_band(visits, 0.999) if len(visits) >= BOTH else None,
+        most_ms=bands.most_ms(visits),
+        cpu_s_per_million=_range([per_million(each, each.engine_cpu_s) for each in visits]),
+        load_cpu_s_per_million=_range([per_million(each, each.load_cpu_s) for each in visits]),
+    )
+
+
+def per_million(visit: Measured, cpu_s: float | None) -> float | None:
+    done = (visit.processed_per_s or 0.0) * visit.plateau.length_s
+    return None if cpu_s is None or done <= 0 else cpu_s / done * 1e6
+
+
+def _band(visits: Sequence[Measured], share: float) -> Range | None:
+    band = bands.quantile(visits, share)
+    return Range(band.low, band.mid, band.high) if band else None
+
+
+def _range(values: Sequence[float | None]) -> Range | None:
+    known = [value for value in values if value is not None]
+    return Range(min(known), sum(known) / len(known), max(known)) if known else None
+
+
+def rows(searched: Searched) -> list[list[str]]:
+    return [[*_row(searched, rung)] for rung in rungs(searched)]
+
+
+def _row(searched: Searched, rung: Rung) -> Iterator[str]:
+    yield f"{rung.offered_per_s:,.0f}"
+    yield searched.label_of(rung.offered_per_s).held.value
+    for latency in (rung.p50_ms, rung.p90_ms, rung.p99_ms):
+        yield duration(latency.mid) if latency else "-"
+    yield f"{rung.achieved_per_s.mid:,.0f}" if rung.achieved_per_s else "-"
+    yield f"{rung.cpu_s_per_million.mid:,.3g}" if rung.cpu_s_per_million else "-"
+
+
+def as_object(searched: Searched) -> dict[str, Any]:
+    found = searched.found
+    return {
+        "command": "search",
+        "verdict": found.outcome.value,
+        "exit": found.outcome.exit_code,
+        "sentence": found.sentence,
+        "experiment": str(searched.path),
+        "low_per_s": found.low_per_s,
+        "high_per_s": found.high_per_s,
+        "objective_p99_ms": searched.settings.life.objective_p99_ms,
+        "second_way_per_s": found.answer.second_way_per_s if found.answer else None,
+        "drift": found.answer.drift if found.answer else None,
+        "rates": [
+            {**msgspec.to_builtins(rung), "held": label.held.value, "reason": label.reason, "visits": label.visits}
+            for rung in rungs(searched)
+            for label in [searched.label_of(rung.offered_per_s)]
+        ],
+        "lives": msgspec.to_builtins(searched.lives),
+    }

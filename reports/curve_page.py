@@ -1,0 +1,277 @@
+"""The page of a search, from the files of it and of its lives: latency against the rate, the interval, each rate."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.engines import manifest
+from harness.experiments.curve import steer
+from harness.experiments.curve.labels import Held
+from harness.experiments.folder import Folder
+from harness.experiments.search import QUICK, WHOLE, digits
+from harness.experiments.searched import Searched, read
+from harness.model import UsageError
+from harness.origin import COMMAND
+from harness.texts import many
+from reports.curve import knee, rungs
+from reports.exports import experiment, suite
+from reports.figures import throughput
+from reports.figures.style import duration, picture
+from reports.figures.throughput import Range, Rung
+from reports.page import Number, Page, Section, Table
+from reports.saved import save
+from reports.sections import fairness, next_step, reproduce
+
+RATES = ("events/s", "", "visits", "p50", "p90", "p99", "p99.9", "longest", "processed/s", "CPU-s/M", "load CPU-s/M")
+# Of a run's flags: a search takes none of them.
+CHOSEN = ("rate", "duration", "warm_up", "fault", "checksum", "web")
+ENDS = ("low", "mid", "high")
+BANDS = ("p50_ms", "p90_ms", "p99_ms", "p999_ms", "achieved_per_s", "cpu_s_per_million", "load_cpu_s_per_million")
+CURVE = ("offered_per_s", "held", "visits", *(f"{name}_{end}" for name in BANDS for end in ENDS), "most_ms")
+
+
+def write(folder: Folder) -> Page:
+    """Make the page anew, with its drawing and its numbers."""
+    searched = read(folder)
+    page = page_of(searched)
+    experiment.save(answer_of(searched), folder.path)
+    save(page, {"throughput": as_csv(searched)} if searched.visits else {}, folder.path)
+    return page
+
+
+def page_of(searched: Searched) -> Page:
+    spec = searched.spec
+    begun = Folder(searched.path).begun or searched.path.name
+    return Page(
+        title=f"Latency against the rate: {spec.engine}/{spec.sink}",
+        subtitle=f"{spec.title}, seed {spec.tape.seed}, disorder {spec.disorder_name}, {begun}",
+        outcome=searched.found.outcome,
+        sentence=_sentence(searched),
+        facts=tuple(_facts(searched)),
+        numbers=(_interval(searched), _held(searched), _cost(searched)),
+        withheld="",
+        sections=(
+            _throughput(searched),
+            _rates(searched),
+            _lives(searched),
+            _fairness(searched),
+            _reproduce(searched),
+            next_step.of_search(
+                searched.path, spec.engine, held=bool(searched.found.low_per_s), finished=searched.finished
+            ),
+        ),
+    )
+
+
+def answer_of(searched: Searched) -> experiment.Answer:
+    """For a CI job: the search is one case; that a rate failed is no failure of a search."""
+    spec, found = searched.spec, searched.found
+    case = experiment.Case(
+        suite.classname((spec.title, spec.engine, spec.sink)), "highest sustainable rate", found.outcome, found.sentence
+    )
+    facts = {"seed": str(spec.tape.seed), **dict(fairness.flat(searched.environment))}
+    command = (_reproduce(searched).code or ("",))[-1]
+    return experiment.Answer("search", found.outcome, case.sentence, command, facts, (case,))
+
+
+def _sentence(searched: Searched) -> str:
+    sentence = searched.found.sentence
+    return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def _facts(searched: Searched) -> Iterator[str]:
+    objective = duration(searched.settings.life.objective_p99_ms)
+    yield (
+        "All rates were offered to one living engine, one after the other, and its counts were judged over all of it. "
+        f"The answer is where p99 of latency, by probes and by all events, crosses {objective}."
+    )
+    answer = searched.found.answer
+    if answer and answer.second_way_per_s:
+        yield (
+            f"A second way, by how long batches of n events take: {digits(answer.second_way_per_s)} events/s, where "
+            f"two of them take {objective}."
+        )
+    if answer and answer.low_per_s is not None:
+        yield f"Batches of one size took up to {answer.drift:.0%} longer in one visit than in another."
+    if searched.measured:
+        yield f"Load: {', '.join(f'{name} {seconds:.0f} s' for name, seconds in searched.load_s().items())}."
+    if unsound := [each for each in searched.measured if each.unsound]:
+        told = ", ".join(f"{each.plateau.rate_per_s:,.0f}/s ({each.unsound})" for each in unsound[:3])
+        yield f"{many(len(unsound), 'plateau')} without a valid certificate, of which nothing counts: {told}."
+
+
+def _interval(searched: Searched) -> Number:
+    found = searched.found
+    if found.answer is None or found.answer.low_per_s is None or found.answer.high_per_s is None:
+        return Number("highest sustainable rate", "", note=found.answer.why_not if found.answer else "not known")
+    low, high = digits(found.answer.low_per_s), digits(found.answer.high_per_s)
+    return Number("highest sustainable rate", f"{low} to {high}", "events/s", f"{found.answer.width:.0%} wide")
+
+
+def _held(searched: Searched) -> Number:
+    held = [label for label in searched.labels if label.held is Held.YES]
+    if not held:
+        return Number("highest rate that held", "none", note="held takes two visits of a minute")
+    return Number("highest rate that held", f"{held[-1].rate_per_s:,.0f}", "events/s", held[-1].reason)
+
+
+def _cost(searched: Searched) -> Number:
+    """Never without its rate: the higher it is, the less an event costs."""
+    label = "CPU per million events"
+    known = [rung for rung in rungs(searched) if rung.cpu_s_per_million]
+    low = searched.found.low_per_s
+    if not known or low is None:
+        return Number(label, "", note="no rate is known to be sustained")
+    rung = min(known, key=lambda rung: abs(rung.offered_per_s - low))
+    assert rung.cpu_s_per_million is not None
+    return Number(label, _number(rung.cpu_s_per_million.mid), "s", f"the engine at {rung.offered_per_s:,.0f} events/s")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _throughput(searched: Searched) -> Section:
+    name, title = "throughput", "Latency against throughput"
+    if not searched.visits:
+        return Section(name, title, missing=("no rate has a figure that may be shown.",))
+    seen, objective = rungs(searched), searched.settings.life.objective_p99_ms
+    alt = (
+        f"Latency, processed rate and CPU at {len(seen)} offered rates from {seen[0].offered_per_s:,.0f} to "
+        f"{seen[-1].offered_per_s:,.0f} events per second. {_sentence(searched)}"
+    )
+    drawn = picture(name, alt, lambda sheet: throughput.draw(seen, knee(searched), objective, sheet))
+    return Section(name, title, picture=drawn, text=tuple(_below_the_drawing(searched)))
+
+
+def _below_the_drawing(searched: Searched) -> Iterator[str]:
+    yield (
+        "A filled mark is a rate that held in two visits, an open one one that did not, or was visited once. Latency "
+        "is that of all events. Bands are drawn from whole blocks of 20 s; "
+        "those of the processed rate and of CPU go from the lowest visit to the highest."
+    )
+    if searched.found.low_per_s is not None:
+        yield "p99 crosses the objective within the dark band; nothing beyond it is sustained."
+    if not any(rung.p999_ms for rung in rungs(searched)):
+        yield "p99.9 is drawn where ten events of each of two visits took longer: there was no such rate."
+
+
+def _rates(searched: Searched) -> Section:
+    if not searched.visits:
+        return Section("rates", "Each rate", text=("None was visited.",))
+    reasons = tuple((f"{label.rate_per_s:,.0f}", label.held.value, label.reason) for label in searched.labels)
+    text = (
+        "Held: two visits of a minute, a minute apart, each with p99 within the objective. Failed: growth was shown, "
+        "or both visits miss the objective. Open: neither. CPU of the load is the same work for each event, so that it "
+        "shows how fast the machine was."
+    )
+    return Section(
+        "rates",
+        "Each rate",
+        text=(text,),
+        tables=(
+            Table(RATES, tuple(tuple(_row(searched, rung)) for rung in rungs(searched))),
+            Table(("events/s", "", "why"), reasons, "Reasons"),
+        ),
+    )
+
+
+def _row(searched: Searched, rung: Rung) -> Iterator[str]:
+    label = searched.label_of(rung.offered_per_s)
+    yield from (f"{rung.offered_per_s:,.0f}", label.held.value, str(label.visits))
+    for latency in (rung.p50_ms, rung.p90_ms, rung.p99_ms, rung.p999_ms):
+        yield duration(latency.mid) if latency else "-"
+    yield duration(rung.most_ms) if rung.most_ms is not None else "-"
+    yield f"{rung.achieved_per_s.mid:,.0f}" if rung.achieved_per_s else "-"
+    for cost in (rung.cpu_s_per_million, rung.load_cpu_s_per_million):
+        yield _number(cost.mid) if cost else "-"
+
+
+def _lives(searched: Searched) -> Section:
+    rows = tuple(
+        (str(number), life.outcome.value, f"{life.seconds:,.0f} s", Path(life.run).name, life.sentence)
+        for number, life in enumerate(searched.lives, 1)
+    )
+    planned = tuple((name, f"{least_s} to {most_s} s") for name, (least_s, most_s) in _budget(searched).items())
+    text = "Each is a run in a directory of its own below runs/; `streamgauge report` makes the page of one."
+    return Section(
+        "lives",
+        "Each life of the engine",
+        text=(text if rows else "None was made.",),
+        tables=(
+            *((Table(("no.", "verdict", "took", "run", "in words"), rows),) if rows else ()),
+            Table(("part of a life's load", "planned"), planned, "The budget", folded=True),
+        ),
+    )
+
+
+def _budget(searched: Searched) -> Mapping[str, tuple[int, int]]:
+    return steer.budget_s(searched.settings.life)
+
+
+def _fairness(searched: Searched) -> Section:
+    asked = dict(fairness.flat(msgspec.to_builtins(searched.settings)))
+    run = {name: value for name, value in fairness.settings(searched.spec).items() if name != "profile"}
+    return Section(
+        "fairness",
+        "Fairness card",
+        text=("Every life has these settings, and rates that are decided while it goes on.",),
+        tables=(
+            Table(("", ""), tuple(fairness.flat(searched.environment)), "Machine and versions"),
+            Table(("setting", "value"), tuple(asked.items()), "The search", folded=True),
+            Table(("setting", "value"), tuple(run.items()), "All settings of each run", folded=True),
+        ),
+    )
+
+
+def _reproduce(searched: Searched) -> Section:
+    name, title, spec, settings = "reproduce", "Do it again", searched.spec, searched.settings
+    try:
+        engine = manifest.load(spec.engine, spec.workload)
+    except UsageError as error:
+        return Section(name, title, missing=(f"the command that made this, because its engine is not here: {error}",))
+    spec = replace(spec, objective_p99_ms=settings.life.objective_p99_ms)
+    recipe = reproduce.recipe_of(spec, engine)
+    text = []
+    if unlike := reproduce.differences(recipe.resolve(engine), spec):
+        text.append(f"This command differs from the original in {', '.join(unlike)}; experiment.json has all settings.")
+    text += reproduce.hidden(spec.public()["redis"])
+    quick = settings.lives == QUICK.lives
+    if settings not in (_as_asked(QUICK, searched), _as_asked(WHOLE, searched)):
+        text.append("Its settings are not those of this version of the program; they stand in the fairness card.")
+    if not recipe.in_file:
+        recipe = replace(recipe, keys={key: value for key, value in recipe.keys.items() if key not in CHOSEN})
+    *files, command = recipe.texts()
+    command = command.replace(f"{COMMAND} run", f"{COMMAND} search", 1) + (" --quick" if quick else "")
+    return Section(name, title, text=tuple(text), code=(*files, command))
+
+
+def _as_asked(settings: Any, searched: Searched) -> Any:
+    own = searched.settings.life
+    return replace(
+        settings, life=replace(settings.life, window_ms=own.window_ms, objective_p99_ms=own.objective_p99_ms)
+    )
+
+
+def as_csv(searched: Searched) -> str:
+    """What the drawing shows. An empty field was not measured."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(CURVE)
+    for rung in rungs(searched):
+        label = searched.label_of(rung.offered_per_s)
+        ends = [end for name in BANDS for end in _ends(getattr(rung, name))]
+        most = "" if rung.most_ms is None else f"{rung.most_ms:.6g}"
+        writer.writerow([rung.offered_per_s, label.held.value, label.visits, *ends, most])
+    return file.getvalue()
+
+
+def _ends(band: Range | None) -> Sequence[str]:
+    return [f"{end:.6g}" for end in (band.low, band.mid, band.high)] if band else ["", "", ""]
