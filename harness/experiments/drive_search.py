@@ -143,11 +143,20 @@ def _live(place: Folder, spec: RunSpec, settings: Settings, engine_manifest: Eng
     lived = Lived(
         run=os.path.relpath(result.path, place.path),
         outcome=result.verdict.outcome,
-        sentence=result.verdict.sentence,
+        sentence=_sentence(result),
         seconds=time.monotonic() - began_s,
         whole=right and lives[0].stopped is None,
     )
     return lived, lives[0]
+
+
+def _sentence(result: Result) -> str:
+    """A wrong count with the rate at which it came, where that is known."""
+    verdict = result.verdict
+    at = files.where_wrong(StoredRun.open(result.path), verdict) if verdict.outcome is Outcome.FAIL else None
+    if at is None:
+        return verdict.sentence
+    return f"{verdict.sentence.rstrip('.')}; one of them at {at.rate_per_s:,.0f} events/s ({at.why.value})"
 
 
 def write_page(place: Folder) -> Page:

@@ -45,6 +45,9 @@ class Observer(Protocol):
 
     def start(self) -> None: ...
     def stop(self) -> Sampled: ...
+    def shows(self, key: int, field: int) -> bool:
+        """Whether anything of this cell was seen; true of one at which nobody looks."""
+
     def changed_ms(self) -> int | None:
         """When the results were last seen to change."""
 

@@ -110,6 +110,7 @@ class Recorder:
 
     def __init__(self, campaigns: Sequence[int]) -> None:
         self._campaigns = campaigns
+        self._places = {campaign: place for place, campaign in enumerate(campaigns)}
         self._replies: list[object] = [[] for _ in campaigns]
         self._texts: list[dict[Any, Any]] = [{} for _ in campaigns]
         self._counts: list[dict[int, int]] = [{} for _ in campaigns]
@@ -167,6 +168,11 @@ class Recorder:
     def failed(self, error: Exception) -> None:
         """A look that saw nothing."""
         self._errors.append(f"{type(error).__name__}: {error}")
+
+    def shows(self, campaign: int, window_ms: int) -> bool:
+        """Whether anything of this cell was seen; true of one at which nobody looks."""
+        place = self._places.get(campaign)
+        return place is None or window_ms in self._counts[place]
 
     @property
     def changed_ms(self) -> int | None:
@@ -278,6 +284,9 @@ class _Watch(ABC):
 
     def changed_ms(self) -> int | None:
         return self._recorder.changed_ms
+
+    def shows(self, key: int, field: int) -> bool:
+        return self._recorder.shows(key, field)
 
     @abstractmethod
     def _look(self, *, whole: bool) -> None: ...

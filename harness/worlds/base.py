@@ -63,6 +63,9 @@ class World(Protocol):
     def changed_ms(self) -> int | None:
         """When the results were last seen to change, since the observing began; None: not yet."""
 
+    def shows(self, key: int, field: int) -> bool:
+        """Whether a reader has seen anything of this cell; true where nobody looks at it."""
+
     def threads(self) -> Threads:
         """What each thread of the engine has used of the CPU, and waited for it."""
 

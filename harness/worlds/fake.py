@@ -251,6 +251,9 @@ class FakeWorld:
         campaigns = sampled_keys(self._spec.tape)
         self._recorder.look(at_us, [[*chain(*hashes.get(names[c], {}).items())] for c in campaigns])
 
+    def shows(self, key: int, field: int) -> bool:
+        return self._recorder is None or self._recorder.shows(key, field)
+
     def changed_ms(self) -> int | None:
         return self._recorder.changed_ms if self._recorder else None
 

@@ -303,6 +303,9 @@ class RealWorld:
             changes.stop()
         return observer.stop() if observer else None
 
+    def shows(self, key: int, field: int) -> bool:
+        return self._observer is None or self._observer.shows(key, field)
+
     def changed_ms(self) -> int | None:
         watch = self._observer or self._changes
         return watch.changed_ms() if watch else None

@@ -79,6 +79,7 @@ def draw(rungs: Sequence[Rung], knee: Knee | None, objective_p99_ms: float | Non
         axes.set_xlim(0, top)
         _zone(axes, knee, top)
     for axes in (lower, *costs):
+        axes.margins(y=0.15)
         axes.set_ylim(bottom=0)
     _name_zone(upper, knee, top, sheet.narrow)
     last = [lower, *costs][-1]

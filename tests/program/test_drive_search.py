@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from dataclasses import replace
 
@@ -66,6 +67,7 @@ def test_wrong_counts_end_it_with_their_name_and_no_speed(call, tmp_path):
     told = json.loads(done.stdout)
     assert (done.exit_code, told["verdict"]) == (Exit.FAIL, "FAIL")
     assert "lost" in told["sentence"]
+    assert re.search(r"; one of them at [\d,]+ events/s \((warm-up|look|level|again|rest)\)$", told["sentence"])
     assert told["rates"] == []
     assert (told["low_per_s"], told["high_per_s"]) == (None, None)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from generators.reel import Reel
 from harness.certificate import certify
 from harness.experiments.curve.life import pieces_of
 from harness.experiments.curve.plateau import Floats, Latencies, Measured, Plateau, plateaus
@@ -15,12 +16,30 @@ from harness.measuring import latency
 from harness.measuring.latency.ways import Raw
 from harness.measuring.processed import progress_lines
 from harness.measuring.timeline import FILE as TIMELINE_FILE
+from harness.model import INDEX_BITS, INDEX_MASK, Outcome, Verdict
 from harness.stored import StoredRun
 
 
 def measured(run: StoredRun) -> list[Measured]:
     """In the order in which they were offered. Of a run that is right, and was measured."""
     return list(_Files(run).all())
+
+
+def where_wrong(run: StoredRun, verdict: Verdict) -> Plateau | None:
+    """In which plateau an event was due by which a wrong count is shown; None where none is named."""
+    wrong = (check for check in verdict.checks if check.outcome is Outcome.FAIL)
+    ids = [int(each, 16) for check in wrong for witness in check.witnesses for each in witness.event_ids]
+    if not ids:
+        return None
+    reel = Reel(run.spec.tape)
+    due_ms = _due_ms(reel, ids[0])
+    offered = plateaus(pieces_of(run), run.spec.window_ms)
+    return next((each for each in offered if each.from_ms <= due_ms < each.until_ms), None)
+
+
+def _due_ms(reel: Reel, event: int) -> int:
+    (due_us,) = reel.events(event >> INDEX_BITS, np.array([event & INDEX_MASK], dtype=np.int64)).intended_us.tolist()
+    return int(due_us) // 1000
 
 
 class _Files:

@@ -16,10 +16,11 @@ from generators.reel import Reel
 from harness.ending import ONCE_MORE
 from harness.experiments.curve.plateau import Piece, Standing
 from harness.measuring import processed
-from harness.model import EngineManifest, EngineReport, RunSpec, Segment, Stopped
+from harness.model import EVENT_TIME, EngineManifest, EngineReport, RunSpec, Segment, Stopped
 from harness.run import Run
 from harness.running.screen import Screen
 from harness.stored import StoredRun
+from harness.watching.unseen import Unseen
 from harness.worlds.base import World
 
 # So long before a piece begins it is told: a fleet has to read of it and to write its first records.
@@ -62,6 +63,7 @@ class Life(Run):
         self.stopped: Stopped | None = None  # by whom, before all was offered
         self._decide = decide
         self._complete = False
+        self._unseen: Unseen | None = None  # from the epoch on
 
     def load(self) -> None:
         page = self._begin_load()
@@ -116,12 +118,40 @@ class Life(Run):
         return self.world.now_ms() - self.epoch_ms
 
     def _standing(self) -> Standing:
-        profile, at_ms, done = self.reel.load.profile, self._at_ms, self._done()
-        due = int(profile.first_due_at(np.array([at_ms * 1000]))[0])
-        oldest_ms = int(profile.inverse(np.array([min(done, profile.total - 1)]))[0]) / 1000
-        told = [line.took_ms for line in processed.told(self.store) if line.took_ms]
-        waits_ms = 0.0 if done >= due else max(0.0, at_ms - oldest_ms)
-        return Standing(at_ms, due, done, waits_ms, batches=len(told), busy_ms=float(sum(told)))
+        """Of an engine that tells of no progress, what readers have seen is done."""
+        at_ms, told = self._at_ms, processed.told(self.store)
+        unseen_ms = self._unseen_ms(at_ms)
+        done = self._done() if self.manifest.progress else self._due(at_ms - unseen_ms)
+        took_ms = [line.took_ms for line in told if line.took_ms]
+        return Standing(
+            at_ms,
+            self._due(at_ms),
+            done,
+            self._waits_ms(min(at_ms, told[-1].at_ms - self.epoch_ms) if told else at_ms, done),
+            batches=len(took_ms),
+            busy_ms=float(sum(took_ms)),
+            unseen_ms=unseen_ms,
+        )
+
+    def _due(self, at_ms: float) -> int:
+        return int(self.reel.load.profile.first_due_at(np.array([int(at_ms * 1000)]))[0])
+
+    def _waits_ms(self, told_ms: float, done: int) -> float:
+        """When the engine last told: who tells seldom is not behind for that. If it stands still, readers see it."""
+        if done >= self._due(told_ms):
+            return 0.0
+        profile = self.reel.load.profile
+        oldest_us = int(profile.inverse(np.array([min(done, profile.total - 1)]))[0])
+        return max(0.0, told_ms - oldest_us / 1000)
+
+    def _unseen_ms(self, at_ms: float) -> float:
+        """A result that comes when its window is closed tells nothing of how far behind an engine is, and by another
+        time than events' own nobody knows beforehand which window that is."""
+        if self.claim.final or self.spec.time != EVENT_TIME:
+            return 0.0
+        if self._unseen is None:
+            self._unseen = Unseen(self.oracle, self.epoch_ms, self.world.shows)
+        return self._unseen.oldest_ms(self.reel.load, at_ms)
 
     def read(self, report: EngineReport) -> None:
         """What was offered is known to its end now."""
