@@ -14,14 +14,16 @@ from harness import room
 from harness.experiments import compare
 from harness.experiments.compare import Leg, Settings
 from harness.experiments.folder import Folder
+from harness.experiments.searched import Searched
 from harness.model import Outcome, RunSpec
 from harness.origin import COMMAND
 from harness.store import MissingEvidence
 from harness.stored import StoredRun
-from reports import compared
+from reports import compared, curve
 from reports.compared import FIGURES, Compared, read
 from reports.exports import experiment, suite
 from reports.figures import compared as bars
+from reports.figures import curves as throughputs
 from reports.figures import percentiles
 from reports.figures.style import BLUE, GREEN, MUTED, ORANGE, PURPLE, RED, SKY, picture
 from reports.page import Link, Page, Section
@@ -42,8 +44,14 @@ def write(folder: Folder) -> Page:
     machine = tuple(fairness.flat(found.environment))
     room.write(folder.path / "table.md", compared.markdown(found.found, command(found), machine).encode())
     experiment.save(answer_of(found), folder.path)
-    save(page, {}, folder.path)
+    save(page, {f"throughput-{name}": curve.as_csv(own) for name, own in _named(found)}, folder.path)
     return page
+
+
+def _named(found: Compared) -> Iterator[tuple[str, Searched]]:
+    """An engine may be a path."""
+    for number, (engine, searched) in enumerate(found.searches.items(), 1):
+        yield f"{number}-{Path(engine).stem}", searched
 
 
 def page_of(found: Compared) -> Page:
@@ -67,6 +75,7 @@ def page_of(found: Compared) -> Page:
             _table(found),
             _bars(found),
             _latency(found),
+            *_curves(found),
             _fairness(found),
             _runs(found),
             _again(found),
@@ -173,6 +182,32 @@ def _curve(found: Compared, engine: str, number: int) -> percentiles.Curve | Non
     colour = MUTED if engine == BASELINE else COLOURS[number % len(COLOURS)]
     curve = percentiles.Curve(engine, samples, censored, colour, dashed=engine == BASELINE)
     return curve if curve.last_share > 0 else None
+
+
+def _curves(found: Compared) -> Iterator[Section]:
+    """All searches in one drawing."""
+    lines = [_line(searched, number) for number, searched in enumerate(found.searches.values())]
+    lines = [line for line in lines if line.rungs]
+    if not lines:
+        return
+    objective_ms = next(iter(found.searches.values())).settings.life.objective_p99_ms
+    alt = "p99 of latency against the rate of " + ", ".join(line.label for line in lines)
+    yield Section(
+        "throughput",
+        "Latency against throughput",
+        picture=picture("throughput", alt, lambda sheet: throughputs.draw(lines, objective_ms, sheet)),
+        text=(
+            "Each engine was offered all of its rates in one life. A filled mark is a rate that held in two visits; "
+            "within an engine's pale band its p99 crosses the objective.",
+            *compared.searched(found.found),
+        ),
+    )
+
+
+def _line(searched: Searched, number: int) -> throughputs.Line:
+    engine = searched.spec.engine
+    colour = MUTED if engine == BASELINE else COLOURS[number % len(COLOURS)]
+    return throughputs.Line(engine, colour, curve.rungs(searched), curve.knee(searched))
 
 
 def _fairness(found: Compared) -> Section:

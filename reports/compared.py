@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from harness.experiments import older_search
-from harness.experiments import searched as searches
 from harness.experiments.compare import BUSY_CPU, Case, Leg, Ran, Row, Settings, Sustained, Table, pending, table
 from harness.experiments.folder import Folder
+from harness.experiments.searched import KIND, OF_BEFORE, Searched
+from harness.experiments.searched import read as read_search
 from harness.measuring.stats import Interval
 from harness.model import Outcome
 from harness.store import Store
@@ -71,6 +72,7 @@ class Compared:
     done: tuple[Ran, ...]
     found: Table
     missing: tuple[Case, ...]
+    searches: Mapping[str, Searched]  # by engine, where one was made
 
     @property
     def engines(self) -> list[str]:
@@ -87,19 +89,19 @@ def read(folder: Folder) -> Compared:
     done: list[Ran] = folder.load("done", list[Ran])
     machine: dict[str, Any] = folder.load("environment", dict[str, Any])
     places: dict[str, str] = folder.load("searches", dict[str, str])
-    sustained = {engine: _sustained(folder.path / path) for engine, path in places.items()}
+    folders = {engine: Folder.open(folder.path / path, KIND) for engine, path in places.items()}
+    curves = {engine: read_search(own) for engine, own in folders.items() if not own.holds(OF_BEFORE)}
+    sustained = {engine: _sustained(own, curves.get(engine)) for engine, own in folders.items()}
     missing = tuple(pending(folder.load("wanted", list[Case]), done))
     found = table(asked["engines"], done, asked["seed"], sustained, missing)
-    return Compared(folder, asked, machine, tuple(done), found, missing)
+    return Compared(folder, asked, machine, tuple(done), found, missing, curves)
 
 
-def _sustained(path: Path) -> Sustained:
-    place = Folder.open(path, "search")
-    if place.holds(searches.OF_BEFORE):
-        before = older_search.answer(place.load("trials", list[older_search.Trial]))
-        return Sustained(f"sustains {before.sentence}", before.held_per_s, before.failed_per_s)
-    found = searches.read(place).found
-    return Sustained(found.sentence, found.low_per_s, found.high_per_s)
+def _sustained(place: Folder, curve: Searched | None) -> Sustained:
+    if curve:
+        return Sustained(curve.found.sentence, curve.found.low_per_s, curve.found.high_per_s)
+    before = older_search.answer(place.load("trials", list[older_search.Trial]))
+    return Sustained(f"sustains {before.sentence}", before.held_per_s, before.failed_per_s)
 
 
 def searched(found: Table) -> Iterator[str]:

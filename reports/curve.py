@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +17,9 @@ from reports.figures.style import duration
 from reports.figures.throughput import Knee, Range, Rung
 
 COLUMNS = ("events/s", "", "p50", "p90", "p99", "processed/s", "CPU-s/M")
+ENDS = ("low", "mid", "high")
+BANDS = ("p50_ms", "p90_ms", "p99_ms", "p999_ms", "achieved_per_s", "cpu_s_per_million", "load_cpu_s_per_million")
+CURVE = ("offered_per_s", "held", "visits", *(f"{name}_{end}" for name in BANDS for end in ENDS), "most_ms")
 BOTH = 2  # so many visits a quantile far out takes
 
 
@@ -86,6 +91,8 @@ def as_object(searched: Searched) -> dict[str, Any]:
         "high_per_s": found.high_per_s,
         "objective_p99_ms": searched.settings.life.objective_p99_ms,
         "second_way_per_s": found.answer.second_way_per_s if found.answer else None,
+        "shares_of_reference": searched.shares,
+        "reference": msgspec.to_builtins(searched.units),
         "drift": found.answer.drift if found.answer else None,
         "rates": [
             {**msgspec.to_builtins(rung), "held": label.held.value, "reason": label.reason, "visits": label.visits}
@@ -94,3 +101,20 @@ def as_object(searched: Searched) -> dict[str, Any]:
         ],
         "lives": msgspec.to_builtins(searched.lives),
     }
+
+
+def as_csv(searched: Searched) -> str:
+    """What the drawing shows. An empty field was not measured."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(CURVE)
+    for rung in rungs(searched):
+        label = searched.label_of(rung.offered_per_s)
+        ends = [end for name in BANDS for end in _ends(getattr(rung, name))]
+        most = "" if rung.most_ms is None else f"{rung.most_ms:.6g}"
+        writer.writerow([rung.offered_per_s, label.held.value, label.visits, *ends, most])
+    return file.getvalue()
+
+
+def _ends(band: Range | None) -> Sequence[str]:
+    return [f"{end:.6g}" for end in (band.low, band.mid, band.high)] if band else ["", "", ""]

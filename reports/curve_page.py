@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +18,12 @@ from harness.experiments.searched import Searched, read
 from harness.model import UsageError
 from harness.origin import COMMAND
 from harness.texts import many
+from reports import curve
 from reports.curve import knee, rungs
 from reports.exports import experiment, suite
 from reports.figures import throughput
 from reports.figures.style import duration, picture
-from reports.figures.throughput import Range, Rung
+from reports.figures.throughput import Rung
 from reports.page import Number, Page, Section, Table
 from reports.saved import save
 from reports.sections import fairness, next_step, reproduce
@@ -32,9 +31,6 @@ from reports.sections import fairness, next_step, reproduce
 RATES = ("events/s", "", "visits", "p50", "p90", "p99", "p99.9", "longest", "processed/s", "CPU-s/M", "load CPU-s/M")
 # Of a run's flags: a search takes none of them.
 CHOSEN = ("rate", "duration", "warm_up", "fault", "checksum", "web")
-ENDS = ("low", "mid", "high")
-BANDS = ("p50_ms", "p90_ms", "p99_ms", "p999_ms", "achieved_per_s", "cpu_s_per_million", "load_cpu_s_per_million")
-CURVE = ("offered_per_s", "held", "visits", *(f"{name}_{end}" for name in BANDS for end in ENDS), "most_ms")
 
 
 def write(folder: Folder) -> Page:
@@ -42,7 +38,7 @@ def write(folder: Folder) -> Page:
     searched = read(folder)
     page = page_of(searched)
     experiment.save(answer_of(searched), folder.path)
-    save(page, {"throughput": as_csv(searched)} if searched.visits else {}, folder.path)
+    save(page, {"throughput": curve.as_csv(searched)} if searched.visits else {}, folder.path)
     return page
 
 
@@ -100,6 +96,11 @@ def _facts(searched: Searched) -> Iterator[str]:
         )
     if answer and answer.low_per_s is not None:
         yield f"Batches of one size took up to {answer.drift:.0%} longer in one visit than in another."
+    if searched.units:
+        told = "; ".join(
+            f"{digits(u.catch_up_per_s)} events/s, {u.cpu_s_per_million:.3g} CPU-s/M" for u in searched.units
+        )
+        yield f"The reference on this machine, after it was frozen at {searched.units[0].offered_per_s:,.0f}/s: {told}."
     if searched.measured:
         yield f"Load: {', '.join(f'{name} {seconds:.0f} s' for name, seconds in searched.load_s().items())}."
     if unsound := [each for each in searched.measured if each.unsound]:
@@ -112,7 +113,14 @@ def _interval(searched: Searched) -> Number:
     if found.answer is None or found.answer.low_per_s is None or found.answer.high_per_s is None:
         return Number("highest sustainable rate", "", note=found.answer.why_not if found.answer else "not known")
     low, high = digits(found.answer.low_per_s), digits(found.answer.high_per_s)
-    return Number("highest sustainable rate", f"{low} to {high}", "events/s", f"{found.answer.width:.0%} wide")
+    note = "; ".join([f"{found.answer.width:.0%} wide", *_share(searched)])
+    return Number("highest sustainable rate", f"{low} to {high}", "events/s", note)
+
+
+def _share(searched: Searched) -> Iterator[str]:
+    if searched.shares:
+        low, high = searched.shares
+        yield f"{low:.0%} to {high:.0%} of what the reference did"
 
 
 def _held(searched: Searched) -> Number:
@@ -258,20 +266,3 @@ def _as_asked(settings: Any, searched: Searched) -> Any:
     return replace(
         settings, life=replace(settings.life, window_ms=own.window_ms, objective_p99_ms=own.objective_p99_ms)
     )
-
-
-def as_csv(searched: Searched) -> str:
-    """What the drawing shows. An empty field was not measured."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(CURVE)
-    for rung in rungs(searched):
-        label = searched.label_of(rung.offered_per_s)
-        ends = [end for name in BANDS for end in _ends(getattr(rung, name))]
-        most = "" if rung.most_ms is None else f"{rung.most_ms:.6g}"
-        writer.writerow([rung.offered_per_s, label.held.value, label.visits, *ends, most])
-    return file.getvalue()
-
-
-def _ends(band: Range | None) -> Sequence[str]:
-    return [f"{end:.6g}" for end in (band.low, band.mid, band.high)] if band else ["", "", ""]

@@ -49,7 +49,10 @@ def search(
     if as_json:
         print(json.dumps(curve.as_object(searched)))
     else:
-        told = [f"{found.outcome.value}  {spec.engine}/{spec.sink}: {found.sentence}", ""]
+        shares = searched.shares
+        told = [f"{found.outcome.value}  {spec.engine}/{spec.sink}: {found.sentence}"]
+        told += [f"{shares[0]:.0%} to {shares[1]:.0%} of what the reference does on this machine"] if shares else []
+        told += [""]
         told += [console.table(curve.rows(searched), curve.COLUMNS), "", str(place.path / "report.html")]
         console.show_result(told, found.outcome)
     raise typer.Exit(found.outcome.exit_code)

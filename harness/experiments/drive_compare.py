@@ -17,16 +17,13 @@ from harness import __version__, console, plan
 from harness.ending import short_path
 from harness.engines import environments
 from harness.engines import manifest as manifests
-from harness.experiments import compare, drive_search, one_run, repeat, search
+from harness.experiments import compare, drive_search, one_run, repeat, search, thawed
 from harness.experiments.compare import Case, Leg, Ran, Settings
-from harness.experiments.drive_chaos import ended
 from harness.experiments.folder import Folder
 from harness.faults import registry
 from harness.install import environment
 from harness.measuring.measure import not_right
-from harness.measuring.timeline import FILE as TIMELINE
 from harness.model import EngineManifest, Outcome, RunSpec, UsageError
-from harness.store import Store
 from reports import compared
 from reports.result import Result
 
@@ -185,12 +182,9 @@ def ran(case: Case, result: Result, run: str) -> Ran:
 
 
 def _figures(leg: Leg, result: Result) -> dict[str, float]:
-    store, measured = Store(result.path), repeat.figures(result.measurement)
+    measured = repeat.figures(result.measurement)
     if leg is Leg.STEADY:
         return compare.of_steady(measured)
     if leg is Leg.KILL:
         return compare.of_kill(result.recovery)
-    faults, _ = ended(store)
-    epoch_ms = next(int(entry["epoch_ms"]) for entry in store.history("epoch"))
-    thawed_s = (max(fault.healed_ms for fault in faults) - epoch_ms) / 1000
-    return compare.of_catch_up(measured, store.read_table(TIMELINE), thawed_s)
+    return thawed.figures_of(result)

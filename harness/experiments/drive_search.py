@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from harness import console, plan
 from harness.ending import short_path
 from harness.engines import manifest as manifests
-from harness.experiments import one_run, search
+from harness.experiments import one_run, search, unit
 from harness.experiments.curve import files, kept, steer
 from harness.experiments.curve.life import Life, beginning_with, segment
 from harness.experiments.curve.plateau import Piece, Standing, Why
 from harness.experiments.folder import Folder
-from harness.experiments.search import Lived, Settings
+from harness.experiments.search import Lived, Settings, Unit
 from harness.experiments.searched import KIND, OF_BEFORE, Searched, read
 from harness.install import environment
 from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, UsageError
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # An overloaded engine may read one partition far ahead of another. What it then finds must not be late: so much longer
 # than the patience, which is looked at once a window, an event may wait.
 LATER_WINDOWS = 3
+UNITS_BESIDE = 2  # before the first life of a whole search, and after the last
 
 
 def begin(spec: RunSpec, settings: Settings, out: Path) -> Folder:
@@ -42,7 +43,7 @@ def begin(spec: RunSpec, settings: Settings, out: Path) -> Folder:
     spec = replace(spec, objective_p99_ms=None)
     one_run.refuse_without_room(_most(spec, settings), manifests.load(spec.engine, spec.workload), out)
     place = Folder.create(out.absolute(), f"search-{spec.engine}")
-    _keep(place, spec, settings, [])
+    _keep(place, spec, settings)
     return place
 
 
@@ -81,36 +82,58 @@ def settings_of(place: Folder) -> Settings:
     return settings
 
 
-def lives_of(place: Folder) -> list[Lived]:
-    lives: list[Lived] = place.load("lives", list[Lived])
-    return lives
-
-
 def drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> Searched:
     """The spec comes from memory: what is kept of it holds no password."""
     with place.going_on(f"`streamgauge search --resume {short_path(place.path)}` goes on from there"):
-        _drive(place, spec, engine_manifest)
+        _Search(place, replace(spec, objective_p99_ms=None), engine_manifest).all()
         found = read(place)
         place.finished(found.found.outcome, found.found.sentence)
     return found
 
 
-def _drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> None:
-    settings = settings_of(place)
-    spec, lives = replace(spec, objective_p99_ms=None), lives_of(place)
-    console.say("\n".join(_told(spec, settings)))
-    while not search.finished(settings, lives):
-        left_s = search.left_s(settings, lives)
-        console.say(
-            f"life {sum(life.whole for life in lives) + 1} of {settings.lives}; at most {left_s / 60:.0f} min left"
-        )
-        lived, life = _live(place, _spec_of_a_life(spec, settings), settings, engine_manifest)
+class _Search:
+    """What is known of one, while it goes on."""
+
+    def __init__(self, place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> None:
+        self._place, self._spec, self._manifest = place, spec, engine_manifest
+        self._settings = settings_of(place)
+        self._units: list[Unit] = place.load("units", list[Unit])
+        self._lives: list[Lived] = place.load("lives", list[Lived])
+
+    def all(self) -> None:
+        settings = self._settings
+        console.say("\n".join(_told(self._spec, settings)))
+        if not self._units:
+            self._measure_unit(unit.of_this_start if settings.lives == 1 else unit.measured)
+        while not search.finished(settings, self._lives):
+            self._live()
+        if settings.lives > 1 and len(self._units) < UNITS_BESIDE:
+            self._measure_unit(unit.measured)
+        write_page(self._place)
+
+    def _measure_unit(self, measured: Callable[[Path], Unit]) -> None:
+        """Of engines and services elsewhere the reference here says nothing. That it fails is no fault of a search."""
+        if self._manifest.simulated or self._spec.kafka:
+            return
+        try:
+            self._units.append(measured(self._place.path / "units"))
+        except HarnessError as error:
+            console.say(f"  {error}")
+        self._keep()
+
+    def _live(self) -> None:
+        settings, lives = self._settings, self._lives
+        number, left_s = sum(life.whole for life in lives) + 1, search.left_s(settings, lives)
+        console.say(f"life {number} of {settings.lives}; at most {left_s / 60:.0f} min left")
+        lived, life = _live(self._place, _spec_of_a_life(self._spec, settings), settings, self._manifest)
         lives.append(lived)
-        _keep(place, spec, settings, lives)
+        self._keep()
         if life.stopped:
-            write_page(place)
+            write_page(self._place)
             raise life.stopped
-    write_page(place)
+
+    def _keep(self) -> None:
+        _keep(self._place, self._spec, self._settings, self._units, self._lives)
 
 
 def _told(spec: RunSpec, settings: Settings) -> Iterator[str]:
@@ -170,8 +193,11 @@ def write_page(place: Folder) -> Page:
     return curve_page.write(place)
 
 
-def _keep(place: Folder, spec: RunSpec, settings: Settings, lives: Sequence[Lived]) -> None:
-    place.save(KIND, spec=spec.public(), settings=settings, environment=environment.describe(), lives=lives)
+def _keep(
+    place: Folder, spec: RunSpec, settings: Settings, units: Sequence[Unit] = (), lives: Sequence[Lived] = ()
+) -> None:
+    machine = environment.describe()
+    place.save(KIND, spec=spec.public(), settings=settings, environment=machine, units=units, lives=lives)
 
 
 def _refuse_a_full_disk(result: Result) -> None:

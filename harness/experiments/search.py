@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from harness.experiments.curve import crossing, labels, steer
+from harness.experiments.curve import crossing, steer
 from harness.experiments.curve.labels import Held, Label
 from harness.experiments.curve.plateau import Measured
 from harness.model import Outcome, RunSpec
@@ -27,6 +27,15 @@ class Settings:
 
 WHOLE = Settings()
 QUICK = Settings(lives=1)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What the reference engine did on this machine, catching up after it was frozen at a stated rate."""
+
+    catch_up_per_s: float
+    cpu_s_per_million: float
+    offered_per_s: float
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ def _ends_all(life: Lived) -> bool:
 def found(settings: Settings, lives: Sequence[Lived], measured: Sequence[Measured]) -> Found:
     """`measured`: of all lives that were right."""
     objective_ms = settings.life.objective_p99_ms
-    answer = crossing.answer(measured, objective_ms) if measured else None
+    answer = _answer(measured, objective_ms) if measured else None
     if wrong := next((life for life in lives if _ends_all(life)), None):
         return Found(Outcome.FAIL, f"no rate for wrong counts: {_as_part(wrong.sentence)}", None)
     if answer is None:
@@ -89,6 +98,15 @@ def found(settings: Settings, lives: Sequence[Lived], measured: Sequence[Measure
         )
     known = answer.low_per_s is not None
     return Found(Outcome.PASS if known else Outcome.UNKNOWN, sentence, answer)
+
+
+def _answer(measured: Sequence[Measured], objective_ms: float) -> crossing.Answer:
+    """No interval lies where nobody could send."""
+    answer = crossing.answer(measured, objective_ms)
+    limit_per_s = generators_limit_per_s(measured)
+    if limit_per_s is None or answer.high_per_s is None or answer.high_per_s < _highest_sound(measured):
+        return answer
+    return replace(answer, low_per_s=None, high_per_s=None, why_not="the generator was the limit")
 
 
 def _as_part(sentence: str) -> str:
@@ -119,9 +137,21 @@ def highest_held(known: Sequence[Label]) -> Label | None:
 
 def generators_limit_per_s(measured: Sequence[Measured]) -> float | None:
     """The lowest rate that it did not send as planned, where every higher one was not either."""
-    sound = max((each.plateau.rate_per_s for each in measured if not each.unsound), default=0.0)
+    sound = _highest_sound(measured)
     late = [each.plateau.rate_per_s for each in measured if each.unsound and each.plateau.rate_per_s > sound]
     return min(late, default=None)
+
+
+def _highest_sound(measured: Sequence[Measured]) -> float:
+    return max((each.plateau.rate_per_s for each in measured if not each.unsound), default=0.0)
+
+
+def shares(found: Found, units: Sequence[Unit]) -> tuple[float, float] | None:
+    """The interval as a share of the reference's rate: the widest, where that was measured more than once."""
+    if not units or found.low_per_s is None or found.high_per_s is None:
+        return None
+    rates = [unit.catch_up_per_s for unit in units]
+    return found.low_per_s / max(rates), found.high_per_s / min(rates)
 
 
 def digits(rate_per_s: float) -> str:
@@ -135,7 +165,3 @@ def left_s(settings: Settings, lives: Sequence[Lived]) -> float:
     _, most_s = steer.budget_s(settings.life)["all"]
     each_s = max((life.seconds for life in lives if life.whole), default=float(most_s + OVERHEAD_S))
     return wanted * each_s
-
-
-def counted(measured: Sequence[Measured]) -> dict[float, list[Measured]]:
-    return labels.visits(measured)

@@ -15,7 +15,7 @@ from harness.experiments.curve import kept, labels
 from harness.experiments.curve.labels import Label
 from harness.experiments.curve.plateau import Measured, Why
 from harness.experiments.folder import FILE, Folder
-from harness.experiments.search import Found, Lived, Settings
+from harness.experiments.search import Found, Lived, Settings, Unit
 from harness.model import RunSpec, UsageError
 from harness.store import Store
 
@@ -32,6 +32,7 @@ class Searched:
     spec: RunSpec
     settings: Settings
     environment: Mapping[str, Any]
+    units: tuple[Unit, ...]  # the reference, as it was measured beside this search
     lives: tuple[Lived, ...]
     measured: tuple[Measured, ...]  # of all lives that counted right
 
@@ -51,6 +52,10 @@ class Searched:
     @property
     def finished(self) -> bool:
         return search.finished(self.settings, self.lives)
+
+    @property
+    def shares(self) -> tuple[float, float] | None:
+        return search.shares(self.found, self.units)
 
     def label_of(self, rate_per_s: float) -> Label:
         return next(label for label in self.labels if label.rate_per_s == rate_per_s)
@@ -73,6 +78,7 @@ def read(folder: Folder) -> Searched:
         spec=_part(folder, "spec", RunSpec),
         settings=_part(folder, "settings", Settings),
         environment=_part(folder, "environment", dict[str, Any]),
+        units=_part(folder, "units", tuple[Unit, ...]),
         lives=lives,
         measured=tuple(each for store in stores if store.has(kept.FILE) for each in kept.load(store)),
     )

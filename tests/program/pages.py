@@ -20,7 +20,8 @@ from harness.experiments.chaos import Ran, Seen, Wrong
 from harness.experiments.compare import Row
 from harness.experiments.compare import Settings as CompareSettings
 from harness.experiments.compare import Table as CompareTable
-from harness.experiments.curve import steer
+from harness.experiments.curve import kept, steer
+from harness.experiments.curve.plateau import Latencies, Measured, Plateau, Why
 from harness.experiments.folder import Folder
 from harness.experiments.gate import Judged
 from harness.experiments.older_search import Held, Settings, Stage, Trial
@@ -142,6 +143,45 @@ def search_spec(**flags: str) -> RunSpec:
     return spec
 
 
+def plateau(rate_per_s: float, why: Why, number: int, capacity_per_s: float, seconds: int = 20) -> Measured:
+    """One of an engine that gets the slower the nearer it is to its capacity."""
+    dice, at_ms = np.random.default_rng(number), number * 100_000
+    offered = Plateau(number, rate_per_s, why, at_ms, at_ms + seconds * 1000)
+    due_ms = np.linspace(at_ms, offered.until_ms - 1, 20_000)
+    took_ms = 300 / (1 - rate_per_s / capacity_per_s) * dice.lognormal(0.0, 0.6, len(due_ms))
+    latencies = Latencies.of(due_ms, took_ms, offered)
+    return Measured(
+        offered,
+        probes=latencies,
+        events=latencies,
+        backlog=np.full(seconds, rate_per_s * float(np.median(took_ms)) / 1000),
+        processed_per_s=rate_per_s,
+        engine_cpu_s=seconds * (0.2 + rate_per_s / capacity_per_s),
+        load_cpu_s=seconds * rate_per_s * 3e-6,
+    )
+
+
+def curve(capacity_per_s: float = 100_000.0) -> list[Measured]:
+    """What a life leaves behind."""
+    low = [(share, Why.LEVEL, 20) for share in (0.1, 0.3, 0.5, 0.7)]
+    both = [(share, why, 60) for why in (Why.LEVEL, Why.AGAIN) for share in (0.8, 0.9)]
+    course = [*low, *both, (0.95, Why.LEVEL, 20)]
+    return [plateau(share * capacity_per_s, why, n, capacity_per_s, s) for n, (share, why, s) in enumerate(course)]
+
+
+def a_search(folder: Path, measured: Sequence[Measured], **spec: str) -> Folder:
+    """As the command leaves it, with one life."""
+    place, run = Folder(folder), Store(folder / "runs" / "20261121-120000-calm-fake")
+    run.path.mkdir(parents=True)
+    kept.save(run, measured)
+    life = searches.Lived(f"runs/{run.path.name}", Outcome.PASS, "right to the single event", 512.0, whole=True)
+    settings = searches.of(search_spec(**spec), searches.QUICK, None)
+    machine = {"python": "3.11", "packages": {"numpy": "2.4"}}
+    units = [searches.Unit(400_000.0, 1.9, 100_000.0)]
+    place.save("search", spec=search_spec(**spec), settings=settings, environment=machine, units=units, lives=[life])
+    return place
+
+
 def trial(rate_per_s: float, held: Held = Held.YES, **changes: Any) -> Trial:
     """One without figures, but for those that are given."""
     run = "/elsewhere/runs/20261121-120000-calm-fake"
@@ -201,7 +241,7 @@ def comparison(folder: Path) -> Compared:
     rows = tuple(Row(each, Outcome.PASS, sentence, True, figures, 4.5) for each in engines)
     asked = {"engines": engines, "named": engines, "seed": 1, "flags": {}, "search": False, "keys": {}}
     asked |= {"settings": msgspec.to_builtins(CompareSettings())}
-    return Compared(Folder(folder), asked, {"machine": "a" * 100}, (), CompareTable(rows), ())
+    return Compared(Folder(folder), asked, {"machine": "a" * 100}, (), CompareTable(rows), (), {})
 
 
 _effects = functools.cache(lambda made, threshold: gates.effects(made, threshold, len(gates.LEVELS) - 1, seed=1))

@@ -1,0 +1,74 @@
+"""A number that travels: what the reference engine does on this machine, now. A rate means little anywhere else; as a
+share of the reference's it means more.
+
+The reference is frozen while the load goes on, and let go: how fast it catches up, and what an event costs it then. It
+is measured once for each start of the machine, and beside each whole search.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from harness import __version__, console, plan, room
+from harness.ending import cache_folder
+from harness.engines import manifest as manifests
+from harness.experiments import compare, one_run, thawed
+from harness.experiments.compare import BUSY_CPU, Case, Leg
+from harness.experiments.search import Unit
+from harness.model import HarnessError, Outcome
+from harness.store import MissingEvidence, Store
+
+FILE = "unit.json"
+SEED = 1
+SETTINGS = replace(compare.Settings(), catch_up_per_s=100_000.0, warm_s=10, frozen_s=15)
+SAME_START_S = 60.0  # two readings of one start of the machine differ by less
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """As it lies in the cache."""
+
+    unit: Unit
+    version: str
+    booted_s: float
+
+
+def of_this_start(out: Path) -> Unit:
+    """As it was measured since the machine was started, or measured now."""
+    kept = _kept()
+    if kept and kept.version == __version__ and abs(kept.booted_s - psutil.boot_time()) < SAME_START_S:
+        return kept.unit
+    unit = measured(out)
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    encoded = msgspec.json.encode(Kept(unit, __version__, psutil.boot_time()))
+    with room.writing(folder / FILE, len(encoded)):
+        (folder / FILE).write_bytes(encoded)
+    return unit
+
+
+def _kept() -> Kept | None:
+    try:
+        kept: Kept = Store(cache_folder()).read_as(FILE, Kept)
+    except MissingEvidence:
+        return None
+    return kept
+
+
+def measured(out: Path) -> Unit:
+    """By a run below `out`; where it says nothing, its sentence says why."""
+    console.say(f"the reference on this machine, frozen for {SETTINGS.frozen_s} s at {SETTINGS.catch_up_per_s:,.0f}/s")
+    case = Case(compare.REFERENCE, Leg.CATCH_UP, SEED)
+    own = compare.keys_of(case, SETTINGS)
+    keys = {**plan.read_scenario(compare.SCENARIO)[1], **own}
+    spec, manifest = plan.resolve(compare.SCENARIO, keys, {}, manifests.load)
+    result = one_run.answer(spec, manifest, out)
+    figures = thawed.figures_of(result) if result.verdict.outcome is Outcome.PASS and result.measurement else {}
+    if not figures.keys() >= {"catch_up_per_s", BUSY_CPU}:
+        why = result.withheld or result.verdict.sentence
+        raise HarnessError(f"The reference could not be measured: {why.rstrip('.')}. See {result.path}.")
+    console.say(f"  {figures['catch_up_per_s']:,.0f} events/s, {figures[BUSY_CPU]:.3g} CPU-s per million")
+    return Unit(figures["catch_up_per_s"], figures[BUSY_CPU], SETTINGS.catch_up_per_s)
