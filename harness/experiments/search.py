@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.experiments.curve import crossing, steer
-from harness.experiments.curve.labels import Held, Label
+from harness.experiments.curve.labels import COUNTED, Held, Label
 from harness.experiments.curve.plateau import Measured
 from harness.model import Outcome, RunSpec
 from harness.texts import many
@@ -136,14 +136,15 @@ def highest_held(known: Sequence[Label]) -> Label | None:
 
 
 def generators_limit_per_s(measured: Sequence[Measured]) -> float | None:
-    """The lowest rate that it did not send as planned, where every higher one was not either."""
-    sound = _highest_sound(measured)
-    late = [each.plateau.rate_per_s for each in measured if each.unsound and each.plateau.rate_per_s > sound]
-    return min(late, default=None)
+    """The lowest rate that it did not send as planned, where every higher one was not either. A look goes far beyond
+    what an engine can do, and says nothing of that."""
+    late = [each.plateau.rate_per_s for each in measured if each.plateau.why in COUNTED and each.unsound]
+    return min((rate for rate in late if rate > _highest_sound(measured)), default=None)
 
 
 def _highest_sound(measured: Sequence[Measured]) -> float:
-    return max((each.plateau.rate_per_s for each in measured if not each.unsound), default=0.0)
+    counted = (each for each in measured if each.plateau.why in COUNTED and not each.unsound)
+    return max((each.plateau.rate_per_s for each in counted), default=0.0)
 
 
 def shares(found: Found, units: Sequence[Unit]) -> tuple[float, float] | None:
