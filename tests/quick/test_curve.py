@@ -95,7 +95,7 @@ def test_a_level_without_end_is_left():
     assert following(pieces, [replace(late, waits_ms=0.0, unseen_ms=late.waits_ms)]).why is Why.REST
 
 
-@pytest.mark.parametrize("name", ["maintenance", "state that grows"])
+@pytest.mark.parametrize("name", ["maintenance", "neighbours", "state that grows"])
 def test_an_interval_holds_the_truth(name):
     lanes = proof.searched(KIND[name], 4, 5)
     assert sum(lane.covered for lane in lanes) >= 3
@@ -125,6 +125,19 @@ def test_the_service_curve_is_found():
     assert curve
     assert curve.base_ms == pytest.approx(engines.base_s[0] * 1000, rel=0.02)
     assert curve.each_ms == pytest.approx(engines.each_s[0] * 1000, rel=0.02)
+
+
+@pytest.mark.parametrize("slower", [0.0, 0.05, -0.05])
+def test_what_gets_slower_by_the_minute_is_told_from_larger_batches(slower):
+    """Rates rise with time here, as they do in a search, and those near the answer come again."""
+    told = []
+    for minute, rate in enumerate([100.0, 300.0, 500.0, 700.0, 800.0, 900.0, 800.0, 900.0, 500.0]):
+        events = np.full(20, rate)
+        took_ms = (500 + 5 * events) * np.exp(slower * minute)
+        told.append(replace(visit(minute, rate, 4000, from_s=60 * minute), batch_took_ms=took_ms, batch_events=events))
+    curve = service.fitted(told)
+    assert curve
+    assert service.slower_a_minute(curve, told) == pytest.approx(slower, abs=0.015)
 
 
 def test_a_course_is_short_and_has_the_rates_of_a_curve():

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from harness.experiments.curve import labels, service
 from harness.experiments.curve.labels import Held, Label
-from harness.experiments.curve.plateau import BLOCK_MS, EDGES_MS, Floats, Measured
+from harness.experiments.curve.plateau import EDGES_MS, Floats, Measured
 from harness.experiments.curve.service import Foretold
 
 DRAWS = 400
@@ -22,12 +22,13 @@ SEED = 20_021
 TAIL = 0.025
 # So few blocks know less of each other than their spread says: of six of them, by so much.
 FEW = 1.5
-WIDEST = 0.50  # an interval wider than that is no answer
+WIDEST = 0.75  # an interval wider than that is no answer
 # What differs by more between visits than this, and this much of what goes up and down within them, has drifted.
-DRIFT, UNEVEN = 0.12, 1.2
-# Some minutes show less of what goes wrong than an hour, hardly ever more: so the lower end is further away. Logarithms
-# of the rate: for each unit by which the machine's speed went up and down, and where it did not.
-DOWN, UP, UNSEEN = 2.7, 0.6, 0.035
+DRIFT, UNEVEN = 0.12, 1.5
+SLOWER = 0.04  # so does what changes so much each minute, though it was hardly seen within visits
+# Some minutes show less of what goes wrong than an hour. Logarithms of the rate: for each unit by which the machine's
+# speed went up and down, and where it did not.
+LASTS, UP, UNSEEN = 1.35, 0.6, 0.035
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,9 @@ def answer(measured: Sequence[Measured], objective_ms: float) -> Answer:
     low, high, why_not = _interval(measured, known, told, objective_ms)
     if not why_not and moved > DRIFT + (UNEVEN * told.uneven if told else 0):
         why_not = f"batches of one size took up to {moved:.0%} longer in one visit than in another"
+    slower = service.slower_a_minute(curve, measured) if curve else 0.0
+    if not why_not and abs(slower) > SLOWER:
+        why_not = f"batches of one size took {np.expm1(slower):+.0%} longer each minute"
     if why_not:
         return Answer(None, None, known, second, moved, why_not)
     return Answer(low, high, known, second, moved)
@@ -61,11 +65,7 @@ def answer(measured: Sequence[Measured], objective_ms: float) -> Answer:
 
 def _believed(label: Label, told: Foretold | None) -> Label:
     """What held for some minutes, and would not for an hour, is open."""
-    if (
-        label.held is not Held.YES
-        or told is None
-        or label.rate_per_s <= told.rate_per_s * np.exp(-DOWN / 2 * told.rough)
-    ):
+    if label.held is not Held.YES or told is None or label.rate_per_s <= told.rate_per_s * np.exp(-LASTS * told.rough):
         return label
     return Label(label.rate_per_s, Held.OPEN, "held, but the curve says that it would not for long", label.visits)
 
@@ -78,12 +78,15 @@ def _interval(
         return 0, 0, "fewer than three rates were visited"
     low, middle, high = _seen(at, objective_ms)
     if told:
-        down, up = UNSEEN + DOWN * told.rough, UNSEEN + UP * told.rough
         # A line that does not fall says nothing.
-        low, high = np.fmin(told.rate_per_s * np.exp(-down), middle), told.rate_per_s * np.exp(up)
+        low = np.fmin(min(told.rate_per_s, told.least_per_s) * np.exp(-UNSEEN), middle)
+        high = told.rate_per_s * np.exp(UNSEEN + UP * told.rough)
     if not np.isfinite(low):
         return 0, 0, "p99 does not grow with the rate"
-    open_ = [label.rate_per_s for label in _open_near(known)]
+    long = {
+        own[0].plateau.rate_per_s for own in at if sum(labels.level_ms(visit) >= labels.LEVEL_MS for visit in own) > 1
+    }
+    open_ = [label.rate_per_s for label in _open_near(known) if label.rate_per_s in long]
     low, high = min([low, *open_]), max([high, *open_])
     if low <= 0 or high / low - 1 > WIDEST:
         return 0, 0, "the band is wider than an answer may be"
@@ -106,10 +109,10 @@ def _seen(at: Sequence[Sequence[Measured]], objective_ms: float) -> tuple[float,
 
 
 def _open_near(known: Sequence[Label]) -> list[Label]:
-    """Above all that held and below all that failed; of what was visited twice."""
+    """Above all that held and below all that failed."""
     held = max((label.rate_per_s for label in known if label.held is Held.YES), default=0.0)
     failed = min((label.rate_per_s for label in known if label.held is Held.NO), default=np.inf)
-    return [k for k in known if k.held is Held.OPEN and k.visits > 1 and held < k.rate_per_s < failed]
+    return [k for k in known if k.held is Held.OPEN and held < k.rate_per_s < failed]
 
 
 def _blocks(visits: Sequence[Measured]) -> NDArray[np.int64]:
@@ -168,7 +171,7 @@ def drift(measured: Sequence[Measured], curve: service.Service | None) -> float:
     if curve is None:
         return 0.0
     counted = [visit for own in labels.visits(measured).values() for visit in own if len(visit.batch_took_ms)]
-    means = [_mean_off(visit, curve) for visit in counted if len(visit.events.blocks) * BLOCK_MS >= labels.LEVEL_MS]
+    means = [_mean_off(visit, curve) for visit in counted if labels.level_ms(visit) >= labels.LEVEL_MS]
     return float(np.expm1(max(means) - min(means))) if means else 0.0
 
 

@@ -79,18 +79,18 @@ def _why_open(own: list[Measured], within: list[bool]) -> str:
         return "one visit keeps the objective and another does not"
     if any(disagree(visit) for visit in own):
         return "progress and readers disagree"
-    level = [visit for visit in own if _level_ms(visit) >= LEVEL_MS]
+    level = [visit for visit in own if level_ms(visit) >= LEVEL_MS]
     apart = len(level) > 1 and level[-1].plateau.from_ms - level[0].plateau.until_ms >= LEVEL_MS
     return "" if apart else "no two visits of a minute, a minute apart"
 
 
-def _level_ms(visit: Measured) -> int:
+def level_ms(visit: Measured) -> int:
     return len(visit.events.blocks) * BLOCK_MS
 
 
 def least_growth(visit: Measured, looks: int) -> float:
     """The lower bound of what piles up, as a share of the offer; the more often one looks, the more one asks for."""
-    backlog = visit.backlog[-(_level_ms(visit) // 1000) :]
+    backlog = visit.backlog[-(level_ms(visit) // 1000) :]
     known = np.isfinite(backlog)
     if known.sum() < BLOCK_MS / 1000:
         return 0.0

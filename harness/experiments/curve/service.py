@@ -15,9 +15,9 @@ LEAST_BATCHES = 20
 NEAR = 0.65
 DRAWS = 16
 # So long two batches may take at the rates that are tried, as a share of the objective; and the least of them.
-LENGTHS, LOWEST = np.geomspace(0.2, 1.3, 11), 0.4
+LENGTHS, LOWEST = np.geomspace(0.25, 1.8, 11), 0.4
 FORETOLD_S, SETTLED_S = 1300.0, 100.0
-STRETCH_S, ROUGH_S = 40.0, 20.0
+STRETCH_S, ROUGH_S, MOMENT_S = 40.0, 20.0, 12.0
 SEED = 20_022
 
 
@@ -64,11 +64,29 @@ def _line(events: Floats, took: Floats) -> tuple[float, float]:
     return float(base), float(each)
 
 
+def slower_a_minute(curve: Service, measured: Sequence[Measured]) -> float:
+    """By how much batches of one size took longer, in logarithms: one step of least squares from the curve, so that
+    rates that came later are not taken for it."""
+    told = [each for each in _counted(measured) if len(each.batch_took_ms)]
+    if not told:
+        return 0.0
+    took, events = (
+        np.concatenate(each) for each in zip(*((v.batch_took_ms, v.batch_events) for v in told), strict=True)
+    )
+    at_minute = np.concatenate([(v.plateau.from_ms + np.cumsum(v.batch_took_ms)) / 60_000 for v in told])
+    foretold_ms, weight = curve.base_ms + curve.each_ms * events, np.sqrt(took)
+    design = np.column_stack((1000 / foretold_ms, events * curve.each_ms / foretold_ms, at_minute - at_minute.mean()))
+    off = np.log(took / foretold_ms) * weight
+    return float(np.linalg.lstsq(design * weight[:, None], off, rcond=None)[0][2])
+
+
 @dataclass(frozen=True)
 class Foretold:
     """Where one in a hundred events would take longer than the objective."""
 
     rate_per_s: float
+    # Where it would take that long if the machine were always as slow as in the slowest moments that were seen.
+    least_per_s: float
     # Standard deviations of the logarithm of the machine's speed, from 20 s to 20 s: of all, and within visits.
     rough: float
     uneven: float
@@ -96,7 +114,14 @@ def foretold(curve: Service, measured: Sequence[Measured], objective_ms: float) 
         engines, machines, np.tile(offered, DRAWS), objective_ms / 1000, (SETTLED_S, FORETOLD_S - STEP_S)
     )
     rate = float(np.median([_crosses(row, offered) for row in late.reshape(DRAWS, -1)]))
-    return Foretold(rate, *_rough(speeds)) if np.isfinite(rate) else None
+    return Foretold(rate, most * _slowest(speeds), *_rough(speeds)) if np.isfinite(rate) else None
+
+
+def _slowest(speeds: Sequence[Floats]) -> float:
+    """The mean over a moment. What is rare in some minutes is what decides an hour, and a moment of it was seen."""
+    count = int(MOMENT_S / STEP_S)
+    done = [np.cumsum(np.append(0.0, speed)) for speed in speeds]
+    return float(min(((each[count:] - each[:-count]) / count).min() for each in done if len(each) > count))
 
 
 def _rough(speeds: Sequence[Floats]) -> tuple[float, float]:
@@ -131,10 +156,14 @@ def _begins(speeds: Sequence[Floats], length: int) -> Iterator[tuple[int, int]]:
 
 def _speeds(curve: Service, measured: Sequence[Measured]) -> list[Floats]:
     """How fast the machine was in each visit near the answer: what a batch should have taken by what it took."""
-    counted = [each for each in measured if each.plateau.why in (Why.LEVEL, Why.AGAIN) and not each.unsound]
+    counted = _counted(measured)
     highest = max((each.plateau.rate_per_s for each in counted), default=0.0)
     near = [each for each in counted if each.plateau.rate_per_s >= NEAR * highest and len(each.batch_took_ms)]
     return [_speed(curve, each) for each in near] or [np.zeros(0)]
+
+
+def _counted(measured: Sequence[Measured]) -> list[Measured]:
+    return [each for each in measured if each.plateau.why in (Why.LEVEL, Why.AGAIN) and not each.unsound]
 
 
 def _speed(curve: Service, visit: Measured) -> Floats:
