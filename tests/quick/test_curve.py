@@ -140,6 +140,19 @@ def test_what_gets_slower_by_the_minute_is_told_from_larger_batches(slower):
     assert service.slower_a_minute(curve, told) == pytest.approx(slower, abs=0.015)
 
 
+@pytest.mark.parametrize(
+    ("label", "low"),
+    [
+        (labels.Label(800.0, Held.NO, "", 2), 800),  # whatever was foretold, at this rate it failed
+        (labels.Label(800.0, Held.OPEN, "", 2), 917),  # never for a minute: nothing is known of it
+    ],
+)
+def test_an_interval_begins_not_above_what_failed(label, low):
+    told = service.Foretold(1000.0, 950.0, 0.0, 0.0)
+    visits = [visit(number, rate, 4000, length_s=20) for number, rate in enumerate((500.0, 800.0, 1000.0))]
+    assert crossing._interval(visits, [label], told, OBJECTIVE_MS)[0] == pytest.approx(low, abs=1)
+
+
 def test_a_course_is_short_and_has_the_rates_of_a_curve():
     draw = np.random.default_rng(4)
     engines = KIND["noisy"].engines(draw, 5)

@@ -22,13 +22,13 @@ SEED = 20_021
 TAIL = 0.025
 # So few blocks know less of each other than their spread says: of six of them, by so much.
 FEW = 1.5
-WIDEST = 0.75  # an interval wider than that is no answer
+WIDEST = 1.0  # an interval wider than that is no answer
 # What differs by more between visits than this, and this much of what goes up and down within them, has drifted.
 DRIFT, UNEVEN = 0.12, 1.5
 SLOWER = 0.04  # so does what changes so much each minute, though it was hardly seen within visits
 # Some minutes show less of what goes wrong than an hour. Logarithms of the rate: for each unit by which the machine's
 # speed went up and down, and where it did not.
-LASTS, UP, UNSEEN = 1.35, 0.6, 0.035
+ROUGH, UNSEEN = 0.6, 0.035
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def answer(measured: Sequence[Measured], objective_ms: float) -> Answer:
 
 def _believed(label: Label, told: Foretold | None) -> Label:
     """What held for some minutes, and would not for an hour, is open."""
-    if label.held is not Held.YES or told is None or label.rate_per_s <= told.rate_per_s * np.exp(-LASTS * told.rough):
+    if label.held is not Held.YES or told is None or label.rate_per_s <= told.least_per_s:
         return label
     return Label(label.rate_per_s, Held.OPEN, "held, but the curve says that it would not for long", label.visits)
 
@@ -76,18 +76,19 @@ def _interval(
     at = list(labels.visits(measured).values())
     if len(at) < 3:
         return 0, 0, "fewer than three rates were visited"
-    low, middle, high = _seen(at, objective_ms)
     if told:
-        # A line that does not fall says nothing.
-        low = np.fmin(min(told.rate_per_s, told.least_per_s) * np.exp(-UNSEEN), middle)
-        high = told.rate_per_s * np.exp(UNSEEN + UP * told.rough)
+        apart = UNSEEN + ROUGH * told.rough
+        low, high = min(told.rate_per_s, told.least_per_s) * np.exp(-apart), told.rate_per_s * np.exp(apart)
+    else:
+        low, high = _seen(at, objective_ms)
     if not np.isfinite(low):
         return 0, 0, "p99 does not grow with the rate"
     long = {
         own[0].plateau.rate_per_s for own in at if sum(labels.level_ms(visit) >= labels.LEVEL_MS for visit in own) > 1
     }
     open_ = [label.rate_per_s for label in _open_near(known) if label.rate_per_s in long]
-    low, high = min([low, *open_]), max([high, *open_])
+    held, failed = ([k.rate_per_s for k in known if k.held is which] for which in (Held.YES, Held.NO))
+    low, high = min([low, *open_, *failed]), max([high, *open_, *held])
     if low <= 0 or high / low - 1 > WIDEST:
         return 0, 0, "the band is wider than an answer may be"
     highest = max(visit.plateau.rate_per_s for own in at for visit in own)
@@ -96,16 +97,16 @@ def _interval(
     return float(low), float(high), ""
 
 
-def _seen(at: Sequence[Sequence[Measured]], objective_ms: float) -> tuple[float, float, float]:
+def _seen(at: Sequence[Sequence[Measured]], objective_ms: float) -> tuple[float, float]:
     """Where the line through what was seen crosses the objective, with its band."""
     rates = np.array([visits[0].plateau.rate_per_s for visits in at])
     drawn = _crossings(rates, _drawn(at), _weights(at), objective_ms)
     each = _crossings(rates, _by_visits(at), _weights(at), objective_ms)
     if np.isnan(drawn).mean() > TAIL or np.isnan(each).any():
-        return float("nan"), float("nan"), float("nan")
+        return float("nan"), float("nan")
     low, middle, high = np.nanquantile(drawn, (TAIL, 0.5, 1 - TAIL))
     low, high = middle - FEW * (middle - low), middle + FEW * (high - middle)
-    return float(min(low, *each)), float(middle), float(max(high, *each))
+    return float(min(low, *each)), float(max(high, *each))
 
 
 def _open_near(known: Sequence[Label]) -> list[Label]:
