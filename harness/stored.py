@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -64,6 +65,7 @@ class StoredRun:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.made: dict[str, Any] = {}  # of its files, by who needs it more than once
 
     @classmethod
     def open(cls, path: Path) -> StoredRun:

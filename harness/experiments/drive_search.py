@@ -161,7 +161,7 @@ def _live(place: Folder, spec: RunSpec, settings: Settings, engine_manifest: Eng
     _refuse_a_full_disk(result)
     right = result.verdict.outcome is Outcome.PASS
     if right:
-        stored = StoredRun.open(result.path)
+        stored = lives[0].stored  # which has just been measured
         kept.save(stored.store, files.measured(stored))
     lived = Lived(
         run=os.path.relpath(result.path, place.path),

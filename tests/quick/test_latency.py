@@ -292,7 +292,7 @@ def test_of_a_value_that_is_no_count_only_the_first_and_the_last_moment_are_know
         cells = Cells(one, one + 2, one + 2, np.zeros(1, dtype=np.bool_), np.array([counts]))
         return Ways(events, cells, Visibility(samples, 1), probes_from=1, epoch_us=0)
 
-    assert found(counts=True).rank_matched().corrected_ms.tolist() == [300, 300]
-    assert found(counts=False).rank_matched().corrected_ms.tolist() == []
+    assert found(counts=True).rank_matched.corrected_ms.tolist() == [300, 300]
+    assert found(counts=False).rank_matched.corrected_ms.tolist() == []
     assert found(counts=False).final_value().corrected_ms.tolist() == [300]
     assert found(counts=False).first_seen().corrected_ms.tolist() == [300]

@@ -46,7 +46,7 @@ class _Files:
     def __init__(self, run: StoredRun) -> None:
         self._run, self._epoch_ms = run, run.epoch_ms
         ways = latency.ways_of(run)
-        self._probes, self._events = ways.probes(), ways.rank_matched()
+        self._probes, self._events = ways.probes, ways.rank_matched
         self._seconds = run.store.read_table(TIMELINE_FILE)
         lines = progress_lines(run.store)
         self._ended_ms = np.array([line.at_ms - self._epoch_ms for line in lines], dtype=np.float64)

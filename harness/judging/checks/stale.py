@@ -116,7 +116,7 @@ def _told_ms(case: Case, codes: Ints) -> Ints:
     ordered = case.events.cell[order]
     begin, end = np.searchsorted(ordered, codes), np.searchsorted(ordered, codes, side="right")
     closes_ms = np.append(case.events.closes_ms[order], NEVER_CLOSES)[np.where(begin < end, begin, -1)]
-    closed = {int(ms): _closed_ms(case, done_ms, int(ms)) for ms in np.unique(closes_ms)}
+    closed = _closed_ms(case, done_ms, np.unique(closes_ms))
     told = [int(done_ms[order[b:e]].max(initial=0)) for b, e in zip(begin, end, strict=True)]
     both = [max(ms, closed[closing]) for ms, closing in zip(told, closes_ms.tolist(), strict=True)]
     return np.array(both, dtype=np.int64)
@@ -135,12 +135,18 @@ def _done_ms(case: Case) -> Ints:
     return np.maximum(result, case.sent_us // 1000)
 
 
-def _closed_ms(case: Case, done_ms: Ints, closes_ms: int) -> int:
-    """When the engine had done, in every partition, an event by which a window is closed. What never closes has
-    nothing to wait for."""
-    if closes_ms == NEVER_CLOSES:
-        return 0
-    closing = case.events.time_ms >= closes_ms + max(watermarks_ms(case.spec))
-    partitions = np.unique(case.events.partition)
-    first = [done_ms[closing & (case.events.partition == p)].min(initial=NEVER) for p in partitions]
-    return int(max(first, default=NEVER))
+def _closed_ms(case: Case, done_ms: Ints, closes_ms: Ints) -> dict[int, int]:
+    """When the engine had done, in every partition, an event by which windows are closed that close at these moments,
+    in order. What never closes has nothing to wait for."""
+    moments_ms = closes_ms[closes_ms != NEVER_CLOSES]
+    # How many of the moments each event closes: the first so many of them.
+    closing = np.searchsorted(moments_ms + max(watermarks_ms(case.spec)), case.events.time_ms, side="right")
+    last = np.zeros(len(moments_ms), dtype=np.int64)
+    for partition in np.unique(case.events.partition):
+        rows = case.events.partition == partition
+        earliest = np.full(len(moments_ms) + 1, NEVER, dtype=np.int64)
+        np.minimum.at(earliest, closing[rows], done_ms[rows])
+        last = np.maximum(last, np.minimum.accumulate(earliest[:0:-1])[::-1])
+    if not len(case.events):
+        last[:] = NEVER
+    return {NEVER_CLOSES: 0, **dict(zip(moments_ms.tolist(), last.tolist(), strict=True))}

@@ -16,6 +16,8 @@ from harness.measuring.measurement import Latency, Quantiles
 from harness.stored import StoredRun
 from harness.texts import many
 
+MADE = "latency"  # what a stored run keeps of it
+
 
 @dataclass(frozen=True)
 class LatencyResult:
@@ -30,16 +32,21 @@ class LatencyResult:
 
 def latencies(run: StoredRun) -> LatencyResult:
     """Raises MissingEvidence with the name of what is missing."""
-    return measured(collect(run))
+    evidence = collect(run)
+    return _measured(evidence, run.made.setdefault(MADE, _ways(evidence)))
 
 
 def by_rank(run: StoredRun) -> Raw:
     """Of each event that counts, when it was due and how long it took."""
-    return ways_of(run).rank_matched()
+    return ways_of(run).rank_matched
 
 
 def ways_of(run: StoredRun) -> Ways:
-    return _ways(collect(run))
+    """Made once, since that takes a while: of a run that was measured they are there."""
+    if MADE not in run.made:
+        run.made[MADE] = _ways(collect(run))
+    ways: Ways = run.made[MADE]
+    return ways
 
 
 def _ways(evidence: Evidence) -> Ways:
@@ -50,8 +57,11 @@ def _ways(evidence: Evidence) -> Ways:
 
 def measured(evidence: Evidence) -> LatencyResult:
     """The same from values."""
-    ways = _ways(evidence)
-    raws = {PROBES: ways.probes(), RANK_MATCHED: ways.rank_matched()}
+    return _measured(evidence, _ways(evidence))
+
+
+def _measured(evidence: Evidence, ways: Ways) -> LatencyResult:
+    raws = {PROBES: ways.probes, RANK_MATCHED: ways.rank_matched}
     raws |= {FINAL: ways.final_value(), FIRST: ways.first_seen()}
     raws |= {YAHOO: Raw(evidence.yahoo_ms, evidence.yahoo_ms.astype(np.float64), None)}
     raws = {way: raw for way, raw in raws.items() if len(raw.corrected_ms)}

@@ -44,8 +44,9 @@ class Sending:
     def of(self, events: LogEvents) -> tuple[Mask, Ints, Ints]:
         """For each event whether it is one of ours, and absolutely when it was due and sent. One that lies in several
         cells has several rows, and is no copy of itself."""
-        _, first, of_record = np.unique(events.record, return_index=True, return_inverse=True)
-        known, due_us, sent_us = self._of_records(events.only(first))
+        begins = events.begins_record
+        known, due_us, sent_us = self._of_records(events.only(begins))
+        of_record = np.cumsum(begins) - 1
         return known[of_record], due_us[of_record], sent_us[of_record]
 
     def _of_records(self, events: LogEvents) -> tuple[Mask, Ints, Ints]:

@@ -6,6 +6,7 @@ All of them end at the look that showed a result, and begin when an event was du
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -35,12 +36,14 @@ class Ways:
         self._whole = cells.counts & (cells.final == cells.events)
         self._probes = (cells.campaign >= probes_from) & (cells.events == 1)
 
+    @cached_property
     def probes(self) -> Raw:
         """Cells of probe campaigns that hold one event: the cell's appearing is the event's."""
         rows = np.flatnonzero((self._probes & self._whole & self._measured)[self._events.cell])
         cell, due_us, sent_us = self._events.cell[rows], self._events.due_us[rows], self._events.sent_us[rows]
         return self._raw(self._seen.since_us(cell, np.ones_like(cell)), due_us, sent_us)
 
+    @cached_property
     def rank_matched(self) -> Raw:
         """In each cell the k-th visible against the k-th due, and against the k-th sent."""
         rows = np.flatnonzero(self._whole[self._events.cell])

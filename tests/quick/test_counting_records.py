@@ -1,0 +1,40 @@
+"""What a whole log is counted by: quick ways must say what the plain ones say."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generators.reel import Reel
+from harness.judging import log_audit
+from harness.judging.readings import LogEvents
+from harness.model import INDEX_BITS
+from tests.quick.cases import SPEC
+
+
+def log_events(partition, offset):
+    zeros = np.zeros(len(offset), dtype=np.int64)
+    return LogEvents(np.array(partition, dtype=np.int16), np.array(offset, dtype=np.int64), zeros, zeros, zeros, zeros)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=30), st.data())
+def test_rows_of_one_record_count_once(places, data):
+    places = sorted(places)
+    events = log_events([p for p, _ in places], [o for _, o in places])
+    rows = np.array(data.draw(st.lists(st.booleans(), min_size=len(places), max_size=len(places))), dtype=np.bool_)
+
+    assert events.records() == len(set(places))
+    assert events.records(rows) == len({place for place, own in zip(places, rows, strict=True) if own})
+
+
+@given(st.lists(st.integers(0, 99), min_size=1, max_size=40), st.booleans(), st.sampled_from([1, -1]))
+def test_events_of_a_server_are_counted_near_to_each_other_and_far_apart(slots, far, each):
+    reel = Reel(SPEC.tape)
+    slots = [slot * (reel.server_total(1) // 100 if far else 1) for slot in slots]
+    ids = np.array(slots, dtype=np.int64) | 1 << INDEX_BITS
+    balance, plain = (np.zeros(reel.total, dtype=np.int16) for _ in range(2))
+    log_audit._count(balance, reel, ids, each)
+    np.add.at(plain, reel.places(ids), each)
+
+    assert balance.tolist() == plain.tolist()
