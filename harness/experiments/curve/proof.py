@@ -307,7 +307,7 @@ class Proved:
 
 COVERED, UNKNOWN, HELD_ABOVE, UNKNOWN_WITHOUT = 0.93, 0.10, 0.01, 0.90
 SEEDS, CHUNK = 1000, 50
-SEED = 20_200
+SEED = 700_000  # what the method was tried on while it was made lies below
 
 
 def prove(seeds: int, say: Callable[[str], None], kinds: Sequence[Kind] = KINDS) -> Iterator[Proved]:

@@ -33,7 +33,7 @@ class Settings:
     rest_share: float = 0.1
     rest_most: int = 6
     short: int = 2
-    ladder: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7)
+    ladder: tuple[float, ...] = (0.1, 0.2, 0.35, 0.5, 0.65)
     candidate: float = 0.75  # the first; the second is where the first says that the objective is
     stride: float = 1.25  # between them at the most
     long: int = 7  # a block of it settles
@@ -55,7 +55,7 @@ def budget_s(settings: Settings) -> dict[str, tuple[int, int]]:
     parts = {
         "warm-up": (own.warm_up_least, own.warm_up_most),
         "look": (1, own.look_most),
-        "rest": (1, 6 * own.rest_most),  # after the look, and after each long visit that lost patience
+        "rest": (1, 6 * own.rest_most),  # after the look, and after what left too much behind
         "ladder": (len(own.ladder) * own.short,) * 2,
         "candidates, twice": (4, 4 * own.long),
         "beyond": (1, own.short),
@@ -88,10 +88,18 @@ class _Course:
             return self._after_look()
         if last.why is Why.REST:
             return self._after_rest()
+        return self._after_level()
+
+    def _after_level(self) -> Piece | None:
+        last = self._last
         if self._lost_patience():
             return self._piece(self._low_per_s, Why.REST)
-        planned = self._planned(last.why, last.rate_per_s)
-        return last if self._lasted() < planned else self._level()
+        if self._lasted() < self._planned(last.why, last.rate_per_s):
+            return last
+        following = self._level()
+        if following is None or self._drained or following.rate_per_s > last.rate_per_s:
+            return following
+        return self._piece(self._low_per_s, Why.REST)
 
     def _after_warm_up(self) -> Piece:
         settings, last = self._settings, self._last
@@ -113,15 +121,19 @@ class _Course:
     def _after_look(self) -> Piece:
         settings, last = self._settings, self._last
         looks = sum(piece.why is Why.LOOK for piece in self._pieces)
-        behind = self._now.behind_ms > 0.6 * settings.objective_p99_ms
+        behind = self._now.behind_ms > 0.45 * settings.objective_p99_ms
         higher = min(last.rate_per_s * settings.look_factor, settings.most_per_s)
         if behind or looks >= settings.look_most or higher <= last.rate_per_s:
             return self._piece(self._low_per_s, Why.REST)
         return self._piece(higher, Why.LOOK)
 
     def _after_rest(self) -> Piece | None:
-        drained = self._now.behind_ms < 0.3 * self._settings.objective_p99_ms
-        return self._level() if drained or self._lasted() >= self._settings.rest_most else self._last
+        return self._level() if self._drained or self._lasted() >= self._settings.rest_most else self._last
+
+    @property
+    def _drained(self) -> bool:
+        """What a plateau begins with is part of what it is judged by."""
+        return self._now.behind_ms < 0.3 * self._settings.objective_p99_ms
 
     def _lost_patience(self) -> bool:
         return self._now.behind_ms > self._settings.patience_ms
