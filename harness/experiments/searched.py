@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from harness.store import Store
 
 T = TypeVar("T")
 KIND = "search"
+APART_MS = 24 * 3600 * 1000  # of the plateaus of two lives: further than any life is long
 OF_BEFORE = "trials"  # what a search holds that was made of many runs, as an earlier version did
 
 
@@ -73,6 +74,7 @@ def read(folder: Folder) -> Searched:
     Folder.open(folder.path, KIND)
     lives = _part(folder, "lives", tuple[Lived, ...])
     stores = [Store(folder.path / life.run) for life in lives]
+    kept_in = [kept.load(store) if store.has(kept.FILE) else [] for store in stores]
     return Searched(
         path=folder.path,
         spec=_part(folder, "spec", RunSpec),
@@ -80,8 +82,18 @@ def read(folder: Folder) -> Searched:
         environment=_part(folder, "environment", dict[str, Any]),
         units=_part(folder, "units", tuple[Unit, ...]),
         lives=lives,
-        measured=tuple(each for store in stores if store.has(kept.FILE) for each in kept.load(store)),
+        measured=tuple(each for number, own in enumerate(kept_in) for each in _lived(number, own)),
     )
+
+
+def _lived(number: int, measured: Sequence[Measured]) -> Iterator[Measured]:
+    """Each life begins at its own zero; one comes long after the other."""
+    for each in measured:
+        own, by_ms = each.plateau, number * APART_MS
+        moved = replace(
+            own, number=number * 1000 + own.number, from_ms=own.from_ms + by_ms, until_ms=own.until_ms + by_ms
+        )
+        yield replace(each, plateau=moved)
 
 
 def _part(folder: Folder, key: str, kind: type[T]) -> T:

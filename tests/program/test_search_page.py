@@ -9,9 +9,11 @@ from dataclasses import replace
 
 import pytest
 
+from harness.experiments.curve import kept as plateaus
 from harness.experiments.folder import FILE, Folder
 from harness.experiments.searched import read
 from harness.model import Outcome, UsageError
+from harness.store import Store
 from reports import curve, curve_page
 from reports.page import render
 from tests.program import pages
@@ -103,6 +105,19 @@ def test_a_plateau_without_a_certificate_counts_for_nothing_and_is_told(tmp_path
     assert searched.found.outcome is Outcome.UNKNOWN
     assert "80,000 events/s held; the generator was the limit at 90,000/s" in searched.found.sentence
     assert any("without a valid certificate" in fact for fact in page.facts)
+
+
+def test_lives_are_taken_together_and_lie_far_apart(tmp_path):
+    place = pages.a_search(tmp_path, [each for each in pages.curve() if each.plateau.why.value == "level"])
+    again = Store(tmp_path / "runs" / "again")
+    again.path.mkdir()
+    plateaus.save(again, [each for each in pages.curve() if each.plateau.why.value == "level"])
+    told = json.loads((tmp_path / FILE).read_text())
+    told["lives"].append({**told["lives"][0], "run": "runs/again"})
+    (tmp_path / FILE).write_text(json.dumps(told))
+    labels = {label.rate_per_s: label for label in read(place).labels}
+
+    assert (labels[80_000.0].held.value, labels[80_000.0].visits) == ("held", 2)
 
 
 def test_without_a_right_life_there_is_no_figure(tmp_path):

@@ -95,6 +95,20 @@ def test_a_level_without_end_is_left():
     assert following(pieces, [replace(late, waits_ms=0.0, unseen_ms=late.waits_ms)]).why is Why.REST
 
 
+def test_a_look_ends_where_the_generator_does_not_follow_and_nothing_higher_is_offered():
+    pieces = [Piece(100_000.0, Why.WARM_UP, 0), Piece(150_000.0, Why.LOOK, 1)]
+    standings = [Standing(7000, 700_000, 700_000, 0.0), Standing(17_000, 2_100_000, 2_000_000, 0.0, unsent_ms=2000.0)]
+    rest = steer.next_piece(steer.QUICK, pieces, standings)
+
+    assert rest is not None
+    assert rest.why is Why.REST
+    pieces += [rest, Piece(rest.rate_per_s, Why.REST, 2)]
+    standings += [Standing(27_000 + 10_000 * n, 2_100_000, 2_100_000, 0.0) for n in range(2)]
+    level = steer.next_piece(replace(steer.QUICK, ladder=(5.0,)), pieces, standings)
+    assert level is not None
+    assert level.rate_per_s == 120_000.0
+
+
 @pytest.mark.parametrize("name", ["maintenance", "neighbours", "state that grows"])
 def test_an_interval_holds_the_truth(name):
     lanes = proof.searched(KIND[name], 4, 5)

@@ -122,6 +122,7 @@ class Life(Run):
         at_ms, told = self._at_ms, processed.told(self.store)
         unseen_ms = self._unseen_ms(at_ms)
         done = self._done() if self.manifest.progress else self._due(at_ms - unseen_ms)
+        load = self.world.load_status()
         took_ms = [line.took_ms for line in told if line.took_ms]
         return Standing(
             at_ms,
@@ -130,6 +131,7 @@ class Life(Run):
             self._waits_ms(min(at_ms, told[-1].at_ms - self.epoch_ms) if told else at_ms, done),
             batches=len(took_ms),
             busy_ms=float(sum(took_ms)),
+            unsent_ms=max(0, load.intended - load.sent) / self.pieces[-1].rate_per_s * 1000,
             unseen_ms=unseen_ms,
         )
 

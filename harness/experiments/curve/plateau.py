@@ -55,6 +55,7 @@ class Standing:
     batches: int = 0  # that have ended; none of an engine that does not tell of them
     busy_ms: float = 0.0  # what those took, together
     unseen_ms: float = 0.0  # for how long the oldest probe has waited that is due and that no reader saw
+    unsent_ms: float = 0.0  # for so much of the load, at its rate, the generator is behind its schedule
 
     @property
     def behind_ms(self) -> float:

@@ -17,6 +17,10 @@ import numpy as np
 from harness.experiments.curve.plateau import Piece, Standing, Why
 
 
+UNSENT_MS = 1000.0  # a generator that is behind by more does not follow
+SLOWER = 0.8
+
+
 @dataclass(frozen=True)
 class Settings:
     """Lengths in windows of load."""
@@ -122,7 +126,7 @@ class _Course:
         settings, last = self._settings, self._last
         looks = sum(piece.why is Why.LOOK for piece in self._pieces)
         behind = self._now.behind_ms > 0.45 * settings.objective_p99_ms
-        higher = min(last.rate_per_s * settings.look_factor, settings.most_per_s)
+        higher = min(last.rate_per_s * settings.look_factor, self._most_per_s)
         if behind or looks >= settings.look_most or higher <= last.rate_per_s:
             return self._piece(self._low_per_s, Why.REST)
         return self._piece(higher, Why.LOOK)
@@ -201,7 +205,14 @@ class _Course:
         base_ms, each_ms = line
         share = 1 - base_ms / (settings.objective_p99_ms / 2)
         highest = max(piece.rate_per_s for piece in self._pieces)
-        return float(np.clip(share / each_ms * 1000, highest / 20, settings.most_per_s)) if each_ms > 0 else highest
+        return float(np.clip(share / each_ms * 1000, highest / 20, self._most_per_s)) if each_ms > 0 else highest
+
+    @property
+    def _most_per_s(self) -> float:
+        """Clearly less than the lowest rate that the generator did not follow."""
+        offered = zip(self._pieces, self._standings, strict=False)
+        late = [SLOWER * piece.rate_per_s for piece, standing in offered if standing.unsent_ms > UNSENT_MS]
+        return min([self._settings.most_per_s, *late])
 
     def _warm(self) -> Sequence[Standing]:
         first = next((i for i, piece in enumerate(self._pieces) if piece.why is not Why.WARM_UP), len(self._pieces))
@@ -214,7 +225,7 @@ class _Course:
         return max(rates, default=self._settings.start_per_s)
 
     def _piece(self, rate_per_s: float, why: Why) -> Piece:
-        return Piece(_round(min(rate_per_s, self._settings.most_per_s)), why, self._last.plateau + 1)
+        return Piece(_round(min(rate_per_s, self._most_per_s)), why, self._last.plateau + 1)
 
 
 def _busy_per_event_ms(before: Standing, after: Standing) -> float:
