@@ -16,7 +16,6 @@ import numpy as np
 
 from harness.experiments.curve.plateau import Piece, Standing, Why
 
-
 UNSENT_MS = 1000.0  # a generator that is behind by more does not follow
 SLOWER = 0.8
 
