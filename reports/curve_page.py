@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from harness.engines import manifest
+from harness.experiments import search
 from harness.experiments.curve import steer
 from harness.experiments.curve.labels import Held
 from harness.experiments.folder import Folder
@@ -79,7 +80,7 @@ def answer_of(searched: Searched) -> experiment.Answer:
 
 def _sentence(searched: Searched) -> str:
     sentence = searched.found.sentence
-    return f"{sentence[:1].upper()}{sentence[1:]}."
+    return f"{sentence if sentence.startswith('p99') else sentence[:1].upper() + sentence[1:]}."
 
 
 def _facts(searched: Searched) -> Iterator[str]:
@@ -226,7 +227,8 @@ def _budget(searched: Searched) -> Mapping[str, tuple[int, int]]:
 
 def _fairness(searched: Searched) -> Section:
     asked = dict(fairness.flat(msgspec.to_builtins(searched.settings)))
-    run = {name: value for name, value in fairness.settings(searched.spec).items() if name != "profile"}
+    spec = search.spec_of_a_life(searched.spec, searched.settings)
+    run = {name: value for name, value in fairness.settings(spec).items() if name != "profile"}
     return Section(
         "fairness",
         "Fairness card",

@@ -30,9 +30,6 @@ from reports.result import Result
 if TYPE_CHECKING:
     from reports.page import Page
 
-# An overloaded engine may read one partition far ahead of another. What it then finds must not be late: so much longer
-# than the patience, which is looked at once a window, an event may wait.
-LATER_WINDOWS = 3
 UNITS_BESIDE = 2  # before the first life of a whole search, and after the last
 
 
@@ -45,12 +42,6 @@ def begin(spec: RunSpec, settings: Settings, out: Path) -> Folder:
     place = Folder.create(out.absolute(), f"search-{spec.engine}")
     _keep(place, spec, settings)
     return place
-
-
-def _spec_of_a_life(spec: RunSpec, settings: Settings) -> RunSpec:
-    life = settings.life
-    longest_ms = int(life.patience_ms) + LATER_WINDOWS * life.window_ms
-    return replace(spec, watermark_ms=max(spec.watermark_ms, longest_ms))
 
 
 def _most(spec: RunSpec, settings: Settings) -> RunSpec:
@@ -125,7 +116,7 @@ class _Search:
         settings, lives = self._settings, self._lives
         number, left_s = sum(life.whole for life in lives) + 1, search.left_s(settings, lives)
         console.say(f"life {number} of {settings.lives}; at most {left_s / 60:.0f} min left")
-        lived, life = _live(self._place, _spec_of_a_life(self._spec, settings), settings, self._manifest)
+        lived, life = _live(self._place, search.spec_of_a_life(self._spec, settings), settings, self._manifest)
         lives.append(lived)
         self._keep()
         if life.stopped:

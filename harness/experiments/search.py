@@ -17,6 +17,8 @@ from harness.texts import many
 
 # Beside its load: starting, draining, reading, judging, measuring. Used to foretell.
 OVERHEAD_S = 60
+# Patience is looked at once a window: so much longer than that an event may wait.
+LATER_WINDOWS = 3
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,12 @@ def of(spec: RunSpec, settings: Settings, objective_p99_ms: float | None) -> Set
     """The settings of a search of this run: windows are its own, and so is the objective where it has one."""
     life = replace(settings.life, window_ms=spec.window_ms)
     return replace(settings, life=replace(life, objective_p99_ms=objective_p99_ms or life.objective_p99_ms))
+
+
+def spec_of_a_life(spec: RunSpec, settings: Settings) -> RunSpec:
+    """What waits longest must not be late for that, whichever partition an overloaded engine reads first."""
+    longest_ms = int(settings.life.patience_ms) + LATER_WINDOWS * settings.life.window_ms
+    return replace(spec, watermark_ms=max(spec.watermark_ms, longest_ms))
 
 
 def finished(settings: Settings, lives: Sequence[Lived]) -> bool:

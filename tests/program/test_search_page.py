@@ -37,7 +37,7 @@ def test_the_interval_comes_first_in_events_and_as_a_share_of_the_reference(writ
     assert found.low_per_s
     assert found.high_per_s
     assert found.low_per_s < 87_880 < found.high_per_s, "where 1,212 ms by what is left of it is ten seconds"
-    assert page.sentence.startswith("P99 crosses 10,000 ms between ")
+    assert page.sentence.startswith("p99 crosses 10,000 ms between ")
     assert page.numbers[0].unit == "events/s"
     assert "of what the reference did" in page.numbers[0].note
     assert read(place).shares == (found.low_per_s / 400_000, found.high_per_s / 400_000)
@@ -127,6 +127,13 @@ def test_without_a_right_life_there_is_no_figure(tmp_path):
     assert page.outcome is Outcome.UNKNOWN
     assert section(page, "throughput").missing
     assert [number.value for number in page.numbers] == ["", "none", ""]
+
+
+def test_the_lateness_is_told_that_each_life_had(written):
+    _, page = written
+    told = dict(section(page, "fairness").tables[2].rows)
+
+    assert told["watermark_ms"] == "45,000", "one and a half objectives and three windows"
 
 
 def test_it_says_how_to_do_it_again(written):
