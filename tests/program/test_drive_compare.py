@@ -142,7 +142,12 @@ def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monke
     assert set(seen) == {address}
     assert len(seen) > len(Leg)
     assert not [each for each in path.rglob("*") if each.is_file() and b"geheim" in each.read_bytes()]
-    section = compare_page.page_of(compared.read(Folder(path))).sections[-2]
+    page = compare_page.page_of(compared.read(Folder(path)))
+    (curves,) = (each for each in page.sections if each.id == "throughput")
+    assert curves.picture
+    assert "p99 of latency against the rate of fake" in curves.picture.alt
+    assert list((path / "figures").glob("throughput-*-fake.csv"))
+    section = page.sections[-2]
     assert "--redis 'redis://***@host:6379/1' --reset" in section.code[0]
     assert "not kept" in section.text[0]
     with pytest.raises(UsageError, match="were not kept"):

@@ -1,0 +1,67 @@
+"""What the reference does on this machine: measured once for each start of it."""
+
+from __future__ import annotations
+
+import psutil
+import pytest
+
+from harness.ending import cache_folder
+from harness.experiments import search, unit
+from harness.experiments.curve import crossing
+from harness.experiments.search import Unit
+from harness.model import Outcome
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """The folders in which a run was made, with what it then said."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = []
+
+    def by_a_run(out):
+        made.append(out)
+        return Unit(400_000.0 + len(made), 1.9, 100_000.0)
+
+    monkeypatch.setattr(unit, "measured", by_a_run)
+    return made
+
+
+def test_it_is_measured_once_for_each_start_of_the_machine(tmp_path, measured, monkeypatch):
+    first = unit.of_this_start(tmp_path)
+    again = unit.of_this_start(tmp_path)
+    booted_s = psutil.boot_time()
+    monkeypatch.setattr(psutil, "boot_time", lambda: booted_s + 3600)
+    other = unit.of_this_start(tmp_path)
+
+    assert first == again
+    assert other != first
+    assert len(measured) == 2
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda file: file.write_bytes(b"{"), lambda file: file.unlink()], ids=["torn", "gone"]
+)
+def test_what_is_torn_is_measured_again(tmp_path, measured, damage):
+    unit.of_this_start(tmp_path)
+    damage(cache_folder() / unit.FILE)
+    unit.of_this_start(tmp_path)
+
+    assert len(measured) == 2
+
+
+def test_another_version_of_the_program_measures_for_itself(tmp_path, measured, monkeypatch):
+    unit.of_this_start(tmp_path)
+    monkeypatch.setattr(unit, "__version__", "99")
+    unit.of_this_start(tmp_path)
+
+    assert len(measured) == 2
+
+
+def test_a_share_is_the_widest_where_the_reference_was_not_the_same_twice():
+    found = search.Found(Outcome.PASS, "", None)
+    units = [Unit(400_000.0, 1.9, 100_000.0), Unit(500_000.0, 1.7, 100_000.0)]
+
+    assert search.shares(found, units) is None
+    between = crossing.Answer(100_000.0, 120_000.0, (), None, 0.0)
+    assert search.shares(search.Found(Outcome.PASS, "", between), units) == (0.2, 0.3)
+    assert search.shares(search.Found(Outcome.PASS, "", between), []) is None
