@@ -60,7 +60,7 @@ def _files(folder: Path) -> Iterator[tuple[str, str]]:
     yield from ((name, what) for name, what in KNOWN.items() if (folder / name).is_file())
     for path in sorted((folder / "figures").glob("*.csv")):
         yield f"figures/{path.name}", "the numbers of a drawing"
-    for path in sorted((folder / "figures").glob("*.png")):
+    for path in sorted((folder / "figures").glob("*.[ps][nv]g")):
         yield f"figures/{path.name}", "a drawing"
     for path in sorted(path for path in (folder / "logs").rglob("*") if path.is_file()):
         yield str(path.relative_to(folder)), "a log" if path.stat().st_size else "a log, empty"

@@ -15,14 +15,15 @@ SOURCES = ("owner.json", "experiment.json")
 
 
 def save(page: Page, curves: Mapping[str, str], folder: Path) -> None:
-    """`report.html`, and in `figures/` each drawing as PNG and each curve as CSV; what was there before goes. The files
-    that lie there then are listed at the end of the page."""
+    """`report.html`, and in `figures/` each drawing as PNG and SVG and each curve as CSV; what was there before goes.
+    The files that lie there then are listed at the end of the page."""
     figures = folder / "figures"
     figures.mkdir(exist_ok=True)
-    for old in (*figures.glob("*.png"), *figures.glob("*.csv")):
+    for old in (*figures.glob("*.png"), *figures.glob("*.svg"), *figures.glob("*.csv")):
         old.unlink()
     for picture in page.pictures:
         room.write(figures / f"{picture.name}.png", picture.png)
+        room.write(figures / f"{picture.name}.svg", picture.svg)
     for name, text in curves.items():
         room.write(figures / f"{name}.csv", text.encode())
     whole = replace(page, sections=(*page.sections, files.section(folder)))

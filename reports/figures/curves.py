@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullLocator
 
 from reports.figures.style import DURATION, MUTED, SHORT, Sheet, duration, log_ticks
 from reports.figures.throughput import Knee, Range, Rung
@@ -48,8 +49,9 @@ def draw(lines: Sequence[Line], objective_p99_ms: float, sheet: Sheet) -> None:
     lower.margins(y=0.15)
     lower.set_ylim(bottom=0)
     lower.set_xscale("log")
+    lower.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    lower.xaxis.set_minor_locator(NullLocator())
     lower.xaxis.set_major_formatter(SHORT)
-    lower.xaxis.set_minor_formatter(SHORT if not sheet.narrow else "")
     lower.set_xlabel("offered, events per second")
 
 

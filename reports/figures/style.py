@@ -41,6 +41,7 @@ VARIABLES = {
     GRID: "--grid",
     PAPER: "--paper",
 }
+COLOURS = {variable: colour for colour, variable in VARIABLES.items()}
 SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same everywhere
@@ -107,6 +108,12 @@ class Picture:
     wide: str
     narrow: str
     png: bytes
+
+    @property
+    def svg(self) -> bytes:
+        """The wide one as a file: with colours of its own, and what a page says for its elements."""
+        coloured = re.sub(r"var\((--[a-z]+)\)", lambda found: COLOURS[found[1]], self.wide)
+        return coloured.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1).encode()
 
 
 def picture(name: str, alt: str, draw: Callable[[Sheet], None]) -> Picture:

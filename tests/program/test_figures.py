@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,14 @@ def test_a_drawing_has_colours_by_name_only_and_no_date(one_in_ten_thousand):
         assert "<metadata" not in svg
         assert "date" not in svg
     assert one_in_ten_thousand.png.startswith(b"\x89PNG")
+
+
+def test_a_drawing_stands_alone_as_a_file_too(one_in_ten_thousand):
+    root = ET.fromstring(one_in_ten_thousand.svg)
+
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "var(" not in one_in_ten_thousand.svg.decode()
+    assert style.RED in one_in_ten_thousand.svg.decode()
 
 
 def test_kinds_of_wrong_differ_in_shape_or_colour():

@@ -61,7 +61,9 @@ def test_the_interval_is_said_drawn_and_written(written):
     assert "Between 60,000 (held) and 66,000 (failed) events/s." in text
     assert "60k to 66k/s: the highest that holds" in text, "the drawing on a desk"
     assert "objective for p99: 10 s" in text
-    assert {path.name for path in (written.path / "figures").iterdir()} == {"throughput.png", "throughput.csv"}
+    assert {path.name for path in (written.path / "figures").iterdir()} == {
+        f"throughput.{kind}" for kind in ("png", "svg", "csv")
+    }
     assert (written.path / "figures" / "throughput.png").read_bytes().startswith(b"\x89PNG")
     rows = list(csv.DictReader(io.StringIO((written.path / "figures" / "throughput.csv").read_text())))
     assert [(row["offered_per_s"], row["held"]) for row in rows] == [

@@ -468,9 +468,7 @@ def test_a_page_has_pictures_and_what_was_published(tmp_path, capsys):
     assert "N/A" in page
     assert "doubled: 100.0% of the cells" in page or "doubled: 9" in page
     assert {each.name for each in (tmp_path / "page" / "figures").iterdir()} == {
-        "shares.png",
-        "windows.png",
-        "latency.png",
+        f"{name}.{kind}" for name in ("shares", "windows", "latency") for kind in ("png", "svg")
     }
     asked[-1] = str(tmp_path)
     with pytest.raises(UsageError, match="something else than an audit"):
