@@ -28,7 +28,12 @@ def bench(
     """Measure the limits of the harness itself, each beside something comparable."""
     with children.guard():
         if search:
-            proved = list(proof.prove(proof.SEEDS // 10 if quick else proof.SEEDS, console.say))
+            proved = []
+            for each in proof.prove(proof.SEEDS // 10 if quick else proof.SEEDS, console.say):
+                proved.append(each)
+                console.say(
+                    f"  {proof.said(each)}"
+                )  # a class takes minutes, and what is known of it is worth something
             found, told = proof.as_objects(proved), list(proof.lines(proved))
         elif spark:
             tuned = list(tuning.tuning(quick=quick, say=console.say))

@@ -88,6 +88,14 @@ def test_a_warm_up_goes_on_until_two_windows_cost_alike():
     assert (len(pieces), pieces[-1].why) == (5, Why.LOOK)
 
 
+def test_a_warm_up_in_which_no_batch_ended_goes_on():
+    """As with one that calls done what it has fetched."""
+    pieces = [Piece(100.0, Why.WARM_UP, 0)] * 3
+    standings = [Standing(7000 + 10_000 * n, 1000 * n, 1000 * n, 0.0, batches=1, busy_ms=500.0) for n in range(3)]
+
+    assert following(pieces, standings).why is Why.WARM_UP
+
+
 def test_a_level_without_end_is_left():
     pieces = [Piece(100.0, Why.LEVEL, 0)]
     late = Standing(7000, 700, 10, steer.QUICK.patience_ms + 1)

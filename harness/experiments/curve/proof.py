@@ -357,6 +357,11 @@ def _row(each: Proved) -> tuple[str, ...]:
     return (each.kind, f"{len(each.lanes):,}", *figures, f"{each.unknown:.1%}", above, width, load, reached)
 
 
+def said(each: Proved) -> str:
+    """One class on a line."""
+    return ", ".join(f"{name} {value}".strip() for name, value in zip(COLUMNS, _row(each), strict=True))
+
+
 def as_objects(proved: Sequence[Proved]) -> list[dict[str, object]]:
     return [
         {

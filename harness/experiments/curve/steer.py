@@ -35,7 +35,8 @@ class Settings:
     look_most: int = 10
     rest_share: float = 0.1
     rest_most: int = 6
-    short: int = 2
+    rung: int = 1
+    short: int = 2  # beyond the candidates, and what links the end with the beginning
     ladder: tuple[float, ...] = (0.1, 0.2, 0.35, 0.5, 0.65)
     candidate: float = 0.75  # the first; the second is where the first says that the objective is
     stride: float = 1.25  # between them at the most
@@ -59,7 +60,7 @@ def budget_s(settings: Settings) -> dict[str, tuple[int, int]]:
         "warm-up": (own.warm_up_least, own.warm_up_most),
         "look": (1, own.look_most),
         "rest": (1, 6 * own.rest_most),  # after the look, and after what left too much behind
-        "ladder": (len(own.ladder) * own.short,) * 2,
+        "ladder": (len(own.ladder) * own.rung,) * 2,
         "candidates, twice": (4, 4 * own.long),
         "beyond": (1, own.short),
         "link": (own.short,) * 2,
@@ -119,7 +120,10 @@ class _Course:
         if len(self._standings) < 3 or not self._now.batches:
             return False
         each = [_busy_per_event_ms(a, b) for a, b in zip(self._standings[-3:], self._standings[-2:], strict=False)]
-        return all(math.isfinite(ms) for ms in each) and abs(math.log(each[1] / each[0])) < self._settings.warm_within
+        return (
+            all(math.isfinite(ms) and ms > 0 for ms in each)
+            and abs(math.log(each[1] / each[0])) < self._settings.warm_within
+        )
 
     def _after_look(self) -> Piece:
         settings, last = self._settings, self._last
@@ -157,7 +161,7 @@ class _Course:
 
     def _lengths(self) -> Iterator[int]:
         settings = self._settings
-        yield from [settings.short] * len(settings.ladder)
+        yield from [settings.rung] * len(settings.ladder)
         yield from (settings.long, settings.long, settings.short)
         yield from (settings.long, settings.long, settings.short)
 
