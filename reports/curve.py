@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from harness.experiments.curve import bands
+from harness.experiments.curve import bands, service
 from harness.experiments.curve.labels import Held
 from harness.experiments.curve.plateau import Measured
 from harness.experiments.searched import Searched
@@ -20,6 +21,7 @@ COLUMNS = ("events/s", "", "p50", "p90", "p99", "processed/s", "CPU-s/M")
 ENDS = ("low", "mid", "high")
 BANDS = ("p50_ms", "p90_ms", "p99_ms", "p999_ms", "achieved_per_s", "cpu_s_per_million", "load_cpu_s_per_million")
 CURVE = ("offered_per_s", "held", "visits", *(f"{name}_{end}" for name in BANDS for end in ENDS), "most_ms")
+FORETOLD, FAR = 60, 2.0  # points of the curve that is foretold, and up to how many objectives
 BOTH = 2  # so many visits a quantile far out takes
 
 
@@ -34,6 +36,18 @@ def rungs(searched: Searched) -> tuple[Rung, ...]:
     """From the lowest rate."""
     held = {label.rate_per_s for label in searched.labels if label.held is Held.YES}
     return tuple(_rung(rate, own, held=rate in held) for rate, own in searched.visits.items())
+
+
+def foretold(searched: Searched) -> list[tuple[float, float]]:
+    """p99 by how long batches take, over the rates of the curve; nothing where an engine tells of no batches. Far above
+    the objective it says nothing that a drawing has room for."""
+    batches = service.fitted(searched.measured)
+    if batches is None or not searched.visits:
+        return []
+    highest_ms = FAR * searched.settings.life.objective_p99_ms
+    rates = np.linspace(min(searched.visits), max(searched.visits), FORETOLD)
+    points = [(float(rate), batches.p99_ms(float(rate))) for rate in rates]
+    return [(rate, ms) for rate, ms in points if ms <= highest_ms]
 
 
 def _rung(rate_per_s: float, visits: Sequence[Measured], *, held: bool) -> Rung:

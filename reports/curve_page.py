@@ -156,7 +156,8 @@ def _throughput(searched: Searched) -> Section:
         f"Latency, processed rate and CPU at {len(seen)} offered rates from {seen[0].offered_per_s:,.0f} to "
         f"{seen[-1].offered_per_s:,.0f} events per second. {_sentence(searched)}"
     )
-    drawn = picture(name, alt, lambda sheet: throughput.draw(seen, knee(searched), objective, sheet))
+    foretold = curve.foretold(searched)
+    drawn = picture(name, alt, lambda sheet: throughput.draw(seen, knee(searched), objective, sheet, foretold))
     return Section(name, title, picture=drawn, text=tuple(_below_the_drawing(searched)))
 
 
@@ -166,6 +167,8 @@ def _below_the_drawing(searched: Searched) -> Iterator[str]:
         "is that of all events. Bands are drawn from whole blocks of 20 s; "
         "those of the processed rate and of CPU go from the lowest visit to the highest."
     )
+    if curve.foretold(searched):
+        yield "Foretold is p99 by how long batches of n events take, if the machine is as even as a line."
     if searched.found.low_per_s is not None:
         yield "p99 crosses the objective within the dark band; nothing beyond it is sustained."
     if not any(rung.p999_ms for rung in rungs(searched)):

@@ -61,11 +61,19 @@ class Knee:
     words: str = "the highest that holds"
 
 
-def draw(rungs: Sequence[Rung], knee: Knee | None, objective_p99_ms: float | None, sheet: Sheet) -> None:
+def draw(
+    rungs: Sequence[Rung],
+    knee: Knee | None,
+    objective_p99_ms: float | None,
+    sheet: Sheet,
+    foretold_p99: Sequence[tuple[float, float]] = (),
+) -> None:
+    """`foretold_p99`: rates and p99 (ms) by how long batches take."""
     rungs = sorted(rungs, key=lambda rung: rung.offered_per_s)
     has_cost = any(rung.cpu_s_per_million for rung in rungs)
     upper, lower, *costs = sheet.rows([240.0, 140.0, 110.0][: 3 if has_cost else 2])
-    _latencies(upper, rungs, objective_p99_ms)
+    _latencies(upper, rungs, objective_p99_ms, foretold_p99)
+    upper.legend(loc="lower right", bbox_to_anchor=(1.0, 1.02), ncols=3 if sheet.narrow else 6)
     _bands(lower, rungs, lambda rung: rung.achieved_per_s, GREEN, "processed")
     top = max(rung.offered_per_s for rung in rungs) * 1.05
     lower.plot([0, top], [0, top], color=MUTED, linewidth=1.0, linestyle=(0, (1, 2)), label="offered")
@@ -87,7 +95,12 @@ def draw(rungs: Sequence[Rung], knee: Knee | None, objective_p99_ms: float | Non
     last.set_xlabel("offered, events per second")
 
 
-def _latencies(axes: Axes, rungs: Sequence[Rung], objective_p99_ms: float | None) -> None:
+def _latencies(
+    axes: Axes,
+    rungs: Sequence[Rung],
+    objective_p99_ms: float | None,
+    foretold_p99: Sequence[tuple[float, float]],
+) -> None:
     quantiles: tuple[tuple[str, str, Callable[[Rung], Range | None]], ...] = (
         ("p50", BLUE, lambda rung: rung.p50_ms),
         ("p90", SKY, lambda rung: rung.p90_ms),
@@ -97,6 +110,10 @@ def _latencies(axes: Axes, rungs: Sequence[Rung], objective_p99_ms: float | None
     for label, colour, of in quantiles:
         if any(of(rung) for rung in rungs):
             _bands(axes, rungs, of, colour, label)
+    if foretold_p99:
+        axes.plot(
+            *zip(*foretold_p99, strict=True), color=ORANGE, linestyle=(0, (1, 2)), linewidth=1.2, label="foretold"
+        )
     longest = [(rung.offered_per_s, rung.most_ms) for rung in rungs if rung.most_ms is not None]
     if longest:
         axes.plot(*zip(*longest, strict=True), "_", color=MUTED, markersize=9, label="longest")
@@ -112,7 +129,6 @@ def _latencies(axes: Axes, rungs: Sequence[Rung], objective_p99_ms: float | None
         )
     _latency_axis(axes, rungs, objective_p99_ms)
     axes.set_title("latency", fontweight="bold")
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.02), ncols=5)
 
 
 def _bands(axes: Axes, rungs: Sequence[Rung], of: Callable[[Rung], Range | None], colour: str, label: str) -> None:
@@ -145,8 +161,8 @@ def _zone(axes: Axes, knee: Knee | None, top: float) -> None:
         return
     axes.axvline(knee.held_per_s, color=RED, linewidth=1.0)
     if knee.failed_per_s is not None:
-        axes.axvspan(knee.held_per_s, knee.failed_per_s, color=RED, alpha=0.3, linewidth=0)
-        axes.axvspan(knee.failed_per_s, top, color=RED, alpha=0.1, linewidth=0)
+        axes.axvspan(knee.held_per_s, knee.failed_per_s, color=RED, alpha=0.15, linewidth=0)
+        axes.axvspan(knee.failed_per_s, top, color=RED, alpha=0.06, linewidth=0)
 
 
 def _name_zone(axes: Axes, knee: Knee | None, top: float, narrow: bool) -> None:
