@@ -11,8 +11,9 @@ from harness.experiments.curve.plateau import Floats, Measured, Why
 from harness.experiments.curve.queue import STEP_S, Engines, Machines, late_shares
 
 LEAST_BATCHES = 20
-# What slows a machine down is read where batches are about as long as at the answer: at the highest rates.
-NEAR = 0.65
+# What slows a machine down is read where batches are about as long as at the answer: near the highest rate that was
+# visited for long.
+NEAR, LONG_S = 0.65, 60.0
 DRAWS = 16
 # So long two batches may take at the rates that are tried, as a share of the objective; and the least of them.
 LENGTHS, LOWEST = np.geomspace(0.25, 1.8, 11), 0.4
@@ -157,7 +158,8 @@ def _begins(speeds: Sequence[Floats], length: int) -> Iterator[tuple[int, int]]:
 def _speeds(curve: Service, measured: Sequence[Measured]) -> list[Floats]:
     """How fast the machine was in each visit near the answer: what a batch should have taken by what it took."""
     counted = _counted(measured)
-    highest = max((each.plateau.rate_per_s for each in counted), default=0.0)
+    long = [each for each in counted if each.plateau.length_s >= LONG_S]
+    highest = max((each.plateau.rate_per_s for each in long or counted), default=0.0)
     near = [each for each in counted if each.plateau.rate_per_s >= NEAR * highest and len(each.batch_took_ms)]
     return [_speed(curve, each) for each in near] or [np.zeros(0)]
 

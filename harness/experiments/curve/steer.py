@@ -41,7 +41,9 @@ class Settings:
     candidate: float = 0.75  # the first; the second is where the first says that the objective is
     stride: float = 1.25  # between them at the most
     long: int = 7  # a block of it settles
-    beyond: float = 1.2
+    beyond: float = 1.2  # and so on, until it is behind by so much of the objective
+    beyond_until: float = 0.4
+    beyond_most: int = 4
     most: int = 54  # of all
 
     @property
@@ -62,7 +64,7 @@ def budget_s(settings: Settings) -> dict[str, tuple[int, int]]:
         "rest": (1, 6 * own.rest_most),  # after the look, and after what left too much behind
         "ladder": (len(own.ladder) * own.rung,) * 2,
         "candidates, twice": (4, 4 * own.long),
-        "beyond": (1, own.short),
+        "beyond": (1, own.beyond_most * own.short),
         "link": (own.short,) * 2,
     }
     parts["all"] = (sum(least for least, _ in parts.values()), own.most)
@@ -155,20 +157,42 @@ class _Course:
 
     def _made(self) -> list[tuple[Why, float, int]]:
         """The steps of the plan that were begun, with the length that was planned."""
+        return [(p.why, p.rate_per_s, n) for p, n in zip(self._levels, self._lengths(), strict=False)]
+
+    @property
+    def _levels(self) -> list[Piece]:
+        """The first piece of each."""
         begun = [next(group) for _, group in groupby(self._pieces, key=lambda piece: piece.plateau)]
-        levels = [piece for piece in begun if piece.why in (Why.LEVEL, Why.AGAIN)]
-        return [(piece.why, piece.rate_per_s, n) for piece, n in zip(levels, self._lengths(), strict=False)]
+        return [piece for piece in begun if piece.why in (Why.LEVEL, Why.AGAIN)]
 
     def _lengths(self) -> Iterator[int]:
         settings = self._settings
         yield from [settings.rung] * len(settings.ladder)
-        yield from (settings.long, settings.long, settings.short)
+        yield from (settings.long, settings.long)
+        yield from [settings.short] * len(self._beyond)
         yield from (settings.long, settings.long, settings.short)
 
+    @property
+    def _beyond(self) -> list[Piece]:
+        """What was offered above the candidates: an estimate may be far too low."""
+        beyond: list[Piece] = []
+        for piece in self._levels[len(self._settings.ladder) + 2 :]:
+            if beyond and self._is_far(beyond):
+                break
+            beyond.append(piece)
+        return beyond
+
+    def _is_far(self, beyond: Sequence[Piece]) -> bool:
+        settings, last = self._settings, beyond[-1].plateau
+        behind_ms = [s.behind_ms for p, s in zip(self._pieces, self._standings, strict=False) if p.plateau == last]
+        left = bool(behind_ms) and behind_ms[-1] > settings.beyond_until * settings.objective_p99_ms
+        return left or len(beyond) >= settings.beyond_most or beyond[-1].rate_per_s >= self._most_per_s
+
     def _level(self) -> Piece | None:
-        """The next step of the plan: the ladder, both candidates, one beyond; then the candidates anew, in the same
-        order, so that a minute lies between two visits; and what links the end with the beginning."""
-        settings, made = self._settings, self._made()
+        """The next step of the plan: the ladder, both candidates, and beyond them until something is left behind; then
+        the candidates anew, in the same order, so that a minute lies between two visits; and what links the end with
+        the beginning."""
+        settings, made, beyond = self._settings, self._made(), self._beyond
         step = len(made) - len(settings.ladder)
         if step < 0:
             return self._piece(self.estimate_per_s * settings.ladder[len(made)], Why.LEVEL)
@@ -177,9 +201,10 @@ class _Course:
         candidates = [rate for why, rate, n in made if why is Why.LEVEL and n == settings.long]
         if step == 1:
             return self._piece(self._second(candidates[0]), Why.LEVEL)
-        if step == 2:
-            return self._piece(max(candidates) * settings.beyond, Why.LEVEL)
-        return self._piece((*candidates, made[2][1])[step - 3], Why.AGAIN) if step < 6 else None
+        if not beyond or not self._is_far(beyond):
+            return self._piece((beyond[-1].rate_per_s if beyond else max(candidates)) * settings.beyond, Why.LEVEL)
+        again = (*candidates, made[2][1])[step - 2 - len(beyond) :]
+        return self._piece(again[0], Why.AGAIN) if again else None
 
     def _second(self, first_per_s: float) -> float:
         """Waiting grows with one by the share that is left of what the engine can do. One of the two candidates is to
