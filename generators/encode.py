@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +12,42 @@ from numpy.typing import NDArray
 from generators.marks import as_events
 from generators.tape import Events
 from harness.model import Mark
-from workloads.base import Codec, Columns, Ints
+from workloads.base import Codec, Columns, Ints, Mask, Values
 from workloads.keys import encode_keys
 
-Message = dict[str, bytes | None]
+Message = dict[str, bytes | None]  # "value": bytes or None, "key": bytes
+
+
+@dataclass(frozen=True)
+class Batch(Sequence[Message]):
+    """Messages, of which none is an object until somebody asks for it."""
+
+    values: Values
+    keys: NDArray[np.uint8]  # a row of octets each
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> Batch:
+        """Keys are all of one length."""
+        keys = b"".join(message["key"] or b"" for message in messages)
+        octets = np.frombuffer(keys, dtype=np.uint8)
+        return cls(Values.of([message["value"] for message in messages]), octets.reshape(max(1, len(messages)), -1))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @overload
+    def __getitem__(self, rows: int) -> Message: ...
+    @overload
+    def __getitem__(self, rows: slice) -> Batch: ...
+    def __getitem__(self, rows: int | slice) -> Message | Batch:
+        if isinstance(rows, slice):
+            return self.only(rows)
+        if not -len(self) <= rows < len(self):
+            raise IndexError(rows)
+        return {"value": self.values[rows], "key": self.keys[rows].tobytes()}
+
+    def only(self, rows: slice | Mask) -> Batch:
+        return Batch(self.values.only(rows), self.keys[rows])
 
 
 @dataclass(frozen=True)
@@ -35,14 +69,13 @@ class Encoder:
     def __init__(self, codec: Codec, epoch_ms: int) -> None:
         self.codec, self.epoch_ms = codec, epoch_ms
 
-    def batch(self, events: Events) -> list[Message]:
-        """Messages for confluent's produce_batch, in the order of the slots."""
-        values = self.codec.write(events, self.epoch_ms)
-        return [{"value": value, "key": key} for value, key in zip(values, encode_keys(events.id), strict=True)]
+    def batch(self, events: Events) -> Batch:
+        """In the order of the slots."""
+        return Batch(self.codec.write(events, self.epoch_ms), encode_keys(events.id))
 
     def mark(self, mark: Mark) -> Message:
         """One event of the harness' own; its time is absolute."""
         ids, columns = np.array([mark.id], dtype=np.uint64), as_events(self.codec, [mark])
         content = {name: columns[name] for name in self.codec.content}
         block = _Marks(ids, columns["event_time_ms"], content, np.zeros(1, dtype=np.int8))
-        return {"value": self.codec.write(block, 0)[0], "key": encode_keys(ids)[0]}
+        return Batch(self.codec.write(block, 0), encode_keys(ids))[0]

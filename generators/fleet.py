@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from generators.encode import Encoder
+from generators.encode import Batch, Encoder
 from generators.journal import Journal
-from generators.producers import Message, Producer, make_producer
+from generators.producers import Producer, make_producer
 from generators.reel import Reel
 from generators.sends import SENDS
 from harness.clock import Clock
@@ -89,7 +89,7 @@ class Slice:
     hi: int
     partition: int
     due_us: int
-    messages: list[Message]
+    messages: Batch
 
 
 class Fleet:

@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-import confluent_kafka
-from confluent_kafka import KafkaError, KafkaException
+import numpy as np
+from confluent_kafka import KafkaError
 
-Message = dict[str, Any]  # "value": bytes or None, "key": bytes
+from generators.encode import Batch, Message
+from generators.librdkafka import Client, KafkaRefusedError
 
 # Idempotent: a retry can't double. Large batches, because what a record costs is mostly what a request costs. Without
 # compression, which would cost the sender, the broker that checks what is in a batch, and every reader more than the
@@ -47,7 +48,7 @@ class Producer(Protocol):
     def await_topic(self, deadline_s: float) -> None:
         """Ask for the topic's metadata, and raise TimeoutError when it does not come."""
 
-    def offer(self, partition: int, messages: list[Message]) -> list[Message]:
+    def offer(self, partition: int, messages: Batch) -> Batch:
         """Hand over as much as fits; the rest comes back, to be offered again soon."""
 
     def poll(self) -> None:
@@ -84,38 +85,32 @@ class ConfluentProducer:
 
     def __init__(self, bootstrap: str, topic: str, settings: Mapping[str, str]) -> None:
         self.failures = Failures()
-        self._topic = topic
+        self._name = topic
         self._unresolved = 0
-        self._client = confluent_kafka.Producer(
-            {
-                **CONFLUENT_SETTINGS,
-                **settings,
-                "bootstrap.servers": bootstrap,
-                "on_delivery": self._on_failure,
-                "error_cb": self._on_trouble,
-            }
-        )
+        own = {**CONFLUENT_SETTINGS, **settings, "bootstrap.servers": bootstrap}
+        self._client = Client(topic, own, self._failed, self._on_trouble)
 
     def await_topic(self, deadline_s: float) -> None:
         try:
-            found = self._client.list_topics(self._topic, timeout=deadline_s).topics[self._topic]
-        except KafkaException as error:
+            self._client.ask_for_topic(deadline_s)
+        except KafkaRefusedError as error:
             raise TimeoutError(
-                f"Kafka did not say within {deadline_s:g} s what it knows of {self._topic}: {error}"
+                f"Kafka did not say within {deadline_s:g} s what it knows of the topic {self._name}: {error}."
             ) from error
-        if found.error:
-            raise TimeoutError(f"Kafka has no topic {self._topic}: {found.error}")
 
-    def offer(self, partition: int, messages: list[Message]) -> list[Message]:
-        accepted = self._client.produce_batch(self._topic, messages, partition=partition)
+    def offer(self, partition: int, messages: Batch) -> Batch:
+        errors = self._client.produce(partition, messages)
         self.poll()
-        return self._rest_of(messages) if accepted != len(messages) else []
+        full = errors == KafkaError._QUEUE_FULL
+        for row in np.flatnonzero((errors != 0) & ~full).tolist():  # what can never be sent has failed
+            self.failures.add(messages[row]["key"], self._client.words_of(int(errors[row])))
+        return messages.only(full)
 
     def poll(self) -> None:
-        self._client.poll(0)
+        self._client.poll()
 
     def waiting(self) -> int:
-        return len(self._client)
+        return self._client.waiting()
 
     def finish(self, deadline_s: float) -> int:
         if self._client.flush(deadline_s):
@@ -123,27 +118,13 @@ class ConfluentProducer:
             self._client.flush(deadline_s)
         return self._unresolved
 
-    def _rest_of(self, messages: list[Message]) -> list[Message]:
-        """What did not fit comes again; what can never be sent has failed."""
-        rest = []
-        for message in messages:
-            error = message.pop("_error", None)
-            if error is None:
-                continue
-            if error.code() == KafkaError._QUEUE_FULL:
-                rest.append(message)
-            else:
-                self.failures.add(message["key"], error.str())
-        return rest
+    def _failed(self, key: bytes, error: int, words: str) -> None:
+        self._unresolved += error == KafkaError._PURGE_INFLIGHT
+        self.failures.add(key, words)
 
-    def _on_failure(self, error: KafkaError, message: confluent_kafka.Message) -> None:
-        self._unresolved += error.code() == KafkaError._PURGE_INFLIGHT
-        key = message.key()
-        self.failures.add(key.encode() if isinstance(key, str) else key, error.str())
-
-    def _on_trouble(self, error: KafkaError) -> None:
+    def _on_trouble(self, words: str) -> None:
         """A broker that is away for a moment is no failure of a record; it is told, for the reader of the log."""
-        print(f"Kafka client: {error.str()}", file=sys.stderr, flush=True)
+        print(f"Kafka client: {words}", file=sys.stderr, flush=True)
 
 
 class PythonProducer:
@@ -165,10 +146,10 @@ class PythonProducer:
             if time.monotonic() > end:
                 raise TimeoutError(f"Kafka did not say within {deadline_s:g} s what it knows of {self._topic}.")
 
-    def offer(self, partition: int, messages: list[Message]) -> list[Message]:
+    def offer(self, partition: int, messages: Batch) -> Batch:
         for message in messages:
-            self._send(partition, message["value"], message["key"])
-        return []
+            self._send(partition, message["value"], message["key"] or b"")
+        return messages[:0]
 
     def poll(self) -> None:
         """Its thread reports by itself."""
@@ -221,7 +202,7 @@ def make_producer(client: str, bootstrap: str, topic: str, settings: Mapping[str
 def send_all(producer: Producer, messages: Iterable[tuple[int, Message]], deadline_s: float) -> None:
     """Send a few records, each into its partition, and wait until Kafka has confirmed them; for the harness' own,
     never in the hot path."""
-    rest = [left for partition, message in messages for left in producer.offer(partition, [message])]
+    rest = [left for partition, message in messages for left in producer.offer(partition, Batch.of([message]))]
     producer.finish(deadline_s)
     if rest or producer.failures.count:
         raise TimeoutError(

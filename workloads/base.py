@@ -16,7 +16,7 @@ the next one. So what is judged are *places*, pairs of an event and a cell in wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -97,6 +97,42 @@ class Planned(Protocol):
     def __len__(self) -> int: ...
 
 
+@dataclass(frozen=True)
+class Values:
+    """Octets of many records, as a client of Kafka takes them: without an object for each."""
+
+    octets: NDArray[np.uint8]
+    begins: Ints  # where each begins in them
+    lengths: Ints  # NOTHING: a record without a value
+
+    @classmethod
+    def of(cls, values: Sequence[bytes | None]) -> Values:
+        lengths = np.array([NOTHING if value is None else len(value) for value in values], dtype=np.int64)
+        held = np.maximum(lengths, 0)
+        octets = np.frombuffer(b"".join(value or b"" for value in values), dtype=np.uint8)
+        return cls(octets, np.cumsum(held) - held, lengths)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, row: int) -> bytes | None:
+        begin, length = int(self.begins[row]), int(self.lengths[row])
+        return None if length == NOTHING else self.octets[begin : begin + length].tobytes()
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        return map(self.__getitem__, range(len(self)))
+
+    def only(self, rows: slice | Mask) -> Values:
+        return Values(self.octets, self.begins[rows], self.lengths[rows])
+
+    def but(self, others: Mapping[int, bytes | None]) -> Values:
+        """With other values in some rows."""
+        rows, more = list(others), Values.of(list(others.values()))
+        begins, lengths = self.begins.copy(), self.lengths.copy()
+        begins[rows], lengths[rows] = more.begins + len(self.octets), more.lengths
+        return Values(np.concatenate((self.octets, more.octets)), begins, lengths)
+
+
 class Codec(Protocol):
     """What an event is. Belongs to one tape, so that it knows its seed and its sizes."""
 
@@ -128,7 +164,7 @@ class Codec(Protocol):
         """The content of an event of the harness' own, one number for each name of `content`. It lies in a cell, and no
         two marks of a run with different ids are equal records."""
 
-    def write(self, events: Planned, epoch_ms: int) -> list[bytes | None]:
+    def write(self, events: Planned, epoch_ms: int) -> Values:
         """The value of each record, poison included. Its key is the id of the event, and is none of the codec's."""
 
     def read(self, values: Sequence[bytes | None], ids: Ints) -> Columns:

@@ -21,8 +21,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from generators.disorder import PRESETS
-from generators.encode import Encoder
-from generators.producers import CONFLUENT_SETTINGS, ConfluentProducer, Message, Producer, PythonProducer
+from generators.encode import Batch, Encoder
+from generators.producers import CONFLUENT_SETTINGS, ConfluentProducer, Producer, PythonProducer
 from generators.profiles import steady
 from generators.tape import Tape
 from harness import recount
@@ -127,12 +127,12 @@ class OneByOne(ConfluentProducer):
         super().__init__(bootstrap, topic, {})
         self._single = confluent_kafka.Producer({**CONFLUENT_SETTINGS, "bootstrap.servers": bootstrap})
 
-    def offer(self, partition: int, messages: list[Message]) -> list[Message]:
-        produce, topic = self._single.produce, self._topic
+    def offer(self, partition: int, messages: Batch) -> Batch:
+        produce, topic = self._single.produce, self._name
         for message in messages:
             produce(topic, message["value"], message["key"], partition)
         self._single.poll(0)
-        return []
+        return messages[:0]
 
     def waiting(self) -> int:
         return len(self._single)

@@ -9,8 +9,8 @@ import numpy as np
 
 from generators.disorder import PRESETS
 from generators.draws import Ints
-from generators.encode import Encoder
-from generators.producers import ConfluentProducer, Message, Producer
+from generators.encode import Batch, Encoder
+from generators.producers import ConfluentProducer, Producer
 from generators.profiles import steady
 from generators.tape import Tape
 from harness.model import FaultSpec, HarnessError, KafkaAddress, RunSpec, TapeSpec
@@ -62,7 +62,7 @@ def _in_turns(tape: Tape) -> Iterator[tuple[int, Ints]]:
         yield from ((server, np.arange(lo, hi)) for server, (_, lo, hi) in enumerate(turn))
 
 
-def _offer(producer: Producer, partition: int, messages: list[Message]) -> None:
+def _offer(producer: Producer, partition: int, messages: Batch) -> None:
     rest = producer.offer(partition, messages)
     deadline_s = time.monotonic() + DEADLINE_S
     while rest or producer.waiting() > IN_FLIGHT:

@@ -27,6 +27,7 @@ from workloads.base import (
     Tables,
     Totals,
     Value,
+    Values,
 )
 from workloads.cells import Codes
 
@@ -53,13 +54,14 @@ class PaymentCodec:
     def mark(self, mark: Mark) -> Mapping[str, int]:
         return {"shop": mark.campaign, "payer": mark.user, "cents": 1 + mark.page}
 
-    def write(self, events: Planned, epoch_ms: int) -> list[bytes | None]:
+    def write(self, events: Planned, epoch_ms: int) -> Values:
         columns = (*events.content.values(), events.event_time_rel_ms + epoch_ms, events.poison)
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        return [
+        told = [
             b"?" if poison else json.dumps({"shop": shop, "payer": payer, "cents": cents, "at": at}).encode()
             for shop, payer, cents, at, poison in rows
         ]
+        return Values.of(told)
 
     def read(self, values: Sequence[bytes | None], ids: Ints) -> Columns:
         told = [None if value in (None, b"?") else json.loads(value or b"") for value in values]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
-from generators.encode import Encoder
+from generators.encode import Batch, Encoder
 from generators.marks import mark
 from generators.profiles import steady
 from generators.tape import Events, Tape
@@ -52,7 +52,7 @@ def test_whole_blocks_are_written_as_the_reference_writes_each_event(spec):
     population = population_of(spec)
     encoder = Encoder(codec_of(spec), EPOCH_MS)
     for block in Tape(spec).blocks(200):
-        assert encoder.batch(block) == slowly(block, population)
+        assert list(encoder.batch(block)) == slowly(block, population)
 
 
 def test_a_record_as_it_has_always_been():
@@ -73,12 +73,12 @@ GOLDEN = {
 def test_no_events_make_no_messages():
     tape = Tape(TapeSpec(1, steady(1000, 1000), 2, 10, 2, 100, 10, PRESETS["none"]))
 
-    assert Encoder(tape.codec, 0).batch(tape.events(0, np.array([], dtype=np.int64))) == []
+    assert list(Encoder(tape.codec, 0).batch(tape.events(0, np.array([], dtype=np.int64)))) == []
 
 
 @given(st.lists(st.integers(0, 2**48 - 1)))
 def test_keys_can_be_read_back(ids):
-    keys = encode_keys(np.array(ids, dtype=np.uint64))
+    keys = [row.tobytes() for row in encode_keys(np.array(ids, dtype=np.uint64))]
 
     assert keys == [b"%012x" % number for number in ids]
     assert read_keys(keys).tolist() == ids
@@ -113,6 +113,19 @@ def test_no_two_marks_of_a_run_are_the_same_record():
     assert len({message["value"] for message in messages}) == len({message["key"] for message in messages}) == 10_000
 
 
+def test_a_batch_is_the_same_cut_and_put_together():
+    tape = Tape(TapeSpec(1, steady(1000, 1000), 2, 10, 2, 100, 10, PRESETS["mobile"]))
+    whole = Encoder(tape.codec, EPOCH_MS).batch(tape.events(1, np.arange(50)))
+    messages = list(whole)
+
+    assert list(whole[10:20]) == messages[10:20]
+    assert whole[-1] == messages[-1]
+    assert list(whole.only(np.arange(50) % 7 == 0)) == messages[::7]
+    assert list(Batch.of([*messages, {"value": None, "key": b"0" * 12}]))[:-1] == messages
+    assert Batch.of([{"value": None, "key": b"0" * 12}])[0] == {"value": None, "key": b"0" * 12}
+    assert not whole[:0]
+
+
 def test_ten_thousand_campaigns_need_no_huge_table():
     population = Population(1, 10_000, 10, carries_ids=False)
     codec = AdCodec(population, population.campaigns)
@@ -120,6 +133,6 @@ def test_ten_thousand_campaigns_need_no_huge_table():
     tape = Tape(TapeSpec(1, steady(1000, 1000), 1, 10, 1, 10_000, 10, PRESETS["none"]))
     block = tape.events(0, np.arange(100))
 
-    assert encoder.batch(block) == slowly(block, population)
+    assert list(encoder.batch(block)) == slowly(block, population)
     tables = (codec._writer._heads, codec._writer._ads, codec._writer._rests)
     assert sum(table.nbytes for table in tables) < 8_000_000

@@ -62,7 +62,7 @@ class Place:
     def send(self, slices: int | None = None) -> None:
         """So many more, or all that are left, and wait until they are confirmed."""
         for partition, messages in self._rest:
-            assert self._producer.offer(partition, messages) == []
+            assert not self._producer.offer(partition, messages)
             slices = None if slices is None else slices - 1
             if slices == 0:
                 break

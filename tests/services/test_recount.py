@@ -31,7 +31,7 @@ def filled(kafka_address: KafkaAddress, topic: str) -> str:
     for server in range(SPEC.servers):
         for number, lo, hi in tape.slices(server):
             messages = encoder.batch(tape.events(server, np.arange(lo, hi)))
-            assert producer.offer(tape.slice_partition(server, number), messages) == []
+            assert not producer.offer(tape.slice_partition(server, number), messages)
     assert producer.finish(30) == 0
     assert not producer.failures.count
     return topic

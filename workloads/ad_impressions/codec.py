@@ -33,7 +33,7 @@ from workloads.ad_impressions.schema import (
     poison_bytes,
     uuid_table,
 )
-from workloads.base import Columns, Draws, Ints, Mask, Planned
+from workloads.base import Columns, Draws, Ints, Mask, Planned, Values
 
 _AUDIENCE = USERS * PAGES * len(AD_TYPES)
 _FOUR_DIGITS = np.array([b"%04d" % number for number in range(10_000)], dtype="S4")
@@ -77,11 +77,9 @@ class AdCodec:
         ad = mark.campaign * self._population.ads_per_campaign
         return {"ad": ad, "ad_type": BANNER, "event_type": VIEW, "user": mark.user, "page": mark.page}
 
-    def write(self, events: Planned, epoch_ms: int) -> list[bytes | None]:
-        values = self._writer.values(events, epoch_ms)
-        for row in np.flatnonzero(events.poison):
-            values[row] = self._poison(events, int(row), epoch_ms)
-        return values
+    def write(self, events: Planned, epoch_ms: int) -> Values:
+        values, bad = self._writer.values(events, epoch_ms), np.flatnonzero(events.poison).tolist()
+        return values.but({row: self._poison(events, row, epoch_ms) for row in bad}) if bad else values
 
     def read(self, values: Sequence[bytes | None], ids: Ints) -> Columns:
         return records.reader(self._population).read(values, ids).columns()
@@ -122,9 +120,10 @@ class _Writer:
         rests = [example_json(population, ad, kind)[body_at:] for kind in EVENT_TYPES for ad in AD_TYPES]
         self._rests = np.array(rests, dtype=f"S{max(map(len, rests))}")
         self._time_at = np.array([body_at + rest.index(b"0" * TIME_DIGITS) for rest in rests])
+        self._lengths = np.array([body_at + len(rest) for rest in rests], dtype=np.int64)
         self._row = np.dtype([("head", f"V{head_length}"), ("ad", f"V{UUID_LENGTH}"), ("rest", self._rests.dtype)])
 
-    def values(self, events: Planned, epoch_ms: int) -> list[bytes | None]:
+    def values(self, events: Planned, epoch_ms: int) -> Values:
         content = events.content
         kind = content["event_type"].astype(np.int64) * len(AD_TYPES) + content["ad_type"]
         rows = np.empty(len(events), dtype=self._row)
@@ -141,7 +140,7 @@ class _Writer:
             octets = events.id.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 2:]
             digits = np.frombuffer(octets.tobytes().hex().encode(), dtype=np.uint8)
             rows.view(np.uint8).reshape(-1, width)[:, self._id_at] = digits.reshape(-1, ID_LENGTH)
-        return rows.view(f"S{width}").tolist()
+        return Values(rows.view(np.uint8), np.arange(len(events)) * width, self._lengths[kind])
 
 
 def _take(mixed: NDArray[np.uint32], base: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from generators.draws import Lane
 from harness.model import Mark
-from workloads.base import COUNTS, NO_EVENT, NOTHING, Columns, Draws, Ints, Mask, Planned
+from workloads.base import COUNTS, NO_EVENT, NOTHING, Columns, Draws, Ints, Mask, Planned, Values
 from workloads.declared.arrow import Arrow
 from workloads.declared.declaration import Declaration
 from workloads.declared.draws import content, names
@@ -81,12 +81,12 @@ class DeclaredCodec:
         row = int(min(right, default=min(rows, default=0)))
         return {path: int(column[row]) for path, column in tried.items()}
 
-    def write(self, events: Planned, epoch_ms: int) -> list[bytes | None]:
+    def write(self, events: Planned, epoch_ms: int) -> Values:
         written = self._records.write({**events.content, self._time: events.event_time_rel_ms + epoch_ms})
         values: list[bytes | None] = [*written]
         for row in np.flatnonzero(events.poison):
             values[row] = self._records.poison(self._records.poisons[events.poison[row] - 1], written[row])
-        return values
+        return Values.of(values)
 
     def read(self, values: Sequence[bytes | None], ids: Ints) -> Columns:  # noqa: ARG002  (no field repeats them)
         rows, found = self._records.read(values)

@@ -1,0 +1,192 @@
+"""The producer of librdkafka, by its own C interface: a batch of records is handed over as one array.
+
+confluent-kafka takes a Python object for each record, which costs more than all else that a load does. The library is
+the one that comes with confluent-kafka, and settings are its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Mapping
+from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from typing import Any
+
+import numpy as np
+from confluent_kafka import cimpl
+from numpy.typing import NDArray
+
+from generators.encode import Batch
+from workloads.base import NOTHING
+
+PRODUCER, COPY = 0, 2
+PURGE_QUEUE, PURGE_INFLIGHT = 1, 2
+WORDS_MOST = 512
+
+
+class _Message(ctypes.Structure):
+    """rd_kafka_message_t"""
+
+    _fields_ = (
+        ("err", c_int),
+        ("topic", c_void_p),
+        ("partition", c_int32),
+        ("payload", c_void_p),
+        ("length", c_size_t),
+        ("key", c_void_p),
+        ("key_length", c_size_t),
+        ("offset", c_int64),
+        ("private", c_void_p),
+    )
+
+
+class _TopicMetadata(ctypes.Structure):
+    """rd_kafka_metadata_topic"""
+
+    _fields_ = (("name", c_char_p), ("partitions", c_int), ("partition", c_void_p), ("err", c_int))
+
+
+class _Metadata(ctypes.Structure):
+    """rd_kafka_metadata"""
+
+    _fields_ = (
+        ("brokers", c_int),
+        ("broker", c_void_p),
+        ("topics", c_int),
+        ("topic", POINTER(_TopicMetadata)),
+        ("from_id", c_int32),
+        ("from_name", c_char_p),
+    )
+
+
+_RECORD = np.dtype(_Message)
+_OnReport = ctypes.CFUNCTYPE(None, c_void_p, POINTER(_Message), c_void_p)
+_OnError = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_void_p)
+
+
+class KafkaRefusedError(Exception):
+    """In librdkafka's own words."""
+
+
+def _library() -> ctypes.CDLL:
+    """As confluent-kafka has loaded it, under whatever name its wheel keeps it."""
+    library = ctypes.CDLL(cimpl.__file__)
+    given: Mapping[str, tuple[Any, ...]] = {
+        "rd_kafka_conf_new": (c_void_p,),
+        "rd_kafka_conf_set": (c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_size_t),
+        "rd_kafka_conf_set_dr_msg_cb": (None, c_void_p, _OnReport),
+        "rd_kafka_conf_set_error_cb": (None, c_void_p, _OnError),
+        "rd_kafka_new": (c_void_p, c_int, c_void_p, c_char_p, c_size_t),
+        "rd_kafka_topic_new": (c_void_p, c_void_p, c_char_p, c_void_p),
+        "rd_kafka_produce_batch": (c_int, c_void_p, c_int32, c_int, c_void_p, c_int),
+        "rd_kafka_poll": (c_int, c_void_p, c_int),
+        "rd_kafka_outq_len": (c_int, c_void_p),
+        "rd_kafka_flush": (c_int, c_void_p, c_int),
+        "rd_kafka_purge": (c_int, c_void_p, c_int),
+        "rd_kafka_metadata": (c_int, c_void_p, c_int, c_void_p, POINTER(POINTER(_Metadata)), c_int),
+        "rd_kafka_metadata_destroy": (None, POINTER(_Metadata)),
+        "rd_kafka_err2str": (c_char_p, c_int),
+        "rd_kafka_topic_destroy": (None, c_void_p),
+        "rd_kafka_destroy": (None, c_void_p),
+    }
+    for name, (result, *arguments) in given.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class Client:
+    """One producer of one topic. `on_failure` is told of each record that was refused or given up: its key, the error's
+    number and its words; `on_trouble` of what concerns no record."""
+
+    def __init__(
+        self,
+        topic: str,
+        settings: Mapping[str, object],
+        on_failure: Callable[[bytes, int, str], None],
+        on_trouble: Callable[[str], None],
+    ) -> None:
+        self._library = library = _library()
+        # C holds no reference to what it calls.
+        self._callbacks = _OnReport(_reporter(library, on_failure)), _OnError(_troubler(on_trouble))
+        words = ctypes.create_string_buffer(WORDS_MOST)
+        conf = library.rd_kafka_conf_new()
+        for name, value in settings.items():
+            if library.rd_kafka_conf_set(conf, name.encode(), _setting(value), words, WORDS_MOST):
+                raise KafkaRefusedError(_text(words.value))
+        library.rd_kafka_conf_set_dr_msg_cb(conf, self._callbacks[0])
+        library.rd_kafka_conf_set_error_cb(conf, self._callbacks[1])
+        self._client = library.rd_kafka_new(PRODUCER, conf, words, WORDS_MOST)
+        if not self._client:
+            raise KafkaRefusedError(_text(words.value))
+        self._topic = library.rd_kafka_topic_new(self._client, topic.encode(), None)
+        weakref.finalize(self, _end, library, self._client, self._topic, self._callbacks)
+
+    def produce(self, partition: int, batch: Batch) -> NDArray[np.int32]:
+        """Hand over copies of these records; for each, 0 or the number of the error for which it was not taken."""
+        records, values = np.zeros(len(batch), dtype=_RECORD), batch.values
+        keys = np.ascontiguousarray(batch.keys)
+        records["payload"] = np.where(values.lengths == NOTHING, 0, values.octets.ctypes.data + values.begins)
+        records["length"] = np.maximum(values.lengths, 0)
+        records["key"] = keys.ctypes.data + np.arange(len(batch)) * keys.shape[1]
+        records["key_length"] = keys.shape[1]
+        taken = self._library.rd_kafka_produce_batch(self._topic, partition, COPY, records.ctypes.data, len(records))
+        if taken == len(records):
+            return np.zeros(len(records), dtype=np.int32)
+        return records["err"].copy()
+
+    def words_of(self, error: int) -> str:
+        return _text(self._library.rd_kafka_err2str(error))
+
+    def ask_for_topic(self, deadline_s: float) -> None:
+        """Raises KafkaRefusedError where Kafka does not answer, or does not know the topic."""
+        found = POINTER(_Metadata)()
+        error = self._library.rd_kafka_metadata(self._client, 0, self._topic, byref(found), int(deadline_s * 1000))
+        if not error:
+            error = found.contents.topic[0].err if found.contents.topics else 0
+            self._library.rd_kafka_metadata_destroy(found)
+        if error:
+            raise KafkaRefusedError(self.words_of(error))
+
+    def poll(self) -> None:
+        self._library.rd_kafka_poll(self._client, 0)
+
+    def waiting(self) -> int:
+        return int(self._library.rd_kafka_outq_len(self._client))
+
+    def flush(self, deadline_s: float) -> int:
+        """How many are still open then."""
+        self._library.rd_kafka_flush(self._client, int(deadline_s * 1000))
+        return self.waiting()
+
+    def purge(self) -> None:
+        """Give up what is open; each is reported as failed."""
+        self._library.rd_kafka_purge(self._client, PURGE_QUEUE | PURGE_INFLIGHT)
+
+
+def _reporter(library: ctypes.CDLL, on_failure: Callable[[bytes, int, str], None]) -> Callable[[int, Any, int], None]:
+    def reported(_client: int, message: Any, _private: int) -> None:
+        told = message.contents
+        if told.err:
+            key = ctypes.string_at(told.key, told.key_length) if told.key else b""
+            on_failure(key, told.err, _text(library.rd_kafka_err2str(told.err)))
+
+    return reported
+
+
+def _troubler(on_trouble: Callable[[str], None]) -> Callable[[int, int, bytes, int], None]:
+    return lambda _client, _error, words, _private: on_trouble(_text(words))
+
+
+def _end(library: ctypes.CDLL, client: int, topic: int, _callbacks: object) -> None:
+    """Its threads end, and what was not flushed is lost. What it calls has to be there until then."""
+    library.rd_kafka_topic_destroy(topic)
+    library.rd_kafka_destroy(client)
+
+
+def _setting(value: object) -> bytes:
+    return (str(value).lower() if isinstance(value, bool) else str(value)).encode()
+
+
+def _text(octets: bytes | None) -> str:
+    return (octets or b"").decode("utf-8", "backslashreplace")
