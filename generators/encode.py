@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -45,6 +45,11 @@ class Batch(Sequence[Message]):
         if not -len(self) <= rows < len(self):
             raise IndexError(rows)
         return {"value": self.values[rows], "key": self.keys[rows].tobytes()}
+
+    def __iter__(self) -> Iterator[Message]:
+        octets, length = self.keys.tobytes(), self.keys.shape[1]
+        for row, value in enumerate(self.values):
+            yield {"value": value, "key": octets[row * length : (row + 1) * length]}
 
     def only(self, rows: slice | Mask) -> Batch:
         return Batch(self.values.only(rows), self.keys[rows])

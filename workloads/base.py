@@ -120,7 +120,9 @@ class Values:
         return None if length == NOTHING else self.octets[begin : begin + length].tobytes()
 
     def __iter__(self) -> Iterator[bytes | None]:
-        return map(self.__getitem__, range(len(self)))
+        octets = memoryview(self.octets)
+        for begin, length in zip(self.begins.tolist(), self.lengths.tolist(), strict=True):
+            yield None if length == NOTHING else bytes(octets[begin : begin + length])
 
     def only(self, rows: slice | Mask) -> Values:
         return Values(self.octets, self.begins[rows], self.lengths[rows])
