@@ -120,7 +120,7 @@ class Values:
         return None if length == NOTHING else self.octets[begin : begin + length].tobytes()
 
     def __iter__(self) -> Iterator[bytes | None]:
-        octets = memoryview(self.octets)
+        octets = self.octets.data
         for begin, length in zip(self.begins.tolist(), self.lengths.tolist(), strict=True):
             yield None if length == NOTHING else bytes(octets[begin : begin + length])
 

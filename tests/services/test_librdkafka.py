@@ -12,7 +12,7 @@ from generators.librdkafka import Client, KafkaRefusedError
 from generators.producers import ConfluentProducer
 from harness.wait import wait_until
 
-MOCK = {"test.mock.num.brokers": 1, "log_level": 0}
+MOCK = {"test.mock.num.brokers": "1", "log_level": "0"}
 NOBODY = "127.0.0.1:1"
 
 
@@ -30,7 +30,7 @@ def test_all_is_taken_and_confirmed():
 
 
 def test_what_does_not_fit_comes_back_in_its_order():
-    producer = ConfluentProducer(NOBODY, "t", {"queue.buffering.max.messages": 100, "log_level": 0})
+    producer = ConfluentProducer(NOBODY, "t", {"queue.buffering.max.messages": "100", "log_level": "0"})
     rest = producer.offer(0, batch(150))
 
     assert list(rest) == list(batch(150))[100:]
@@ -38,7 +38,7 @@ def test_what_does_not_fit_comes_back_in_its_order():
 
 
 def test_what_can_never_be_sent_has_failed_by_its_key():
-    producer = ConfluentProducer("", "t", {**MOCK, "message.max.bytes": 1000, "batch.size": 1000})
+    producer = ConfluentProducer("", "t", {**MOCK, "message.max.bytes": "1000", "batch.size": "1000"})
     rest = producer.offer(0, Batch.of([{"value": b"v" * 2000, "key": b"a" * 12}, {"value": b"v", "key": b"b" * 12}]))
 
     assert not rest
@@ -48,7 +48,7 @@ def test_what_can_never_be_sent_has_failed_by_its_key():
 
 
 def test_what_is_open_at_the_end_is_given_up_by_its_key(capsys):
-    producer = ConfluentProducer(NOBODY, "t", {"log_level": 0})
+    producer = ConfluentProducer(NOBODY, "t", {"log_level": "0"})
     producer.offer(0, batch(3))
     producer.finish(0.5)
 
@@ -59,7 +59,7 @@ def test_what_is_open_at_the_end_is_given_up_by_its_key(capsys):
 
 def test_a_topic_of_a_kafka_that_is_away_is_told():
     with pytest.raises(TimeoutError, match=r"did not say within 0\.3 s what it knows of the topic t"):
-        ConfluentProducer(NOBODY, "t", {"log_level": 0}).await_topic(0.3)
+        ConfluentProducer(NOBODY, "t", {"log_level": "0"}).await_topic(0.3)
 
 
 def test_a_setting_that_nobody_knows_is_named():
