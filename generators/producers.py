@@ -67,10 +67,16 @@ class Failures:
     def __init__(self) -> None:
         self.by_key: Counter[bytes] = Counter()
         self.words: Counter[str] = Counter()
+        self.unresolved = 0  # nobody knows whether Kafka has them
 
     def add(self, key: bytes | None, words: str) -> None:
         self.by_key[key or b""] += 1
         self.words[words] += 1
+
+    def reported(self, key: bytes, error: int, words: str) -> None:
+        """By librdkafka, with its number of the error."""
+        self.unresolved += error == KafkaError._PURGE_INFLIGHT
+        self.add(key, words)
 
     @property
     def count(self) -> int:
@@ -86,9 +92,9 @@ class ConfluentProducer:
     def __init__(self, bootstrap: str, topic: str, settings: Mapping[str, str]) -> None:
         self.failures = Failures()
         self._name = topic
-        self._unresolved = 0
         own = {**CONFLUENT_SETTINGS, **settings, "bootstrap.servers": bootstrap}
-        self._client = Client(topic, own, self._failed, self._on_trouble)
+        # What the client calls must not lead back to this producer, or neither would ever end.
+        self._client = Client(topic, own, self.failures.reported, _say_trouble)
 
     def await_topic(self, deadline_s: float) -> None:
         try:
@@ -116,15 +122,12 @@ class ConfluentProducer:
         if self._client.flush(deadline_s):
             self._client.purge()  # reports every record that was still open, each by its key
             self._client.flush(deadline_s)
-        return self._unresolved
+        return self.failures.unresolved
 
-    def _failed(self, key: bytes, error: int, words: str) -> None:
-        self._unresolved += error == KafkaError._PURGE_INFLIGHT
-        self.failures.add(key, words)
 
-    def _on_trouble(self, words: str) -> None:
-        """A broker that is away for a moment is no failure of a record; it is told, for the reader of the log."""
-        print(f"Kafka client: {words}", file=sys.stderr, flush=True)
+def _say_trouble(words: str) -> None:
+    """A broker that is away for a moment is no failure of a record; it is told, for the reader of the log."""
+    print(f"Kafka client: {words}", file=sys.stderr, flush=True)
 
 
 class PythonProducer:

@@ -76,10 +76,10 @@ def test_a_record_without_a_value_and_one_with_an_empty_one_are_two_things():
 
 def test_its_threads_end_with_it():
     before = _threads()
-    client = Client("t", MOCK, lambda *_: None, lambda _: None)
-    client.produce(0, batch(10))
+    producer = ConfluentProducer("", "t", MOCK)
+    producer.offer(0, batch(10))
     assert _threads() > before
-    del client
+    del producer
     gc.collect()
 
     wait_until(lambda: _threads() <= before, deadline_s=10.0, what="the client's threads to end", every_s=0.05)
