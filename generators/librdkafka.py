@@ -13,7 +13,7 @@ from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, 
 from typing import Any
 
 import numpy as np
-from confluent_kafka import cimpl
+from confluent_kafka import KafkaException, cimpl
 from numpy.typing import NDArray
 
 from generators.encode import Batch
@@ -64,7 +64,7 @@ _OnReport = ctypes.CFUNCTYPE(None, c_void_p, POINTER(_Message), c_void_p)
 _OnError = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_void_p)
 
 
-class KafkaRefusedError(Exception):
+class KafkaRefusedError(KafkaException):
     """In librdkafka's own words."""
 
 
