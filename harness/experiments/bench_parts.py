@@ -48,6 +48,7 @@ ADS_BY_SQL = declared.Question(
 )
 # A paced load has little in flight; a queue of millions would measure the memory of the machine instead.
 IN_FLIGHT = 100_000
+READY_MADE = 2_500  # records of one call, as many as a slice has
 DEADLINE_S = 120.0
 
 
@@ -120,6 +121,24 @@ def produce_one_by_one(arguments: Arguments) -> Cost:
     return _produce(arguments, OneByOne(arguments.bootstrap, arguments.topic))
 
 
+def produce_ready_made(arguments: Arguments) -> Cost:
+    """Bytes that are there already, by the client's own call for a batch: what is left when a load costs nothing."""
+    tape = tape_of(READY_MADE * SERVERS)
+    messages = [*Encoder(tape.codec, EPOCH_MS).batch(next(tape.blocks(READY_MADE)))]
+    client = confluent_kafka.Producer({**CONFLUENT_SETTINGS, "bootstrap.servers": arguments.bootstrap})
+    client.produce_batch(arguments.topic, messages, partition=0)
+    client.flush(DEADLINE_S)
+    turns = arguments.events // len(messages)
+    with recount.uncollected():
+        meter = Meter()
+        for turn in range(turns):
+            client.produce_batch(arguments.topic, messages, partition=turn % PARTITIONS)
+            _await_room(client.__len__, lambda: client.poll(0), IN_FLIGHT)
+        if client.flush(DEADLINE_S):
+            raise RuntimeError(f"Kafka did not confirm everything within {DEADLINE_S:g} s.")
+        return meter.cost(turns * len(messages))
+
+
 class OneByOne(ConfluentProducer):
     """produce() for each record."""
 
@@ -149,7 +168,8 @@ def _produce(arguments: Arguments, producer: Producer) -> Cost:
     encoder = Encoder(tape.codec, EPOCH_MS)
     producer.await_topic(DEADLINE_S)
     producer.offer(0, encoder.batch(tape.events(0, np.arange(100))))
-    _await_room(producer, 0)  # connected, and with an identity for its idempotence: once, however long the load is
+    # Connected, and with an identity for its idempotence: once, however long the load is.
+    _await_room(producer.waiting, producer.poll, 0)
     with recount.uncollected():  # as in the ad servers
         cost = _send_all(tape, encoder, producer)
     if producer.failures.count:
@@ -166,7 +186,7 @@ def _send_all(tape: Tape, encoder: Encoder, producer: Producer) -> Cost:
             messages = encoder.batch(events)
         with meter.part("client_us"):
             rest = producer.offer(tape.slice_partition(server, number), messages)
-            _await_room(producer, IN_FLIGHT)
+            _await_room(producer.waiting, producer.poll, IN_FLIGHT)
         if rest:
             raise RuntimeError(f"{len(rest)} records did not fit into the client's queue of {IN_FLIGHT:,} and more.")
     producer.finish(DEADLINE_S)
@@ -179,13 +199,13 @@ def _slices(tape: Tape) -> Iterator[tuple[int, tuple[int, int, int]]]:
         yield from enumerate(turn)
 
 
-def _await_room(producer: Producer, in_flight: int) -> None:
+def _await_room(waiting: Callable[[], int], poll: Callable[[], object], in_flight: int) -> None:
     deadline = time.monotonic() + DEADLINE_S
-    while producer.waiting() > in_flight:
-        producer.poll()
+    while waiting() > in_flight:
+        poll()
         time.sleep(0.001)
         if time.monotonic() > deadline:
-            raise RuntimeError(f"Kafka took no record for {DEADLINE_S:g} s; {producer.waiting():,} are in flight.")
+            raise RuntimeError(f"Kafka took no record for {DEADLINE_S:g} s; {waiting():,} are in flight.")
 
 
 def fold_only(arguments: Arguments) -> Cost:
@@ -298,6 +318,7 @@ PARTS: dict[str, Callable[[Arguments], Cost]] = {
     part.__name__: part
     for part in (
         produce_batches,
+        produce_ready_made,
         produce_one_by_one,
         produce_with_kafka_python,
         fold_only,
