@@ -16,7 +16,7 @@ from harness.engines import manifest as manifests
 from harness.experiments import one_run, search, unit
 from harness.experiments.curve import files, kept, steer
 from harness.experiments.curve.life import Life, beginning_with, segment
-from harness.experiments.curve.plateau import Piece, Standing, Why
+from harness.experiments.curve.plateau import Piece, Plateau, Standing, Why
 from harness.experiments.folder import Folder
 from harness.experiments.search import Lived, Settings, Unit
 from harness.experiments.searched import KIND, OF_BEFORE, Searched, read
@@ -30,6 +30,7 @@ from reports.result import Result
 if TYPE_CHECKING:
     from reports.page import Page
 
+BROKEN = ("crashed", "stuck")
 UNITS_BESIDE = 2  # before the first life of a whole search, and after the last
 
 
@@ -165,12 +166,21 @@ def _live(place: Folder, spec: RunSpec, settings: Settings, engine_manifest: Eng
 
 
 def _sentence(result: Result) -> str:
-    """A wrong count with the rate at which it came, where that is known."""
+    """A failure with the rate at which it came, where that is known."""
     verdict = result.verdict
-    at = files.where_wrong(StoredRun.open(result.path), verdict) if verdict.outcome is Outcome.FAIL else None
-    if at is None:
+    sentence = verdict.sentence.rstrip(".")
+    if verdict.outcome is not Outcome.FAIL:
         return verdict.sentence
-    return f"{verdict.sentence.rstrip('.')}; one of them at {at.rate_per_s:,.0f} events/s ({at.why.value})"
+    run = StoredRun.open(result.path)
+    if at := files.where_wrong(run, verdict):
+        return f"{sentence}; one of them at {_named(at)}"
+    if set(BROKEN) & set(verdict.words) and (at := files.where_last_told(run)):
+        return f"{sentence}; its last progress was at {_named(at)}"
+    return verdict.sentence
+
+
+def _named(plateau: Plateau) -> str:
+    return f"{plateau.rate_per_s:,.0f} events/s ({plateau.why.value})"
 
 
 def write_page(place: Folder) -> Page:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.experiments.curve import crossing, steer
-from harness.experiments.curve.labels import COUNTED, Held, Label
+from harness.experiments.curve.labels import COUNTED, Held, Label, visits
 from harness.experiments.curve.plateau import Measured
 from harness.model import Outcome, RunSpec
 from harness.texts import many
@@ -94,7 +94,7 @@ def found(settings: Settings, lives: Sequence[Lived], measured: Sequence[Measure
     objective_ms = settings.life.objective_p99_ms
     answer = _answer(measured, objective_ms) if measured else None
     if wrong := next((life for life in lives if _ends_all(life)), None):
-        return Found(Outcome.FAIL, f"no rate for wrong counts: {_as_part(wrong.sentence)}", None)
+        return Found(Outcome.FAIL, f"no rate of an engine that failed: {_as_part(wrong.sentence)}", None)
     if answer is None:
         unknown = next((life.sentence for life in lives if life.outcome is not Outcome.PASS), "no life was finished")
         return Found(Outcome.UNKNOWN, f"nothing is known of any rate: {_as_part(unknown)}", None)
@@ -127,9 +127,23 @@ def _sentence(answer: crossing.Answer, measured: Sequence[Measured], objective_m
         return f"p99 crosses {objective_ms:,.0f} ms between {low} and {high} events/s"
     held = highest_held(answer.labels)
     at_least = f"{held.rate_per_s:,.0f} events/s held" if held else _lowest(answer.labels)
+    if too_much := _missed_everywhere(measured, objective_ms):
+        return too_much
     if limit_per_s := generators_limit_per_s(measured):
         return f"{at_least}; the generator was the limit at {limit_per_s:,.0f}/s"
     return f"{at_least}; no interval, because {answer.why_not}"
+
+
+def _missed_everywhere(measured: Sequence[Measured], objective_ms: float) -> str:
+    """An objective below what an engine can do has no rate, and few events suffice to see it."""
+    halves = {rate: min(visit.events.quantile_ms(0.5) for visit in own) for rate, own in visits(measured).items()}
+    if not halves or any(not half > objective_ms for half in halves.values()):
+        return ""
+    lowest_per_s = min(halves)
+    return (
+        f"at no rate was half of the events within {objective_ms:,.0f} ms: at {lowest_per_s:,.0f}/s, the lowest, p50 "
+        f"is {halves[lowest_per_s]:,.0f} ms; ask for more with --objective-p99-ms"
+    )
 
 
 def _lowest(known: Sequence[Label]) -> str:

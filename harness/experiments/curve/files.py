@@ -29,12 +29,18 @@ def where_wrong(run: StoredRun, verdict: Verdict) -> Plateau | None:
     """In which plateau an event was due by which a wrong count is shown; None where none is named."""
     wrong = (check for check in verdict.checks if check.outcome is Outcome.FAIL)
     ids = [int(each, 16) for check in wrong for witness in check.witnesses for each in witness.event_ids]
-    if not ids:
-        return None
-    reel = Reel(run.spec.tape)
-    due_ms = _due_ms(reel, ids[0])
+    return _plateau_at(run, _due_ms(Reel(run.spec.tape), ids[0])) if ids else None
+
+
+def where_last_told(run: StoredRun) -> Plateau | None:
+    """In which plateau an engine told of its progress for the last time."""
+    lines = progress_lines(run.store)
+    return _plateau_at(run, lines[-1].at_ms - run.epoch_ms) if lines else None
+
+
+def _plateau_at(run: StoredRun, at_ms: int) -> Plateau | None:
     offered = plateaus(pieces_of(run), run.spec.window_ms)
-    return next((each for each in offered if each.from_ms <= due_ms < each.until_ms), None)
+    return next((each for each in offered if each.from_ms <= at_ms < each.until_ms), None)
 
 
 def _due_ms(reel: Reel, event: int) -> int:

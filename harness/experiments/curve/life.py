@@ -118,17 +118,21 @@ class Life(Run):
         return self.world.now_ms() - self.epoch_ms
 
     def _standing(self) -> Standing:
-        """Of an engine that tells of no progress, what readers have seen is done."""
+        """Of an engine that tells of no progress, or seldom, what readers have seen is done."""
         at_ms, told = self._at_ms, processed.told(self.store)
         unseen_ms = self._unseen_ms(at_ms)
-        done = self._done() if self.manifest.progress else self._due(at_ms - unseen_ms)
+        told_ms = min(at_ms, told[-1].at_ms - self.epoch_ms) if told else at_ms
+        seldom = at_ms - told_ms > self.spec.window_ms and not self.claim.final
+        done = self._done() if self.manifest.progress else 0
+        if seldom or not self.manifest.progress:
+            done = max(done, self._due(at_ms - unseen_ms))
         load = self.world.load_status()
         took_ms = [line.took_ms for line in told if line.took_ms]
         return Standing(
             at_ms,
             self._due(at_ms),
             done,
-            self._waits_ms(min(at_ms, told[-1].at_ms - self.epoch_ms) if told else at_ms, done),
+            self._waits_ms(told_ms, done),
             batches=len(took_ms),
             busy_ms=float(sum(took_ms)),
             unsent_ms=max(0, load.intended - load.sent) / self.pieces[-1].rate_per_s * 1000,

@@ -109,11 +109,12 @@ class _Course:
 
     def _after_warm_up(self) -> Piece:
         settings, last = self._settings, self._last
-        if self._now.behind_ms > settings.objective_p99_ms:
-            return self._piece(last.rate_per_s / 2, Why.WARM_UP)
         count = sum(piece.why is Why.WARM_UP for piece in self._pieces)
-        warm = count >= settings.warm_up_least and self._alike()
-        if warm or count >= settings.warm_up_most:
+        long = count >= settings.warm_up_most
+        if self._now.behind_ms > settings.objective_p99_ms:
+            # Where half of half of it is still too much, the objective is what no rate keeps; the ladder shows that.
+            return self._piece(self._low_per_s, Why.REST) if long else self._piece(last.rate_per_s / 2, Why.WARM_UP)
+        if long or (count >= settings.warm_up_least and self._alike()):
             return self._piece(last.rate_per_s * settings.look_factor, Why.LOOK)
         return last
 
@@ -137,7 +138,16 @@ class _Course:
         return self._piece(higher, Why.LOOK)
 
     def _after_rest(self) -> Piece | None:
-        return self._level() if self._drained or self._lasted() >= self._settings.rest_most else self._last
+        lasted = self._lasted()
+        if self._drained:
+            return self._level()
+        if lasted < self._settings.rest_most:
+            return self._last
+        return None if self._stood_still(lasted) else self._level()
+
+    def _stood_still(self, windows: int) -> bool:
+        """Nothing was done in all of them: what hangs needs no further rate."""
+        return len(self._standings) > windows and self._standings[-1 - windows].done == self._now.done
 
     @property
     def _drained(self) -> bool:
@@ -280,5 +290,5 @@ def _service(standings: Sequence[Standing]) -> tuple[float, float] | None:
 
 def _round(rate_per_s: float) -> float:
     """To three digits: nobody reads more. Each window of whole seconds holds a whole number of events then."""
-    digits = 2 - math.floor(math.log10(rate_per_s))
-    return max(1.0, float(round(rate_per_s, min(0, digits))))
+    rate_per_s = max(1.0, rate_per_s)
+    return float(round(rate_per_s, min(0, 2 - math.floor(math.log10(rate_per_s)))))
