@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,6 +179,9 @@ class Tape:
 
     def digest(self) -> str:
         """Names the tape: equal digests, equal tapes, whatever made them."""
+        return _digest(self.spec)
+
+    def _drawn_digest(self) -> str:
         seal = hashlib.blake2b(json.dumps(self._sealed_spec(), sort_keys=True).encode(), digest_size=16)
         for block in self.blocks(BLOCK):
             for column in block.columns():
@@ -224,6 +227,12 @@ class Tape:
             return self.probes.first_due_at(begin_us)
         slots = -(-(self.profile.first_due_at(begin_us) - server) // self.spec.servers)
         return np.clip(slots, 0, self.server_total(server))
+
+
+@lru_cache(maxsize=4)
+def _digest(spec: TapeSpec) -> str:
+    """A tape is sealed, and soon asked for its seal again by who judges: to draw all events takes its time."""
+    return Tape(spec)._drawn_digest()
 
 
 def _with_bursts(spec: TapeSpec) -> tuple[Segment, ...]:

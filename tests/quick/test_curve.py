@@ -117,6 +117,16 @@ def test_a_look_ends_where_the_generator_does_not_follow_and_nothing_higher_is_o
     assert level.rate_per_s == 120_000.0
 
 
+def test_what_a_generator_still_has_to_send_of_a_look_does_not_hold_a_rest_down():
+    pieces = [Piece(100_000.0, Why.WARM_UP, 0), Piece(300_000.0, Why.LOOK, 1), Piece(10_000.0, Why.REST, 2)]
+    standings = [Standing(7000 + 10_000 * n, 700_000 * (n + 1), 700_000 * (n + 1), 0.0) for n in range(3)]
+    standings[2] = replace(standings[2], unsent_ms=1500.0)
+    level = steer.next_piece(replace(steer.QUICK, ladder=(5.0,)), pieces, standings)
+
+    assert level is not None
+    assert level.rate_per_s > 100_000.0
+
+
 @pytest.mark.parametrize("name", ["maintenance", "neighbours", "state that grows"])
 def test_an_interval_holds_the_truth(name):
     lanes = proof.searched(KIND[name], 4, 5)

@@ -247,9 +247,15 @@ class _Course:
 
     @property
     def _most_per_s(self) -> float:
-        """Clearly less than the lowest rate that the generator did not follow."""
-        offered = zip(self._pieces, self._standings, strict=False)
-        late = [SLOWER * piece.rate_per_s for piece, standing in offered if standing.unsent_ms > UNSENT_MS]
+        """Clearly less than the lowest rate that the generator did not follow. What it still has to send of a higher
+        rate says nothing of the one that follows."""
+        before = [0.0, *(piece.rate_per_s for piece in self._pieces)]
+        offered = zip(before, self._pieces, self._standings, strict=False)
+        late = [
+            SLOWER * piece.rate_per_s
+            for before_per_s, piece, standing in offered
+            if standing.unsent_ms > UNSENT_MS and piece.rate_per_s >= before_per_s
+        ]
         return min([self._settings.most_per_s, *late])
 
     def _warm(self) -> Sequence[Standing]:
