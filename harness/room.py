@@ -70,6 +70,14 @@ def still_to_write(events: int) -> int:
     return KEPT_PER_EVENT * events
 
 
+def told_of_log(out: Path) -> str:
+    """Of a load whose size nobody knows beforehand."""
+    return (
+        f"{size_in_words(LOG_PER_EVENT * 1_000_000)} for each million events while it goes on, "
+        f"{size_in_words(KEPT_PER_EVENT * 1_000_000)} of it kept; {size_in_words(disk_of(out).free)} are free"
+    )
+
+
 def refuse(wanted: Sequence[WantedRoom], disk_of: Callable[[Path], Disk]) -> None:
     """Parts that lie on one disk need their room together."""
     shared: dict[int, list[WantedRoom]] = {}

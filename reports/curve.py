@@ -93,6 +93,14 @@ def _row(searched: Searched, rung: Rung) -> Iterator[str]:
     yield f"{rung.cpu_s_per_million.mid:,.3g}" if rung.cpu_s_per_million else "-"
 
 
+def time_spent(searched: Searched) -> Iterator[str]:
+    """A line for each life whose parts are known."""
+    for number, life in enumerate(searched.lives, start=1):
+        if life.parts_s:
+            told = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in life.parts_s.items())
+            yield f"Life {number} took {life.seconds / 60:.1f} min: {told}."
+
+
 def as_object(searched: Searched) -> dict[str, Any]:
     found = searched.found
     return {

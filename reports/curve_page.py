@@ -20,7 +20,7 @@ from harness.model import UsageError
 from harness.origin import COMMAND
 from harness.texts import many
 from reports import curve
-from reports.curve import knee, rungs
+from reports.curve import knee, rungs, time_spent
 from reports.exports import experiment, suite
 from reports.figures import throughput
 from reports.figures.style import duration, picture
@@ -104,6 +104,7 @@ def _facts(searched: Searched) -> Iterator[str]:
         yield f"The reference on this machine, after it was frozen at {searched.units[0].offered_per_s:,.0f}/s: {told}."
     if searched.measured:
         yield f"Load: {', '.join(f'{name} {seconds:.0f} s' for name, seconds in searched.load_s().items())}."
+    yield from time_spent(searched)
     if unsound := [each for each in searched.measured if each.unsound]:
         told = ", ".join(f"{each.plateau.rate_per_s:,.0f}/s ({each.unsound})" for each in unsound[:3])
         yield f"{many(len(unsound), 'plateau')} without a valid certificate, of which nothing counts: {told}."

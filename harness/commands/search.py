@@ -53,6 +53,11 @@ def search(
         told = [f"{found.outcome.value}  {spec.engine}/{spec.sink}: {found.sentence}"]
         told += [f"{shares[0]:.0%} to {shares[1]:.0%} of what the reference does on this machine"] if shares else []
         told += [""]
-        told += [console.table(curve.rows(searched), curve.COLUMNS), "", str(place.path / "report.html")]
+        told += [
+            console.table(curve.rows(searched), curve.COLUMNS),
+            "",
+            *curve.time_spent(searched),
+            str(place.path / "report.html"),
+        ]
         console.show_result(told, found.outcome)
     raise typer.Exit(found.outcome.exit_code)

@@ -7,10 +7,11 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import console, plan
+from harness import console, plan, room
 from harness.ending import short_path
 from harness.engines import manifest as manifests
 from harness.experiments import one_run, search, unit
@@ -31,6 +32,15 @@ if TYPE_CHECKING:
     from reports.page import Page
 
 BROKEN = ("crashed", "stuck")
+# What begins with which line of a run's history.
+PARTS = (
+    ("start", "begin"),
+    ("load", "epoch"),
+    ("drain", "loaded"),
+    ("read", "engine"),
+    ("judge", "closed"),
+    ("measure", "verdict"),
+)
 UNITS_BESIDE = 2  # before the first life of a whole search, and after the last
 
 
@@ -94,7 +104,7 @@ class _Search:
 
     def all(self) -> None:
         settings = self._settings
-        console.say("\n".join(_told(self._spec, settings)))
+        console.say("\n".join(_told(self._spec, settings, self._manifest, self._place.path)))
         if not self._units:
             self._measure_unit(unit.of_this_start if settings.lives == 1 else unit.measured)
         while not search.finished(settings, self._lives):
@@ -128,13 +138,19 @@ class _Search:
         _keep(self._place, self._spec, self._settings, self._units, self._lives)
 
 
-def _told(spec: RunSpec, settings: Settings) -> Iterator[str]:
+def _told(spec: RunSpec, settings: Settings, engine_manifest: EngineManifest, out: Path) -> Iterator[str]:
     """The budget, before anything of it is spent."""
     yield f"search on {spec.engine}/{spec.sink}: p99 within {settings.life.objective_p99_ms:,.0f} ms"
-    parts = steer.budget_s(settings.life)
+    parts = {name: _seconds(*span) for name, span in steer.budget_s(settings.life).items()}
+    parts["beside it"] = "start, drain, read, judge, measure: the more events, the longer"
+    if not (spec.kafka or engine_manifest.simulated):
+        parts["disk"] = room.told_of_log(out)
     longest = max(len(name) for name in parts)
-    for name, (least_s, most_s) in parts.items():
-        yield f"  {name:<{longest}}  {least_s if least_s == most_s else f'{least_s} to {most_s}'} s of load"
+    yield from (f"  {name:<{longest}}  {part}" for name, part in parts.items())
+
+
+def _seconds(least_s: int, most_s: int) -> str:
+    return f"{least_s if least_s == most_s else f'{least_s} to {most_s}'} s of load"
 
 
 def _live(place: Folder, spec: RunSpec, settings: Settings, engine_manifest: EngineManifest) -> tuple[Lived, Life]:
@@ -155,14 +171,24 @@ def _live(place: Folder, spec: RunSpec, settings: Settings, engine_manifest: Eng
     if right:
         stored = lives[0].stored  # which has just been measured
         kept.save(stored.store, files.measured(stored))
+    seconds = time.monotonic() - began_s
     lived = Lived(
         run=os.path.relpath(result.path, place.path),
         outcome=result.verdict.outcome,
         sentence=_sentence(result),
-        seconds=time.monotonic() - began_s,
+        seconds=seconds,
         whole=right and lives[0].stopped is None,
+        parts_s=_parts_s(lives[0].stored, seconds),
     )
     return lived, lives[0]
+
+
+def _parts_s(run: StoredRun, seconds: float) -> dict[str, float]:
+    """From one line of the history to the next; what comes behind the last one is measuring and drawing."""
+    at_ms = {told["kind"]: told["at_ms"] for told in run.store.history(*dict(PARTS).values())}
+    marks = [(part, at_ms[kind]) for part, kind in PARTS if kind in at_ms]
+    parts = {part: (to_ms - from_ms) / 1000 for (part, from_ms), (_, to_ms) in pairwise(marks)}
+    return parts | {"measure": max(0.0, seconds - sum(parts.values()))}
 
 
 def _sentence(result: Result) -> str:

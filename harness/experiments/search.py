@@ -6,8 +6,8 @@ it lives (`curve/steer.py`). All that was measured in all lives gives one answer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from harness.experiments.curve import crossing, steer
 from harness.experiments.curve.labels import COUNTED, Held, Label, visits
@@ -49,6 +49,7 @@ class Lived:
     sentence: str
     seconds: float
     whole: bool  # it was offered all that was planned for it
+    parts_s: Mapping[str, float] = field(default_factory=dict)  # of these seconds, by what they were spent on
 
 
 @dataclass(frozen=True)

@@ -147,3 +147,16 @@ def test_an_address_that_takes_its_password_from_the_environment_is_kept(tmp_pat
 def test_what_is_no_search_is_not_resumed(call, tmp_path):
     with pytest.raises(UsageError, match="is not an experiment"):
         drive_search.resume(tmp_path)
+
+
+def test_time_and_disk_are_told_by_part_before_and_after(call, tmp_path):
+    done = call()
+
+    before, after = done.stderr or done.output, done.output
+    assert "  ladder             20 s of load" in before
+    assert "  beside it          start, drain, read, judge, measure" in before
+    (life,) = kept(only_experiment(tmp_path))["lives"]
+    assert list(life["parts_s"]) == ["start", "load", "drain", "read", "judge", "measure"]
+    assert life["parts_s"]["load"] > 50
+    assert re.search(r"Life 1 took [\d.]+ min: start \d+ s, load \d+ s, ", after)
+    assert "Life 1 took" in (only_experiment(tmp_path) / "report.html").read_text()
