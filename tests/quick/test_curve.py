@@ -127,7 +127,7 @@ def test_what_a_generator_still_has_to_send_of_a_look_does_not_hold_a_rest_down(
     assert level.rate_per_s > 100_000.0
 
 
-@pytest.mark.parametrize("name", ["maintenance", "neighbours", "state that grows"])
+@pytest.mark.parametrize("name", ["maintenance", "neighbours", "state that grows", "no batches told"])
 def test_an_interval_holds_the_truth(name):
     lanes = proof.searched(KIND[name], 4, 5)
     assert sum(lane.covered for lane in lanes) >= 3

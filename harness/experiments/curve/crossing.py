@@ -29,6 +29,10 @@ SLOWER = 0.04  # so does what changes so much each minute, though it was hardly 
 # Some minutes show less of what goes wrong than an hour. Logarithms of the rate: for each unit by which the machine's
 # speed went up and down, and where it did not.
 ROUGH, UNSEEN = 0.6, 0.035
+# The same where no batches are told: a minute above what an engine can do leaves little behind yet, so that the line
+# crosses too high. How uneven an engine is shows at low rates, by how much longer its p99 is than its p50 (logarithm).
+TOO_HIGH, UNEVEN_LOW = 0.17, 0.14
+LOW = 0.7  # of the highest rate
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,11 @@ class Answer:
 def answer(measured: Sequence[Measured], objective_ms: float) -> Answer:
     curve = service.fitted(measured)
     told = service.foretold(curve, measured, objective_ms) if curve else None
-    known = tuple(_believed(label, told) for label in labels.labels(measured, objective_ms))
+    line = _line(list(labels.visits(measured).values()), objective_ms)
+    least_per_s = told.least_per_s if told else line[0]
+    known = tuple(_believed(label, least_per_s) for label in labels.labels(measured, objective_ms))
     second, moved = curve.most_per_s(objective_ms) if curve else None, drift(measured, curve)
-    low, high, why_not = _interval(measured, known, told, objective_ms)
+    low, high, why_not = _interval(measured, known, told, line)
     if not why_not and moved > DRIFT + (UNEVEN * told.uneven if told else 0):
         why_not = f"batches of one size took up to {moved:.0%} longer in one visit than in another"
     slower = service.slower_a_minute(curve, measured) if curve else 0.0
@@ -63,15 +69,15 @@ def answer(measured: Sequence[Measured], objective_ms: float) -> Answer:
     return Answer(low, high, known, second, moved)
 
 
-def _believed(label: Label, told: Foretold | None) -> Label:
+def _believed(label: Label, least_per_s: float) -> Label:
     """What held for some minutes, and would not for an hour, is open."""
-    if label.held is not Held.YES or told is None or label.rate_per_s <= told.least_per_s:
+    if label.held is not Held.YES or not label.rate_per_s > least_per_s:
         return label
     return Label(label.rate_per_s, Held.OPEN, "held, but the curve says that it would not for long", label.visits)
 
 
 def _interval(
-    measured: Sequence[Measured], known: Sequence[Label], told: Foretold | None, objective_ms: float
+    measured: Sequence[Measured], known: Sequence[Label], told: Foretold | None, line: tuple[float, float]
 ) -> tuple[float, float, str]:
     at = list(labels.visits(measured).values())
     if len(at) < 3:
@@ -80,7 +86,7 @@ def _interval(
         apart = UNSEEN + ROUGH * told.rough
         low, high = min(told.rate_per_s, told.least_per_s) * np.exp(-apart), told.rate_per_s * np.exp(apart)
     else:
-        low, high = _seen(at, objective_ms)
+        low, high = line
     if not np.isfinite(low):
         return 0, 0, "p99 does not grow with the rate"
     long = {
@@ -97,6 +103,14 @@ def _interval(
     return float(low), float(high), ""
 
 
+def _line(at: Sequence[Sequence[Measured]], objective_ms: float) -> tuple[float, float]:
+    """Without batches, what was seen alone; nan where nothing follows from it."""
+    if len(at) < 3:
+        return float("nan"), float("nan")
+    low, high = _seen(at, objective_ms)
+    return low * np.exp(-TOO_HIGH - UNEVEN_LOW * _uneven(at)), high * np.exp(UNSEEN)
+
+
 def _seen(at: Sequence[Sequence[Measured]], objective_ms: float) -> tuple[float, float]:
     """Where the line through what was seen crosses the objective, with its band."""
     rates = np.array([visits[0].plateau.rate_per_s for visits in at])
@@ -107,6 +121,12 @@ def _seen(at: Sequence[Sequence[Measured]], objective_ms: float) -> tuple[float,
     low, middle, high = np.nanquantile(drawn, (TAIL, 0.5, 1 - TAIL))
     low, high = middle - FEW * (middle - low), middle + FEW * (high - middle)
     return float(min(low, *each)), float(max(high, *each))
+
+
+def _uneven(at: Sequence[Sequence[Measured]]) -> float:
+    highest = max(visits[0].plateau.rate_per_s for visits in at)
+    low = [visit.events for visits in at for visit in visits if visit.plateau.rate_per_s < LOW * highest]
+    return max((float(np.log(each.quantile_ms(0.99) / each.quantile_ms(0.5))) for each in low), default=0.0)
 
 
 def _open_near(known: Sequence[Label]) -> list[Label]:

@@ -82,6 +82,7 @@ class Kind:
     state_grows: bool = False
     fetched_is_done: bool = False  # it tells progress of what it only fetched
     probes_first: bool = False  # it answers only the probes in time
+    silent: bool = False  # it tells of its progress, and of no batches
 
     def engines(self, draw: Draw, lanes: int) -> Engines:
         base_s = np.exp(draw.uniform(np.log(self.base_s[0]), np.log(self.base_s[1]), lanes))
@@ -107,6 +108,8 @@ KINDS = (
     Kind("neighbours", (neighbours,), noise=0.05),
     Kind("state that grows", noise=0.05, state_grows=True),
     Kind("all of it", (cold, pauses, maintenance, neighbours), noise=0.1, memory=0.5),
+    Kind("no batches told", noise=0.05, silent=True),
+    Kind("no batches, neighbours", (neighbours,), noise=0.05, silent=True),
     Kind("sinks", (sinks,), noise=0.05, truth=False),
     Kind("swings", (swings,), noise=0.05, truth=False),
     Kind("tells of what it fetched", noise=0.05, fetched_is_done=True),
@@ -198,7 +201,10 @@ def _standings(kind: Kind, queues: Queues, offered: Offered, at_s: float) -> lis
     busy_ms = np.where(over, ended - taken, 0).sum(axis=0, where=over) * 1000
     told_ms, told = (0 * waits_ms, due) if kind.fetched_is_done else (waits_ms, done)
     unseen_ms = 0 * waits_ms if kind.probes_first else waits_ms
-    rows = zip(due, told, told_ms, over.sum(axis=0), busy_ms, unseen_ms, strict=True)
+    batches = over.sum(axis=0)
+    if kind.silent:
+        batches, busy_ms = 0 * batches, 0 * busy_ms
+    rows = zip(due, told, told_ms, batches, busy_ms, unseen_ms, strict=True)
     return [
         Standing(int(at_s * 1000), int(a), int(b), float(c), int(d), float(e), float(f)) for a, b, c, d, e, f in rows
     ]
@@ -227,7 +233,7 @@ class _Seen:
         kind, course = self._kind, self._course
         from_s, until_s = plateau.from_ms / 1000, plateau.until_ms / 1000
         all_s, probe_s = np.arange(from_s, until_s, EVENT_EVERY_S), np.arange(from_s, until_s, PROBE_EVERY_S)
-        inside = (course.ended_s >= from_s) & (course.ended_s < until_s)
+        inside = (course.ended_s >= from_s) & (course.ended_s < until_s) & (not kind.silent)
         done = self._done(np.array([from_s, until_s]))
         probes_ms = np.full(len(probe_s), 100.0) if kind.probes_first else _took_ms(course, probe_s)
         return Measured(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -221,7 +221,8 @@ class _Course:
         be a little below where that meets the objective, and the other one at it."""
         settings = self._settings
         line = _service(self._warm())
-        most = max(1000 / line[1] if line and line[1] > 0 else 0.0, 1.05 * first_per_s)
+        unknown_per_s = settings.stride * first_per_s
+        most = max(1000 / line[1] if line and line[1] > 0 else unknown_per_s, 1.05 * first_per_s)
         own = [i for i, piece in enumerate(self._pieces) if piece.rate_per_s == first_per_s and piece.why is Why.LEVEL]
         waited_ms = max(self._standings[i].behind_ms for i in own if i < len(self._standings))
         left = (1 - first_per_s / most) * waited_ms / settings.objective_p99_ms
@@ -263,9 +264,9 @@ class _Course:
         return self._standings[max(0, first - 2) :]
 
     def _done_per_s(self) -> float:
-        """The most in two windows that followed each other."""
+        """The most in a window: it is what was done while there was enough to do."""
         told = self._standings
-        rates = [(b.done - a.done) / (b.at_ms - a.at_ms) * 1000 for a, b in zip(told, told[2:], strict=False)]
+        rates = [(b.done - a.done) / (b.at_ms - a.at_ms) * 1000 for a, b in pairwise(told)]
         return max(rates, default=self._settings.start_per_s)
 
     def _piece(self, rate_per_s: float, why: Why) -> Piece:
