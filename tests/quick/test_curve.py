@@ -182,7 +182,23 @@ def test_what_gets_slower_by_the_minute_is_told_from_larger_batches(slower):
 def test_an_interval_begins_not_above_what_failed(label, low):
     told = service.Foretold(1000.0, 950.0, 0.0, 0.0)
     visits = [visit(number, rate, 4000, length_s=20) for number, rate in enumerate((500.0, 800.0, 1000.0))]
-    assert crossing._interval(visits, [label], told, OBJECTIVE_MS)[0] == pytest.approx(low, abs=1)
+    assert crossing._interval(visits, [label], told, (0.0, 0.0))[0] == pytest.approx(low, abs=1)
+
+
+def test_what_held_above_the_interval_of_an_engine_without_batches_is_open():
+    """A planted mistake: by its own two visits it is held."""
+    visits = [
+        visit(number, rate, p99_ms, from_s=200 * number)
+        for number, (rate, p99_ms) in enumerate([(300.0, 1000), (600.0, 2000), (900.0, 8000)] * 2)
+    ]
+    found = crossing.answer(visits, OBJECTIVE_MS)
+    by_visits = {label.rate_per_s: label.held for label in labels.labels(visits, OBJECTIVE_MS)}
+
+    assert by_visits[900.0] is Held.YES
+    assert found.low_per_s is not None
+    assert found.high_per_s is not None
+    assert found.low_per_s < 900.0 < found.high_per_s
+    assert {label.rate_per_s: label.held for label in found.labels} == {**by_visits, 900.0: Held.OPEN}
 
 
 def test_a_course_is_short_and_has_the_rates_of_a_curve():
