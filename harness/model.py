@@ -442,6 +442,7 @@ class Progress:
     dropped: int = 0
     took_ms: int | None = None  # what lies behind this line; None: it does not say
     state_bytes: int = 0  # 0: it does not say
+    end_ms: tuple[int, int] | None = None  # between the batch before and this one, when it took no events
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from harness.measuring.objective import headline_p99_ms
 from harness.model import Certificate, FaultReport, Outcome
 from harness.store import MissingEvidence, Store, unless_missing
 from harness.texts import many
+from reports import outside
 from reports.evidence import Evidence
 from reports.exports import curves
 from reports.figures.style import duration
@@ -135,9 +136,9 @@ def _latency(measurement: Measurement, outage: Outage) -> Number:
     way = next(each for each in measurement.latency if each.corrected.p99 == p99_ms)
     p50 = "" if way.corrected.p50 is None else f"p50 {duration(way.corrected.p50)}, "
     least = "at least " if way.tail_is_lower_bound else ""
-    return Number(
-        "latency p99", least + duration(p99_ms), note=f"{p50}{many(way.corrected.count, 'event')}, by {way.way}"
-    )
+    beside = f"; {outside.clause(measurement.outside_ends, outage)}" if measurement.outside_ends else ""
+    note = f"{p50}{many(way.corrected.count, 'event')}, by {way.way}{beside}"
+    return Number("latency p99", least + duration(p99_ms), note=note)
 
 
 def _cost(measurement: Measurement) -> Number:

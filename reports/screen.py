@@ -17,7 +17,7 @@ from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
 from harness.model import CheckResult, Outcome, Witness
 from harness.texts import many
-from reports import outage
+from reports import outage, outside
 from reports.outage import Outage
 from reports.result import Result
 
@@ -78,7 +78,9 @@ def _speed(result: Result) -> Iterator[str]:
     if back := outage.in_words(result.recovery):
         yield from _wrapped("  recovery ", back)
     if way := headline(m):
-        yield from _wrapped("  latency  ", latency_words(way, outage.outage_of(result.recovery, m.load_s)))
+        found = outage.outage_of(result.recovery, m.load_s)
+        beside = f"; {outside.clause(m.outside_ends, found)}" if m.outside_ends else ""
+        yield from _wrapped("  latency  ", f"{latency_words(way, found)}{beside}")
     elif not m.latency:
         yield "  latency  not known: the results were not looked at while the run went on"
     if (engine := engine_s_per_million(m.cost)) is not None:

@@ -32,9 +32,9 @@ def parse(line: bytes) -> Progress:
         raise ValueError(f"the key {missing[0]!r} is missing")
     if not isinstance(value["offsets"], dict):
         raise ValueError("its offsets are not a JSON object")
-    took_ms = value.get("took_ms")
+    took_ms, end_ms, at_ms = value.get("took_ms"), value.get("end_ms"), _whole("at", value["at"])
     return Progress(
-        at_ms=_whole("at", value["at"]),
+        at_ms=at_ms,
         batch=_whole("batch", value["batch"]),
         rows=_whole("rows", value["rows"]),
         offsets={_whole("a partition", p): _whole("an offset", end) for p, end in value["offsets"].items()},
@@ -42,7 +42,18 @@ def parse(line: bytes) -> Progress:
         dropped=_whole("dropped", value.get("dropped", 0)),
         took_ms=None if took_ms is None else _whole("took_ms", took_ms),
         state_bytes=_whole("state_bytes", value.get("state_bytes", 0)),
+        end_ms=None if end_ms is None else _end_ms(end_ms, at_ms),
     )
+
+
+def _end_ms(value: object, at_ms: int) -> tuple[int, int]:
+    """From when until when. Nobody knows of one before it is over."""
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError(f"end_ms is {shown(str(value), 40)!r}, and not [from, until]")
+    begin_ms, until_ms = (_whole("end_ms", each) for each in value)
+    if not 0 <= begin_ms <= until_ms <= at_ms:
+        raise ValueError(f"end_ms is from {begin_ms} until {until_ms}, told at {at_ms}")
+    return begin_ms, until_ms
 
 
 def _whole(name: str, value: object) -> int:

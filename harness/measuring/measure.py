@@ -6,7 +6,7 @@ measurement at all, and `withheld` says why.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,8 @@ from harness.certificate import of_load
 from harness.measuring import cost, processed, recovery, steady
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies
-from harness.measuring.measurement import Measurement, Observer, Recovery
+from harness.measuring.latency.ends import ONLY_THEN
+from harness.measuring.measurement import Measurement, Observer, OutsideEnds, Recovery
 from harness.measuring.timeline import Lines
 from harness.model import Certificate, Outcome, RunSpec, Verdict
 from harness.store import Store, from_files, unless_missing
@@ -112,6 +113,7 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         ready_s=ready["after_ms"] / 1000,
         drain_s=max(0.0, (_last_change_ms(run, drained["at_ms"]) - epoch["epoch_ms"]) / 1000 - load_s),
         latency=latency.latency if latency else (),
+        outside_ends=_outside_ends(latency, lines),
         never_final_share=latency.never_final_share if latency else None,
         dipped_share=latency.dipped_share if latency else None,
         cost=() if resources is None else cost.costs(resources, events),
@@ -120,6 +122,14 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         steady=steady.find(table, load_s, spec.window_ms / 1000, spec.tape.warm_up_ms / 1000),
         observer=_observer(store, resources),
     )
+
+
+def _outside_ends(latency: LatencyResult | None, lines: Lines) -> OutsideEnds | None:
+    """Only where results come while a batch runs does its end make a difference."""
+    found = latency.outside_ends if latency else None
+    if found is None or found.withheld or lines.processed_as_seen:
+        return found
+    return replace(found, latency=(), withheld=ONLY_THEN)
 
 
 def _last_change_ms(run: StoredRun, ended_ms: int) -> int:

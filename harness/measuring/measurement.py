@@ -37,6 +37,20 @@ class Latency:
 
 
 @dataclass(frozen=True)
+class OutsideEnds:
+    """Latency of what was not due in the end of a batch, of an engine that says when those were."""
+
+    ends: int  # that have to do with the load
+    longest_ms: float
+    left_out_share: float  # of the events
+    latency: tuple[Latency, ...]  # none: withheld
+    withheld: str = ""
+
+    def latency_by(self, way: str) -> Latency | None:
+        return next((each for each in self.latency if each.way == way), None)
+
+
+@dataclass(frozen=True)
 class Cost:
     """What one part of the run used, over the whole load and drain (no warm-up), dead children included."""
 
@@ -91,6 +105,7 @@ class Measurement:
     steady: Steady | None
     observer: Observer | None
     processed_as_seen: bool = False  # by the results; else by the engine's own offsets
+    outside_ends: OutsideEnds | None = None  # the engine tells of no ends of batches
 
     def latency_by(self, way: str) -> Latency | None:
         return next((each for each in self.latency if each.way == way), None)

@@ -9,6 +9,7 @@ from typing import Any
 from harness.measuring.measurement import Cost, Latency, Measurement
 from harness.model import CheckResult, Outcome, Witness
 from harness.texts import many
+from reports import outside
 from reports.outage import Outage, outage_of, quantiles
 from reports.result import Result
 from reports.tables import cell, markdown
@@ -97,6 +98,8 @@ def figures(m: Measurement, outage: Outage) -> Iterator[tuple[str, str]]:
     rates = (("offered", m.offered_per_s), ("processed", m.processed_per_s), ("caught up at", m.catch_up_per_s))
     yield from ((name, f"{rate:,.0f} events/s") for name, rate in rates if rate is not None)
     yield from ((f"latency, {each.way}", _quantiles(each, outage)) for each in m.latency)
+    if m.outside_ends:
+        yield f"latency {outside.NAME}", outside.clause(m.outside_ends, outage).removeprefix(f"{outside.NAME} ")
     yield from ((f"cost, {each.part}", _cost(each)) for each in m.cost)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from harness.measuring.measurement import Latency, Measurement, Quantiles
 from harness.store import MissingEvidence
+from reports import outside
 from reports.evidence import Evidence
 from reports.figures import percentiles
 from reports.figures.style import BLUE, ORANGE, duration, picture
@@ -71,9 +72,15 @@ def samples_of(rows: pa.Table, name: str) -> tuple[NDArray[np.float64], int]:
 
 def _rows(measurement: Measurement) -> Iterator[tuple[str, ...]]:
     for each in measurement.latency:
-        yield _row(f"{each.way}{', tail at least' if each.tail_is_lower_bound else ''}", each.corrected)
+        yield _row(f"{each.way}{_at_least(each)}", each.corrected)
         if each.uncorrected is not None:
             yield _row(f"{each.way}, from sending", each.uncorrected)
+    for each in measurement.outside_ends.latency if measurement.outside_ends else ():
+        yield _row(f"{each.way}, {outside.NAME}{_at_least(each)}", each.corrected)
+
+
+def _at_least(each: Latency) -> str:
+    return ", tail at least" if each.tail_is_lower_bound else ""
 
 
 def _row(name: str, q: Quantiles) -> tuple[str, ...]:
@@ -89,6 +96,8 @@ def _text(measurement: Measurement) -> Iterator[str]:
     never, dipped = measurement.never_final_share, measurement.dipped_share
     if never is not None and dipped is not None:
         yield f"{never:.2%} of the cells never reached their final value, {dipped:.2%} went back at some moment."
+    if measurement.outside_ends:
+        yield from outside.sentences(measurement.outside_ends)
 
 
 def _exact(measurement: Measurement) -> tuple[tuple[str, ...], ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from generators.tape import Tape
 from harness import plan
-from harness.engines import fake
+from harness.engines import fake, progress
 from harness.measuring import measure
 from harness.measuring.latency import latencies, quantiles
 from harness.model import INDEX_BITS, MARK_SERVER, RunSpec, Verdict
@@ -15,7 +17,13 @@ from harness.run import run
 from harness.store import MissingEvidence, Store
 from harness.stored import StoredRun
 from harness.worlds.fake import CRANK_MS, FakeWorld
+from reports import outside, run_page, screen
+from reports.evidence import Evidence
+from reports.exports.markdown import as_text
+from reports.page import render
+from reports.result import read as read_result
 from tests.program.test_run import Silent
+from tests.quality import tampered
 from workloads.ad_impressions.records import VIEW_EVENT
 from workloads.ad_impressions.schema import VIEW
 
@@ -188,3 +196,52 @@ def test_a_run_that_nobody_looked_at_says_so(tmp_path):
 
     with pytest.raises(MissingEvidence, match="not looked at"):
         latencies(StoredRun(store))
+
+
+def with_ends_told(folder, every_s, *ends_s):
+    """A run whose results come twice a second, and whose engine tells of what is done so seldom, with these ends."""
+    store, world = ended(folder)
+    epoch_ms = next(store.history("epoch"))["epoch_ms"]
+    told = {at_ms // (1000 * every_s): (at_ms, offsets) for at_ms, offsets in world.committed}
+    lines = [
+        {"at": at_ms, "batch": batch, "rows": 1, "offsets": offsets}
+        for batch, (at_ms, offsets) in enumerate(told.values())
+    ]
+    spans_ms = ([epoch_ms + round(each * 1000) for each in end_s] for end_s in ends_s)
+    last = lines[-1] | {"at": world.now_ms()}
+    lines += [last | {"batch": len(lines) + number, "end_ms": end_ms} for number, end_ms in enumerate(spans_ms)]
+    (store.path / progress.FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    tampered.with_digests(store)
+    measure.save(StoredRun(store), store.read_as("verdict.json", Verdict))
+    return store
+
+
+def shown(store):
+    """In measurement.json, on the screen, in the summary and on the page."""
+    evidence, result = Evidence(store), read_result(store.path)
+    page = render(run_page.page_of(evidence))
+    return evidence.measurement.outside_ends, " ".join("\n".join(screen.lines(result)).split()), as_text(result), page
+
+
+def test_latency_outside_the_ends_of_batches_stands_beside_the_whole_everywhere(tmp_path):
+    found, *places = shown(with_ends_told(tmp_path, 5, (4.0, 4.5), (9.0, 9.6)))
+
+    assert (found.ends, found.longest_ms, found.withheld) == (2, 600, "")
+    assert [each.way for each in found.latency] == ["probes", "rank-matched"]
+    assert found.left_out_share == pytest.approx(1.1 / 15, abs=0.02)
+    assert all(outside.NAME in place and outside.share(found) in place for place in places)
+
+
+def test_an_engine_that_calls_everything_an_end_gets_no_such_figure_anywhere(tmp_path):
+    found, *places = shown(with_ends_told(tmp_path, 5, (0, 15)))
+
+    assert (found.latency, found.left_out_share) == ((), 1.0)
+    assert all("withheld: more than 10% of the events were due in them" in place for place in places)
+
+
+def test_an_engine_whose_results_wait_for_the_end_of_a_batch_gets_no_such_figure(tmp_path):
+    """It has no latency that an end would interrupt."""
+    found, *places = shown(with_ends_told(tmp_path, 1, (4.0, 4.2)))
+
+    assert found.latency == ()
+    assert all("its results appear only when a batch is over" in place for place in places)

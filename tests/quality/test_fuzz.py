@@ -110,6 +110,7 @@ def test_progress_lines(wrong, tmp_path):
         optional={
             **dict.fromkeys(("at", "batch", "rows", "took_ms", "watermark_ms", "dropped", "state_bytes"), values),
             "offsets": st.one_of(values, st.dictionaries(texts, values, max_size=3)),
+            "end_ms": st.one_of(values, st.lists(numbers, min_size=2, max_size=2)),
         },
     ).map(lambda told: json.dumps(told).encode())
     whole = st.builds(

@@ -63,9 +63,10 @@ GARBAGE = [
     odd(offsets='{"0": null}'),
     odd(offsets='{"zero": 1}'),
     odd(offsets='{"0": [1]}'),
+    *(odd(end_ms=value) for value in ("7", "[1]", "[0, 1, 1]", "[1, 0]", "[0, 2]", "[-1, 1]", '["soon", 1]')),
     *(
         odd(**{key: value})
-        for key in ("at", "batch", "rows", "took_ms", "watermark_ms", "dropped", "state_bytes")
+        for key in ("at", "batch", "rows", "took_ms", "watermark_ms", "dropped", "state_bytes", "end_ms")
         for value in ("Infinity", "-Infinity", "NaN", "9" * 400, "1e30", "1e999", "true", '"soon"', '"1e3"', "[]", "{}")
     ),
 ]
@@ -113,12 +114,12 @@ def test_a_line_that_does_not_count_while_the_run_goes_on_does_not_count_afterwa
 
 
 def test_numbers_in_quotes_are_numbers_before_and_after(tmp_path):
-    quoted = odd(at='"7"', offsets='{"0": "12"}', took_ms='"250"', watermark_ms='"-3"', rows="2.0")
+    quoted = odd(at='"7"', offsets='{"0": "12"}', took_ms='"250"', watermark_ms='"-3"', rows="2.0", end_ms='["5", 6.0]')
     store = written(tmp_path, quoted + b"\n")
 
     newest = ProgressFile(store.path / "progress.jsonl").newest()
 
-    assert newest == Progress(7, 1, 2, {0: 12}, watermark_ms=-3, took_ms=250)
+    assert newest == Progress(7, 1, 2, {0: 12}, watermark_ms=-3, took_ms=250, end_ms=(5, 6))
     assert processed.told(store) == (newest,)
     curve = processed.by_progress([newest], epoch_ms=0, opening=2)
     assert curve is not None

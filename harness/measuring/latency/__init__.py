@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from harness.measuring import stats
+from harness.measuring.latency.ends import MOST_LEFT_OUT, TOO_MANY, Ends
 from harness.measuring.latency.evidence import Evidence, Looked, collect
 from harness.measuring.latency.visibility import Floats, Visibility
 from harness.measuring.latency.ways import FINAL, FIRST, PROBES, RANK_MATCHED, YAHOO, Raw, Ways
-from harness.measuring.measurement import Latency, Quantiles
+from harness.measuring.measurement import Latency, OutsideEnds, Quantiles
 from harness.stored import StoredRun
 from harness.texts import many
 
@@ -28,6 +29,7 @@ class LatencyResult:
     dipped_share: float | None  # of cells
     by_second: pa.Table  # second since the epoch in which events were due, events, p50_ms, p99_ms
     raw: pa.Table  # way, corrected_ms, uncorrected_ms; null: never seen
+    outside_ends: OutsideEnds | None = None  # the engine tells of no ends
 
 
 def latencies(run: StoredRun) -> LatencyResult:
@@ -72,6 +74,27 @@ def _measured(evidence: Evidence, ways: Ways) -> LatencyResult:
         dipped_share=_share(ways.dipped()),
         by_second=_by_second(_headline(raws, overtaken_ms, evidence.looked), evidence.epoch_ms),
         raw=_raw_table(raws),
+        outside_ends=_outside(evidence.ends, raws, evidence.looked, overtaken_ms),
+    )
+
+
+def _outside(
+    ends: Ends | None, raws: Mapping[str, Raw], looked: Looked, overtaken_ms: float | None
+) -> OutsideEnds | None:
+    """Who hides only the probes hides much: the share is the largest of any way."""
+    events = {way: raws[way] for way in (PROBES, RANK_MATCHED) if way in raws}
+    if ends is None or not events:
+        return None
+    inside = {way: ends.hold(raw.due_us) for way, raw in events.items()}
+    share = max(float(each.mean()) for each in inside.values())
+    near = ends.among(np.concatenate([raw.due_us for raw in events.values()]))
+    kept = {way: raw.only(~inside[way]) for way, raw in events.items()} if share <= MOST_LEFT_OUT else {}
+    return OutsideEnds(
+        ends=len(near.begin_us),
+        longest_ms=near.longest_ms,
+        left_out_share=share,
+        latency=tuple(_latency(way, raw, looked, overtaken_ms) for way, raw in kept.items()),
+        withheld="" if kept else TOO_MANY,
     )
 
 

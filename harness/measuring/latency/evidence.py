@@ -16,6 +16,9 @@ import pyarrow as pa
 from harness.judging.lateness import Countable
 from harness.judging.ledger import Ledger
 from harness.judging.readings import NO_BATCH, folded
+from harness.measuring import processed
+from harness.measuring.latency import ends
+from harness.measuring.latency.ends import Ends
 from harness.measuring.latency.sending import Sending
 from harness.measuring.latency.visibility import Ints, Mask, Samples
 from harness.model import INDEX_BITS, MARK_SERVER, RunSpec
@@ -73,6 +76,7 @@ class Evidence:
     samples: Samples
     looked: Looked
     yahoo_ms: Ints  # time_updated - end of the window
+    ends: Ends | None = None  # of batches, as the engine tells them
 
 
 def collect(run: StoredRun) -> Evidence:
@@ -105,6 +109,7 @@ def collect(run: StoredRun) -> Evidence:
         samples=_samples(run.samples, oracle, codes),
         looked=_looked(run.store),
         yahoo_ms=_yahoo_ms(run, is_measured),
+        ends=ends.told(processed.progress_lines(run.store)),
     )
 
 

@@ -24,6 +24,10 @@ class Raw:
     corrected_ms: Floats
     uncorrected_ms: Floats | None
 
+    def only(self, mask: Mask) -> Raw:
+        uncorrected_ms = None if self.uncorrected_ms is None else self.uncorrected_ms[mask]
+        return Raw(self.due_us[mask], self.corrected_ms[mask], uncorrected_ms)
+
 
 class Ways:
     """All ways over one run. Cells that hold a mark of the harness or a wrong count have no latency. What was due
