@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
+from harness.engines import progress
 from harness.services.redis import connect
 from harness.wait import wait_until
 from tests.engines.odd import odd_records
@@ -34,6 +36,9 @@ def test_totals_are_exact_to_the_single_late_event(trial, started):
     engine.collect()
     batches = engine.batch_log()
 
+    ends = [line.end_ms for line in progress.stored(trial.folder / progress.FILE) if line.end_ms]
+    assert len(ends) > 1
+    assert {begin - before for (_, before), (begin, _) in pairwise(ends)} == {5_000}, "a batch takes events for so long"
     told = json.loads((trial.folder / "engine_settings.json").read_text())
     assert (told["trigger"], told["master"]) == ("5 seconds", "local[8]")
     assert engine.exit_code() == 0

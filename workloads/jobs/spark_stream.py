@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.listener import (
@@ -25,6 +25,7 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
     StateOperatorProgress,
     StreamingQueryListener,
+    StreamingQueryProgress,
 )
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -118,17 +119,19 @@ class Progress(StreamingQueryListener):
         pass
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        progress = event.progress
+        self._log.write(**self.line(event.progress))
+
+    def line(self, progress: StreamingQueryProgress) -> dict[str, Any]:
         [offsets] = json.loads(progress.sources[0].endOffset).values()
-        self._log.write(
-            batch=progress.batchId,
-            rows=progress.numInputRows,
-            offsets=offsets,
-            watermark_ms=epoch_ms(progress.eventTime.get("watermark", "")),
-            dropped=sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators),
-            took_ms=progress.batchDuration,
-            state_bytes=sum(state_bytes(operator) for operator in progress.stateOperators),
-        )
+        return {
+            "batch": progress.batchId,
+            "rows": progress.numInputRows,
+            "offsets": offsets,
+            "watermark_ms": epoch_ms(progress.eventTime.get("watermark", "")),
+            "dropped": sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators),
+            "took_ms": progress.batchDuration,
+            "state_bytes": sum(state_bytes(operator) for operator in progress.stateOperators),
+        }
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         pass
@@ -167,13 +170,17 @@ def end(session: SparkSession, config: Config) -> None:
         gateway.proc.wait()
 
 
-def run(config: Config, begin: Callable[[SparkSession], StreamingQuery]) -> int:
+def run(
+    config: Config,
+    begin: Callable[[SparkSession], StreamingQuery],
+    listener: Callable[[ProgressLog, threading.Event], Progress] = Progress,
+) -> int:
     """Run until SIGTERM. Python alone takes the signal: the JVM has to live until the query is stopped."""
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     session = make_session(config)
     await_services(config)
-    session.streams.addListener(Progress(ProgressLog(config["progress_path"]), ended))
+    session.streams.addListener(listener(ProgressLog(config["progress_path"]), ended))
     query = begin(session)
     while query.isActive and not ended.wait(0.5):
         pass

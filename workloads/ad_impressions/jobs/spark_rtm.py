@@ -11,11 +11,14 @@ would stay in its buffers to the end of the batch.
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.ad_impressions.jobs import spark
@@ -24,7 +27,7 @@ from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
 from workloads.ad_impressions.jobs.spark_parse import PARSERS, Parser, with_ids
 from workloads.jobs import spark_stream
 from workloads.jobs.orders import Config, read_orders
-from workloads.jobs.progress_log import tell_settings
+from workloads.jobs.progress_log import ProgressLog, tell_settings
 from workloads.jobs.redis_results import connect
 
 ANY_TRIGGER, ANY_MASTER = "0 seconds", "local[*]"  # what a job is told when nobody chose
@@ -62,6 +65,36 @@ def start_query(session: SparkSession, config: Config, parse: Parser) -> Streami
     stream.trigger(realTime=config["trigger"])  # type: ignore[call-overload]  # there, and not in its types
     stream._jwrite.foreach(redis_writer(session, config))
     return stream.start()
+
+
+class Progress(spark_stream.Progress):
+    """Says too what Spark says of a batch's parts, and from when until when no event was taken before it."""
+
+    def __init__(self, log: ProgressLog, ended: threading.Event, lasts_ms: int) -> None:
+        super().__init__(log, ended)
+        self._lasts_ms = lasts_ms
+        self._taken_until_ms: int | None = None  # by the batch before
+
+    def line(self, progress: StreamingQueryProgress) -> dict[str, Any]:
+        from_ms, end_ms = taken_from_ms(progress), None
+        if self._taken_until_ms is not None and self._taken_until_ms <= from_ms:
+            end_ms = [self._taken_until_ms, from_ms]
+        self._taken_until_ms = from_ms + self._lasts_ms
+        return {**super().line(progress), "end_ms": end_ms, "durations_ms": dict(progress.durationMs)}
+
+
+def taken_from_ms(progress: StreamingQueryProgress) -> int:
+    """The tasks of a batch take events as long as the trigger says. What is before their start is part of the end of
+    the batch before; so is what comes after, and that they take so long to start is latency."""
+    took_ms = progress.durationMs
+    ended_ms = spark_stream.epoch_ms(progress.timestamp) + took_ms["triggerExecution"]
+    return ended_ms - sum(took_ms[part] for part in ("addBatch", "walCommit", "commitOffsets"))
+
+
+def lasts_ms(trigger: str) -> int:
+    """As Spark reads it."""
+    jvm = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]
+    return int(jvm.org.apache.spark.sql.streaming.Trigger.RealTime(trigger).batchDurationMs())
 
 
 def with_sums_in_one(counts: DataFrame) -> DataFrame:
@@ -103,7 +136,11 @@ def main(config_path: str) -> int:
     config = in_real_time(read_orders(config_path))
     parse = with_ids if config["checksum"] else PARSERS[spark.chosen_parser(config)]
     tell_settings(config["progress_path"], own_settings(config))
-    return spark_stream.run(config, lambda session: start_query(session, config, parse))
+    return spark_stream.run(
+        config,
+        lambda session: start_query(session, config, parse),
+        lambda log, ended: Progress(log, ended, lasts_ms(config["trigger"])),
+    )
 
 
 if __name__ == "__main__":
