@@ -15,7 +15,6 @@ import threading
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -93,8 +92,8 @@ def taken_from_ms(progress: StreamingQueryProgress) -> int:
 
 def lasts_ms(trigger: str) -> int:
     """As Spark reads it."""
-    jvm = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]
-    return int(jvm.org.apache.spark.sql.streaming.Trigger.RealTime(trigger).batchDurationMs())
+    triggers = SparkSession.active()._jvm.org.apache.spark.sql.streaming.Trigger  # type: ignore[union-attr]
+    return int(triggers.RealTime(trigger).batchDurationMs())
 
 
 def with_sums_in_one(counts: DataFrame) -> DataFrame:
