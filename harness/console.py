@@ -11,7 +11,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Protocol, TextIO
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 COLOURS = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
-PLAIN_EVERY_S = 5.0
+PLAIN_EVERY_S, BOARD_EVERY_S = 5.0, 15.0
 BAR_WIDTH = 24
 NARROWEST = 7  # letters of a column
 
@@ -86,6 +86,12 @@ class _State:
     def fault(self) -> str:
         return str(self.facts.get("fault", ""))
 
+    def line(self) -> str:
+        """All of it on one line."""
+        fault = f"fault {self.fault()}" if self.fault() else ""
+        words = self.counts() or [self.detail]
+        return f"{self.head()} {', '.join([*words, fault]).strip(', ')}"
+
 
 class LiveProgress:
     """A few lines that stay in place on a terminal."""
@@ -121,10 +127,10 @@ class LiveProgress:
 
 
 class PlainProgress:
-    """A line at each phase, and one every few seconds while it lasts."""
+    """A line at each phase, and one every few seconds while it lasts. `tell`: to whom it goes."""
 
-    def __init__(self) -> None:
-        self._state = _State()
+    def __init__(self, tell: Callable[[str], None] | None = None) -> None:
+        self._state, self._tell = _State(), tell or say
         self._printed_s = 0.0
 
     def phase(self, name: str, detail: str = "") -> None:
@@ -141,9 +147,61 @@ class PlainProgress:
 
     def _print(self) -> None:
         self._printed_s = time.monotonic()
-        fault = f"fault {self._state.fault()}" if self._state.fault() else ""
-        words = self._state.counts() or [self._state.detail]
-        print(self._state.head(), ", ".join([*words, fault]).strip(", "), file=sys.stderr, flush=True)
+        self._tell(self._state.line())
+
+
+class Board(Protocol):
+    """A line for each of several things that go on at once."""
+
+    def show(self, lines: Sequence[str]) -> None: ...
+    def close(self) -> None: ...
+
+
+@contextmanager
+def board() -> Iterator[Board]:
+    """The one that fits where stderr goes."""
+    found: Board = LiveBoard() if _is_able(sys.stderr) else PlainBoard()
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+class LiveBoard:
+    """They stay in place on a terminal, below what is said meanwhile; what does not fit is cut."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+        self._live.start()
+        self._live.console.show_cursor()
+
+    def show(self, lines: Sequence[str]) -> None:
+        from rich.text import Text
+
+        text = Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
+        self._live.update(text, refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+class PlainBoard:
+    """All of them every few seconds."""
+
+    def __init__(self) -> None:
+        self._printed_s = time.monotonic()
+
+    def show(self, lines: Sequence[str]) -> None:
+        if time.monotonic() - self._printed_s >= BOARD_EVERY_S:
+            self._printed_s = time.monotonic()
+            for line in lines:
+                say(line)
+
+    def close(self) -> None:
+        pass
 
 
 def show_result(lines: Sequence[str], outcome: Outcome) -> None:

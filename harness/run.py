@@ -61,6 +61,7 @@ from workloads.totals import InTotals
 TICK_S = 0.05
 # A look at all results costs more than all else that the harness does while it waits for the end.
 LOOK_EVERY_S = 0.25
+JUDGE = "judge"  # the phase of a run whose world is closed
 # By an engine's own progress it is done; what it wrote last may be a moment behind.
 SETTLED_MS = 1000
 # Who waits longer for the load than this is told what for.
@@ -312,7 +313,7 @@ class Run:
 
     # 8 and 9. Judge from the files alone; the caller reports from the same files.
     def conclude(self) -> Verdict:
-        self.screen.phase("judge")
+        self.screen.phase(JUDGE)
         self._tell("closed", notes=self._notes())
         digests.write(self.store)
         verdict = judge(self.stored)

@@ -45,6 +45,12 @@ def chaos(
     ] = None,
     sink: Annotated[list[str] | None, _as_often_as_needed("NAME", "Only this sink", completion.OF_KEY["sink"])] = None,
     listing: Annotated[bool, typer.Option("--list", help="List all faults, and the evidence of each.")] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Runs at a time (default: one a core, as far as the memory goes, at most 4)."
+        ),
+    ] = None,
     resume: Resume = None,
     out: ExperimentsOut = EXPERIMENTS,
     as_json: Json = False,
@@ -55,10 +61,12 @@ def chaos(
         _list_faults(as_json)
         return
     if resume:
-        refuse_beside_resume(context)
+        refuse_beside_resume(context, "jobs")
     asked = drive_chaos.Asked(tuple(engine or ()), tuple(sink or ()), tuple(fault or ()))
     place, settings = (
-        drive_chaos.resume(resume) if resume else drive_chaos.begin(planner.read_tier(tier), asked, flags, out)
+        drive_chaos.resume(resume, jobs)
+        if resume
+        else drive_chaos.begin(planner.read_tier(tier), asked, flags, out, jobs)
     )
     card = drive_chaos.drive(place, settings)
     if as_json:

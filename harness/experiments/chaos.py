@@ -28,6 +28,7 @@ from workloads.registry import folder_of
 TIERS = folder_of(AD_IMPRESSIONS) / "chaos"
 NO_FAULT = "none"
 EVERY = "every"
+MOST_JOBS = 4  # more than this were never tried
 
 
 class Seen(StrEnum):
@@ -99,6 +100,13 @@ class Ran:
     words: tuple[str, ...] = ()
     recovery: tuple[Recovery, ...] = ()
     broken: bool = False  # the machine or our own program was at fault: when the experiment goes on, it is tried again
+    beside: bool = False  # another run went on meanwhile and took its part of the machine
+
+    @property
+    def is_again(self) -> bool:
+        """Whether it is to be made again, alone. Wrong counts are wrong on any machine, and stand; what decided nothing
+        may have lacked the CPU that the other took."""
+        return self.beside and self.seen is Seen.UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -124,6 +132,8 @@ class Card:
     """The guarantee card."""
 
     cells: tuple[Cell, ...]
+    again: tuple[Ran, ...] = ()  # that decided nothing beside another run, and were made again alone
+    beside: bool = False  # some went beside each other
 
     @property
     def broken(self) -> tuple[Cell, ...]:
@@ -233,8 +243,34 @@ def runs_of(cases: Sequence[Case], seed: int, rounds: int, *, twins: bool) -> li
 
 
 def pending(wanted: Sequence[Case], done: Sequence[Ran]) -> list[Case]:
-    made = {each.case for each in done}
+    made = {each.case for each in done if not each.is_again}
     return [case for case in wanted if case not in made]
+
+
+def standing(done: Sequence[Ran]) -> list[Ran]:
+    """What counts: that decided nothing beside another run gives way to the same case alone."""
+    alone = {each.case for each in done if not each.is_again}
+    return [each for each in done if not (each.is_again and each.case in alone)]
+
+
+def next_of(wanted: Sequence[Case], done: Sequence[Ran], going: Sequence[Case], judged: Sequence[Case]) -> Case | None:
+    """Who may begin beside those whose engines are up (`going`) and those that are only judged any more. None: nobody,
+    before one of them is done. A fault waits for its twin, and what is made again for all others."""
+    under_way = {*going, *judged}
+    again = {each.case for each in done if each.is_again}
+    left = pending(wanted, done)
+    free = [case for case in left if case not in under_way and (case.fault == NO_FAULT or case.twin not in left)]
+    if under_way & again:
+        return None
+    if beside := [case for case in free if case not in again]:
+        return beside[0]
+    return free[0] if free and not under_way else None
+
+
+def carried(cores: float, memory_bytes: int, need_bytes: int) -> int:
+    """How many runs at a time a machine carries: one a core, as far as the memory goes."""
+    by_memory = memory_bytes // need_bytes if need_bytes else MOST_JOBS
+    return max(1, min(int(cores), by_memory, MOST_JOBS))
 
 
 # What can't be read, may be read in two ways, or changes with the engine's end, guarantees nothing.
@@ -272,11 +308,16 @@ def _check(verdict: Verdict, name: str) -> int:
 def card(done: Sequence[Ran], claims: Mapping[tuple[str, str], str]) -> Card:
     """A cell for each engine, sink and fault, in the order in which they were run; `claims` by engine and sink."""
     cells: dict[tuple[str, str, str], list[Ran]] = {}
-    for each in done:
+    stand = standing(done)
+    for each in stand:
         cells.setdefault((each.case.engine, each.case.sink, each.case.fault), []).append(each)
     order = list(dict.fromkeys(key[:2] for key in cells))
     rows = sorted(cells.items(), key=lambda item: order.index(item[0][:2]))
-    return Card(tuple(_cell(runs, claims[key[:2]]) for key, runs in rows))
+    return Card(
+        tuple(_cell(runs, claims[key[:2]]) for key, runs in rows),
+        tuple(each for each in done if each not in stand),
+        any(each.beside for each in done),
+    )
 
 
 def _cell(runs: Sequence[Ran], claim: str) -> Cell:

@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import console, plan
+from harness import console, grants, needs, plan
 from harness.ending import known, short_path
 from harness.engines import manifest as manifests
 from harness.experiments import chaos, one_run
+from harness.experiments.beside import Beside
 from harness.experiments.chaos import NO_FAULT, Case, Ran, Seen, Tier
 from harness.experiments.folder import Folder
 from harness.explain import nearest, wrong
 from harness.faults import registry
 from harness.install import environment
 from harness.model import EngineManifest, EngineReport, FaultReport, RunSpec, UsageError
+from harness.services.owners import owner_mark
 from harness.store import Store, runs
 from reports.result import Result
 
@@ -48,7 +50,9 @@ class Asked:
         return (not self.engines or case.engine in self.engines) and (not self.sinks or case.sink in self.sinks)
 
 
-def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> tuple[Folder, Settings]:
+def begin(
+    tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path, jobs: int | None = None
+) -> tuple[Folder, Settings]:
     """Everything is resolved before the first run, so that a mistake in the last case is told at once."""
     keys = {**plan.read_scenario(tier.scenario)[1], **tier.keys}
     rounds = plan.rounds_of(tier.scenario, keys, flags)
@@ -63,10 +67,14 @@ def begin(tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path) -> tupl
         "scenario": tier.scenario,
         "keys": keys,
         "flags": flags,
-        "asked": {"tier": tier.name, **asked.flags, **({"repeat": rounds} if rounds > 1 else {})},
+        "asked": {
+            "tier": tier.name,
+            **asked.flags,
+            **({"repeat": rounds} if rounds > 1 else {}),
+            **({"jobs": jobs} if jobs else {}),
+        },
     }
-    for case in wanted:
-        resolve(settings, case)
+    jobs_of(settings, wanted)
     place = Folder.create(out.absolute(), "chaos")
     place.save("chaos", settings=_public(settings), environment=environment.describe(), wanted=wanted, done=[])
     return place, settings
@@ -114,11 +122,11 @@ def _refuse_unknown_sinks(asked: Asked, sinks_of: Mapping[str, Sequence[str]]) -
             raise UsageError(wrong("sink", sink, allowed, nearest(sink, known)))
 
 
-def resume(path: Path) -> tuple[Folder, Settings]:
+def resume(path: Path, jobs: int | None = None) -> tuple[Folder, Settings]:
     place = Folder.open(path.absolute(), "chaos")
     settings: Settings = place.load("settings", dict[str, Any])
     place.refuse_hidden({**settings["keys"], **settings["flags"]}.get("redis", ""))
-    return place, settings
+    return place, {**settings, "asked": {**settings["asked"], "jobs": jobs}} if jobs else settings
 
 
 def _public(settings: Settings) -> Settings:
@@ -146,13 +154,50 @@ def _drive(place: Folder, settings: Settings) -> chaos.Card:
     before: list[Ran] = place.load("done", list[Ran])
     done = [each for each in before if not each.broken]
     machine: dict[str, Any] = place.load("environment", dict[str, Any])
-    for case in chaos.pending(wanted, done):
-        console.say(f"case {len(done) + 1} of {len(wanted)}: {case.fault} on {case.engine}/{case.sink}")
-        done.append(_run(place, settings, case, _twin(place, case, done)))
-        console.say(f"  {done[-1].seen}: {done[-1].sentence}")
+
+    def keep(ran: Ran) -> None:
+        done.append(ran)
+        console.say(f"  {ran.seen}: {ran.sentence}")
         place.save("chaos", settings=public, environment=machine, wanted=wanted, done=done)
+
+    if (jobs := jobs_of(settings, wanted)) > 1:
+        Beside(place, wanted, done, keep, lambda case: _twin(place, case, done)).drive(jobs)
+    else:
+        for case in chaos.pending(wanted, done):
+            console.say(f"case {len(done) + 1} of {len(wanted)}: {case.fault} on {case.engine}/{case.sink}")
+            keep(made(place, settings, case, _twin(place, case, done)))
     write_page(place)
     return card_of(done)
+
+
+def jobs_of(settings: Settings, wanted: Sequence[Case]) -> int:
+    """How many at a time. A mistake in any case is told."""
+    found, asked = [resolve(settings, case) for case in wanted], settings["asked"].get("jobs")
+    need = max((needs.of_run(*each, registry.brokers(each[0].fault)).memory_bytes for each in found), default=0)
+    most = chaos.carried(grants.cores(), grants.memory_bytes(), need)
+    if why := next(filter(None, (_one_at_a_time(*each) for each in found)), ""):
+        if asked and asked > 1:
+            raise UsageError(f"--jobs {asked} is not possible: {why}. Leave --jobs out.")
+        return 1
+    if asked is None:
+        return 1 if all(manifest.simulated for _, manifest in found) else most
+    if asked * need > grants.memory_bytes():
+        raise UsageError(
+            f"--jobs {asked} needs {asked * need / needs.MIB:,.0f} MiB of memory, and "
+            f"{grants.memory_bytes() / needs.MIB:,.0f} MiB are granted here: at most {most} go at a time."
+        )
+    return int(asked)
+
+
+def _one_at_a_time(spec: RunSpec, manifest: EngineManifest) -> str:
+    """Why no other run may go on beside this one; "" where one may."""
+    if spec.objective_p99_ms is not None:
+        return "an objective asks for speed, which another run would take a part of"
+    if spec.redis:
+        return "the runs share one existing Redis database, and each empties it"
+    if manifest.orders == "yahoo":
+        return f"{spec.engine} looks for its Redis at one fixed port"
+    return ""
 
 
 def card_of(done: Sequence[Ran]) -> chaos.Card:
@@ -167,17 +212,21 @@ def write_page(place: Folder) -> Page:
     return chaos_page.write(place, card_of(done))
 
 
-def _run(place: Folder, settings: Settings, case: Case, twin: Path | None) -> Ran:
+def made(
+    place: Folder, settings: Settings, case: Case, twin: Path | None, screens: one_run.Screens = console.progress
+) -> Ran:
+    """A fresh run of it."""
     spec, manifest = resolve(settings, case)
-    if needs := registry.create(spec, manifest).needs:
-        return Ran(case, Seen.NOT_POSSIBLE, "; ".join(needs))
+    if lacks := registry.create(spec, manifest).needs:
+        return Ran(case, Seen.NOT_POSSIBLE, "; ".join(lacks))
     before = {each.path for each in runs(place.runs)}
     try:
-        result = one_run.drive(spec, manifest, place.runs, twin=twin)
+        result = one_run.drive(spec, manifest, place.runs, twin=twin, screens=screens)
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever broke under this fault, the other cases go on
-        broken = next((str(_below(place, s.path)) for s in runs(place.runs) if s.path not in before), "")
+        new = [each for each in runs(place.runs) if each.path not in before and each.owner.mark == owner_mark()]
+        broken = next((_below(place, each.path) for each in new), "")
         return Ran(case, Seen.UNKNOWN, f"the harness broke: {known(error)}", broken, broken=True)
     return ran(case, result, _below(place, result.path))
 

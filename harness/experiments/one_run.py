@@ -5,6 +5,7 @@ What is needed once a run is under way is imported then: a run that is refused i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,8 @@ from harness.worlds.base import World
 if TYPE_CHECKING:
     from reports.page import Page
     from reports.result import Result
+
+Screens = Callable[[], AbstractContextManager[Screen]]
 
 
 def refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> None:
@@ -71,10 +74,17 @@ def prepare(spec: RunSpec, engine_manifest: EngineManifest) -> Surroundings:
     return environments.prepare(engine_manifest, console.say)
 
 
-def drive(spec: RunSpec, engine_manifest: EngineManifest, out: Path, *, twin: Path | None = None) -> Result:
+def drive(
+    spec: RunSpec,
+    engine_manifest: EngineManifest,
+    out: Path,
+    *,
+    twin: Path | None = None,
+    screens: Screens = console.progress,
+) -> Result:
     """A fresh run, and its page."""
-    result = answer(spec, engine_manifest, out, twin=twin)
-    draw(result.path)
+    result = answer(spec, engine_manifest, out, twin=twin, screens=screens)
+    draw(result.path, screens)
     return result
 
 
@@ -85,11 +95,12 @@ def answer(
     *,
     twin: Path | None = None,
     growing: MakesRun | None = None,
+    screens: Screens = console.progress,
 ) -> Result:
     """A fresh run in a directory of its own below `out`. An existing Redis is claimed for each run anew.
 
     `twin`: the run without a fault to which its recovery is held. `growing` makes a run whose load is decided while it
-    goes on.
+    goes on. `screens`: where it says how far it is.
     """
     needs.refuse_too_little(needs.of_run(spec, engine_manifest, registry.brokers(spec.fault)))
     refuse_without_room(spec, engine_manifest, out)
@@ -102,16 +113,16 @@ def answer(
             from harness.measuring import recovery
 
             recovery.link_twin(place, twin)
-        with _under_way(place, "recheck", "judges it"), console.progress() as screen:
+        with _under_way(place, "recheck", "judges it"), screens() as screen:
             stored = StoredRun(place)
             verdict = _nine_steps(spec, engine_manifest, surroundings, stored, screen, growing=growing)
             return report(stored, verdict, screen)
 
 
-def draw(run: Path) -> None:
+def draw(run: Path, screens: Screens = console.progress) -> None:
     """The page, after whatever waits for the answer has it: drawing takes seconds."""
     place = Store(run)
-    with _under_way(place, "report", "makes its page"), console.progress() as screen:
+    with _under_way(place, "report", "makes its page"), screens() as screen:
         write_page(place, screen)
 
 

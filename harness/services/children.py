@@ -108,11 +108,15 @@ class Child:
         self._entry.unlink(missing_ok=True)
         _living.discard(self)
 
-    def stop(self, deadline_s: float) -> bool:
-        """SIGTERM to the child alone, so that it can end its own children in order; then SIGKILL to whoever is left.
-        Whether it had ended by itself when the deadline came."""
+    def terminate(self) -> None:
+        """SIGTERM to the child alone, so that it can end its own children in order."""
         if self.alive():
             self._program.terminate()
+
+    def stop(self, deadline_s: float) -> bool:
+        """Terminate it, then SIGKILL to whoever is left. Whether it had ended by itself when the deadline came."""
+        if self.alive():
+            self.terminate()
             with suppress(DeadlinePassed):
                 wait_until(lambda: not self.alive(), deadline_s=deadline_s, what=f"{self.name} to end", every_s=0.01)
         in_time = not self.alive()

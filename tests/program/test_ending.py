@@ -350,7 +350,7 @@ def test_a_case_under_which_the_harness_broke_keeps_its_traceback(monkeypatch, t
     place = Folder.create(tmp_path, "chaos")
     settings = {"scenario": "calm", "keys": {}, "flags": {}}
 
-    ran = drive_chaos._run(place, settings, Case("fake", fake.MANIFEST.sinks[0].name, "none", 1), None)
+    ran = drive_chaos.made(place, settings, Case("fake", fake.MANIFEST.sinks[0].name, "none", 1), None)
 
     assert (ran.seen, ran.broken) == (Seen.UNKNOWN, True)
     (run,) = place.runs.iterdir()
