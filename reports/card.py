@@ -34,6 +34,8 @@ CLASSES = (
     "is stuck. A run proves no guarantee; it says that this many faults landed and what the counts were afterwards."
 )
 
+BESIDE = "Runs went beside each other and shared the machine: seconds and backlog are longer than they are alone."
+
 
 def save(card: Card, folder: Path) -> None:
     room.write(folder / "card.md", ("\n".join(markdown(card)) + "\n").encode())
@@ -48,13 +50,26 @@ def tables(card: Card) -> Iterator[tuple[str, list[list[str]]]]:
 
 
 def endings(card: Card) -> Iterator[str]:
-    """What has to be read on: each cell below its claim, and each that nobody knows."""
+    """What has to be read on: each cell below its claim, and each that nobody knows; and how they were made."""
     for cell in card.cells:
         if cell.kept is False or cell.seen is Seen.UNKNOWN:
             words = f" ({', '.join(cell.words)})" if cell.words else ""
             yield f"{cell.engine}/{cell.sink}, {cell.fault}: {cell.seen}{words}; {cell.sentence}"
             if cell.witness:
                 yield f"  {cell.witness}"
+    yield from beside(card)
+
+
+def beside(card: Card) -> Iterator[str]:
+    """What runs that shared the machine do to what is shown."""
+    if card.beside:
+        yield BESIDE
+    for each in card.again:
+        case = each.case
+        yield (
+            f"{case.engine}/{case.sink}, {case.fault}, seed {case.seed} decided nothing beside another run, and was "
+            f"made again alone: {each.sentence}"
+        )
 
 
 def groups(card: Card) -> dict[tuple[str, str, str], list[Cell]]:
@@ -106,6 +121,8 @@ def as_object(card: Card, folder: Path) -> dict[str, Any]:
         "sentence": card.sentence,
         "experiment": str(folder),
         "cells": msgspec.to_builtins(card.cells),
+        "beside": card.beside,
+        "again": msgspec.to_builtins(card.again),
     }
 
 
@@ -125,6 +142,9 @@ def markdown(card: Card) -> Iterator[str]:
         yield from (f"- `{cell.fault}`: {told(cell)}" for cell in cells)
     yield ""
     yield "Figures in brackets are what is more than in the run of the same seed without a fault."
+    for line in beside(card):
+        yield ""
+        yield line
 
 
 def _markdown_row(cell: Cell) -> list[str]:

@@ -14,7 +14,7 @@ from harness.model import Outcome
 from harness.origin import COMMAND
 from harness.store import Store
 from harness.texts import many
-from reports.card import CLASSES, FIGURES, counts, explained, full, groups, short, told
+from reports.card import CLASSES, FIGURES, beside, counts, explained, full, groups, short, told
 from reports.card import save as save_card
 from reports.exports import experiment, suite
 from reports.figures import guarantee
@@ -87,6 +87,7 @@ def answer_of(found: Chaos) -> experiment.Answer:
     made = [
         _case(found, each.case, _outcome(each, claims[each.case.engine, each.case.sink]), each.sentence, each)
         for each in found.done
+        if not each.is_again
     ]
     missing = [_case(found, case, Outcome.UNKNOWN, "not run", None) for case in found.missing]
     return experiment.Answer(
@@ -208,7 +209,10 @@ def _runs(found: Chaos) -> Iterator[Section]:
     yield Section(
         "runs",
         "Every run",
-        text=("In the order in which they ran. Those without a fault are the twins of the others.",),
+        text=(
+            "In the order in which they were asked for. Those without a fault are the twins of the others.",
+            *beside(found.card),
+        ),
         tables=(
             Table(("engine/sink", "fault", "seed", "seen", "took", "run"), rows),
             Table(("engine/sink", "fault", "seed"), left, "Not made"),

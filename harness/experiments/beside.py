@@ -119,7 +119,7 @@ class Beside:
             if case is None:
                 return
             number = self._wanted.index(case)
-            console.say(f"case {number + 1} of {len(self._wanted)}: {case.fault} on {case.engine}/{case.sink}")
+            console.say(chaos.announced(case, self._wanted))
             self._workers.append(Worker(self._place, number, case, self._twin(case), folder / f"{number}.json"))
             for worker in self._workers if len(self._workers) > 1 else ():
                 worker.beside = True

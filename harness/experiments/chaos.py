@@ -247,6 +247,10 @@ def pending(wanted: Sequence[Case], done: Sequence[Ran]) -> list[Case]:
     return [case for case in wanted if case not in made]
 
 
+def announced(case: Case, wanted: Sequence[Case]) -> str:
+    return f"case {wanted.index(case) + 1} of {len(wanted)}: {case.fault} on {case.engine}/{case.sink}"
+
+
 def standing(done: Sequence[Ran]) -> list[Ran]:
     """What counts: that decided nothing beside another run gives way to the same case alone."""
     alone = {each.case for each in done if not each.is_again}

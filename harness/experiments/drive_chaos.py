@@ -157,14 +157,17 @@ def _drive(place: Folder, settings: Settings) -> chaos.Card:
 
     def keep(ran: Ran) -> None:
         done.append(ran)
-        console.say(f"  {ran.seen}: {ran.sentence}")
+        done.sort(key=lambda each: wanted.index(each.case))
+        console.say(f"  case {wanted.index(ran.case) + 1} is {ran.seen}: {ran.sentence}")
+        if ran.is_again:
+            console.say("  It went beside another run, and is made again alone.")
         place.save("chaos", settings=public, environment=machine, wanted=wanted, done=done)
 
     if (jobs := jobs_of(settings, wanted)) > 1:
         Beside(place, wanted, done, keep, lambda case: _twin(place, case, done)).drive(jobs)
     else:
         for case in chaos.pending(wanted, done):
-            console.say(f"case {len(done) + 1} of {len(wanted)}: {case.fault} on {case.engine}/{case.sink}")
+            console.say(chaos.announced(case, wanted))
             keep(made(place, settings, case, _twin(place, case, done)))
     write_page(place)
     return card_of(done)
@@ -213,7 +216,13 @@ def write_page(place: Folder) -> Page:
 
 
 def made(
-    place: Folder, settings: Settings, case: Case, twin: Path | None, screens: one_run.Screens = console.progress
+    place: Folder,
+    settings: Settings,
+    case: Case,
+    twin: Path | None,
+    *,
+    screens: one_run.Screens = console.progress,
+    every_option: tuple[str, ...] = (),
 ) -> Ran:
     """A fresh run of it."""
     spec, manifest = resolve(settings, case)
@@ -221,7 +230,7 @@ def made(
         return Ran(case, Seen.NOT_POSSIBLE, "; ".join(lacks))
     before = {each.path for each in runs(place.runs)}
     try:
-        result = one_run.drive(spec, manifest, place.runs, twin=twin, screens=screens)
+        result = one_run.drive(spec, manifest, place.runs, twin=twin, screens=screens, every_option=every_option)
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever broke under this fault, the other cases go on

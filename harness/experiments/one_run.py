@@ -81,9 +81,10 @@ def drive(
     *,
     twin: Path | None = None,
     screens: Screens = console.progress,
+    every_option: tuple[str, ...] = (),
 ) -> Result:
     """A fresh run, and its page."""
-    result = answer(spec, engine_manifest, out, twin=twin, screens=screens)
+    result = answer(spec, engine_manifest, out, twin=twin, screens=screens, every_option=every_option)
     draw(result.path, screens)
     return result
 
@@ -96,11 +97,12 @@ def answer(
     twin: Path | None = None,
     growing: MakesRun | None = None,
     screens: Screens = console.progress,
+    every_option: tuple[str, ...] = (),
 ) -> Result:
     """A fresh run in a directory of its own below `out`. An existing Redis is claimed for each run anew.
 
     `twin`: the run without a fault to which its recovery is held. `growing` makes a run whose load is decided while it
-    goes on. `screens`: where it says how far it is.
+    goes on. `screens`: where it says how far it is. `every_option`: of each JVM of the engine.
     """
     needs.refuse_too_little(needs.of_run(spec, engine_manifest, registry.brokers(spec.fault)))
     refuse_without_room(spec, engine_manifest, out)
@@ -115,7 +117,12 @@ def answer(
             recovery.link_twin(place, twin)
         with _under_way(place, "recheck", "judges it"), screens() as screen:
             stored = StoredRun(place)
-            verdict = _nine_steps(spec, engine_manifest, surroundings, stored, screen, growing=growing)
+            starts, seen = starts_and_machine(spec, engine_manifest, surroundings, every_option)
+            with children.guard(), wait.patience(spec.patience):
+                world = _world(spec, engine_manifest, surroundings, place, starts, grows=growing is not None)
+                verdict = run_nine_steps(
+                    spec, engine_manifest, environment=seen, world=world, stored=stored, screen=screen, made_by=growing
+                )
             return report(stored, verdict, screen)
 
 
@@ -137,23 +144,6 @@ def starts_and_machine(
     """How the JVMs of a run start, and of which machine and versions its figures will be."""
     starts = replace(warm.starts(warm.archives_of(spec, engine_manifest, surroundings)), every_option=every_option)
     return starts, environment.describe() | environment.of_engine(surroundings.python) | warm.in_words(starts)
-
-
-def _nine_steps(
-    spec: RunSpec,
-    engine_manifest: EngineManifest,
-    surroundings: Surroundings,
-    stored: StoredRun,
-    screen: Screen,
-    *,
-    growing: MakesRun | None,
-) -> Verdict:
-    starts, seen = starts_and_machine(spec, engine_manifest, surroundings)
-    with children.guard(), wait.patience(spec.patience):
-        world = _world(spec, engine_manifest, surroundings, stored.store, starts, grows=growing is not None)
-        return run_nine_steps(
-            spec, engine_manifest, environment=seen, world=world, stored=stored, screen=screen, made_by=growing
-        )
 
 
 def _world(
