@@ -52,11 +52,16 @@ class Teller(PlainProgress):
 
 def work(experiment: str, number: str, twin: str, told: str) -> int:
     place, teller = Folder(Path(experiment)), Teller(Path(told))
-    case = place.load("wanted", list[Case])[int(number)]
+    wanted: list[Case] = place.load("wanted", list[Case])
     settings: dict[str, Any] = place.load("settings", dict[str, Any])
     try:
         found = drive_chaos.made(
-            place, settings, case, Path(twin) if twin else None, screens=teller.screens, every_option=FRUGAL
+            place,
+            settings,
+            wanted[int(number)],
+            Path(twin) if twin else None,
+            screens=teller.screens,
+            every_option=FRUGAL,
         )
         teller.say(ran=found)
     except UsageError as error:

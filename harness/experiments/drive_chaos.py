@@ -126,7 +126,7 @@ def resume(path: Path, jobs: int | None = None) -> tuple[Folder, Settings]:
     place = Folder.open(path.absolute(), "chaos")
     settings: Settings = place.load("settings", dict[str, Any])
     place.refuse_hidden({**settings["keys"], **settings["flags"]}.get("redis", ""))
-    return place, {**settings, "asked": {**settings["asked"], "jobs": jobs}} if jobs else settings
+    return place, {**settings, "asked": {**settings.get("asked", {}), "jobs": jobs}} if jobs else settings
 
 
 def _public(settings: Settings) -> Settings:
@@ -175,7 +175,7 @@ def _drive(place: Folder, settings: Settings) -> chaos.Card:
 
 def jobs_of(settings: Settings, wanted: Sequence[Case]) -> int:
     """How many at a time. A mistake in any case is told."""
-    found, asked = [resolve(settings, case) for case in wanted], settings["asked"].get("jobs")
+    found, asked = [resolve(settings, case) for case in wanted], settings.get("asked", {}).get("jobs")
     need = max((needs.of_run(*each, registry.brokers(each[0].fault)).memory_bytes for each in found), default=0)
     most = chaos.carried(grants.cores(), grants.memory_bytes(), need)
     if why := next(filter(None, (_one_at_a_time(*each) for each in found)), ""):

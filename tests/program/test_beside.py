@@ -23,7 +23,7 @@ from harness.experiments.beside import Told, Worker
 from harness.experiments.chaos import Case
 from harness.experiments.folder import Folder
 from harness.model import Exit, UsageError
-from harness.services import children
+from harness.services import owners
 from harness.services.owners import OWNER_VARIABLE, environment_of
 from harness.wait import wait_until
 
@@ -64,9 +64,10 @@ def elsewhere(tmp_path, monkeypatch):
     (tmp_path / "mine.toml").write_text(TIER)
 
 
-def call(*words: str | Path) -> tuple[int, dict[str, Any]]:
+def call(*words: str | Path) -> tuple[int, dict[str, Any], str]:
+    """Its exit code, its answer, and what it said meanwhile."""
     done = CliRunner().invoke(cli.app, ["chaos", *map(str, words), "--json"], catch_exceptions=False)
-    return done.exit_code, json.loads(done.stdout)
+    return done.exit_code, json.loads(done.stdout), done.stderr
 
 
 def done_in(experiment: Path) -> list[dict[str, Any]]:
@@ -80,8 +81,8 @@ def owned_by(pid: int) -> list[psutil.Process]:
     ]
 
 
-def test_cases_go_two_at_a_time_and_what_decides_nothing_is_made_again_alone(tmp_path, capfd):
-    code, told = call("--tier", "mine.toml", *FAST, "--jobs", "2")
+def test_cases_go_two_at_a_time_and_what_decides_nothing_is_made_again_alone(tmp_path):
+    code, told, said = call("--tier", "mine.toml", *FAST, "--jobs", "2")
     path = Path(told["experiment"])
 
     assert (code, told["exit"]) == (Exit.UNKNOWN, Exit.UNKNOWN)
@@ -100,7 +101,6 @@ def test_cases_go_two_at_a_time_and_what_decides_nothing_is_made_again_alone(tmp
     ]
     (again,) = told["again"]
     assert (told["beside"], again["case"]["fault"], again["run"]) == (True, NEVER, done_in(path)[2]["run"])
-    said = capfd.readouterr().err
     assert "case 1 of 4: kill@c3:batch=3 on fake/increment" in said
     assert "case 3 is unknown: " in said
     assert said.count("is made again alone") == 1
@@ -154,7 +154,7 @@ def test_sigterm_ends_all_of_them_in_order_and_the_rest_goes_on(tmp_path, held):
     (path,) = (tmp_path / "experiments").iterdir()
     assert f"`streamgauge chaos --resume experiments/{path.name}` goes on from there" in said
     assert done_in(path) == []
-    code, told = call("--resume", path, "--jobs", "1")
+    code, told, _ = call("--resume", path, "--jobs", "1")
     assert (code, told["beside"], len(done_in(path))) == (Exit.UNKNOWN, False, 3)
 
 
@@ -162,7 +162,7 @@ def test_a_harness_that_is_killed_takes_them_with_it(tmp_path, held):
     workers = owned_by(held.pid)
     held.kill()
 
-    wait_until(lambda: not any(map(children.is_running, workers)), deadline_s=30, what="the workers to end")
+    wait_until(lambda: not any(map(owners.is_running, workers)), deadline_s=30, what="the workers to end")
 
 
 def test_a_run_whose_process_was_killed_is_made_again(tmp_path, held):

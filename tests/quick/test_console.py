@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 
 import pytest
 from hypothesis import given
@@ -45,6 +46,32 @@ def test_a_terminal_that_is_wide_enough_wraps_nothing(terminal):
     assert len(console.table(rows, HEADER).splitlines()) == 2
     terminal(80)
     assert len(console.table(rows, HEADER).splitlines()) > 2
+
+
+def test_in_a_pipe_a_board_says_all_lines_now_and_then(monkeypatch, capsys):
+    now_s = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    with console.board() as board:
+        for now_s in (100.0, 110.0, 115.0, 116.0, 131.0):
+            board.show([f"one at {now_s:.0f}", "two"])
+
+    assert capsys.readouterr().err.split("\n") == ["one at 115", "two", "one at 131", "two", ""]
+
+
+def test_on_a_terminal_a_board_stays_in_place_and_what_does_not_fit_is_cut(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    with console.board() as board:
+        board.show(["x" * 100, "two"])
+        console.say("said meanwhile")
+        board.show(["x" * 100, "three"])
+
+    said = capsys.readouterr().err
+    assert "x" * 41 not in said
+    assert "x" * 39 in said
+    assert "\x1b[2K" in said, "the lines before are drawn over"
+    assert said.index("two") < said.index("said meanwhile") < said.index("three")
 
 
 def test_in_a_pipe_each_row_is_one_line(terminal):
