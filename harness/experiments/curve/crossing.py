@@ -22,6 +22,7 @@ SEED = 20_021
 TAIL = 0.025
 # So few blocks know less of each other than their spread says: of six of them, by so much.
 FEW = 1.5
+BEYOND = 1.25  # of the highest rate that was visited
 WIDEST = 1.0  # an interval wider than that is no answer
 # What differs by more between visits than this, and this much of what goes up and down within them, has drifted.
 DRIFT, UNEVEN = 0.12, 1.5
@@ -55,7 +56,8 @@ def answer(measured: Sequence[Measured], objective_ms: float) -> Answer:
     curve = service.fitted(measured)
     told = service.foretold(curve, measured, objective_ms) if curve else None
     line = _line(list(labels.visits(measured).values()), objective_ms)
-    least_per_s = told.least_per_s if told else line[0]
+    # A line that leads far beyond what was visited says nothing of what held below.
+    least_per_s = told.least_per_s if told else line[0] if line[1] <= BEYOND * _highest(measured) else np.inf
     known = tuple(_believed(label, least_per_s) for label in labels.labels(measured, objective_ms))
     second, moved = curve.most_per_s(objective_ms) if curve else None, drift(measured, curve)
     low, high, why_not = _interval(measured, known, told, line)
@@ -67,6 +69,10 @@ def answer(measured: Sequence[Measured], objective_ms: float) -> Answer:
     if why_not:
         return Answer(None, None, known, second, moved, why_not)
     return Answer(low, high, known, second, moved)
+
+
+def _highest(measured: Sequence[Measured]) -> float:
+    return max(labels.visits(measured), default=0.0)
 
 
 def _believed(label: Label, least_per_s: float) -> Label:
@@ -97,8 +103,7 @@ def _interval(
     low, high = min([low, *open_, *failed]), max([high, *open_, *held])
     if low <= 0 or high / low - 1 > WIDEST:
         return 0, 0, "the band is wider than an answer may be"
-    highest = max(visit.plateau.rate_per_s for own in at for visit in own)
-    if high > 1.25 * highest:
+    if high > BEYOND * _highest(measured):
         return 0, 0, "no rate as high was visited"
     return float(low), float(high), ""
 
