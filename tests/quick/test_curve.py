@@ -216,3 +216,34 @@ def test_the_budget_of_each_part_is_kept():
         for part in (Why.WARM_UP, Why.LOOK, Why.REST):
             least_s, most_s = budget[part]
             assert least_s <= 10 * sum(piece.why is part for piece in course.pieces) <= most_s
+
+
+def trigger_standings(count, per_window):
+    """Of an engine whose batches last as long as their trigger, whatever is in them: two in each window."""
+    return [
+        Standing(10_000 * n - 3000, per_window * n, per_window * n, 0.0, 2 * n, 10_000.0 * n) for n in range(1, count + 1)
+    ]
+
+
+def test_a_batch_that_lasts_as_long_as_its_trigger_is_no_work():
+    """Of Spark's Real-Time Mode: its half of the objective would be spent without an event."""
+    pieces = [Piece(100_000.0, Why.WARM_UP, 0)] * 3 + [Piece(150_000.0, Why.LOOK, 1)]
+    standings = trigger_standings(4, 1_000_000)
+    standings[-1] = replace(standings[-1], unseen_ms=6000.0)
+
+    rest = following(pieces, standings)
+    assert (rest.why, rest.rate_per_s) == (Why.REST, 10_000.0)
+
+    took_ms = np.linspace(5200, 5300, 200)
+    told = replace(visit(1, 1000, 200), batch_took_ms=took_ms, batch_events=np.linspace(0, 1e6, 200))
+    assert service.fitted([told]) is None
+    assert service.fitted([replace(told, batch_took_ms=took_ms + np.linspace(0, 5000, 200))]) is not None
+
+
+def test_what_was_done_in_a_window_is_of_the_time_between_two_words():
+    """10,000 ms apart as they are asked, 15,000 and 5,000 as they were told."""
+    pieces = [Piece(100_000.0, Why.WARM_UP, 0)] * 2 + [Piece(150_000.0, Why.LOOK, 1)]
+    told = [(7000, 5000, 500_000), (17_000, 15_000, 1_500_000), (27_000, 25_500, 2_550_000)]
+    standings = [Standing(at, done, done, 6000.0, told_at_ms=told_at) for at, told_at, done in told]
+
+    assert following(pieces, standings).rate_per_s == 10_000.0

@@ -124,7 +124,8 @@ class Life(Run):
         told_ms = min(at_ms, told[-1].at_ms - self.epoch_ms) if told else at_ms
         seldom = at_ms - told_ms > self.spec.window_ms and not self.claim.final
         done = self._done() if self.manifest.progress else 0
-        if seldom or not self.manifest.progress:
+        by_readers = seldom or not self.manifest.progress
+        if by_readers:
             done = max(done, self._due(at_ms - unseen_ms))
         load = self.world.load_status()
         took_ms = [line.took_ms for line in told if line.took_ms]
@@ -137,6 +138,7 @@ class Life(Run):
             busy_ms=float(sum(took_ms)),
             unsent_ms=max(0, load.intended - load.sent) / self.pieces[-1].rate_per_s * 1000,
             unseen_ms=unseen_ms,
+            told_at_ms=None if by_readers else told_ms,
         )
 
     def _due(self, at_ms: float) -> int:

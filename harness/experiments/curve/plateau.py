@@ -56,11 +56,16 @@ class Standing:
     busy_ms: float = 0.0  # what those took, together
     unseen_ms: float = 0.0  # for how long the oldest probe has waited that is due and that no reader saw
     unsent_ms: float = 0.0  # for so much of the load, at its rate, the generator is behind its schedule
+    told_at_ms: int | None = None  # when the engine said what is done; None: just now
 
     @property
     def behind_ms(self) -> float:
         """By the engine's own word or by what readers see: who tells of what it only fetched is seen through."""
         return max(self.waits_ms, self.unseen_ms)
+
+    @property
+    def done_at_ms(self) -> int:
+        return self.at_ms if self.told_at_ms is None else self.told_at_ms
 
 
 @dataclass(frozen=True)

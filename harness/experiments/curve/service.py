@@ -11,6 +11,9 @@ from harness.experiments.curve.plateau import Floats, Measured, Why
 from harness.experiments.curve.queue import STEP_S, Engines, Machines, late_shares
 
 LEAST_BATCHES = 20
+# Of what a batch takes anyway, so much its events take at least. One that lasts as long as a trigger, whatever is in it,
+# tells nothing of work.
+LEAST_FOR_EVENTS = 0.5
 # What slows a machine down is read where batches are about as long as at the answer: near the highest rate that was
 # visited for long.
 NEAR, LONG_S = 0.65, 60.0
@@ -42,7 +45,7 @@ class Service:
 
 
 def fitted(measured: Sequence[Measured]) -> Service | None:
-    """By ratios, so that long batches do not outweigh short ones; None for an engine that does not tell of batches."""
+    """By ratios, so that long batches do not outweigh short ones; None for an engine that tells of no work in batches."""
     warm = [each for each in measured if each.plateau.why is not Why.WARM_UP and not each.unsound]
     took = np.concatenate([np.zeros(0), *(each.batch_took_ms for each in warm)])
     events = np.concatenate([np.zeros(0), *(each.batch_events for each in warm)])
@@ -51,7 +54,14 @@ def fitted(measured: Sequence[Measured]) -> Service | None:
     if len(took) < LEAST_BATCHES:
         return None
     base, each = _line(events, took)
-    return Service(base, each, took / (base + each * events)) if base >= 0 and each > 0 else None
+    if each <= 0 or not is_work(base, each, np.quantile(events, 0.99)):
+        return None
+    return Service(base, each, took / (base + each * events))
+
+
+def is_work(base_ms: float, each_ms: float, most_events: float) -> bool:
+    """Whether batches take longer with more events."""
+    return each_ms * most_events >= LEAST_FOR_EVENTS * base_ms
 
 
 def _line(events: Floats, took: Floats) -> tuple[float, float]:

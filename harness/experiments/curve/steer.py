@@ -14,6 +14,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
+from harness.experiments.curve import service
 from harness.experiments.curve.plateau import Piece, Standing, Why
 
 UNSENT_MS = 1000.0  # a generator that is behind by more does not follow
@@ -266,7 +267,7 @@ class _Course:
     def _done_per_s(self) -> float:
         """The most in a window: it is what was done while there was enough to do."""
         told = self._standings
-        rates = [(b.done - a.done) / (b.at_ms - a.at_ms) * 1000 for a, b in pairwise(told)]
+        rates = [(b.done - a.done) / (b.done_at_ms - a.done_at_ms) * 1000 for a, b in pairwise(told) if b.done > a.done]
         return max(rates, default=self._settings.start_per_s)
 
     def _piece(self, rate_per_s: float, why: Why) -> Piece:
@@ -279,7 +280,7 @@ def _busy_per_event_ms(before: Standing, after: Standing) -> float:
 
 
 def _service(standings: Sequence[Standing]) -> tuple[float, float] | None:
-    """A batch's time without events and for each of them (ms): a line through windows."""
+    """A batch's time without events and for each of them (ms): a line through windows. None where batches are no work."""
     told = np.array([(s.batches, s.done, s.busy_ms) for s in standings], dtype=np.float64)
     if len(told) < 3 or not told[-1, 0]:
         return None
@@ -292,7 +293,8 @@ def _service(standings: Sequence[Standing]) -> tuple[float, float] | None:
     weight = np.sqrt(batches[whole]) / took
     design = np.column_stack((np.ones(len(size)), size)) * weight[:, None]
     (base, each), *_ = np.linalg.lstsq(design, took * weight, rcond=None)
-    return max(0.0, float(base)), float(each)
+    base_ms, each_ms = max(0.0, float(base)), float(each)
+    return (base_ms, each_ms) if service.is_work(base_ms, each_ms, float(size.max())) else None
 
 
 def _round(rate_per_s: float) -> float:
