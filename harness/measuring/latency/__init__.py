@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,11 +64,13 @@ def measured(evidence: Evidence) -> LatencyResult:
 
 
 def _measured(evidence: Evidence, ways: Ways) -> LatencyResult:
-    raws = {PROBES: ways.probes, RANK_MATCHED: ways.rank_matched}
+    with ThreadPoolExecutor(1) as beside:  # numpy sorts outside of Python's lock, and each takes seconds
+        overtaken = beside.submit(ways.overtaken_ms)
+        raws = {PROBES: ways.probes, RANK_MATCHED: ways.rank_matched}
+        overtaken_ms = overtaken.result()
     raws |= {FINAL: ways.final_value(), FIRST: ways.first_seen()}
     raws |= {YAHOO: Raw(evidence.yahoo_ms, evidence.yahoo_ms.astype(np.float64), None)}
     raws = {way: raw for way, raw in raws.items() if len(raw.corrected_ms)}
-    overtaken_ms = ways.overtaken_ms()
     return LatencyResult(
         latency=tuple(_latency(way, raw, evidence.looked, overtaken_ms) for way, raw in raws.items()),
         never_final_share=_share(ways.never_final()),

@@ -6,6 +6,7 @@ which one server sends.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -60,9 +61,11 @@ class Sending:
 
     def _slots(self, events: LogEvents) -> tuple[Ints, Ints]:
         """The slot (its server above) in which each event was sent, or -1, and when that was due."""
-        ids, partition, slot, due_us = self._planned()
-        names, order = _names(ids, partition, slot)
-        wanted, wanted_order = _names(events.id, events.partition, events.offset)
+        with ThreadPoolExecutor(1) as beside:  # numpy sorts outside of Python's lock, and each takes seconds
+            named = beside.submit(_names, events.id, events.partition, events.offset)
+            ids, partition, slot, due_us = self._planned()
+            names, order = _names(ids, partition, slot)
+            wanted, wanted_order = named.result()
         place = np.searchsorted(names, wanted)
         found = np.append(names, -1)[place] == wanted
         rows = np.append(order, -1)[place][found]
