@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import gc
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from numpy.typing import NDArray
 
+from generators.librdkafka import KafkaRefusedError, Reader, Taken
 from harness.judging.readings import STAMPED
 from harness.model import HarnessError, KafkaAddress
-from workloads.base import Codec
+from workloads.base import Codec, Values
 from workloads.keys import read_keys
 
 CHUNK = 4000
+AHEAD = 8  # chunks that wait to be parsed
 STALL_S = 60.0
 
 # Without the first three librdkafka's own queues stall a reader at about a sixth of what it could do.
@@ -33,7 +35,6 @@ CONSUMER_SETTINGS: Mapping[str, Any] = {
     "queued.max.messages.kbytes": 262_144,
     # A fetch at the end of one partition would keep the first fetch of the next one waiting for half a second.
     "fetch.wait.max.ms": 10,
-    "group.id": "streamgauge-recount",
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
     # What a producer has aborted lies in the log and was never said. The end of a partition is told, for the last of it
@@ -43,11 +44,9 @@ CONSUMER_SETTINGS: Mapping[str, Any] = {
 }
 
 Columns = dict[str, NDArray[Any]]
-Events = Mapping[str, NDArray[Any]]
-Part = tuple[int, NDArray[np.int64], Columns]
 
 
-def parse_records(values: Sequence[bytes | None], keys: Sequence[bytes | None], codec: Codec) -> Columns:
+def parse_records(values: Values, keys: Values, codec: Codec) -> Columns:
     """The records as columns, without their place in the log."""
     ids = read_keys(keys)
     return {"event_id": ids, **codec.read(values, ids)}
@@ -55,28 +54,37 @@ def parse_records(values: Sequence[bytes | None], keys: Sequence[bytes | None], 
 
 def columns_of(parts: Iterable[tuple[int, Sequence[bytes | None], Sequence[bytes | None]]], codec: Codec) -> Columns:
     """Whole partitions (number, values, keys) as the columns of log.parquet; offsets count from 0."""
-    return _joined(
-        [(number, np.arange(len(values)), parse_records(values, keys, codec)) for number, values, keys in parts],
-        codec,
-    )
+    return joined([no_records(codec), *(_whole_partition(*part, codec) for part in parts)])
 
 
-def no_records(codec: Codec) -> pa.Table:
+def no_records(codec: Codec, *, stamped: bool = False) -> Columns:
     """An empty log."""
-    return pa.table(_joined([], codec))
+    none = Values.of([])
+    columns = _placed(0, np.zeros(0, dtype=np.int64), parse_records(none, none, codec))
+    return columns | ({STAMPED: np.zeros(0, dtype=np.int64)} if stamped else {})
 
 
 def read(address: KafkaAddress, topic: str, ends: Mapping[int, int], codec: Codec, *, stamped: bool = False) -> Columns:
-    """The whole topic up to the ends, as the columns of log.parquet, ordered by partition and offset. `stamped`: with
-    the time that each record has in Kafka, which takes a while to ask of each."""
-    consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
-    with closing(consumer), uncollected():
-        parts = [
-            (partition, _offsets(messages), _parsed(messages, codec, stamped=stamped))
-            for partition, end in sorted(ends.items())
-            for messages in _read_partition(consumer, topic, partition, end)
-        ]
-    return _joined(parts, codec)
+    """The whole topic up to the ends, ordered by partition and offset."""
+    return joined([*read_in_parts(address, topic, ends, codec, stamped=stamped)])
+
+
+def read_in_parts(
+    address: KafkaAddress, topic: str, ends: Mapping[int, int], codec: Codec, *, stamped: bool = False
+) -> Iterator[Columns]:
+    """The same, as it comes, for a log that is larger than memory; an empty part comes first, so that an empty log has
+    its columns too. `stamped`: with the time that each record has in Kafka, which takes a while to ask of each."""
+    reader = Reader(topic, {**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
+    # Octets become columns while the next ones are read: both are done outside of Python's lock, mostly.
+    with closing(reader), ThreadPoolExecutor(1) as beside:
+        yield no_records(codec, stamped=stamped)
+        parsed = deque[Future[Columns]]()
+        for partition, end in sorted(ends.items()):
+            for taken in _read_partition(reader, topic, partition, end, stamped=stamped):
+                parsed.append(beside.submit(_parsed, partition, taken, codec, stamped=stamped))
+                if len(parsed) > AHEAD:
+                    yield parsed.popleft().result()
+        yield from (each.result() for each in parsed)
 
 
 @contextmanager
@@ -91,68 +99,41 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _parsed(messages: Sequence[Message], codec: Codec, *, stamped: bool) -> Columns:
-    columns = parse_records(list(map(Message.value, messages)), list(map(Message.key, messages)), codec)
-    if stamped:
-        columns[STAMPED] = np.fromiter((message.timestamp()[1] for message in messages), np.int64, len(messages))
-    return columns
+def _parsed(partition: int, taken: Taken, codec: Codec, *, stamped: bool) -> Columns:
+    columns = _placed(partition, taken.offsets, parse_records(taken.values, taken.keys, codec))
+    return columns | ({STAMPED: taken.stamped_ms} if stamped else {})
 
 
-def _read_partition(consumer: Consumer, topic: str, partition: int, end: int) -> Iterator[list[Message]]:
+def _whole_partition(
+    number: int, values: Sequence[bytes | None], keys: Sequence[bytes | None], codec: Codec
+) -> Columns:
+    return _placed(number, np.arange(len(values)), parse_records(Values.of(values), Values.of(keys), codec))
+
+
+def _placed(partition: int, offsets: NDArray[np.int64], columns: Columns) -> Columns:
+    return {"partition": np.full(len(offsets), partition, dtype=np.int16), "offset": offsets, **columns}
+
+
+def _read_partition(reader: Reader, topic: str, partition: int, end: int, *, stamped: bool) -> Iterator[Taken]:
     """In chunks."""
-    place = TopicPartition(topic, partition)
-    first, _ = consumer.get_watermark_offsets(place, timeout=STALL_S)
-    at = first
-    consumer.assign([TopicPartition(topic, partition, first)])
+    at, _ = reader.bounds(partition, STALL_S)
+    reader.start(partition, at)
     deadline = time.monotonic() + STALL_S
     while at < end:
-        messages = consumer.consume(min(CHUNK, end - at), 0.5)
-        if messages:
-            keys = list(map(Message.key, messages))
-            if None in keys:  # what we send has a key, what is no record but an error or the end has none
-                _refuse_errors(messages, topic, partition)
-            at = _offset(messages[-1]) + (messages[-1].error() is None)  # the end has the offset that comes next
-            if None in keys or at > end:
-                messages = [message for message in messages if not message.error() and _offset(message) < end]
+        try:
+            taken = reader.take(CHUNK, 0.5, stamped=stamped)
+        except KafkaRefusedError as error:
+            raise HarnessError(f"Partition {partition} of topic {topic} can't be read back: {error}.") from error
+        if len(taken) or taken.ended_at is not None:
             deadline = time.monotonic() + STALL_S
-            if messages:
-                yield messages
+            at = int(taken.offsets[-1]) + 1 if taken.ended_at is None else taken.ended_at
+            yield taken.below(end)
         elif time.monotonic() > deadline:
             raise HarnessError(
                 f"Reading partition {partition} of topic {topic} back stalled for {STALL_S:.0f} s at offset {at:,} of "
                 f"{end:,}. The log of Kafka says why; what was read so far is not judged."
             )
-    consumer.unassign()
 
 
-def _refuse_errors(messages: list[Message], topic: str, partition: int) -> None:
-    for message in messages:
-        if (error := message.error()) and error.code() != KafkaError._PARTITION_EOF:
-            raise HarnessError(f"Partition {partition} of topic {topic} can't be read back: {error.str()}.")
-
-
-def _offsets(messages: list[Message]) -> NDArray[np.int64]:
-    """Offsets only grow, so as many as lie between the first and the last are all of them, and need not be asked."""
-    first, last = _offset(messages[0]), _offset(messages[-1])
-    if last - first + 1 == len(messages):
-        return np.arange(first, last + 1, dtype=np.int64)
-    return np.array([_offset(message) for message in messages], dtype=np.int64)
-
-
-def _offset(message: Message) -> int:
-    return message.offset() or 0  # a record that was read has one
-
-
-def _joined(parts: Sequence[Part], codec: Codec) -> Columns:
-    """An empty part comes first, so that an empty log has its columns too."""
-    empty = parse_records([], [], codec)
-    if any(STAMPED in columns for _, _, columns in parts):
-        empty[STAMPED] = np.zeros(0, dtype=np.int64)
-    parts = [(0, np.arange(0), empty), *parts]
-    columns = {
-        "partition": np.concatenate([np.full(len(offsets), number, dtype=np.int16) for number, offsets, _ in parts]),
-        "offset": np.concatenate([offsets for _, offsets, _ in parts]),
-    }
-    for name in parts[0][2]:
-        columns[name] = np.concatenate([part[name] for _, _, part in parts])
-    return columns
+def joined(parts: Sequence[Columns]) -> Columns:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

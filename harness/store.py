@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from io import RawIOBase
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +33,7 @@ T = TypeVar("T")
 HISTORY = "history.jsonl"
 OWNER = "owner.json"  # what makes a folder a run
 MADE = "made"
+ROWS_AT_ONCE = 1 << 18
 YEAR_10000_MS = 253_402_300_800_000
 READABLE = " and ".join(map(str, READABLE_SCHEMAS))
 
@@ -64,6 +67,70 @@ class Owner(msgspec.Struct, frozen=True):
 
     schema: int
     mark: str = ""  # of the process, see harness/services/owners.py; older versions wrote none
+
+
+@dataclass(frozen=True)
+class LongTable:
+    """A table of a run that may be larger than memory: it is read each time that it is asked for. In what it has it is
+    like one of Arrow. MissingEvidence names one that is torn, or not what it should be, where that is met."""
+
+    path: Path
+    expected: Mapping[str, str]  # the columns that readers rely on, and their kinds
+    selected: tuple[str, ...] | None = None  # None: all
+
+    def __post_init__(self) -> None:
+        """What its first readers would stumble over is said at once."""
+        self._refuse(self.schema.empty_table())
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with self._readable():
+            schema = pq.read_schema(self.path)
+            return schema if self.selected is None else pa.schema([schema.field(name) for name in self.selected])
+
+    def select(self, names: Sequence[str]) -> LongTable:
+        return replace(self, selected=tuple(names))
+
+    def column(self, name: str) -> Any:
+        return self.select([name]).table().column(name)
+
+    def table(self) -> pa.Table:
+        """All of it."""
+        import pyarrow.parquet as pq
+
+        with self._readable():
+            table = pq.read_table(self.path, columns=self.schema.names)
+            table.validate(full=True)
+        self._refuse(table)
+        return table
+
+    def to_batches(self, *, max_chunksize: int) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with self._readable(), pq.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(max_chunksize, columns=self.schema.names):
+                batch.validate(full=True)
+                self._refuse(pa.Table.from_batches([batch]))
+                yield batch
+
+    def _refuse(self, rows: pa.Table) -> None:
+        """Rows that are not what is expected of them."""
+        relied_on = {name: kind for name, kind in self.expected.items() if name in (self.selected or self.expected)}
+        if wrong := [*_unlike(rows, relied_on)]:
+            raise MissingEvidence(f"{self.path} is not what it should be: {'; '.join(wrong)}")
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        import pyarrow as pa
+
+        try:
+            yield
+        except (OSError, pa.ArrowException, ValueError) as error:
+            raise MissingEvidence(f"{self.path} is torn: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -161,32 +228,29 @@ class Store:
 
         table = pa.table(dict(columns))
         with self._whole(name, table.nbytes) as part:
-            wide = [field.name for field in table.schema if field.type in (pa.int64(), pa.uint64())]
-            pq.write_table(
-                table,
-                part,
-                compression="zstd",
-                # Numbers that mostly grow: half the size and the time of a dictionary that gets too large.
-                use_dictionary=[name for name in table.column_names if name not in wide],
-                column_encoding=dict.fromkeys(wide, "DELTA_BINARY_PACKED"),
-            )
+            pq.write_table(table, part, **_encoding(table.schema))
 
-    def read_table(self, name: str, numbers: Iterable[str] = ()) -> pa.Table:
-        """A table, with the columns that its readers rely on, and these columns of whole numbers."""
+    def write_parts(self, name: str, parts: Iterable[Mapping[str, Any]]) -> None:
+        """A table that need not fit into memory, of parts with the same columns."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        tables = (pa.table(dict(columns)) for columns in parts)
+        first = next(tables)
+        with self._whole(name, 0) as part, pq.ParquetWriter(part, first.schema, **_encoding(first.schema)) as writer:
+            for group in _groups(chain((first,), tables)):
+                writer.write_table(group)
+
+    def read_table(self, name: str, numbers: Iterable[str] = ()) -> pa.Table:
+        """A table, with the columns that its readers rely on, and these columns of whole numbers."""
+        return self.open_table(name, numbers).table()
+
+    def open_table(self, name: str, numbers: Iterable[str] = ()) -> LongTable:
+        """The same, to be read part by part."""
         path = self.path / name
         if not path.exists():
             raise MissingEvidence(f"{path} is missing")
-        try:
-            table = pq.read_table(path)
-            table.validate(full=True)
-        except (OSError, pa.ArrowException, ValueError) as error:
-            raise MissingEvidence(f"{path} is torn: {error}") from None
-        if wrong := [*_unlike(table, {**TABLES.get(name, {}), **dict.fromkeys(numbers, "int")})]:
-            raise MissingEvidence(f"{path} is not what it should be: {'; '.join(wrong)}")
-        return table
+        return LongTable(path, {**TABLES.get(name, {}), **dict.fromkeys(numbers, "int")})
 
     def tell(self, kind: str, **facts: object) -> None:
         """Add one line to the history."""
@@ -221,6 +285,32 @@ class Store:
                 f"{self.path / HISTORY} has no entry {kind!r}: the run was broken off before it got there"
             )
         return values[-1]
+
+
+def _encoding(schema: pa.Schema) -> dict[str, Any]:
+    """Of a file. Numbers that mostly grow take half the size and time of a dictionary that gets too large."""
+    import pyarrow as pa
+
+    wide = [field.name for field in schema if field.type in (pa.int64(), pa.uint64())]
+    return {
+        "compression": "zstd",
+        "use_dictionary": [name for name in schema.names if name not in wide],
+        "column_encoding": dict.fromkeys(wide, "DELTA_BINARY_PACKED"),
+    }
+
+
+def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows, about as many in each as are written at once."""
+    import pyarrow as pa
+
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(each.num_rows for each in waiting) >= ROWS_AT_ONCE:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def append(file: RawIOBase, line: bytes) -> None:

@@ -17,6 +17,7 @@ from harness.judging.books import slices_of
 from harness.judging.lateness import Countable, countable
 from harness.judging.readings import Doubt, Edits, LogAudit, Observed
 from harness.model import (
+    EVENT_TIME,
     BatchLog,
     Certificate,
     EngineManifest,
@@ -28,7 +29,7 @@ from harness.model import (
     Verdict,
 )
 from harness.observe import Row, in_totals, interpret
-from harness.store import MissingEvidence, Store
+from harness.store import LongTable, MissingEvidence, Store
 from workloads.base import Codec, Columns, Oracle
 from workloads.registry import codec_of, oracle_of, results_of
 from workloads.totals import InTotals
@@ -166,9 +167,9 @@ class StoredRun:
     # What it read.
 
     @cached_property
-    def log(self) -> pa.Table:
+    def log(self) -> LongTable:
         """What the Kafka log held."""
-        return self.store.read_table(LOG, self.codec.content)
+        return self.store.open_table(LOG, self.codec.content)
 
     @cached_property
     def batch_log(self) -> BatchLog | None:
@@ -235,7 +236,8 @@ class StoredRun:
     @cached_property
     def countable(self) -> Countable:
         """The verdict and the latency rest on the same events, at the time by which they count."""
-        log = self.log if self.in_totals else times.retimed(self.log, self.spec.time, self.batch_log)
+        own_time = self.in_totals or self.spec.time == EVENT_TIME
+        log = self.log if own_time else times.retimed(self.log.table(), self.spec.time, self.batch_log)
         return countable(log, self.batch_log, self.spec, self.oracle, self.codec, missing_ms=self.doubt.newest_ms)
 
     def _rows(self, name: str) -> list[Row]:

@@ -124,6 +124,18 @@ class Values:
         for begin, length in zip(self.begins.tolist(), self.lengths.tolist(), strict=True):
             yield None if length == NOTHING else bytes(octets[begin : begin + length])
 
+    def rows(self, width: int) -> NDArray[np.bytes_]:
+        """Each as a row of this width: a longer one is cut off, a shorter one filled up with zero bytes."""
+        octets = self.octets
+        if int(self.begins.max(initial=0)) + width > len(octets):
+            octets = np.concatenate((octets, np.zeros(width, dtype=np.uint8)))
+        anywhere: NDArray[np.void] = np.ndarray((len(octets) - width + 1,), f"V{width}", octets, 0, (1,))
+        rows = anywhere[self.begins]
+        if (self.lengths < width).any():
+            kept = np.tri(width + 1, width, -1, dtype=np.uint8) * np.uint8(255)
+            rows.view(np.uint8).reshape(-1, width)[:] &= kept[np.clip(self.lengths, 0, width)]
+        return rows.view(f"S{width}")
+
     def only(self, rows: slice | Mask) -> Values:
         return Values(self.octets, self.begins[rows], self.lengths[rows])
 
@@ -169,7 +181,7 @@ class Codec(Protocol):
     def write(self, events: Planned, epoch_ms: int) -> Values:
         """The value of each record, poison included. Its key is the id of the event, and is none of the codec's."""
 
-    def read(self, values: Sequence[bytes | None], ids: Ints) -> Columns:
+    def read(self, values: Values, ids: Ints) -> Columns:
         """Records back from the log, whoever wrote them: `kind` (int8), `event_time_ms` (int64, absolute), and a column
         for each name of `content`; more, if the codec wants. `ids` are from the records' keys, NOTHING for a key that
         is none of ours. What is no event is NOTHING in every column but `kind`."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.base import NOTHING, Ints
+from workloads.base import NOTHING, Ints, Values
 
 LENGTH = 12
 
@@ -18,17 +16,18 @@ def encode_keys(ids: NDArray[np.uint64]) -> NDArray[np.uint8]:
     return np.frombuffer(octets.tobytes().hex().encode(), dtype=np.uint8).reshape(len(ids), LENGTH)
 
 
-def read_keys(keys: Sequence[bytes | None]) -> Ints:
+def read_keys(keys: Values) -> Ints:
     """Ids from keys of 12 lower-case hex digits; -1 for any other key."""
-    try:
-        joined = b"".join(keys)  # type: ignore[arg-type]  # a missing key is what the exception is for
-        octets = bytes.fromhex(joined.decode("ascii"))
-        if octets.hex().encode() == joined and set(map(len, keys)) <= {LENGTH}:  # type: ignore[arg-type]
+    if (keys.lengths == LENGTH).all():
+        joined = keys.rows(LENGTH).tobytes()
+        try:
+            octets = bytes.fromhex(joined.decode("ascii"))
+        except ValueError:
+            octets = b""
+        if octets.hex().encode() == joined:
             wide = np.zeros((len(keys), 8), dtype=np.uint8)
             wide[:, 2:] = np.frombuffer(octets, dtype=np.uint8).reshape(-1, LENGTH // 2)
             return wide.view(">i8").ravel().astype(np.int64)
-    except (TypeError, ValueError):
-        pass
     return np.array([_read_key(key) for key in keys], dtype=np.int64)
 
 

@@ -283,13 +283,18 @@ def consume_uncollected(arguments: Arguments) -> Cost:
 
 
 def _consume_all(arguments: Arguments) -> Cost:
-    consumer = confluent_kafka.Consumer({**recount.CONSUMER_SETTINGS, "bootstrap.servers": arguments.bootstrap})
+    consumer = _consumer(arguments)
     ends = _ends(consumer, arguments.topic)
     meter = Meter()
     count = sum(_consume(consumer, arguments.topic, partition, end) for partition, end in ends.items())
     cost = meter.cost(count)
     consumer.close()
     return cost
+
+
+def _consumer(arguments: Arguments) -> confluent_kafka.Consumer:
+    own = {"bootstrap.servers": arguments.bootstrap, "group.id": "streamgauge-bench"}
+    return confluent_kafka.Consumer({**recount.CONSUMER_SETTINGS, **own})
 
 
 def _consume(consumer: confluent_kafka.Consumer, topic: str, partition: int, end: int) -> int:
@@ -301,7 +306,7 @@ def _consume(consumer: confluent_kafka.Consumer, topic: str, partition: int, end
 
 
 def recount_log(arguments: Arguments) -> Cost:
-    consumer = confluent_kafka.Consumer({**recount.CONSUMER_SETTINGS, "bootstrap.servers": arguments.bootstrap})
+    consumer = _consumer(arguments)
     ends = _ends(consumer, arguments.topic)
     consumer.close()
     meter = Meter()

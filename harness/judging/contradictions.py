@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from generators.reel import Reel
 from generators.tape import Tape
+from harness.judging.readings import LogTable, parts_of
 from harness.measuring import processed
 from harness.model import MAX_SERVERS, RunSpec, UsageError
 from harness.store import MissingEvidence, Store, unless_missing
@@ -104,9 +105,12 @@ def _of_progress(run: StoredRun) -> Iterator[str]:
             return
 
 
-def _ends(log: pa.Table) -> Mapping[int, int]:
-    partition, offset = (np.asarray(log.column(name).to_numpy()) for name in ("partition", "offset"))
-    return {int(p): int(offset[partition == p].max()) + 1 for p in np.unique(partition)}
+def _ends(log: LogTable) -> Mapping[int, int]:
+    ends: dict[int, int] = {}
+    for part in parts_of(log.select(["partition", "offset"])):
+        for p in np.unique(part["partition"]):
+            ends[int(p)] = max(ends.get(int(p), 0), int(part["offset"][part["partition"] == p].max()) + 1)
+    return ends
 
 
 def _of_batches(run: StoredRun) -> Iterator[str]:

@@ -31,6 +31,7 @@ from harness.judging.readings import (
     Glitch,
     LogAudit,
     LogEvents,
+    LogTable,
     Named,
     Observed,
     Watched,
@@ -183,16 +184,16 @@ def _assemble(run: StoredRun) -> Case:
     )
 
 
-def _of_log(run: StoredRun) -> tuple[pa.Table, LogAudit, Doubt, Countable]:
+def _of_log(run: StoredRun) -> tuple[LogTable, LogAudit, Doubt, Countable]:
     """The log, and what is made of it. One that could not be read holds nothing."""
     if LOG not in run.unread:
         return run.log, run.audit, run.doubt, run.countable
-    log = recount.no_records(run.codec)
+    log = pa.table(recount.no_records(run.codec))
     audit = log_audit.compare(run.reel, run.epoch_ms, log, run.marks)
     return log, audit, Doubt(), lateness.countable(log, run.batch_log, run.spec, run.oracle, run.codec)
 
 
-def _by_the_events_own_time(run: StoredRun, log: pa.Table, counted: Countable) -> Ledger:
+def _by_the_events_own_time(run: StoredRun, log: LogTable, counted: Countable) -> Ledger:
     """What is held against the tape, which foretells no other time."""
     if run.spec.time == EVENT_TIME or run.in_totals:
         return folded(run.oracle, counted.events)
@@ -209,7 +210,7 @@ def _expectation(counted: Countable, is_open: NDArray[np.bool_], oracle: Oracle,
     return Expectation(folded(oracle, events.only(~counted.permitted & ~is_open)), folded(oracle, events))
 
 
-def _unread(log: pa.Table, events: LogEvents) -> NDArray[np.bool_]:
+def _unread(log: LogTable, events: LogEvents) -> NDArray[np.bool_]:
     """Which events a planned fault removed before the engine had done them."""
     result = np.zeros(len(events), dtype=np.bool_)
     for partition, offsets in _removed_unread(log):
@@ -217,13 +218,13 @@ def _unread(log: pa.Table, events: LogEvents) -> NDArray[np.bool_]:
     return result
 
 
-def _places(log: pa.Table) -> str:
+def _places(log: LogTable) -> str:
     return "; ".join(f"partition {p} offsets {at[0]:,} to {at[-1]:,}" for p, at in _removed_unread(log))
 
 
-def _removed_unread(log: pa.Table) -> list[tuple[int, NDArray[np.int64]]]:
+def _removed_unread(log: LogTable) -> list[tuple[int, NDArray[np.int64]]]:
     """Partition by partition; the log is ordered."""
-    if FATE not in log.column_names:
+    if FATE not in log.schema.names:
         return []
     fate, partition, offset = (np.asarray(log.column(name).to_numpy()) for name in (FATE, "partition", "offset"))
     unread = fate == UNREAD

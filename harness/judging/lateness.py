@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from harness.faults.times import seconds
-from harness.judging.readings import NO_BATCH, LogEvents
+from harness.judging.readings import NO_BATCH, LogEvents, LogTable, parts_of
 from harness.model import INDEX_BITS, MARK_SERVER, BatchLog, EarlierRun, RunSpec
 from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle
 
+NO_TIME = np.iinfo(np.int64).min // 2  # earlier than any
+BEFORE = "before"
 # Of LogEvents, the columns of the log that they have.
 NAMES = {"partition": "partition", "offset": "offset", "id": "event_id", "time_ms": "event_time_ms"}
 
@@ -40,7 +42,7 @@ class Countable:
 
 
 def countable(
-    log: pa.Table,
+    log: LogTable,
     batch_log: BatchLog | None,
     spec: RunSpec,
     oracle: Oracle,
@@ -52,20 +54,12 @@ def countable(
 
     `missing_ms`: the newest time of an event that was sent and is not in the log.
     """
-    kind = np.asarray(log.column("kind").to_numpy())
-    # All well-formed events, views or not: an engine may take its watermark from any of them.
-    well_formed = (kind == COUNTS) | (kind == BESIDE)
-    names = ("partition", "event_id", "event_time_ms")
-    partition, ids, time_ms = (np.asarray(log.column(name).to_numpy())[well_formed] for name in names)
-    before_ms = read_before_ms(partition, ids, time_ms, missing_ms)
-    counted = kind == COUNTS
-    needed = dict.fromkeys([*NAMES.values(), *codec.decisive])
-    columns = {name: np.asarray(log.column(name).to_numpy())[counted] for name in needed}
+    columns, before_ms = _counted(log, codec, missing_ms)
     events, row = events_of(columns, oracle)
-    late = before_ms[kind[well_formed] == COUNTS][row] - min(watermarks_ms(spec)) >= events.closes_ms
+    late = _picked(before_ms, row) - min(watermarks_ms(spec)) >= events.closes_ms
     gone = np.zeros(len(events), dtype=np.bool_)
     before = gone
-    batch = batch_of(events, batch_log) if batch_log else np.full(len(events), NO_BATCH)
+    batch = batch_of(events, batch_log) if batch_log else np.broadcast_to(np.int64(NO_BATCH), len(events))
     exact = batch_log is not None and batch_log.complete
     if batch_log is not None and exact:
         gone = dropped(events, batch, batch_log) & late
@@ -73,10 +67,34 @@ def countable(
     return Countable(events, late, gone, batch, exact, before)
 
 
+def _counted(log: LogTable, codec: Codec, missing_ms: int | None) -> tuple[Columns, NDArray[np.int64]]:
+    """Of the log what counts, and the newest time that may have been read before each."""
+    names = [*dict.fromkeys([*NAMES.values(), *codec.decisive])]
+    found: dict[str, list[NDArray[Any]]] = {name: [] for name in (*names, BEFORE)}
+    newest = Newest()
+    for part in parts_of(log.select([*dict.fromkeys((*names, "kind"))])):
+        kind = part["kind"]
+        # All well-formed events, views or not: an engine may take its watermark from any of them.
+        well_formed, counts = (kind == COUNTS) | (kind == BESIDE), kind == COUNTS
+        before_ms = newest.read(*(part[name][well_formed] for name in ("partition", "event_id", "event_time_ms")))
+        for name in names:
+            found[name].append(part[name][counts])
+        found[BEFORE].append(before_ms[counts[well_formed]])
+    columns = {name: np.concatenate(found.pop(name)) for name in [*found]}  # each gives its parts back
+    before_ms = columns.pop(BEFORE)
+    newest.read_elsewhere(columns["partition"], before_ms, missing_ms)
+    return columns, before_ms
+
+
+def _picked(column: NDArray[Any], row: NDArray[np.intp]) -> NDArray[Any]:
+    """Mostly each event lies in one cell, and then a column is what it was."""
+    return column if np.array_equal(row, np.arange(len(column))) else column[row]
+
+
 def events_of(log: Columns, oracle: Oracle) -> tuple[LogEvents, NDArray[np.intp]]:
     """Records of the log that count, by the cells in which they lie, and the row of each in these columns."""
     row, cell, closes_ms, columns = oracle.places(log)
-    named = {name: log[column][row] for name, column in NAMES.items()}
+    named = {name: _picked(log[column], row) for name, column in NAMES.items()}
     return LogEvents(**named, cell=cell, closes_ms=closes_ms, columns=columns), row
 
 
@@ -91,27 +109,38 @@ def watermarks_ms(spec: RunSpec) -> list[int]:
     return [spec.watermark_ms, *(round(seconds(leaf.options["to"], "to") * 1000) for leaf in changes)]
 
 
-def read_before_ms(
-    partition: NDArray[np.int16], ids: NDArray[np.int64], time_ms: NDArray[np.int64], missing_ms: int | None = None
-) -> NDArray[np.int64]:
+class Newest:
     """The newest time that an engine which reads each partition in order, and the partitions at any pace, may have seen
-    when it reads each of these records, which are ordered by partition and offset. With the watermark that far an
-    event may be late.
+    when it reads a record. With the watermark that far an event may be late.
 
     What could have been read before a record is all of the other partitions and the earlier ones of its own. The
     harness' own marks make nothing late: the closing ones are sent when the engine has seen everything else.
     What is missing from the log may have been read before anything.
     """
-    lowest = np.iinfo(np.int64).min // 2
-    unseen = lowest if missing_ms is None else missing_ms
-    newest = np.where(ids >> INDEX_BITS == MARK_SERVER, lowest, time_ms)
-    parts = _parts(partition)
-    peaks = {p: int(newest[rows].max()) for p, rows in parts.items()}
-    for p, rows in parts.items():
-        elsewhere = max((peak for other, peak in peaks.items() if other != p), default=lowest)
-        elsewhere = max(elsewhere, unseen)
-        np.maximum(np.maximum.accumulate(newest[rows]), elsewhere, out=newest[rows])
-    return newest
+
+    def __init__(self) -> None:
+        self._peaks: dict[int, int] = {}
+
+    def read(
+        self, partition: NDArray[np.int16], ids: NDArray[np.int64], time_ms: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """These come next, in the order of partitions and offsets. For each the newest time of its own partition."""
+        newest = np.where(ids >> INDEX_BITS == MARK_SERVER, NO_TIME, time_ms)
+        for p, rows in _parts(partition).items():
+            own = newest[rows]
+            own[0] = max(own[0], self._peaks.get(p, NO_TIME))
+            np.maximum.accumulate(own, out=own)
+            self._peaks[p] = int(own[-1])
+        return newest
+
+    def read_elsewhere(
+        self, partition: NDArray[np.int16], before_ms: NDArray[np.int64], missing_ms: int | None
+    ) -> None:
+        """Now that all is read: with the newest time of the other partitions, in place."""
+        unseen = NO_TIME if missing_ms is None else missing_ms
+        for p, rows in _parts(partition).items():
+            elsewhere = max((peak for other, peak in self._peaks.items() if other != p), default=NO_TIME)
+            np.maximum(before_ms[rows], max(elsewhere, unseen), out=before_ms[rows])
 
 
 def _parts(partition: NDArray[np.int16]) -> dict[int, slice]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from generators.marks import as_events
 from generators.reel import Reel
 from harness.judging.ledger import Ledger
-from harness.judging.readings import FATE, Doubt, LogAudit, Named
-from harness.model import INDEX_BITS, INDEX_MASK, Mark
-from workloads.base import COUNTS, NO_EVENT, Oracle
+from harness.judging.readings import FATE, Doubt, LogAudit, LogTable, Named, parts_of
+from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER, Mark
+from workloads.base import COUNTS, NO_EVENT, Mask, Oracle
 from workloads.registry import codec_of
 
 AUDIT_CHUNK = 32_000
@@ -25,7 +25,7 @@ Columns = dict[str, NDArray[Any]]
 Events = Mapping[str, NDArray[Any]]
 
 
-def compare(reel: Reel, epoch_ms: int, log: pa.Table, marks: Sequence[Mark]) -> LogAudit:
+def compare(reel: Reel, epoch_ms: int, log: LogTable, marks: Sequence[Mark]) -> LogAudit:
     """The tape (and our own marks) against the log: what is missing, too often, not ours, or not as it was sent."""
     return _Audit(reel, epoch_ms, log, marks).result()
 
@@ -33,7 +33,7 @@ def compare(reel: Reel, epoch_ms: int, log: pa.Table, marks: Sequence[Mark]) -> 
 def doubt(
     reel: Reel,
     epoch_ms: int,
-    log: pa.Table,
+    log: LogTable,
     marks: Sequence[Mark],
     *,
     oracle: Oracle,
@@ -43,39 +43,76 @@ def doubt(
     return _Audit(reel, epoch_ms, log, marks).doubt(oracle, booked)
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Some rows of the log, and what is said of each."""
+
+    columns: Columns
+    ours: Mask
+    altered: Mask
+    moved: Mask  # altered so that they may count elsewhere
+
+    @classmethod
+    def of(cls, columns: Columns) -> _Part:
+        return cls(columns, *(np.zeros(len(columns["event_id"]), dtype=np.bool_) for _ in range(3)))
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        return self.columns["event_id"]
+
+
+class _Wrong:
+    """Records that are wrong in one way: how many, and the first of them."""
+
+    def __init__(self) -> None:
+        self._count, self._examples = 0, list[str]()
+
+    def add(self, part: _Part, wrong: Mask) -> None:
+        rows = np.flatnonzero(wrong)
+        self._count += len(rows)
+        for row in rows[: EXAMPLES - len(self._examples)]:
+            self._examples.append(f"{_text(int(part.ids[row]))} ({_place(part.columns, row)})")
+
+    def named(self) -> Named:
+        return _named(self._count, self._examples)
+
+
 class _Audit:
-    """One comparison. Counts per event are one array over all of the tape, of two bytes each."""
+    """One comparison, which goes through the log once. Counts per event are one array over all of the tape, of two
+    bytes each."""
 
-    def __init__(self, reel: Reel, epoch_ms: int, log: pa.Table, marks: Sequence[Mark]) -> None:
+    def __init__(self, reel: Reel, epoch_ms: int, log: LogTable, marks: Sequence[Mark]) -> None:
         self._reel, self._epoch_ms, self._codec = reel, epoch_ms, codec_of(reel.spec)
-        self._log: Columns = {name: np.asarray(log.column(name).to_numpy()) for name in log.column_names}
+        self._log = log
         self._marks = {mark.id: mark for mark in marks}
-        self._ids = self._log["event_id"]
-        self._ours = np.zeros(len(self._ids), dtype=np.bool_)
-        self._altered = np.zeros(len(self._ids), dtype=np.bool_)
-        self._moved = np.zeros(len(self._ids), dtype=np.bool_)  # altered so that they may count elsewhere
+        self._often = dict.fromkeys(self._marks, 0)  # each is in the log
+        self._balance = np.zeros(reel.total, dtype=np.int16)  # records seen less records planned, in the tape's order
 
-    def _balance(self) -> NDArray[np.int16]:
-        """Records seen less records planned, for each event of the tape in its own order."""
-        balance = np.zeros(self._reel.total, dtype=np.int16)
-        for server, rows in self._rows_by_server():
-            self._audit_server(server, rows, balance)
+    def _parts(self) -> Iterator[_Part]:
+        """The log, compared."""
+        for columns in parts_of(self._log):
+            part = _Part.of(columns)
+            for server, rows in self._rows_by_server(part.ids):
+                self._audit_server(server, part, rows)
+            self._audit_marks(part)
+            yield part
         for block in self._reel.blocks():
-            _count(balance, self._reel, block.id.astype(np.int64), -1)
-        return balance
+            _count(self._balance, self._reel, block.id.astype(np.int64), -1)
 
     def doubt(self, oracle: Oracle, booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> Doubt:
-        missing_marks, doubled_marks = self._audit_marks()
-        balance = self._balance()
-        moved_ids = np.unique(self._ids[self._moved])
-        moved_marks = [number for number in self._marks if number in moved_ids]
         missing, extra = _Tally(oracle), _Tally(oracle)
-        missing.add(*self._marked([*missing_marks, *moved_marks]))
+        moved = [np.zeros(0, dtype=np.int64)]
+        for part in self._parts():
+            moved.append(part.ids[part.moved])
+            kind = part.columns["kind"]
+            extra.add(part.columns, (~part.ours | part.moved) & (kind != NO_EVENT), kind == COUNTS)
+        moved_ids = np.unique(np.concatenate(moved))
+        missing_marks, doubled_marks = self._marks_in_doubt()
+        missing.add(*self._marked([*missing_marks, *(number for number in self._marks if number in moved_ids)]))
         extra.add(*self._marked(doubled_marks))
-        extra.add(self._log, (~self._ours | self._moved) & (self._log["kind"] != NO_EVENT), self._log["kind"] == COUNTS)
         for block in self._reel.blocks():
             ids = block.id.astype(np.int64)
-            by = balance[self._reel.places(ids)].astype(np.int64)
+            by = self._balance[self._reel.places(ids)].astype(np.int64)
             gone = np.maximum(-by, 0) * booked(ids) + np.isin(ids, moved_ids)
             real = ~block.duplicate & (block.poison == 0)
             time_ms = block.event_time_rel_ms + self._epoch_ms
@@ -91,27 +128,33 @@ class _Audit:
         return as_events(self._codec, [self._marks[number] for number in ids]), once, once
 
     def result(self) -> LogAudit:
-        missing_ids, doubled_ids = self._audit_marks()
-        missing_marks = [*map(self._mark_named, missing_ids)]
-        doubled_marks = [*map(self._found_at, doubled_ids)]
-        balance = self._balance()
+        foreign, altered, found, removed = _Wrong(), _Wrong(), 0, 0
+        for part in self._parts():
+            found += len(part.ids)
+            foreign.add(part, ~part.ours)
+            altered.add(part, part.altered)
+            removed += int(np.count_nonzero(part.columns.get(FATE, ())))
+        balance = self._balance
         lost, twice = np.flatnonzero(balance < 0), np.flatnonzero(balance > 0)
-        missing = [*missing_marks, *map(self._planned_at, lost[:EXAMPLES])]
-        doubled = [*doubled_marks, *(self._found_at(self._reel.id_at(int(place))) for place in twice[:EXAMPLES])]
+        lost_ids, twice_ids = ([self._reel.id_at(int(place)) for place in some[:EXAMPLES]] for some in (lost, twice))
+        missing_marks, doubled_marks = self._marks_in_doubt()
+        places = self._places_of([*lost_ids, *twice_ids, *doubled_marks])
+        missing = [*map(self._mark_named, missing_marks), *(self._planned_at(each, places[each]) for each in lost_ids)]
+        doubled = [f"{_text(each)} ({'; '.join(places[each])})" for each in (*doubled_marks, *twice_ids)]
         return LogAudit(
             planned=self._reel.total + len(self._marks),
-            found=len(self._ids),
+            found=found,
             missing=_named(len(missing_marks) - int(balance[lost].sum(dtype=np.int64)), missing),
             doubled=_named(len(doubled_marks) + int(balance[twice].sum(dtype=np.int64)), doubled),
-            foreign=self._places_of(~self._ours),
-            altered=self._places_of(self._altered),
-            removed=int(np.count_nonzero(self._log[FATE])) if FATE in self._log else 0,
+            foreign=foreign.named(),
+            altered=altered.named(),
+            removed=removed,
         )
 
-    def _rows_by_server(self) -> Iterator[tuple[int, NDArray[np.intp]]]:
-        """The rows of the log that each server of the tape is said to have sent, in their order."""
+    def _rows_by_server(self, ids: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """The rows that each server of the tape is said to have sent, in their order."""
         servers = self._reel.servers
-        server = np.minimum((self._ids >> INDEX_BITS).astype(np.uint64), servers).astype(np.uint16)  # foreign ones last
+        server = np.minimum((ids >> INDEX_BITS).astype(np.uint64), servers).astype(np.uint16)  # foreign ones last
         order = np.argsort(server, kind="stable")
         ends = np.cumsum(np.bincount(server, minlength=servers + 1))
         for number in range(servers):
@@ -119,76 +162,75 @@ class _Audit:
             if len(rows):
                 yield number, rows
 
-    def _audit_server(self, server: int, rows: NDArray[np.intp], balance: NDArray[np.int16]) -> None:
+    def _audit_server(self, server: int, part: _Part, rows: NDArray[np.intp]) -> None:
         """Draw the server's events anew by the indices that the log names, and look whether they are the same."""
         total = self._reel.server_total(server)
         for start in range(0, len(rows), AUDIT_CHUNK):
-            part = rows[start : start + AUDIT_CHUNK]
-            index = self._ids[part] & INDEX_MASK
+            some = rows[start : start + AUDIT_CHUNK]
+            index = part.ids[some] & INDEX_MASK
             there = index < total
-            self._audit_rows(server, part[there], index[there], balance)
+            self._audit_rows(server, part, some[there], index[there])
 
-    def _audit_rows(
-        self, server: int, rows: NDArray[np.intp], index: NDArray[np.int64], balance: NDArray[np.int16]
-    ) -> None:
+    def _audit_rows(self, server: int, part: _Part, rows: NDArray[np.intp], index: NDArray[np.int64]) -> None:
         planned = self._reel.events(server, index)
         own = ~planned.duplicate  # a slot that sends a copy has no event of its own: nobody sent that id
-        self._ours[rows] = own
-        _count(balance, self._reel, self._ids[rows[own]], 1)
+        part.ours[rows] = own
+        _count(self._balance, self._reel, part.ids[rows[own]], 1)
         real = planned.poison == 0
         time_ms = planned.event_time_rel_ms + self._epoch_ms
         expected = {"event_time_ms": time_ms, **planned.content}
-        same = (self._log["kind"][rows] != NO_EVENT) == real
+        placed = (part.columns["kind"][rows] != NO_EVENT) == real
+        same = placed.copy()
         for name, column in expected.items():
-            same &= (self._log[name][rows] == column) | ~real
-        self._altered[rows] = own & ~same
-        placed = (self._log["kind"][rows] != NO_EVENT) == real
-        for name in ("event_time_ms", *self._codec.decisive):
-            placed &= (self._log[name][rows] == expected[name]) | ~real
-        self._moved[rows] = own & ~placed
+            equal = (part.columns[name][rows] == column) | ~real
+            same &= equal
+            if name == "event_time_ms" or name in self._codec.decisive:
+                placed &= equal
+        part.altered[rows] = own & ~same
+        part.moved[rows] = own & ~placed
 
-    def _audit_marks(self) -> tuple[list[int], list[int]]:
-        """Marks are few: one by one."""
-        missing: list[int] = []
-        doubled: list[int] = []
-        for number, mark in self._marks.items():
-            rows = np.flatnonzero(self._ids == number)
-            self._ours[rows] = True
-            self._altered[rows] = self._moved[rows] = ~self._is_mark(rows, mark)
-            missing += [number] * (len(rows) == 0)
-            doubled += [number] * (len(rows) - 1)
-        return missing, doubled
+    def _audit_marks(self, part: _Part) -> None:
+        """They are few: one by one."""
+        for row in np.flatnonzero(part.ids >> INDEX_BITS == MARK_SERVER):
+            number = int(part.ids[row])
+            if number in self._marks:
+                self._often[number] += 1
+                part.ours[row] = True
+                part.altered[row] = part.moved[row] = not self._is_mark(part.columns, row, self._marks[number])
+
+    def _marks_in_doubt(self) -> tuple[list[int], list[int]]:
+        missing = [number for number, often in self._often.items() if not often]
+        return missing, [number for number, often in self._often.items() for _ in range(often - 1)]
 
     def _mark_named(self, number: int) -> str:
         mark = self._marks[number]
         return f"{_text(number)} (the {mark.kind} event of partition {mark.partition})"
 
-    def _is_mark(self, rows: NDArray[np.intp], mark: Mark) -> NDArray[np.bool_]:
+    def _is_mark(self, columns: Columns, row: np.intp, mark: Mark) -> bool:
         place = {"event_time_ms": mark.event_time_ms, "partition": mark.partition}
-        expected = {**place, **self._codec.mark(mark)}
-        return np.asarray(np.logical_and.reduce([self._log[name][rows] == value for name, value in expected.items()]))
+        return all(columns[name][row] == value for name, value in {**place, **self._codec.mark(mark)}.items())
 
-    def _planned_at(self, place: np.intp) -> str:
+    def _places_of(self, ids: Sequence[int]) -> Mapping[int, list[str]]:
+        """The first places at which each of a few records is."""
+        places: dict[int, list[str]] = {number: [] for number in ids}
+        for columns in parts_of(self._log.select(["partition", "offset", "event_id"])) if ids else ():
+            for row in np.flatnonzero(np.isin(columns["event_id"], ids)):
+                found = places[int(columns["event_id"][row])]
+                if len(found) < EXAMPLES:
+                    found.append(_place(columns, row))
+        return places
+
+    def _planned_at(self, number: int, places: Sequence[str]) -> str:
         """Where a record should have been; of one that was to be sent again, also where the other one is."""
-        number = self._reel.id_at(int(place))
         server, slot = number >> INDEX_BITS, number & INDEX_MASK
         planned = self._reel.events(server, np.array([slot], dtype=np.int64))
         due = f"partition {planned.partition[0]}, due at {int(planned.intended_us[0]) / 1e6:.3f} s"
-        others = "".join(
-            f"; there is one at {self._place(row)}" for row in np.flatnonzero(self._ids == number)[:EXAMPLES]
-        )
+        others = "".join(f"; there is one at {place}" for place in places)
         return f"{_text(number)} (slot {slot} of {self._reel.name_of(server)}: {due}{others})"
 
-    def _found_at(self, number: int) -> str:
-        """All places at which a record is."""
-        return f"{_text(number)} ({'; '.join(map(self._place, np.flatnonzero(self._ids == number)[:EXAMPLES]))})"
 
-    def _places_of(self, wrong: NDArray[np.bool_]) -> Named:
-        rows = np.flatnonzero(wrong)
-        return _named(len(rows), [f"{_text(int(self._ids[row]))} ({self._place(row)})" for row in rows[:EXAMPLES]])
-
-    def _place(self, row: np.intp) -> str:
-        return f"partition {self._log['partition'][row]}, offset {self._log['offset'][row]}"
+def _place(columns: Columns, row: np.intp) -> str:
+    return f"partition {columns['partition'][row]}, offset {columns['offset'][row]}"
 
 
 def _count(balance: NDArray[np.int16], reel: Reel, ids: NDArray[np.int64], each: int) -> None:

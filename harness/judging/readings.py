@@ -4,9 +4,9 @@ checks get to see them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,29 @@ KEPT, DONE, UNREAD = 0, 1, 2  # it is still there; it was removed when the engin
 # A column that it has only if events are to count by another time than their own: that which a record has in Kafka.
 STAMPED = "stamped_ms"
 
+ROWS_AT_ONCE = 1 << 18  # of a log, which may be larger than memory
 NO_BATCH = -1
 OFFSET_BITS = 47  # of a record's number, below its partition
+
+
+class LogTable(Protocol):
+    """A log, in the order of partitions and offsets: what a table of Arrow has of it, so that a table is one."""
+
+    @property
+    def schema(self) -> Any: ...
+    def column(self, name: str) -> Any:
+        """As one of Arrow."""
+
+    def select(self, names: Sequence[str]) -> LogTable: ...
+    def to_batches(self, *, max_chunksize: int) -> Iterable[Any]: ...
+
+
+def parts_of(log: LogTable) -> Iterator[Columns]:
+    """At least one, so that an empty log has its columns."""
+    names = log.schema.names
+    yield {name: log.schema.empty_table().column(name).to_numpy() for name in names}
+    for batch in log.to_batches(max_chunksize=ROWS_AT_ONCE):
+        yield {name: batch.column(name).to_numpy(zero_copy_only=False) for name in names}
 
 
 @dataclass(frozen=True)

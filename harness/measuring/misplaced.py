@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from harness.judging import times
 from harness.judging.books import slices_of
-from harness.judging.readings import STAMPED
+from harness.judging.readings import STAMPED, parts_of
 from harness.model import INDEX_BITS, MARK_SERVER, Time
 from harness.stored import StoredRun
 from workloads.base import COUNTS, Ints, Mask, Oracle
@@ -35,7 +35,8 @@ class Misplaced:
 
 
 def misplaced(run: StoredRun) -> Misplaced:
-    log, oracle = _of_load(run.log), oracle_of(run.spec)
+    log = pa.concat_tables(_of_load(pa.table(part)) for part in parts_of(run.log))
+    oracle = oracle_of(run.spec)
     found = dict(_known(run, log))
     stamped_ms = found["append" if run.spec.time == "append" else "ingestion"]
     own_ms = _ints(log, times.OWN)

@@ -82,7 +82,7 @@ class Keeping:
         return rows is not None
 
     def _keep_log(self) -> bool:
-        self._store.write_table(LOG, self._world.read_log())
+        self._store.write_parts(LOG, self._world.read_log())
         return True
 
     def _write_rows(self, name: str, rows: Sequence[Row]) -> None:

@@ -28,7 +28,7 @@ from harness.watching.clock_watch import Noticing
 from harness.watching.out_of_memory import Memory
 from harness.watching.sampler import Recorder, Sampled, sampled_keys
 from harness.watching.starvation import Machine, Threads
-from workloads.base import COUNTS
+from workloads.base import COUNTS, Values
 from workloads.registry import codec_of, results_of
 
 CRANK_MS = 50
@@ -179,7 +179,8 @@ class FakeWorld:
         """What lies in the log of messages, and what an engine finds there."""
         pairs = [(message["key"] or b"", message["value"]) for message in messages]
         names = self._keys
-        columns = recount.parse_records([value for _, value in pairs], [key for key, _ in pairs], self._codec)
+        keys, values = Values.of([key for key, _ in pairs]), Values.of([value for _, value in pairs])
+        columns = recount.parse_records(values, keys, self._codec)
         rows = zip(*(columns[name].tolist() for name in READ), strict=True)
         return [
             _Record(
@@ -289,12 +290,12 @@ class FakeWorld:
     def other_databases(self) -> Mapping[int, int]:
         return {}
 
-    def read_log(self) -> Mapping[str, Any]:
+    def read_log(self) -> Iterator[Mapping[str, Any]]:
         parts = []
         for partition, records in enumerate(self._records):
             values, keys = [r.value for r in records], [r.key for r in records]
             parts.append((partition, values, keys))
-        return recount.columns_of(parts, self._codec)
+        yield recount.columns_of(parts, self._codec)
 
     def close(self) -> None:
         self.engine.stop()

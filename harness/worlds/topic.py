@@ -6,7 +6,7 @@ So the judge knows afterwards what once lay in the log, and what must not be cou
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import confluent_kafka
 import numpy as np
@@ -104,14 +104,14 @@ class TopicLog:
     def signal_fleet(self, number: signal.Signals) -> None:
         self._signal_fleet(number)
 
-    def whole(self, log: Columns) -> Columns:
+    def whole(self, log: Iterable[Columns]) -> Iterable[Columns]:
         """All that ever lay in the log, in its order."""
         if not self._kept:
             return log
-        parts = [*self._kept, {**log, FATE: np.full(len(log["offset"]), KEPT, dtype=np.int8)}]
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        left = ({**part, FATE: np.full(len(part["offset"]), KEPT, dtype=np.int8)} for part in log)
+        joined = recount.joined([*self._kept, *left])
         order = np.lexsort((joined["offset"], joined["partition"]))
-        return {name: column[order] for name, column in joined.items()}
+        return [{name: column[order] for name, column in joined.items()}]
 
     def _spread(self, records: int) -> list[Mark]:
         """Views of the campaigns in turn, in the partitions in turn, of this moment: nobody could tell them apart."""

@@ -25,7 +25,7 @@ from tests.quick.cases import EPOCH_MS
 from workloads.ad_impressions.jobs import id_sums
 from workloads.ad_impressions.records import reader
 from workloads.ad_impressions.schema import population_of
-from workloads.base import NO_EVENT
+from workloads.base import NO_EVENT, Values
 from workloads.keys import read_keys
 from workloads.registry import codec_of
 
@@ -85,8 +85,8 @@ def test_a_record_carries_the_id_of_its_event_and_reads_as_if_it_did_not():
     for encoder, tape in (with_ids, without):
         messages = [message for block in tape.blocks() for message in encoder.batch(block)]
         values, keys = [m["value"] for m in messages], [m["key"] for m in messages]
-        read.append(parse_records(values, keys, encoder.codec))
-        slow = reader(population_of(tape.spec)).read_slowly(values, read_keys(keys))
+        read.append(parse_records(Values.of(values), Values.of(keys), encoder.codec))
+        slow = reader(population_of(tape.spec)).read_slowly(values, read_keys(Values.of(keys)))
         assert all((column == read[-1][name]).all() for name, column in slow.columns().items())
 
     assert all((read[0][name] == read[1][name]).all() for name in read[0])
@@ -107,7 +107,7 @@ def test_a_record_that_carries_another_id_is_of_no_known_user():
     )
     values, keys = [m["value"] for m in messages], [m["key"] for m in messages]
 
-    read = parse_records(values, [keys[0], keys[2], keys[1]], codec_of(SPEC))
+    read = parse_records(Values.of(values), Values.of([keys[0], keys[2], keys[1]]), codec_of(SPEC))
 
     assert [user >= 0 for user in read["user"]] == [True, False, False]
 

@@ -20,7 +20,7 @@ from harness.model import FaultSpec, RunSpec, TapeSpec, UsageError
 from reports.sections.cells import grid_of
 from tests.quick.declared import TOML
 from tests.quick.tapes import specs
-from workloads.base import COUNTS, NEVER, NO_EVENT, Kind
+from workloads.base import COUNTS, NEVER, NO_EVENT, Kind, Values
 from workloads.declared.declaration import load
 from workloads.registry import chosen, codec_of, oracle_of, results_of, workload_of
 
@@ -94,7 +94,7 @@ def log_of(tape: TapeSpec):
     encoder = Encoder(codec, EPOCH_MS)
     values = [message["value"] for block in blocks for message in encoder.batch(block)]
     ids = np.concatenate([block.id for block in blocks]).astype(np.int64)
-    return blocks, {"event_id": ids, **codec.read(values, ids)}
+    return blocks, {"event_id": ids, **codec.read(Values.of(values), ids)}
 
 
 def recounted(oracle, log):

@@ -23,6 +23,7 @@ from workloads.ad_impressions.schema import (
     poison_bytes,
     population_of,
 )
+from workloads.base import Values
 from workloads.keys import encode_keys, read_keys
 from workloads.registry import codec_of
 
@@ -81,14 +82,14 @@ def test_keys_can_be_read_back(ids):
     keys = [row.tobytes() for row in encode_keys(np.array(ids, dtype=np.uint64))]
 
     assert keys == [b"%012x" % number for number in ids]
-    assert read_keys(keys).tolist() == ids
+    assert read_keys(Values.of(keys)).tolist() == ids
 
 
 @pytest.mark.parametrize(
     "key", [None, b"", b"00000000000", b"0000000000000", b"00000000000G", b"00000000000A", b" 0000000000 "]
 )
 def test_a_foreign_key_is_no_id_and_harms_no_other(key):
-    assert read_keys([b"00000000000a", key, b"ffffffffffff"]).tolist() == [10, -1, 2**48 - 1]
+    assert read_keys(Values.of([b"00000000000a", key, b"ffffffffffff"])).tolist() == [10, -1, 2**48 - 1]
 
 
 def test_a_mark_is_a_view_of_its_campaigns_first_ad():

@@ -27,7 +27,7 @@ from harness.model import INDEX_BITS, INDEX_MASK, FaultSpec, RunSpec, TapeSpec
 from tests.quick.tapes import specs
 from workloads.ad_impressions import oracle, records
 from workloads.ad_impressions.schema import population_of
-from workloads.base import NO_EVENT
+from workloads.base import NO_EVENT, Values
 from workloads.keys import read_keys
 from workloads.registry import codec_of, oracle_of
 
@@ -115,7 +115,7 @@ def test_reading_fast_is_reading_slowly(changes):
         if (value := values[place]) is not None:
             values[place] = mutate(value, min(at, max(0, len(value) - 1)), byte)
     reader = records.reader(population_of(SPEC))
-    fast, slow = reader.read(values, IDS).columns(), reader.read_slowly(values, IDS).columns()
+    fast, slow = reader.read(Values.of(values), IDS).columns(), reader.read_slowly(values, IDS).columns()
 
     for name, column in fast.items():
         assert column.dtype == slow[name].dtype
@@ -124,11 +124,11 @@ def test_reading_fast_is_reading_slowly(changes):
 
 MESSAGES = messages_of(SPEC)
 VALUES = [value for _, value, _ in MESSAGES]
-IDS = read_keys([key for _, _, key in MESSAGES])
+IDS = read_keys(Values.of([key for _, _, key in MESSAGES]))
 
 
 def test_records_say_what_the_tape_had_planned():
-    read = records.reader(population_of(SPEC)).read(VALUES, IDS)
+    read = records.reader(population_of(SPEC)).read(Values.of(VALUES), IDS)
     blocks = list(Reel(SPEC).blocks())
     poison = np.concatenate([block.poison for block in blocks])
     time_ms = np.concatenate([block.event_time_rel_ms for block in blocks])
@@ -143,7 +143,7 @@ def test_a_time_with_anything_but_digits_is_no_event(byte):
     value = VALUES[place] or b""
     start = value.index(b'": "17') + 4
     spoilt = [value[: start + i] + byte + value[start + i + 1 :] for i in range(13)]
-    read = records.reader(population_of(SPEC)).read(spoilt, np.repeat(IDS[place], 13))
+    read = records.reader(population_of(SPEC)).read(Values.of(spoilt), np.repeat(IDS[place], 13))
 
     assert read.kind.tolist() == [NO_EVENT] * 13
     assert read.event_time_ms.tolist() == [-1] * 13

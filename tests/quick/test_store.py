@@ -7,11 +7,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from harness import completion
 from harness.experiments.folder import Folder
-from harness.store import Store, new_folder, runs
+from harness.judging import readings
+from harness.judging.readings import parts_of
+from harness.store import MissingEvidence, Store, new_folder, runs
 from reports import listing
 
 
@@ -105,3 +109,46 @@ def test_when_an_experiment_was_begun_is_told_in_utc(at, tmp_path):
     assert folder.begun == "2026-07-01 12:00 UTC"
     (folder.path / "history.jsonl").unlink()
     assert folder.begun == ""
+
+
+LOG = "log.parquet"
+NAMES = ("partition", "offset", "event_id", "kind", "event_time_ms")
+
+
+def parts(*lengths: int) -> list[dict[str, Any]]:
+    return [{name: np.arange(length) + number for name in NAMES} for number, length in enumerate(lengths)]
+
+
+@pytest.mark.parametrize("lengths", [(0,), (0, 5, 0, 3), (0, 300_000, 1, 270_000)])
+def test_a_table_that_was_written_in_parts_is_read_whole_and_in_parts(lengths, tmp_path, monkeypatch):
+    monkeypatch.setattr(readings, "ROWS_AT_ONCE", 100_000)
+    store, written = Store.create(tmp_path, "run"), parts(*lengths)
+    store.write_parts(LOG, iter(written))
+    whole = {name: np.concatenate([part[name] for part in written]) for name in NAMES}
+    log = store.open_table(LOG)
+    read = [*parts_of(log.select(NAMES[:2]))]
+
+    assert max(len(part["offset"]) for part in read) <= 100_000
+    assert [*read[0]] == [*NAMES[:2]]
+    assert (np.concatenate([part["offset"] for part in read]) == whole["offset"]).all()
+    assert (log.column("kind").to_numpy() == whole["kind"]).all()
+    assert store.read_table(LOG).equals(pa.table(whole))
+
+
+def test_what_is_wrong_with_a_table_is_said_when_it_is_met(tmp_path):
+    store = Store.create(tmp_path, "run")
+    good, bad = parts(300_000, 300_000)
+    bad["kind"] = pa.array([None, *range(299_999)])
+    store.write_parts(LOG, iter([good, bad]))
+    read = parts_of(store.open_table(LOG))
+
+    assert len(next(read)["kind"]) == 0
+    with pytest.raises(MissingEvidence, match=r"log\.parquet is not what it should be: column 'kind' is not all of"):
+        sum(len(part["kind"]) for part in read)
+    content = (store.path / LOG).read_bytes()
+    (store.path / LOG).write_bytes(content[:4] + bytes(996) + content[1000:])
+    with pytest.raises(MissingEvidence, match=r"log\.parquet is torn"):
+        list(parts_of(store.open_table(LOG)))
+    (store.path / LOG).write_bytes(content[:1000])
+    with pytest.raises(MissingEvidence, match=r"log\.parquet is torn"):
+        store.open_table(LOG)

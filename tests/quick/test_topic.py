@@ -14,7 +14,7 @@ from harness.store import Store
 from harness.worlds import topic
 from harness.worlds.topic import TopicLog
 from tests.quick.cases import SPEC
-from workloads.base import COUNTS
+from workloads.base import COUNTS, Values
 from workloads.keys import read_keys
 from workloads.registry import codec_of
 
@@ -41,7 +41,9 @@ def test_a_record_that_a_fault_sends_carries_its_id_just_as_the_events_of_its_ta
     assert len(sent) == len(marks) == 4
     for message, mark in zip(sent, marks, strict=True):
         assert (f"{mark['id']:012x}".encode() in (message["value"] or b"")) is checksum
-    read = codec_of(spec.tape).read([m["value"] for m in sent], read_keys([m["key"] for m in sent]))
+    read = codec_of(spec.tape).read(
+        Values.of([m["value"] for m in sent]), read_keys(Values.of([m["key"] for m in sent]))
+    )
     assert set(read["kind"].tolist()) == {COUNTS}
 
 

@@ -81,7 +81,7 @@ class Place:
     def audit(self) -> LogAudit:
         """The tape and all that was sent beside it against all that ever was in the log."""
         ends = end_offsets(self.server.address, self.topic)
-        log = self.log.whole(recount.read(self.server.address, self.topic, ends, CODEC))
+        log = recount.joined([*self.log.whole(recount.read_in_parts(self.server.address, self.topic, ends, CODEC))])
         marks = tuple(msgspec.convert(m, Mark) for entry in self.store.history("marks") for m in entry["marks"])
         return log_audit.compare(Reel(TAPE), EPOCH_MS, pa.table(log), marks)
 

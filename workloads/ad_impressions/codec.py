@@ -8,7 +8,7 @@ filled up with zero bytes, which `tolist` of a bytes array takes off again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -81,7 +81,7 @@ class AdCodec:
         values, bad = self._writer.values(events, epoch_ms), np.flatnonzero(events.poison).tolist()
         return values.but({row: self._poison(events, row, epoch_ms) for row in bad}) if bad else values
 
-    def read(self, values: Sequence[bytes | None], ids: Ints) -> Columns:
+    def read(self, values: Values, ids: Ints) -> Columns:
         return records.reader(self._population).read(values, ids).columns()
 
     def say(self, content: Columns, row: int) -> str:

@@ -26,7 +26,7 @@ from workloads.ad_impressions.schema import (
     Population,
     example_json,
 )
-from workloads.base import BESIDE, COUNTS, NO_EVENT, NOTHING
+from workloads.base import BESIDE, COUNTS, NO_EVENT, NOTHING, Values
 
 VIEW_EVENT, OTHER_EVENT = COUNTS, BESIDE
 
@@ -90,8 +90,8 @@ class RecordReader:
         self._ids = {part: _Ids(some, places[part], self._shape.row.itemsize) for part, some in names.items()}
         self._tails = np.array([name[-ID_LENGTH:].encode() for name in population.user_ids], dtype=f"S{ID_LENGTH}")
 
-    def read(self, values: Sequence[bytes | None], ids: NDArray[np.int64]) -> Records:
-        records = self._read_shaped(values if None not in values else [value or b"" for value in values], ids)
+    def read(self, values: Values, ids: NDArray[np.int64]) -> Records:
+        records = self._read_shaped(values, ids)
         records.event_id[:] = ids
         for row in np.flatnonzero(records.kind == NO_EVENT).tolist():
             self._read_slowly(values[row], row, records)
@@ -105,16 +105,15 @@ class RecordReader:
             self._read_slowly(value, row, records)
         return records
 
-    def _read_shaped(self, values: Sequence[bytes | None], ids: NDArray[np.int64]) -> Records:
+    def _read_shaped(self, values: Values, ids: NDArray[np.int64]) -> Records:
         shape = self._shape
-        rows = np.array(values, dtype=shape.row)
-        lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))  # type: ignore[arg-type]
+        rows = values.rows(shape.row.itemsize)
         user, page, ad = (some.look_up(rows) for some in self._ids.values())
         kind = shape.kinds(rows)
         time_ms = shape.times(rows, kind)
         carried = self._take_ids(rows, user, ids)
         right = carried & _same(shape.write(rows, kind, {"user": user, "page": page, "ad": ad}), rows)
-        right &= (lengths == shape.lengths[kind]) & (time_ms != NOTHING)
+        right &= (values.lengths == shape.lengths[kind]) & (time_ms != NOTHING)
         event_type, ad_type = kind // len(AD_TYPES), kind % len(AD_TYPES)
         found = {
             "event_id": np.zeros(len(values)),

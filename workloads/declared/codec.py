@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -88,8 +88,8 @@ class DeclaredCodec:
             values[row] = self._records.poison(self._records.poisons[events.poison[row] - 1], written[row])
         return Values.of(values)
 
-    def read(self, values: Sequence[bytes | None], ids: Ints) -> Columns:  # noqa: ARG002  (no field repeats them)
-        rows, found = self._records.read(values)
+    def read(self, values: Values, ids: Ints) -> Columns:  # noqa: ARG002  (no field repeats them)
+        rows, found = self._records.read([*values])
         kind = np.full(len(values), NO_EVENT, dtype=np.int8)
         kind[rows] = COUNTS
         columns: dict[str, NDArray[Any]] = {"kind": kind, TIME: np.full(len(values), NOTHING, dtype=np.int64)}
