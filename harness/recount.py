@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any
@@ -71,7 +71,7 @@ def read(address: KafkaAddress, topic: str, ends: Mapping[int, int], codec: Code
 
 def read_in_parts(
     address: KafkaAddress, topic: str, ends: Mapping[int, int], codec: Codec, *, stamped: bool = False
-) -> Iterator[Columns]:
+) -> Generator[Columns]:
     """The same, as it comes, for a log that is larger than memory; an empty part comes first, so that an empty log has
     its columns too. `stamped`: with the time that each record has in Kafka, which takes a while to ask of each."""
     reader = Reader(topic, {**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})

@@ -21,7 +21,7 @@ AUDIT_CHUNK = 32_000
 FAR = 8  # times as many ids as there are events: then they are not counted as a range
 EXAMPLES = 20
 
-Columns = dict[str, NDArray[Any]]
+Columns = Mapping[str, NDArray[Any]]
 Events = Mapping[str, NDArray[Any]]
 
 

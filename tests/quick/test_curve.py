@@ -220,9 +220,8 @@ def test_the_budget_of_each_part_is_kept():
 
 def trigger_standings(count, per_window):
     """Of an engine whose batches last as long as their trigger, whatever is in them: two in each window."""
-    return [
-        Standing(10_000 * n - 3000, per_window * n, per_window * n, 0.0, 2 * n, 10_000.0 * n) for n in range(1, count + 1)
-    ]
+    done = [per_window * n for n in range(1, count + 1)]
+    return [Standing(10_000 * n - 3000, all_, all_, 0.0, 2 * n, 10_000.0 * n) for n, all_ in enumerate(done, start=1)]
 
 
 def test_a_batch_that_lasts_as_long_as_its_trigger_is_no_work():

@@ -85,16 +85,14 @@ ODD = [
 
 @pytest.mark.parametrize("compression", ["none", "lz4"])
 def test_whatever_others_sent_is_read_octet_by_octet(kafka_address, topic, compression):
-    with_headers = {"headers": {"name": b"h" * 5000}}
     producer = confluent_kafka.Producer({"bootstrap.servers": kafka_address.bootstrap, "compression.type": compression})
     for number in range(1000):
         for key, value in ODD:
-            producer.produce(
-                topic, value, key, 0, timestamp=EPOCH_MS + number, **(with_headers if number % 7 == 0 else {})
-            )
+            headers: list[tuple[str, str | bytes | None]] = [("name", b"h" * 5000)] if number % 7 == 0 else []
+            producer.produce(topic, value, key, 0, timestamp=EPOCH_MS + number, headers=headers)
     assert producer.flush(30) == 0
 
-    records, stamped_ms = [], []
+    records, stamped_ms = list[tuple[bytes | None, bytes | None]](), list[int]()
     reader = Reader(topic, {**recount.CONSUMER_SETTINGS, "bootstrap.servers": kafka_address.bootstrap})
     low, high = reader.bounds(0, 10)
     reader.start(0, low)

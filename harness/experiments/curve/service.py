@@ -11,8 +11,8 @@ from harness.experiments.curve.plateau import Floats, Measured, Why
 from harness.experiments.curve.queue import STEP_S, Engines, Machines, late_shares
 
 LEAST_BATCHES = 20
-# Of what a batch takes anyway, so much its events take at least. One that lasts as long as a trigger, whatever is in it,
-# tells nothing of work.
+# Of what a batch takes anyway, so much its events take at least. One that lasts as long as a trigger, whatever is in
+# it, tells nothing of work.
 LEAST_FOR_EVENTS = 0.5
 # What slows a machine down is read where batches are about as long as at the answer: near the highest rate that was
 # visited for long.
@@ -45,7 +45,7 @@ class Service:
 
 
 def fitted(measured: Sequence[Measured]) -> Service | None:
-    """By ratios, so that long batches do not outweigh short ones; None for an engine that tells of no work in batches."""
+    """By ratios, so that long batches do not outweigh short ones; None for one that tells of no work in batches."""
     warm = [each for each in measured if each.plateau.why is not Why.WARM_UP and not each.unsound]
     took = np.concatenate([np.zeros(0), *(each.batch_took_ms for each in warm)])
     events = np.concatenate([np.zeros(0), *(each.batch_events for each in warm)])

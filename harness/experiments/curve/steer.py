@@ -280,7 +280,7 @@ def _busy_per_event_ms(before: Standing, after: Standing) -> float:
 
 
 def _service(standings: Sequence[Standing]) -> tuple[float, float] | None:
-    """A batch's time without events and for each of them (ms): a line through windows. None where batches are no work."""
+    """A batch's time without events and for each of them (ms): a line through windows; None where it is no work."""
     told = np.array([(s.batches, s.done, s.busy_ms) for s in standings], dtype=np.float64)
     if len(told) < 3 or not told[-1, 0]:
         return None

@@ -114,7 +114,7 @@ def collect(run: StoredRun) -> Evidence:
 
 
 def _numbered(cell: Ints) -> tuple[Ints, Ints]:
-    """The cells in their order, and which of them each one is: as numpy's `unique` has it, in a twentieth of its time."""
+    """The cells in their order, and which of them each is: as numpy's `unique` has it, in a twentieth of its time."""
     found = pa.array(cell).dictionary_encode()
     codes = np.asarray(found.dictionary.to_numpy())
     order = np.argsort(codes)
