@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import gc
 import time
-from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any
 
 import numpy as np
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from numpy.typing import NDArray
 
-from generators.librdkafka import KafkaRefusedError, Reader, Taken
 from harness.judging.readings import STAMPED
 from harness.model import HarnessError, KafkaAddress
 from workloads.base import Codec, Values
 from workloads.keys import read_keys
 
 CHUNK = 4000
-AHEAD = 8  # chunks that wait to be parsed
 STALL_S = 60.0
 
 # Without the first three librdkafka's own queues stall a reader at about a sixth of what it could do.
@@ -35,6 +32,7 @@ CONSUMER_SETTINGS: Mapping[str, Any] = {
     "queued.max.messages.kbytes": 262_144,
     # A fetch at the end of one partition would keep the first fetch of the next one waiting for half a second.
     "fetch.wait.max.ms": 10,
+    "group.id": "streamgauge-recount",
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
     # What a producer has aborted lies in the log and was never said. The end of a partition is told, for the last of it
@@ -74,17 +72,12 @@ def read_in_parts(
 ) -> Generator[Columns]:
     """The same, as it comes, for a log that is larger than memory; an empty part comes first, so that an empty log has
     its columns too. `stamped`: with the time that each record has in Kafka, which takes a while to ask of each."""
-    reader = Reader(topic, {**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
-    # Octets become columns while the next ones are read: both are done outside of Python's lock, mostly.
-    with closing(reader), ThreadPoolExecutor(1) as beside:
+    consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
+    with closing(consumer), uncollected():
         yield no_records(codec, stamped=stamped)
-        parsed = deque[Future[Columns]]()
         for partition, end in sorted(ends.items()):
-            for taken in _read_partition(reader, topic, partition, end, stamped=stamped):
-                parsed.append(beside.submit(_parsed, partition, taken, codec, stamped=stamped))
-                if len(parsed) > AHEAD:
-                    yield parsed.popleft().result()
-        yield from (each.result() for each in parsed)
+            for messages in _read_partition(consumer, topic, partition, end):
+                yield _parsed(partition, messages, codec, stamped=stamped)
 
 
 @contextmanager
@@ -99,9 +92,12 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _parsed(partition: int, taken: Taken, codec: Codec, *, stamped: bool) -> Columns:
-    columns = _placed(partition, taken.offsets, parse_records(taken.values, taken.keys, codec))
-    return columns | ({STAMPED: taken.stamped_ms} if stamped else {})
+def _parsed(partition: int, messages: Sequence[Message], codec: Codec, *, stamped: bool) -> Columns:
+    values, keys = (Values.of(list(map(part, messages))) for part in (Message.value, Message.key))
+    columns = _placed(partition, _offsets(messages), parse_records(values, keys, codec))
+    if stamped:
+        columns[STAMPED] = np.fromiter((message.timestamp()[1] for message in messages), np.int64, len(messages))
+    return columns
 
 
 def _whole_partition(
@@ -114,25 +110,49 @@ def _placed(partition: int, offsets: NDArray[np.int64], columns: Columns) -> Col
     return {"partition": np.full(len(offsets), partition, dtype=np.int16), "offset": offsets, **columns}
 
 
-def _read_partition(reader: Reader, topic: str, partition: int, end: int, *, stamped: bool) -> Iterator[Taken]:
+def _read_partition(consumer: Consumer, topic: str, partition: int, end: int) -> Iterator[list[Message]]:
     """In chunks."""
-    at, _ = reader.bounds(partition, STALL_S)
-    reader.start(partition, at)
+    place = TopicPartition(topic, partition)
+    first, _ = consumer.get_watermark_offsets(place, timeout=STALL_S)
+    at = first
+    consumer.assign([TopicPartition(topic, partition, first)])
     deadline = time.monotonic() + STALL_S
     while at < end:
-        try:
-            taken = reader.take(CHUNK, 0.5, stamped=stamped)
-        except KafkaRefusedError as error:
-            raise HarnessError(f"Partition {partition} of topic {topic} can't be read back: {error}.") from error
-        if len(taken) or taken.ended_at is not None:
+        messages = consumer.consume(min(CHUNK, end - at), 0.5)
+        if messages:
+            keys = list(map(Message.key, messages))
+            if None in keys:  # what we send has a key, what is no record but an error or the end has none
+                _refuse_errors(messages, topic, partition)
+            at = _offset(messages[-1]) + (messages[-1].error() is None)  # the end has the offset that comes next
+            if None in keys or at > end:
+                messages = [message for message in messages if not message.error() and _offset(message) < end]
             deadline = time.monotonic() + STALL_S
-            at = int(taken.offsets[-1]) + 1 if taken.ended_at is None else taken.ended_at
-            yield taken.below(end)
+            if messages:
+                yield messages
         elif time.monotonic() > deadline:
             raise HarnessError(
                 f"Reading partition {partition} of topic {topic} back stalled for {STALL_S:.0f} s at offset {at:,} of "
                 f"{end:,}. The log of Kafka says why; what was read so far is not judged."
             )
+    consumer.unassign()
+
+
+def _refuse_errors(messages: list[Message], topic: str, partition: int) -> None:
+    for message in messages:
+        if (error := message.error()) and error.code() != KafkaError._PARTITION_EOF:
+            raise HarnessError(f"Partition {partition} of topic {topic} can't be read back: {error.str()}.")
+
+
+def _offsets(messages: Sequence[Message]) -> NDArray[np.int64]:
+    """Offsets only grow, so as many as lie between the first and the last are all of them, and need not be asked."""
+    first, last = _offset(messages[0]), _offset(messages[-1])
+    if last - first + 1 == len(messages):
+        return np.arange(first, last + 1, dtype=np.int64)
+    return np.array([_offset(message) for message in messages], dtype=np.int64)
+
+
+def _offset(message: Message) -> int:
+    return message.offset() or 0  # a record that was read has one
 
 
 def joined(parts: Sequence[Columns]) -> Columns:

@@ -107,10 +107,12 @@ class Values:
 
     @classmethod
     def of(cls, values: Sequence[bytes | None]) -> Values:
-        lengths = np.array([NOTHING if value is None else len(value) for value in values], dtype=np.int64)
-        held = np.maximum(lengths, 0)
-        octets = np.frombuffer(b"".join(value or b"" for value in values), dtype=np.uint8)
-        return cls(octets, np.cumsum(held) - held, lengths)
+        missing = [row for row, value in enumerate(values) if value is None] if None in values else []
+        held = [value or b"" for value in values]
+        lengths = np.fromiter(map(len, held), np.int64, len(held))
+        begins = np.cumsum(lengths) - lengths
+        lengths[missing] = NOTHING
+        return cls(np.frombuffer(b"".join(held), dtype=np.uint8), begins, lengths)
 
     def __len__(self) -> int:
         return len(self.lengths)

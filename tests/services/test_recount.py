@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import confluent_kafka
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from generators.disorder import PRESETS
 from generators.encode import Encoder
-from generators.librdkafka import KafkaRefusedError, Reader
 from generators.producers import ConfluentProducer
 from generators.profiles import steady
 from generators.reel import Reel
@@ -71,45 +69,3 @@ def test_a_log_that_ends_too_early_is_named(kafka_address, filled, monkeypatch):
 
     with pytest.raises(HarnessError, match=rf"partition 0 .* stalled .* at offset {ends[0]:,} of {ends[0] + 1:,}"):
         recount.read(kafka_address, filled, {0: ends[0] + 1}, CODEC)
-
-
-ODD = [
-    (None, None),
-    (b"key", None),
-    (None, b"value"),
-    (b"", b""),
-    (b"0123456789ab", b"x" * 300_000),
-    (b"0123456789ab", b"\0 y"),
-]
-
-
-@pytest.mark.parametrize("compression", ["none", "lz4"])
-def test_whatever_others_sent_is_read_octet_by_octet(kafka_address, topic, compression):
-    producer = confluent_kafka.Producer({"bootstrap.servers": kafka_address.bootstrap, "compression.type": compression})
-    for number in range(1000):
-        for key, value in ODD:
-            headers: list[tuple[str, str | bytes | None]] = [("name", b"h" * 5000)] if number % 7 == 0 else []
-            producer.produce(topic, value, key, 0, timestamp=EPOCH_MS + number, headers=headers)
-    assert producer.flush(30) == 0
-
-    records, stamped_ms = list[tuple[bytes | None, bytes | None]](), list[int]()
-    reader = Reader(topic, {**recount.CONSUMER_SETTINGS, "bootstrap.servers": kafka_address.bootstrap})
-    low, high = reader.bounds(0, 10)
-    reader.start(0, low)
-    while len(records) < high:
-        taken = reader.take(997, 5, stamped=True)
-        assert taken.offsets.tolist() == [*range(len(records), len(records) + len(taken))]
-        records += zip(taken.keys, taken.values, strict=True)
-        stamped_ms += taken.stamped_ms.tolist()
-    reader.close()
-
-    assert records == ODD * 1000
-    assert stamped_ms == [EPOCH_MS + number for number in range(1000) for _ in ODD]
-
-
-def test_a_partition_that_there_is_not_is_refused(kafka_address, topic):
-    reader = Reader(topic, {**recount.CONSUMER_SETTINGS, "bootstrap.servers": kafka_address.bootstrap})
-
-    with pytest.raises(KafkaRefusedError, match="nknown partition"):
-        reader.bounds(99, 10)
-    reader.close()
