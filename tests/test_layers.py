@@ -82,6 +82,7 @@ LAYERS = [
         "harness.experiments.curve.queue",
         "harness.experiments.curve.service",
         "harness.experiments.curve.crossing",
+        "harness.experiments.curve.lives",
         "harness.experiments.curve.bands",
         "harness.experiments.curve.kept",
     },
@@ -101,6 +102,7 @@ PURE = (
     "harness.judging.readings",
     "harness.experiments.curve.steer",
     "harness.experiments.curve.crossing",
+    "harness.experiments.curve.lives",
 )
 WORLD = {
     "redis",

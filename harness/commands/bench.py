@@ -29,11 +29,10 @@ def bench(
     with children.guard():
         if search:
             proved = []
-            for each in proof.prove(proof.SEEDS // 10 if quick else proof.SEEDS, console.say):
+            for each in proof.prove_all(proof.QUICK if quick else proof.SEARCHES, console.say):
                 proved.append(each)
-                console.say(
-                    f"  {proof.said(each)}"
-                )  # a class takes minutes, and what is known of it is worth something
+                # A class takes minutes, and what is known of it is worth something.
+                console.say(f"  {proof.said(each)}")
             found, told = proof.as_objects(proved), list(proof.lines(proved))
         elif spark:
             tuned = list(tuning.tuning(quick=quick, say=console.say))

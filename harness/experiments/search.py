@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.experiments.curve import crossing, steer
+from harness.experiments.curve import lives as lives_of
 from harness.experiments.curve.labels import COUNTED, Held, Label, visits
 from harness.experiments.curve.plateau import Measured
 from harness.model import Outcome, RunSpec
@@ -90,10 +91,11 @@ def _ends_all(life: Lived) -> bool:
     return life.outcome is Outcome.FAIL
 
 
-def found(settings: Settings, lives: Sequence[Lived], measured: Sequence[Measured]) -> Found:
-    """`measured`: of all lives that were right."""
+def found(settings: Settings, lives: Sequence[Lived], lived: Sequence[Sequence[Measured]]) -> Found:
+    """`lived`: what was measured in each life that was right."""
     objective_ms = settings.life.objective_p99_ms
-    answer = _answer(measured, objective_ms) if measured else None
+    measured = [each for own in lived for each in own]
+    answer = _answer([own for own in lived if own], objective_ms) if measured else None
     if wrong := next((life for life in lives if _ends_all(life)), None):
         return Found(Outcome.FAIL, f"no rate of an engine that failed: {_as_part(wrong.sentence)}", None)
     if answer is None:
@@ -101,17 +103,17 @@ def found(settings: Settings, lives: Sequence[Lived], measured: Sequence[Measure
         return Found(Outcome.UNKNOWN, f"nothing is known of any rate: {_as_part(unknown)}", None)
     sentence = _sentence(answer, measured, objective_ms)
     if not finished(settings, lives):
-        lived = sum(life.whole for life in lives)
+        whole = sum(life.whole for life in lives)
         return Found(
-            Outcome.UNKNOWN, f"not finished, {lived} of {many(settings.lives, 'life', 'lives')}: {sentence}", answer
+            Outcome.UNKNOWN, f"not finished, {whole} of {many(settings.lives, 'life', 'lives')}: {sentence}", answer
         )
     known = answer.low_per_s is not None
     return Found(Outcome.PASS if known else Outcome.UNKNOWN, sentence, answer)
 
 
-def _answer(measured: Sequence[Measured], objective_ms: float) -> crossing.Answer:
+def _answer(lived: Sequence[Sequence[Measured]], objective_ms: float) -> crossing.Answer:
     """No interval lies where nobody could send."""
-    answer = crossing.answer(measured, objective_ms)
+    answer, measured = lives_of.answer(lived, objective_ms), [each for own in lived for each in own]
     limit_per_s = generators_limit_per_s(measured)
     if limit_per_s is None or answer.high_per_s is None or answer.high_per_s < _highest_sound(measured):
         return answer

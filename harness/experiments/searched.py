@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ import msgspec
 
 from harness.experiments import search
 from harness.experiments.curve import kept, labels
+from harness.experiments.curve import lives as lives_of
 from harness.experiments.curve.labels import Label
 from harness.experiments.curve.plateau import Measured, Why
 from harness.experiments.folder import FILE, Folder
@@ -21,7 +22,6 @@ from harness.store import Store
 
 T = TypeVar("T")
 KIND = "search"
-APART_MS = 24 * 3600 * 1000  # of the plateaus of two lives: further than any life is long
 OF_BEFORE = "trials"  # what a search holds that was made of many runs, as an earlier version did
 
 
@@ -35,11 +35,16 @@ class Searched:
     environment: Mapping[str, Any]
     units: tuple[Unit, ...]  # the reference, as it was measured beside this search
     lives: tuple[Lived, ...]
-    measured: tuple[Measured, ...]  # of all lives that counted right
+    lived: tuple[tuple[Measured, ...], ...]  # what was measured in each that counted right
 
     @cached_property
     def found(self) -> Found:
-        return search.found(self.settings, self.lives, self.measured)
+        return search.found(self.settings, self.lives, self.lived)
+
+    @cached_property
+    def measured(self) -> tuple[Measured, ...]:
+        """In all lives."""
+        return tuple(each for own in self.lived for each in own)
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
@@ -82,18 +87,8 @@ def read(folder: Folder) -> Searched:
         environment=_part(folder, "environment", dict[str, Any]),
         units=_part(folder, "units", tuple[Unit, ...]),
         lives=lives,
-        measured=tuple(each for number, own in enumerate(kept_in) for each in _lived(number, own)),
+        lived=tuple(tuple(lives_of.apart(number, own)) for number, own in enumerate(kept_in)),
     )
-
-
-def _lived(number: int, measured: Sequence[Measured]) -> Iterator[Measured]:
-    """Each life begins at its own zero; one comes long after the other."""
-    for each in measured:
-        own, by_ms = each.plateau, number * APART_MS
-        moved = replace(
-            own, number=number * 1000 + own.number, from_ms=own.from_ms + by_ms, until_ms=own.until_ms + by_ms
-        )
-        yield replace(each, plateau=moved)
 
 
 def _part(folder: Folder, key: str, kind: type[T]) -> T:

@@ -163,8 +163,8 @@ def plateau(rate_per_s: float, why: Why, number: int, capacity_per_s: float, sec
 
 def curve(capacity_per_s: float = 100_000.0) -> list[Measured]:
     """What a life leaves behind."""
-    low = [(share, Why.LEVEL, 20) for share in (0.1, 0.3, 0.5, 0.7)]
-    both = [(share, why, 60) for why in (Why.LEVEL, Why.AGAIN) for share in (0.6, 0.9)]
+    low = [(share, Why.LEVEL, 20) for share in (0.1, 0.3, 0.6, 0.7)]
+    both = [(share, why, 60) for why in (Why.LEVEL, Why.AGAIN) for share in (0.5, 0.9)]
     course = [*low, *both, (0.95, Why.LEVEL, 20)]
     return [plateau(share * capacity_per_s, why, n, capacity_per_s, s) for n, (share, why, s) in enumerate(course)]
 

@@ -103,7 +103,7 @@ def test_a_plateau_without_a_certificate_counts_for_nothing_and_is_told(tmp_path
 
     assert max(searched.visits) == 70_000
     assert searched.found.outcome is Outcome.UNKNOWN
-    assert "60,000 events/s held; the generator was the limit at 90,000/s" in searched.found.sentence
+    assert "50,000 events/s held; the generator was the limit at 90,000/s" in searched.found.sentence
     assert any("without a valid certificate" in fact for fact in page.facts)
 
 
@@ -117,7 +117,7 @@ def test_lives_are_taken_together_and_lie_far_apart(tmp_path):
     (tmp_path / FILE).write_text(json.dumps(told))
     labels = {label.rate_per_s: label for label in read(place).labels}
 
-    assert (labels[60_000.0].held.value, labels[60_000.0].visits) == ("held", 2)
+    assert (labels[50_000.0].held.value, labels[50_000.0].visits) == ("held", 2)
 
 
 def test_without_a_right_life_there_is_no_figure(tmp_path):

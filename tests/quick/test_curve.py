@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.experiments.curve import crossing, labels, proof, service, steer
+from harness.experiments.curve import crossing, labels, lives, proof, service, steer
 from harness.experiments.curve.labels import Held
 from harness.experiments.curve.plateau import Latencies, Measured, Piece, Plateau, Standing, Why
 from harness.experiments.curve.proof import KINDS
@@ -201,6 +201,59 @@ def test_what_held_above_the_interval_of_an_engine_without_batches_is_open():
     assert {label.rate_per_s: label.held for label in found.labels} == {**by_visits, 900.0: Held.OPEN}
 
 
+def lived(kind, seed, count):
+    """What was measured in each life of one engine, with its truth."""
+    settings, draw = steer.QUICK, np.random.default_rng(seed)
+    engines = kind.engines(draw, 1)
+    (truth_per_s,) = proof.truths(kind, engines, draw, OBJECTIVE_MS / 1000)
+    courses = [proof.courses(kind, engines, draw, settings)[0] for _ in range(count)]
+    each = [list(lives.apart(life, proof.measured(kind, course, settings))) for life, course in enumerate(courses)]
+    return truth_per_s, each
+
+
+def test_three_lives_say_more_than_one():
+    truth_per_s, each = lived(KIND["neighbours"], 7, 3)
+    alone = [crossing.answer(own, OBJECTIVE_MS).width for own in each]
+    together = lives.answer(each, OBJECTIVE_MS)
+
+    assert together.low_per_s is not None
+    assert together.high_per_s is not None
+    assert together.low_per_s <= truth_per_s <= together.high_per_s
+    assert together.width is not None
+    assert together.width < np.mean([width for width in alone if width])
+
+
+def test_lives_that_contradict_each_other_have_no_answer(monkeypatch):
+    of = {1: crossing.Answer(90, 100, (), None, 0.0), 2: crossing.Answer(101, 110, (), None, 0.0)}
+    each = [[visit(number, 50.0, 1000)] for number in of]
+    monkeypatch.setattr(crossing, "answer", lambda own, _: of[own[0].plateau.number])
+    found = lives.answer(each, OBJECTIVE_MS)
+
+    assert found.low_per_s is None
+    assert found.why_not == "one life ends at 100/s where another begins at 101/s"
+
+
+@pytest.mark.parametrize(("silent", "known"), [(1, True), (2, False)])
+def test_most_lives_have_to_have_an_interval(monkeypatch, silent, known):
+    unknown = crossing.Answer(None, None, (), None, 0.0, "p99 does not grow with the rate")
+    of = {1: unknown, 2: unknown if silent > 1 else crossing.Answer(90, 110, (), None, 0.0)}
+    answer = crossing.Answer(90, 110, (), None, 0.0)
+    monkeypatch.setattr(crossing, "answer", lambda own, _: of.get(own[0].plateau.number, answer))
+    found = lives.answer([[visit(number, 50.0, 1000)] for number in (1, 2, 3)], OBJECTIVE_MS)
+
+    assert (found.low_per_s is not None) is known
+    if not known:
+        assert found.why_not == "2 of 3 lives say nothing: p99 does not grow with the rate"
+
+
+def test_a_rate_that_failed_in_all_lives_lies_not_below_their_interval(monkeypatch):
+    answer = crossing.Answer(90.0, 110.0, (labels.Label(80.0, Held.NO, "", 2),), None, 0.0)
+    monkeypatch.setattr(crossing, "answer", lambda *_: answer)
+    found = lives.answer([[visit(number, 50.0, 1000)] for number in (1, 2, 3)], OBJECTIVE_MS)
+
+    assert found.low_per_s == 80.0
+
+
 def test_a_course_is_short_and_has_the_rates_of_a_curve():
     draw = np.random.default_rng(4)
     engines = KIND["noisy"].engines(draw, 5)
@@ -246,3 +299,12 @@ def test_what_was_done_in_a_window_is_of_the_time_between_two_words():
     standings = [Standing(at, done, done, 6000.0, told_at_ms=told_at) for at, told_at, done in told]
 
     assert following(pieces, standings).rate_per_s == 10_000.0
+
+
+def test_what_was_done_is_not_taken_between_what_readers_saw_and_what_was_told():
+    """Seen by readers at 17,000 ms, told 400 ms later: a jump of what was known, not of what was done."""
+    pieces = [Piece(1000.0, Why.WARM_UP, 0)] * 3 + [Piece(1500.0, Why.LOOK, 1)]
+    told = [(7000, 6500, 6000), (17_000, None, 12_000), (27_000, 17_400, 19_000), (37_000, 27_400, 29_000)]
+    standings = [Standing(at, done, done, 6000.0, told_at_ms=told_at) for at, told_at, done in told]
+
+    assert following(pieces, standings).rate_per_s == 100.0

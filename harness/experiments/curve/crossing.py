@@ -32,8 +32,9 @@ SLOWER = 0.04  # so does what changes so much each minute, though it was hardly 
 ROUGH, UNSEEN = 0.6, 0.035
 # The same where no batches are told: a minute above what an engine can do leaves little behind yet, so that the line
 # crosses too high. How uneven an engine is shows at low rates, by how much longer its p99 is than its p50 (logarithm).
-TOO_HIGH, UNEVEN_LOW = 0.17, 0.14
+TOO_HIGH, UNEVEN_LOW = 0.2, 0.17
 LOW = 0.7  # of the highest rate
+SHORT = 0.03  # of the objective: how often longer than almost nothing a wait is says little
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,7 @@ def _interval(
         low, high = line
     if not np.isfinite(low):
         return 0, 0, "p99 does not grow with the rate"
-    long = {
-        own[0].plateau.rate_per_s for own in at if sum(labels.level_ms(visit) >= labels.LEVEL_MS for visit in own) > 1
-    }
-    open_ = [label.rate_per_s for label in _open_near(known) if label.rate_per_s in long]
-    held, failed = ([k.rate_per_s for k in known if k.held is which] for which in (Held.YES, Held.NO))
-    low, high = min([low, *open_, *failed]), max([high, *open_, *held])
+    low, high = around(low, high, measured, known)
     if low <= 0 or high / low - 1 > WIDEST:
         return 0, 0, "the band is wider than an answer may be"
     if high > BEYOND * _highest(measured):
@@ -108,12 +104,24 @@ def _interval(
     return float(low), float(high), ""
 
 
+def around(low: float, high: float, measured: Sequence[Measured], known: Sequence[Label]) -> tuple[float, float]:
+    """No rate that held lies above, none that failed below, and what is open between the two inside."""
+    long = {
+        rate
+        for rate, own in labels.visits(measured).items()
+        if sum(labels.level_ms(visit) >= labels.LEVEL_MS for visit in own) > 1
+    }
+    open_ = [label.rate_per_s for label in _open_near(known) if label.rate_per_s in long]
+    held, failed = ([k.rate_per_s for k in known if k.held is which] for which in (Held.YES, Held.NO))
+    return float(min([low, *open_, *failed])), float(max([high, *open_, *held]))
+
+
 def _line(at: Sequence[Sequence[Measured]], objective_ms: float) -> tuple[float, float]:
     """Without batches, what was seen alone; nan where nothing follows from it."""
     if len(at) < 3:
         return float("nan"), float("nan")
     low, high = _seen(at, objective_ms)
-    return low * np.exp(-TOO_HIGH - UNEVEN_LOW * _uneven(at)), high * np.exp(UNSEEN)
+    return low * np.exp(-TOO_HIGH - UNEVEN_LOW * _uneven(at, objective_ms)), high * np.exp(UNSEEN)
 
 
 def _seen(at: Sequence[Sequence[Measured]], objective_ms: float) -> tuple[float, float]:
@@ -128,10 +136,12 @@ def _seen(at: Sequence[Sequence[Measured]], objective_ms: float) -> tuple[float,
     return float(min(low, *each)), float(max(high, *each))
 
 
-def _uneven(at: Sequence[Sequence[Measured]]) -> float:
+def _uneven(at: Sequence[Sequence[Measured]], objective_ms: float) -> float:
     highest = max(visits[0].plateau.rate_per_s for visits in at)
     low = [visit.events for visits in at for visit in visits if visit.plateau.rate_per_s < LOW * highest]
-    return max((float(np.log(each.quantile_ms(0.99) / each.quantile_ms(0.5))) for each in low), default=0.0)
+    beside_ms = SHORT * objective_ms
+    ratios = ((each.quantile_ms(0.99) + beside_ms) / (each.quantile_ms(0.5) + beside_ms) for each in low)
+    return max((float(np.log(ratio)) for ratio in ratios), default=0.0)
 
 
 def _open_near(known: Sequence[Label]) -> list[Label]:

@@ -32,7 +32,6 @@ class Why(StrEnum):
     REST = "rest"  # until it has caught up
     LEVEL = "level"  # counts for the curve
     AGAIN = "again"  # the same, visited once more
-    PULSE = "pulse"  # a few seconds of more than it can do
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ from os import cpu_count
 
 import numpy as np
 
-from harness.experiments.curve import crossing, steer
+from harness.experiments.curve import lives, steer
 from harness.experiments.curve.labels import Held
 from harness.experiments.curve.plateau import Floats, Latencies, Measured, Piece, Plateau, Standing, plateaus
 from harness.experiments.curve.queue import NEVER, STEP_S, Engines, Machines, Offered, Queues
 from harness.measuring.stats import binomial_bounds
+from harness.texts import many
 from reports import tables
 
 DECIDED_BEFORE_S = 3.0
@@ -110,6 +111,7 @@ KINDS = (
     Kind("all of it", (cold, pauses, maintenance, neighbours), noise=0.1, memory=0.5),
     Kind("no batches told", noise=0.05, silent=True),
     Kind("no batches, neighbours", (neighbours,), noise=0.05, silent=True),
+    Kind("no batches, pauses", (pauses,), noise=0.05, base_s=(0.1, 0.2), silent=True),
     Kind("sinks", (sinks,), noise=0.05, truth=False),
     Kind("swings", (swings,), noise=0.05, truth=False),
     Kind("tells of what it fetched", noise=0.05, fetched_is_done=True),
@@ -281,6 +283,7 @@ class Proved:
 
     kind: str
     truth: bool
+    lives: int  # of each search
     lanes: tuple[Lane, ...]
 
     @property
@@ -312,39 +315,55 @@ class Proved:
 
 
 COVERED, UNKNOWN, HELD_ABOVE, UNKNOWN_WITHOUT = 0.93, 0.10, 0.01, 0.90
-SEEDS, CHUNK = 1000, 50
+CHUNK = 50
 SEED = 700_000  # what the method was tried on while it was made lies below
+# Searches of each class, and of how many lives each is.
+SEARCHES = ((1000, 1), (250, 3))
+QUICK = ((100, 1), (50, 3))
 
 
-def prove(seeds: int, say: Callable[[str], None], kinds: Sequence[Kind] = KINDS) -> Iterator[Proved]:
+def prove_all(searches: Sequence[tuple[int, int]], say: Callable[[str], None]) -> Iterator[Proved]:
     for part, (least_s, most_s) in steer.budget_s(steer.QUICK).items():
-        say(f"load of a search: {part}: {least_s} to {most_s} s")
-    chunks = range(0, seeds, CHUNK)
+        say(f"load of a life: {part}: {least_s} to {most_s} s")
+    for seeds, lives_each in searches:
+        yield from prove(seeds, say, lives_each=lives_each)
+
+
+def prove(
+    seeds: int, say: Callable[[str], None], kinds: Sequence[Kind] = KINDS, *, lives_each: int = 1, first: int = SEED
+) -> Iterator[Proved]:
+    chunks = [first + chunk for chunk in range(0, seeds, CHUNK)]
     with ProcessPoolExecutor(cpu_count(), get_context("spawn")) as workers:
         for kind in kinds:
-            say(f"{kind.name}: {seeds:,} searches")
-            found = workers.map(partial(searched, kind, CHUNK), [SEED + first for first in chunks])
-            yield Proved(kind.name, kind.truth, tuple(lane for lanes in found for lane in lanes)[:seeds])
+            say(f"{kind.name}: {seeds:,} searches of {many(lives_each, 'life', 'lives')}")
+            found = workers.map(partial(searched, kind, CHUNK, lives_each=lives_each), chunks)
+            lanes = tuple(lane for lanes in found for lane in lanes)[:seeds]
+            yield Proved(kind.name, kind.truth, lives_each, lanes)
 
 
-def searched(kind: Kind, lanes: int, seed: int, settings: steer.Settings = steer.QUICK) -> list[Lane]:
+def searched(
+    kind: Kind, lanes: int, seed: int, settings: steer.Settings = steer.QUICK, *, lives_each: int = 1
+) -> list[Lane]:
     draw = np.random.default_rng(seed)
     engines, objective_ms = kind.engines(draw, lanes), settings.objective_p99_ms
     true = truths(kind, engines, draw, objective_ms / 1000) if kind.truth else np.full(lanes, np.nan)
+    each = [courses(kind, engines, draw, settings) for _ in range(lives_each)]
     return [
-        _lane(kind, course, float(truth) if kind.truth else None, settings)
-        for course, truth in zip(courses(kind, engines, draw, settings), true, strict=True)
+        _lane(kind, own, float(truth) if kind.truth else None, settings)
+        for own, truth in zip(zip(*each, strict=True), true, strict=True)
     ]
 
 
-def _lane(kind: Kind, course: Course, truth: float | None, settings: steer.Settings) -> Lane:
-    found = crossing.answer(measured(kind, course, settings), settings.objective_p99_ms)
+def _lane(kind: Kind, own: Sequence[Course], truth: float | None, settings: steer.Settings) -> Lane:
+    lived = [list(lives.apart(life, measured(kind, course, settings))) for life, course in enumerate(own)]
+    found = lives.answer(lived, settings.objective_p99_ms)
     held = [label.rate_per_s for label in found.labels if label.held is Held.YES]
     above = truth is not None and any(rate >= 1.1 * truth for rate in held)
-    return Lane(truth, found.low_per_s, found.high_per_s, above, len(course.pieces) * settings.window_ms / 1000)
+    load_s = sum(len(course.pieces) for course in own) * settings.window_ms / 1000
+    return Lane(truth, found.low_per_s, found.high_per_s, above, load_s)
 
 
-COLUMNS = ("class", "searches", "truth inside", "at least", "UNKNOWN", "held above", "width", "load s", "")
+COLUMNS = ("class", "lives", "searches", "truth inside", "at least", "UNKNOWN", "held above", "width", "load s", "")
 
 
 def lines(proved: Sequence[Proved]) -> Iterator[str]:
@@ -360,7 +379,8 @@ def _row(each: Proved) -> tuple[str, ...]:
     load = f"{np.median([lane.load_s for lane in each.lanes]):.0f}"
     above = f"{each.held_above:.1%}" if each.truth else "-"
     reached = "reached" if each.reached else "not reached"
-    return (each.kind, f"{len(each.lanes):,}", *figures, f"{each.unknown:.1%}", above, width, load, reached)
+    searches = (str(each.lives), f"{len(each.lanes):,}")
+    return (each.kind, *searches, *figures, f"{each.unknown:.1%}", above, width, load, reached)
 
 
 def said(each: Proved) -> str:
@@ -372,6 +392,7 @@ def as_objects(proved: Sequence[Proved]) -> list[dict[str, object]]:
     return [
         {
             "class": each.kind,
+            "lives": each.lives,
             "searches": len(each.lanes),
             "answered": len(each.answered),
             "covered": each.covered,

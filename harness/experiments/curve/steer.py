@@ -17,6 +17,7 @@ import numpy as np
 from harness.experiments.curve import service
 from harness.experiments.curve.plateau import Piece, Standing, Why
 
+LEFT_BEHIND = 0.3  # of the objective: it takes a rest
 UNSENT_MS = 1000.0  # a generator that is behind by more does not follow
 SLOWER = 0.8
 
@@ -153,7 +154,7 @@ class _Course:
     @property
     def _drained(self) -> bool:
         """What a plateau begins with is part of what it is judged by."""
-        return self._now.behind_ms < 0.3 * self._settings.objective_p99_ms
+        return self._now.behind_ms < LEFT_BEHIND * self._settings.objective_p99_ms
 
     def _lost_patience(self) -> bool:
         return self._now.behind_ms > self._settings.patience_ms
@@ -228,6 +229,8 @@ class _Course:
         waited_ms = max(self._standings[i].behind_ms for i in own if i < len(self._standings))
         left = (1 - first_per_s / most) * waited_ms / settings.objective_p99_ms
         found = float(np.clip(most * (1 - left), first_per_s / settings.stride, first_per_s * settings.stride))
+        if line is None:
+            found = min(found, self._kept_up_per_s(own))
         return 0.93 * found if found > 1.12 * first_per_s else 0.87 * found
 
     @property
@@ -264,14 +267,26 @@ class _Course:
         first = next((i for i, piece in enumerate(self._pieces) if piece.why is not Why.WARM_UP), len(self._pieces))
         return self._standings[max(0, first - 2) :]
 
+    def _kept_up_per_s(self, own: Sequence[int]) -> float:
+        """What was done each second of a plateau that left much behind; else nothing is known of it."""
+        before, after = self._standings[own[0] - 1], self._standings[own[-1]]
+        if after.behind_ms < LEFT_BEHIND * self._settings.objective_p99_ms or not _told_alike(before, after):
+            return math.inf
+        return (after.done - before.done) / max(1, after.done_at_ms - before.done_at_ms) * 1000
+
     def _done_per_s(self) -> float:
         """The most in a window: it is what was done while there was enough to do."""
-        told = self._standings
-        rates = [(b.done - a.done) / (b.done_at_ms - a.done_at_ms) * 1000 for a, b in pairwise(told) if b.done > a.done]
+        alike = ((a, b) for a, b in pairwise(self._standings) if _told_alike(a, b))
+        rates = [(b.done - a.done) / (b.done_at_ms - a.done_at_ms) * 1000 for a, b in alike if b.done > a.done]
         return max(rates, default=self._settings.start_per_s)
 
     def _piece(self, rate_per_s: float, why: Why) -> Piece:
         return Piece(_round(min(rate_per_s, self._most_per_s)), why, self._last.plateau + 1)
+
+
+def _told_alike(before: Standing, after: Standing) -> bool:
+    """What the engine told and what readers saw have clocks of their own: the two are not compared."""
+    return (before.told_at_ms is None) == (after.told_at_ms is None)
 
 
 def _busy_per_event_ms(before: Standing, after: Standing) -> float:

@@ -1,0 +1,57 @@
+"""What several lives of an engine say together: each has an interval of its own, and their ends are averaged.
+
+What was rare in one life was not in another, so that the mean of three lies nearer to the truth than each. How far the
+ends may come in for that was found by searches of queues whose truth is known (`proof.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from harness.experiments.curve import crossing
+from harness.experiments.curve.crossing import Answer
+from harness.experiments.curve.plateau import Measured
+
+APART_MS = 24 * 3600 * 1000  # of the plateaus of two lives: further than any life is long
+LEAST = 2 / 3  # of the lives have to have an interval
+# So much of the mean interval's width its ends come in.
+IN_BELOW, IN_ABOVE = 0.15, 0.05
+
+
+def apart(number: int, measured: Sequence[Measured]) -> Iterator[Measured]:
+    """Each life begins at its own zero; one comes long after the other."""
+    for each in measured:
+        own, by_ms = each.plateau, number * APART_MS
+        moved = replace(
+            own, number=number * 1000 + own.number, from_ms=own.from_ms + by_ms, until_ms=own.until_ms + by_ms
+        )
+        yield replace(each, plateau=moved)
+
+
+def answer(lived: Sequence[Sequence[Measured]], objective_ms: float) -> Answer:
+    """Of one life its own; `lived` holds what was measured in each."""
+    if len(lived) == 1:
+        return crossing.answer(lived[0], objective_ms)
+    together = [visit for own in lived for visit in own]
+    found = crossing.answer(together, objective_ms)
+    each = [crossing.answer(own, objective_ms) for own in lived]
+    low, high, why_not = _interval(each)
+    if why_not:
+        return replace(found, low_per_s=None, high_per_s=None, why_not=why_not)
+    low, high = crossing.around(low, high, together, found.labels)
+    return replace(found, low_per_s=low, high_per_s=high, why_not="")
+
+
+def _interval(each: Sequence[Answer]) -> tuple[float, float, str]:
+    ends = [(own.low_per_s, own.high_per_s) for own in each if own.low_per_s is not None and own.high_per_s is not None]
+    if len(ends) < LEAST * len(each):
+        unknown = next(own.why_not for own in each if own.low_per_s is None)
+        return 0, 0, f"{len(each) - len(ends)} of {len(each)} lives say nothing: {unknown}"
+    lows, highs = np.array(ends).T
+    if lows.max() > highs.min():
+        return 0, 0, f"one life ends at {highs.min():,.0f}/s where another begins at {lows.max():,.0f}/s"
+    low, high = lows.mean(), highs.mean()
+    return float(low + IN_BELOW * (high - low)), float(high - IN_ABOVE * (high - low)), ""
