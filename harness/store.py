@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -231,15 +232,25 @@ class Store:
             pq.write_table(table, part, **_encoding(table.schema))
 
     def write_parts(self, name: str, parts: Iterable[Mapping[str, Any]]) -> None:
-        """A table that need not fit into memory, of parts with the same columns."""
+        """A table that need not fit into memory, of parts with the same columns. One group of rows is written while the
+        next one comes."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         tables = (pa.table(dict(columns)) for columns in parts)
         first = next(tables)
-        with self._whole(name, 0) as part, pq.ParquetWriter(part, first.schema, **_encoding(first.schema)) as writer:
+        with (
+            self._whole(name, 0) as part,
+            pq.ParquetWriter(part, first.schema, **_encoding(first.schema)) as writer,
+            ThreadPoolExecutor(1) as beside,
+        ):
+            written = None
             for group in _groups(chain((first,), tables)):
-                writer.write_table(group)
+                if written:
+                    written.result()
+                written = beside.submit(writer.write_table, group)
+            if written:
+                written.result()
 
     def read_table(self, name: str, numbers: Iterable[str] = ()) -> pa.Table:
         """A table, with the columns that its readers rely on, and these columns of whole numbers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from harness import completion
@@ -133,6 +135,20 @@ def test_a_table_that_was_written_in_parts_is_read_whole_and_in_parts(lengths, t
     assert (np.concatenate([part["offset"] for part in read]) == whole["offset"]).all()
     assert (log.column("kind").to_numpy() == whole["kind"]).all()
     assert store.read_table(LOG).equals(pa.table(whole))
+
+
+@pytest.mark.parametrize("length", [10, 600_000])
+def test_a_group_of_rows_that_could_not_be_written_is_no_table(length, tmp_path, monkeypatch):
+    """It is written beside what comes next; the last one has nothing behind it."""
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.EIO, "planted")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", refused)
+    store = Store.create(tmp_path, "run")
+    with pytest.raises(OSError, match="planted"):
+        store.write_parts(LOG, iter(parts(length)))
+    assert not [each.name for each in store.path.iterdir() if LOG in each.name]
 
 
 def test_what_is_wrong_with_a_table_is_said_when_it_is_met(tmp_path):
