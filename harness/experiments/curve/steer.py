@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 
 import numpy as np
 
@@ -186,25 +186,47 @@ class _Course:
 
     @property
     def _beyond(self) -> list[Piece]:
-        """What was offered above the candidates: an estimate may be far too low."""
-        beyond: list[Piece] = []
-        for piece in self._levels[len(self._settings.ladder) + 2 :]:
-            if beyond and self._is_far(beyond):
-                break
-            beyond.append(piece)
-        return beyond
+        """What was offered above a candidate that kept up: an estimate may be far too low."""
+        after = self._levels[len(self._settings.ladder) + 2 :]
+        return list(takewhile(lambda piece: piece.why is Why.LEVEL, after))
 
-    def _is_far(self, beyond: Sequence[Piece]) -> bool:
-        settings, last = self._settings, beyond[-1].plateau
-        behind_ms = [s.behind_ms for p, s in zip(self._pieces, self._standings, strict=False) if p.plateau == last]
-        left = bool(behind_ms) and behind_ms[-1] > settings.beyond_until * settings.objective_p99_ms
-        return left or len(beyond) >= settings.beyond_most or beyond[-1].rate_per_s >= self._most_per_s
+    @property
+    def _next_beyond_per_s(self) -> float | None:
+        """A fifth more than both candidates, until something is left behind; before that what lies between the two."""
+        settings, beyond = self._settings, self._beyond
+        lower, higher = sorted(self._levels[len(settings.ladder) :][:2], key=lambda each: each.rate_per_s)
+        last = beyond[-1] if beyond else higher
+        if len(beyond) >= settings.beyond_most or last.rate_per_s >= self._most_per_s:
+            return None
+        if between_per_s := self._between_per_s(lower, higher):
+            return between_per_s
+        beyond_both = last.rate_per_s > higher.rate_per_s
+        if beyond_both and self._left_ms(last) > settings.beyond_until * settings.objective_p99_ms:
+            return None
+        return max(last.rate_per_s, higher.rate_per_s) * settings.beyond
+
+    def _between_per_s(self, lower: Piece, higher: Piece) -> float | None:
+        """Where nothing tells how batches grow, one of them was too much and the other one was not: a fifth more than
+        that, until that is too much."""
+        if _service(self._warm()) is not None or not self._fell_behind(higher) or self._fell_behind(lower):
+            return None
+        last = self._beyond[-1] if self._beyond else lower
+        more_per_s = last.rate_per_s * self._settings.beyond
+        return None if self._fell_behind(last) or more_per_s >= higher.rate_per_s else more_per_s
+
+    def _fell_behind(self, level: Piece) -> bool:
+        return self._left_ms(level) >= LEFT_BEHIND * self._settings.objective_p99_ms
+
+    def _left_ms(self, level: Piece) -> float:
+        """How far behind it was in the end of a plateau."""
+        both = zip(self._pieces, self._standings, strict=False)
+        return next((s.behind_ms for p, s in reversed(list(both)) if p.plateau == level.plateau), 0.0)
 
     def _level(self) -> Piece | None:
         """The next step of the plan: the ladder, both candidates, and beyond them until something is left behind; then
         the candidates anew, in the same order, so that a minute lies between two visits; and what links the end with
         the beginning."""
-        settings, made, beyond = self._settings, self._made(), self._beyond
+        settings, made = self._settings, self._made()
         step = len(made) - len(settings.ladder)
         if step < 0:
             return self._piece(self.estimate_per_s * settings.ladder[len(made)], Why.LEVEL)
@@ -213,9 +235,10 @@ class _Course:
         candidates = [rate for why, rate, n in made if why is Why.LEVEL and n == settings.long]
         if step == 1:
             return self._piece(self._second(candidates[0]), Why.LEVEL)
-        if not beyond or not self._is_far(beyond):
-            return self._piece((beyond[-1].rate_per_s if beyond else max(candidates)) * settings.beyond, Why.LEVEL)
-        again = (*candidates, made[2][1])[step - 2 - len(beyond) :]
+        begun = sum(why is Why.AGAIN for why, _, _ in made)
+        if not begun and (higher_per_s := self._next_beyond_per_s):
+            return self._piece(higher_per_s, Why.LEVEL)
+        again = (*candidates, made[2][1])[begun:]
         return self._piece(again[0], Why.AGAIN) if again else None
 
     def _second(self, first_per_s: float) -> float:
