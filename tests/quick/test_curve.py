@@ -308,3 +308,34 @@ def test_what_was_done_is_not_taken_between_what_readers_saw_and_what_was_told()
     standings = [Standing(at, done, done, 6000.0, told_at_ms=told_at) for at, told_at, done in told]
 
     assert following(pieces, standings).rate_per_s == 100.0
+
+
+def beyond(first_behind_ms, too_much_per_s=300_000.0):
+    """What an engine without batches is offered after two candidates, 256,000/s and 140,000/s. How far behind it
+    was after the first is told; it keeps up with all that is not too much."""
+    steps = [(10_000.0, 3, Why.WARM_UP), (384_000.0, 1, Why.LOOK), (34_000.0, 1, Why.REST)]
+    steps += [(rate, 1, Why.LEVEL) for rate in (34_200.0, 68_300.0, 120_000.0, 171_000.0, 222_000.0)]
+    steps += [(256_000.0, 7, Why.LEVEL), (34_000.0, 1, Why.REST), (140_000.0, 7, Why.LEVEL)]
+    pieces = [Piece(rate, why, n) for n, (rate, count, why) in enumerate(steps) for _ in range(count)]
+    behind_ms = {256_000.0: first_behind_ms}
+    found: list[float] = []
+    while True:
+        behind = [9000.0 if p.rate_per_s >= too_much_per_s else behind_ms.get(p.rate_per_s, 0) for p in pieces]
+        standings = [Standing(at, at * 100.0, at * 99.0, waits_ms) for at, waits_ms in enumerate(behind, 1)]
+        piece = following(pieces, standings)
+        if piece.why is not Why.LEVEL:
+            return found
+        found += [piece.rate_per_s] if piece.rate_per_s not in found else []
+        pieces.append(piece)
+
+
+def test_between_a_candidate_that_was_too_much_and_one_that_was_not_others_are_offered():
+    assert beyond(18_000.0) == [168_000, 202_000, 242_000, 307_000]
+
+
+def test_what_is_too_much_between_two_candidates_ends_that_and_one_beyond_both_follows():
+    assert beyond(18_000.0, too_much_per_s=190_000.0) == [168_000, 202_000, 307_000]
+
+
+def test_beyond_two_candidates_that_it_keeps_up_with_it_goes_on_from_the_higher_one():
+    assert beyond(0.0) == [307_000]
