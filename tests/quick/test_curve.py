@@ -310,7 +310,7 @@ def test_what_was_done_is_not_taken_between_what_readers_saw_and_what_was_told()
     assert following(pieces, standings).rate_per_s == 100.0
 
 
-def beyond(first_behind_ms, too_much_per_s=300_000.0):
+def beyond(first_behind_ms: float, too_much_per_s: float = 300_000.0) -> list[float]:
     """What an engine without batches is offered after two candidates, 256,000/s and 140,000/s. How far behind it
     was after the first is told; it keeps up with all that is not too much."""
     steps = [(10_000.0, 3, Why.WARM_UP), (384_000.0, 1, Why.LOOK), (34_000.0, 1, Why.REST)]
@@ -321,7 +321,7 @@ def beyond(first_behind_ms, too_much_per_s=300_000.0):
     found: list[float] = []
     while True:
         behind = [9000.0 if p.rate_per_s >= too_much_per_s else behind_ms.get(p.rate_per_s, 0) for p in pieces]
-        standings = [Standing(at, at * 100.0, at * 99.0, waits_ms) for at, waits_ms in enumerate(behind, 1)]
+        standings = [Standing(at, at * 100, at * 99, waits_ms) for at, waits_ms in enumerate(behind, 1)]
         piece = following(pieces, standings)
         if piece.why is not Why.LEVEL:
             return found
