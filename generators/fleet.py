@@ -8,6 +8,7 @@ whole, by renaming. A load that is decided while it goes on has its stretches fr
 
 from __future__ import annotations
 
+import heapq
 import json
 import os
 from array import array
@@ -109,6 +110,7 @@ class Fleet:
         self._books = {name: array("q") for name in SENDS if name != "acked"}
         self._errors: list[str] = []
         self._hurried = False
+        self.owes_backlog = config.tape.waits  # before anything else it is sent
 
     # The life of a server.
 
@@ -150,8 +152,16 @@ class Fleet:
     def slices(self, server: int) -> Iterator[Slice | None]:
         """All slices of an ad server, written before they are due, and many at once where they are small. None: nothing
         more is known yet."""
-        for number in self.reel.servers_of(server):
+        *before, own = self.reel.servers_of(server)
+        for number in () if self.config.tape.waits else before:
             yield from self._all_of(number)
+        yield from self._all_of(own)
+
+    def backlog(self) -> Iterator[Slice]:
+        """The slices of all servers in the order in which they were due, as a log holds them that nobody has read."""
+        servers = range(self.config.tape.senders, 2 * self.config.tape.senders)
+        own = (self._between(server, 0, None) for server in servers)
+        yield from heapq.merge(*own, key=lambda part: part.due_us)
 
     def _all_of(self, server: int) -> Iterator[Slice | None]:
         first, complete = 0, False

@@ -1,4 +1,4 @@
-"""All that a run sends: the tape of its load, and before it the tape of its warm-up, where it has one.
+"""All that a run sends: the tape of its load, and before it the tape of its warm-up or backlog, where it has one.
 
 A warm-up is a tape like any other, of the same population, with draws of its own. It is over at the epoch, so that its
 times are negative, and the tape of the load is what it is without it. Its servers are those of the load again, under
@@ -14,17 +14,19 @@ import numpy as np
 
 from generators.draws import Ints, Lane
 from generators.tape import BLOCK, Events, Tape
-from harness.model import INDEX_BITS, TapeSpec
+from harness.model import INDEX_BITS, Spell, TapeSpec
 
 
 def warm_up_of(spec: TapeSpec) -> TapeSpec:
-    """Nothing falls silent in it: what comes back after a silence could come after the epoch."""
+    """Nothing falls silent in it: what comes back after a silence could come after the epoch. A backlog lies unevenly:
+    in its first half one partition gets nothing."""
     return replace(
         spec,
         seed=int(Lane.of(spec.seed, "warm-up").key),
         profile=spec.warm_up,
         warm_up=(),
-        spells=(),
+        waits=False,
+        spells=(Spell("idle-partition", 0, spec.warm_up_ms // 2),) if spec.waits else (),
         disorder=replace(spec.disorder, silent_servers=0),
     )
 

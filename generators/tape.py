@@ -194,7 +194,7 @@ class Tape:
         spec = self.spec
         used = {"probe": spec.probes, "spells": spec.spells, "checksum": spec.checksum}
         used |= {"workload": spec.workload != AD_IMPRESSIONS, "declaration": spec.declaration}
-        unsealed = ("warm_up", *(name for name, value in used.items() if not value))
+        unsealed = ("warm_up", "waits", *(name for name, value in used.items() if not value))
         return {key: value for key, value in asdict(spec).items() if not key.startswith(unsealed)}
 
     def _probing(self, server: int) -> bool:

@@ -46,6 +46,7 @@ COMMANDS = {
     "compare": Place("compare", "compare", panels.EXPERIMENTS),
     "gate": Place("gate", "gate", panels.EXPERIMENTS),
     "trend": Place("trend", "trend", panels.EXPERIMENTS),
+    "upgrade": Place("upgrade", "upgrade_job", panels.EXPERIMENTS),
     "replay": Place("replay", "replay", panels.RUNS),
     "selftest": Place("selftest", "selftest", panels.ITSELF),
     "audit": Place("audit", "audit", panels.RUNS),

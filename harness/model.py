@@ -180,6 +180,7 @@ class TapeSpec:
     spells: tuple[Spell, ...] = ()
     checksum: bool = False  # the low 48 bits of an event's user id are the event's id, so that a job can sum it
     warm_up: tuple[Segment, ...] = ()  # what is offered before the epoch, as a tape of its own (generators/reel.py)
+    waits: bool = False  # ... and lies in Kafka when the engine starts: a backlog
     workload: str = AD_IMPRESSIONS  # its id, which decides what the events are
     declaration: str = ""  # of a declared workload the whole of what it declares, "" of a shipped one
 
@@ -190,6 +191,11 @@ class TapeSpec:
     @property
     def warm_up_ms(self) -> int:
         return sum(segment.duration_ms for segment in self.warm_up)
+
+    @property
+    def warmed_ms(self) -> int:
+        """How long the engine is at work when the load begins."""
+        return 0 if self.waits else self.warm_up_ms
 
     @property
     def all_campaigns(self) -> int:
@@ -510,6 +516,7 @@ class FaultReport:
     landed_ms: int = 0  # when its effect was seen
     healed_ms: int = 0  # when it was undone, and seen to be
     colour: str = "tab:red"
+    refused: str = ""  # how the engine came to a stop with what was done to it, so that it had to be undone
 
 
 @dataclass(frozen=True)

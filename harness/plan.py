@@ -93,6 +93,7 @@ def resolve(
     usual = faults.default_fault(manifest, claim, values["duration"])
     fault = faults.parse(values["fault"]) if values["fault"] else usual
     refuse_beyond(fault, sum(segment.duration_ms for segment in segments))
+    before_ms = _before_the_epoch_ms(values["warm_up"], values["backlog"])
     tape = faults.reshaped(
         TapeSpec(
             seed=values["seed"],
@@ -106,7 +107,8 @@ def resolve(
             probes=sizes["probes"],
             probe_every_ms=values["window"],
             checksum=values["checksum"],
-            warm_up=PROFILES["steady"](values["rate"], values["warm_up"]) if values["warm_up"] else (),
+            warm_up=PROFILES["steady"](values["rate"], before_ms) if before_ms else (),
+            waits=bool(values["backlog"]),
             workload=workload.id,
             declaration=workload.declaration,
         ),
@@ -137,6 +139,15 @@ def resolve(
             "which holds one event in a window."
         )
     return spec, manifest
+
+
+def _before_the_epoch_ms(warm_up_ms: int, backlog_ms: int) -> int:
+    if warm_up_ms and backlog_ms:
+        raise UsageError(
+            "warm_up and backlog are both what is sent before the load: to an engine that is running, or before it "
+            "starts. Leave one of them out."
+        )
+    return warm_up_ms or backlog_ms
 
 
 def _refuse_keys_of_another(workload: Workload, given: Mapping[str, Any]) -> None:

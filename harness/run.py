@@ -191,7 +191,10 @@ class Run:
         if not self.world.engine.starts:
             started_ms = self.world.now_ms()
             self.world.engine.start()
-        opening = self._opening()
+        opening = self._opening(self.world.now_ms())
+        self._await_answers(opening, started_ms)
+
+    def _await_answers(self, opening: Sequence[Mark], started_ms: int) -> None:
         awaited = self.answers.awaited(opening)
         with self._diagnosed(awaited, opening[0]):
             self._until(
@@ -202,10 +205,10 @@ class Run:
         self._tell("ready", after_ms=self.world.now_ms() - started_ms)
         self._refuse_another_clock(started_ms)
 
-    def _opening(self) -> tuple[Mark, ...]:
+    def _opening(self, before_ms: int) -> tuple[Mark, ...]:
         """Those that have to be counted. Where results come when a window is closed, others follow and close theirs."""
         window, partitions = self.spec.window_ms, self.spec.tape.partitions
-        time_ms = self.world.now_ms() // window * window - window
+        time_ms = before_ms // window * window - window
         opening = last = self._marks("opening", time_ms, 0)
         if self.claim.final:
             open_for_ms = self.answers.closes_ms_of(opening) - time_ms + max(watermarks_ms(self.spec))
@@ -223,22 +226,28 @@ class Run:
         self._await_epoch()
         if self.reel.warm_up:
             self._send_until_warm(watch)
+        self._send_load(watch)
+
+    def _begin_load(self) -> str:
+        """From the epoch on it is sent, and looked at: the address of the fleet's page."""
+        page = self._await_fleet()
+        self.epoch_ms = epoch.next_ms(self.world.now_ms() + self.reel.warm_up_ms, self.oracle.part_ms)
+        self._tell("epoch", epoch_ms=self.epoch_ms)
+        self.world.start_observing()
+        self.world.start_load(self.epoch_ms)
+        return page
+
+    def _await_fleet(self) -> str:
+        self.screen.phase("fleet", f"{many(self.spec.tape.senders, 'ad server')}")
+        return self.world.await_fleet()
+
+    def _send_load(self, watch: str) -> None:
         load = self.reel.load
         self.screen.phase("load", f"{many(load.total, 'event')} in {load.duration_ms / 1000:.0f} s{watch}")
         while not self.world.load_status().finished:
             self._tick()
             self._give_up()
         self._end_load()
-
-    def _begin_load(self) -> str:
-        """From the epoch on it is sent, and looked at: the address of the fleet's page."""
-        self.screen.phase("fleet", f"{many(self.spec.tape.senders, 'ad server')}")
-        page = self.world.await_fleet()
-        self.epoch_ms = epoch.next_ms(self.world.now_ms() + self.reel.warm_up_ms, self.oracle.part_ms)
-        self._tell("epoch", epoch_ms=self.epoch_ms)
-        self.world.start_observing()
-        self.world.start_load(self.epoch_ms)
-        return page
 
     def _end_load(self) -> None:
         """All of it was sent, or as much as was asked for."""

@@ -181,6 +181,11 @@ KEYS: dict[str, Key] = {
     "warm_up": Key(
         Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "0s", "load sent before that, judged but not measured"
     ),
+    "backlog": Key(
+        Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"),
+        "0s",
+        "load that waits in Kafka when the engine starts, unevenly over its partitions",
+    ),
     "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "how the rate goes over time"),
     "seed": Key(_whole(0, 2**63 - 1), 1, "seed of all randomness"),
     "servers": Key(_whole(1, MAX_SERVERS), 10, "number of senders"),

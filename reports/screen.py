@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from harness.experiments.upgrade import DIFFERENCE, Upgraded
 from harness.judging.checks.engine import MANIFEST
 from harness.measuring.cost import ENGINE, engine_s_per_million
 from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
 from harness.model import CheckResult, Outcome, Witness
 from harness.texts import many
-from reports import outage, outside
+from reports import catch_up, outage, outside
 from reports.outage import Outage
 from reports.result import Result
 
@@ -33,6 +34,16 @@ def lines(result: Result) -> list[str]:
     body = list(_all(result))
     room = LINES - 2 - len(body)
     return [*body, *_witnesses(result, room), "", f"  {_short(result.path)}"]
+
+
+def upgraded(old: str, new: str, found: Upgraded, result: Result) -> list[str]:
+    """What came of the new job, and then the run in which it did."""
+    verdict, differ = result.verdict, many(found.changed_lines, "line differs", "lines differ")
+    head = _wrapped(f"{found.outcome.value}  ", f"{found.word.value}, from {old} to {new}: {found.sentence}")
+    counts = _wrapped("  counts   ", f"{verdict.outcome.value}: {verdict.sentence}")
+    jobs = _wrapped("  jobs     ", f"{differ}: {_short(result.path)}/{DIFFERENCE}")
+    rest = lines(result)
+    return [*head, "", *counts, *jobs, *rest[rest.index("") + 1 :]]
 
 
 def _all(result: Result) -> Iterator[str]:
@@ -63,7 +74,8 @@ def _load(result: Result) -> Iterator[str]:
     lag = f"lag p99.9 {certificate.lag_ms.get('p99.9', 0):.1f} ms"
     if certificate.valid:
         warm_up_ms = result.spec.tape.warm_up_ms
-        among = f", {warm_up_ms / 1000:g} s of warm-up among them" if warm_up_ms else ""
+        kind = "backlog" if result.spec.tape.waits else "warm-up"
+        among = f", {warm_up_ms / 1000:g} s of {kind} among them" if warm_up_ms else ""
         yield from _wrapped("  load     ", f"{many(certificate.sent, 'record')} sent{among}, certificate valid, {lag}")
     else:
         yield from _wrapped("  load     ", f"certificate VOID: {'; '.join(certificate.reasons)}")
@@ -75,6 +87,8 @@ def _speed(result: Result) -> Iterator[str]:
         yield from _wrapped("  speed    ", f"withheld: {result.withheld}")
         return
     yield from _wrapped("  speed    ", ", ".join(_rates(m)))
+    if m.catch_up:
+        yield from _wrapped("  backlog  ", catch_up.in_words(m.catch_up))
     if back := outage.in_words(result.recovery):
         yield from _wrapped("  recovery ", back)
     if way := headline(m):
@@ -89,7 +103,7 @@ def _speed(result: Result) -> Iterator[str]:
     if m.steady:
         yes = "yes " if m.steady.steady else "no"
         said = m.steady.sentence.removeprefix("not ").removeprefix("steady").lstrip(" " if m.steady.steady else "")
-        if todo := advice(m.steady, result.spec.tape.warm_up_ms / 1000):
+        if todo := advice(m.steady, result.spec.tape.warmed_ms / 1000):
             said += f": {todo}"
         yield from _wrapped("  steady   ", yes + said)
 

@@ -62,10 +62,12 @@ LAYERS = [
         "harness.worlds",
     },
     {"harness.run", "harness.running"},
+    {"harness.stages"},
     {  # planners: pure
         "harness.experiments.folder",
         "harness.experiments.repeat",
         "harness.experiments.search",
+        "harness.experiments.upgrade",
         "harness.experiments.older_search",
         "harness.experiments.searched",
         "harness.experiments.chaos",

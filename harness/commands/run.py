@@ -18,7 +18,21 @@ from harness.flags import takes
 from harness.model import DEFAULT_SCENARIO, RunSpec
 
 
-@takes("engine", "sink", "rate", "duration", "warm_up", *EVENTS, "time", "fault", *SYSTEM, "repeat", "checksum", "web")
+@takes(
+    "engine",
+    "sink",
+    "rate",
+    "duration",
+    "warm_up",
+    "backlog",
+    *EVENTS,
+    "time",
+    "fault",
+    *SYSTEM,
+    "repeat",
+    "checksum",
+    "web",
+)
 def run(
     scenario: Scenario = DEFAULT_SCENARIO,
     listing: Annotated[bool, typer.Option("--list", help="List the shipped scenarios.")] = False,
@@ -50,10 +64,10 @@ def run(
 
 def _foretell(spec: RunSpec) -> None:
     """A run that is warmed up takes minutes: its user knows before, and what for."""
-    if spec.tape.warm_up:
+    if spec.tape.warmed_ms:
         from harness.measuring import steady
 
-        times_ms = (spec.tape.warm_up_ms, spec.tape.load_ms, spec.window_ms)
+        times_ms = (spec.tape.warmed_ms, spec.tape.load_ms, spec.window_ms)
         console.say(steady.foretold(*(time_ms / 1000 for time_ms in times_ms)))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from harness.engines.job import Job
 from harness.model import BatchLog, EngineManifest, LastWords, Progress
 
 
@@ -95,6 +96,16 @@ class Engine(Protocol):
         """End cleanly (SIGTERM, after a deadline SIGKILL). Safe to call twice."""
 
     # What faults need.
+
+    @property
+    def job(self) -> Job:
+        """What runs, or is to be started."""
+
+    def become(self, job: Job) -> None:
+        """From the next start on this job runs, on the state that it names."""
+
+    def end(self) -> str:
+        """As `stop`, and say what was seen."""
 
     def kill(self) -> str:
         """SIGKILL everything of the engine, wait until nothing is left, and say what was seen: a proof in words."""

@@ -16,12 +16,12 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from harness.ending import cache_folder
 from harness.engines import versions
+from harness.engines.job import OURS, Surroundings
 from harness.engines.manifest import jobs_folder, load, lock_file
 from harness.engines.versions import UV
 from harness.install import jvm
@@ -37,18 +37,6 @@ HOW_TO_GET_A_JDK = (
 )
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """Ready to be used: which Python runs the engine, and which jars it finds, its own classes first."""
-
-    python: Path
-    jars: tuple[Path, ...] = ()
-    java: str = ""  # "" where nobody asked for it
-
-
-OURS = Surroundings(Path(sys.executable))  # this program's own
 
 
 def prepare(manifest: EngineManifest, say: Say) -> Surroundings:

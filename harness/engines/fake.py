@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from harness.engines.base import Member, Reached
+from harness.engines.job import Job
 from harness.explain import nearest
 from harness.judging.checksums import PREFIX, Checksum
 from harness.model import CRASH_POINTS, Batch, BatchLog, EngineManifest, LastWords, Progress, SinkClaim, UsageError
@@ -166,6 +167,7 @@ class FakeEngine:
         self._watermarks: dict[int, int] = {}
         self._committed = -1
         self._state: Counts = {}
+        self._older: Counts = {}  # before the last batch
         self._newest_ms = 0
         self._next_watermark_ms = 0
         self._replayed: set[int] = set()
@@ -185,7 +187,7 @@ class FakeEngine:
         self._running, self._frozen, self._work = True, False, None
         self._starts += 1
         self._busy_until_ms = self._clock.now_ms + self._bad.start_ms(self._starts)
-        self._forgets = self._starts > 1 and self._bad.kind == "forget"
+        self._forgets = self._bad.kind == ("forget" if self._starts > 1 else "latest")
         open_batch = self._committed + 1
         if open_batch in self._planned:
             self._replayed.add(open_batch)
@@ -193,6 +195,20 @@ class FakeEngine:
                 del self._planned[open_batch]
 
     restart = start
+
+    @property
+    def job(self) -> Job:
+        return Job(self._manifest)
+
+    def become(self, job: Job) -> None:
+        """On its state, or, with a planted bug, on the one before its last batch."""
+        self._manifest = job.manifest
+        if self._bad.kind == "stale-state":
+            self._state = self._older
+
+    def end(self) -> str:
+        self.stop()
+        return "the fake engine was told to stop, and did"
 
     def change(self, changed: Mapping[str, Any]) -> None:
         self._sink = changed.get("sink", self._sink)
@@ -427,6 +443,7 @@ class FakeEngine:
         if self._work is None or number <= self._committed:
             return
         self._bad.come_and_go(number, self._store, min(self._work.writes, default=("", 0)))
+        self._older = self._state
         self._committed, self._state, self._newest_ms = number, self._work.state, self._work.newest_ms
         self._work = None
 
@@ -606,6 +623,8 @@ MISBEHAVIOURS: dict[str, str] = {
     "slow": "works on n events a second and no more",
     "slow-start": "needs n seconds to be back after a kill",
     "forget": "goes on at the end of the log after a kill",
+    "latest": "begins at the end of the log",
+    "stale-state": "hands its state over without its last batch, when another job takes its place",
     "starve": "gets no CPU any more after batch 3, and wants some",
     "seconds": "tells its progress in seconds",
     "dedupe-values": "counts equal records once",

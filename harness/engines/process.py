@@ -21,7 +21,7 @@ from harness.engines import complaint, yahoo_conf
 from harness.engines.base import Member, Reached
 from harness.engines.config import EngineConfig, write_privately
 from harness.engines.driver import Driver, members_of
-from harness.engines.environments import OURS, Surroundings
+from harness.engines.job import OURS, Job, Surroundings
 from harness.engines.kept import Kept
 from harness.engines.manifest import job_path
 from harness.engines.own_logs import OwnLogs
@@ -79,14 +79,12 @@ class ProcessEngine:
         self._logs = logs
         self._private = private
         self._evidence = evidence
-        self.orders = orders(manifest, config, private)
         self._surroundings = surroundings
-        self._argv = self._argv_with(self.orders)
+        self._around = env
         _furnish(private)
-        self._env = environment_of(manifest, env, private, surroundings.python)
+        self._take_orders()
         self._progress = ProgressFile(Path(config.progress_path))
         self._kept = Kept(Path(config.progress_path).parent, evidence.parent)
-        self._checkpoint = _local_folder(config.checkpoint) if manifest.evidence != "none" else None
         self._crash_path = Path(config.crash_path)
         self._reached_path = self._crash_path.with_name(self._crash_path.name + ".reached")
         self._replayed: set[int] = set()
@@ -212,6 +210,38 @@ class ProcessEngine:
     def change(self, changed: Mapping[str, Any]) -> None:
         self._config = replace(self._config, **changed)
         orders(self._manifest, self._config, self._private)
+
+    @property
+    def job(self) -> Job:
+        return Job(self._manifest, self._surroundings, self._config.checkpoint)
+
+    def become(self, job: Job) -> None:
+        """It keeps the options that it was given, and takes its own for those that its predecessor had."""
+        given = {k: v for k, v in self._config.options.items() if self._manifest.options.get(k) != v}
+        self._config = replace(
+            self._config,
+            options={**job.manifest.options, **given},
+            checkpoint=job.checkpoint,
+            jars=tuple(map(str, job.surroundings.jars)),
+            java_options=(),  # an archive of classes is of one job
+        )
+        self._manifest, self._surroundings = job.manifest, job.surroundings
+        self._take_orders()
+
+    def _take_orders(self) -> None:
+        """How the next start runs what."""
+        manifest, config = self._manifest, self._config
+        self.orders = orders(manifest, config, self._private)
+        self._argv = self._argv_with(self.orders)
+        self._env = environment_of(manifest, self._around, self._private, self._surroundings.python)
+        self._checkpoint = _local_folder(config.checkpoint) if manifest.evidence != "none" else None
+
+    def end(self) -> str:
+        child = self._started()
+        ended = child.stop(STOP_DEADLINE_S)
+        child.kill_group()  # what outlived the one that was started would write as well
+        late = "" if ended else f", killed after {STOP_DEADLINE_S:.0f} s"
+        return f"SIGTERM to process {child.pid} (exit code {child.returncode()}{late}), no process left"
 
     def members(self) -> tuple[Member, ...]:
         return members_of(self._child) if self._child else ()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.engines.environments import Surroundings, jars_inside
+from harness.engines.environments import jars_inside
+from harness.engines.job import Surroundings
 from harness.install import archives, jvm
 from harness.install.archives import Archive, Start
 from harness.model import EngineManifest, RunSpec

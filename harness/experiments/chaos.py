@@ -188,7 +188,7 @@ def tiers() -> dict[str, str]:
     return dict(sorted(names.items(), key=lambda item: list(ORDER).index(item[0])))
 
 
-ORDER = ("smoke", "pr", "nightly")
+ORDER = ("smoke", "pr", "upgrade", "nightly")
 
 
 def read_tier(name: str) -> Tier:

@@ -59,7 +59,9 @@ def _most(spec: RunSpec, settings: Settings) -> RunSpec:
     """What a life may offer, if its engine is as fast as is expected: how far it gets is decided while it goes on."""
     life = settings.life
     most = Piece(min(life.start_per_s, life.most_per_s), Why.LEVEL, 0)
-    return replace(spec, tape=replace(spec.tape, profile=(segment(most, life.window_ms * life.most),), warm_up=()))
+    return replace(
+        spec, tape=replace(spec.tape, profile=(segment(most, life.window_ms * life.most),), warm_up=(), waits=False)
+    )
 
 
 def resume(path: Path) -> Folder:

@@ -15,9 +15,9 @@ from generators.reel import Reel
 from harness import console, needs, room, wait
 from harness.ending import UnderWay, short_path, under_way
 from harness.engines import environments, fake, removal, warm
-from harness.engines.environments import Surroundings
+from harness.engines.job import Surroundings
 from harness.engines.warm import Starts
-from harness.faults import registry
+from harness.faults import job, registry
 from harness.install import environment, jvm
 from harness.measuring.objective import with_objective
 from harness.model import EngineManifest, RunSpec, UsageError, Verdict
@@ -27,6 +27,7 @@ from harness.running.screen import Screen
 from harness.services import children
 from harness.services.claim import claim_external
 from harness.services.redis import find_server
+from harness.stages.behind import stages
 from harness.store import Store
 from harness.stored import StoredRun
 from harness.worlds.base import World
@@ -71,6 +72,8 @@ def prepare(spec: RunSpec, engine_manifest: EngineManifest) -> Surroundings:
             find_server()
         if not spec.kafka:
             jvm.jars("services", console.say)
+    for other in job.others(spec.fault, engine_manifest):
+        environments.prepare(other, console.say)
     return environments.prepare(engine_manifest, console.say)
 
 
@@ -121,7 +124,13 @@ def answer(
             with children.guard(), wait.patience(spec.patience):
                 world = _world(spec, engine_manifest, surroundings, place, starts, grows=growing is not None)
                 verdict = run_nine_steps(
-                    spec, engine_manifest, environment=seen, world=world, stored=stored, screen=screen, made_by=growing
+                    spec,
+                    engine_manifest,
+                    environment=seen,
+                    world=world,
+                    stored=stored,
+                    screen=screen,
+                    made_by=growing or stages(spec),
                 )
             return report(stored, verdict, screen)
 

@@ -90,7 +90,7 @@ def kept(path: Path) -> Iterator[Round]:
 def tape(spec: TapeSpec, stretches: int, settings: Settings) -> TapeSpec:
     """What so many stretches hold. A tape of fewer is its beginning."""
     rate = settings.stretch_events / STRETCH_MS * 1000
-    return replace(spec, profile=(Segment(stretches * STRETCH_MS, rate, rate),), probes=0, warm_up=())
+    return replace(spec, profile=(Segment(stretches * STRETCH_MS, rate, rate),), probes=0, warm_up=(), waits=False)
 
 
 def order(sides: Sequence[str], rounds: int) -> Iterator[tuple[str, ...]]:

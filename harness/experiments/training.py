@@ -15,7 +15,7 @@ from harness import console, plan, wait
 from harness.ending import summary
 from harness.engines import manifest as manifests
 from harness.engines import warm
-from harness.engines.environments import Surroundings
+from harness.engines.job import Surroundings
 from harness.experiments import one_run
 from harness.install import archives, jvm
 from harness.install.archives import Archive

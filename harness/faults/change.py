@@ -124,6 +124,14 @@ def _watermark(spec: FaultSpec, context: Context) -> Fault:
     return _changed(spec, context, {"watermark_ms": to_ms}, {"watermark_ms": back_ms}, pinned=pinned)
 
 
+def _slots(spec: FaultSpec, context: Context) -> Fault:
+    """Tasks that run at the same time."""
+    to, back = {"master": f"local[{spec.options['to']}]"}, {"master": context.spec.master}
+    of_spark = "" if context.manifest.on_spark else f"{context.manifest.id} does not know a master"
+    local = "" if context.spec.master.startswith("local[") else f"master = {context.spec.master} is not local[N]"
+    return _changed(spec, context, to, back, of_spark, local)
+
+
 def _sink(spec: FaultSpec, context: Context) -> Fault:
     to, names = spec.options["to"], [claim.name for claim in context.manifest.sinks]
     need = ""
@@ -154,6 +162,16 @@ KINDS = (
         _trigger,
         needs=RESUMES,
         options={"to": "2s"},
+        moments=STANDING,
+    ),
+    Kind(
+        "change-slots",
+        "change",
+        f"{CHANGED} another number of tasks at a time",
+        "goes on, no count changes",
+        _slots,
+        needs="a Spark job whose master is local[N]",
+        options={"to": "2"},
         moments=STANDING,
     ),
     Kind(

@@ -58,6 +58,10 @@ class Downtime(Strike):
     def effect(self, now: Moment) -> str:
         """What there is to be said when it has gone on."""
 
+    def take_down(self, now: Moment) -> str:
+        """How it goes down: a proof in words."""
+        return now.engine.kill()
+
     def borne(self, now: Moment) -> bool:
         """Whether the engine has shown that it can live with the deed."""
         return self.went_on(now)
@@ -110,10 +114,13 @@ class Downtime(Strike):
         words = (self._end, f"it went on from {self._before:,} to {done(now):,} records", self.effect(now))
         return "; ".join(word for word in words if word)
 
+    def refused(self) -> str:
+        return self._end
+
     def _strike(self, now: Moment) -> None:
         engine = now.engine
         self.reached = engine.reached()
-        killed = engine.kill()
+        killed = self.take_down(now)
         engine.collect()
         engine.disarm()
         newest = engine.progress()

@@ -73,7 +73,9 @@ def _strikes(fault: FaultSpec) -> int:
 
 
 def _fault(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
-    head, at, moment = text.partition("@")
+    inside, closed, behind = text.rpartition(")")
+    behind, at, moment = behind.partition("@")  # what stands in a bracket may hold one too
+    head = f"{inside}{closed}{behind}"
     name, bracket, rest = head.partition("(")
     if name not in kinds:
         names = (*kinds, *COMBINATORS, NONE.text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from itertools import chain
 
-from harness.faults import change, checkpoint, grammar, input, kafka, kafka_replicas, kill, network, process, redis
+from harness.faults import change, checkpoint, grammar, input, job, kafka, kafka_replicas, kill, network, process, redis
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
 from harness.faults.idle import Idle
@@ -27,6 +27,7 @@ FAULTS: dict[str, Kind] = {
         network.KINDS,
         checkpoint.KINDS,
         change.KINDS,
+        job.KINDS,
     )
 }
 

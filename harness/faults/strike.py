@@ -64,6 +64,10 @@ class Strike(ABC):
     def replayed(self) -> bool | None:
         return None
 
+    def refused(self) -> str:
+        """How the engine came to a stop with what was done to it; "" where it went on."""
+        return ""
+
 
 def struck(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
     """The strike on its course, or why this run can't have it."""
@@ -151,6 +155,7 @@ class Struck:
                 healed_ms=self._healed_ms,
                 reachable=not self._absent,
                 colour=self._strike.colour,
+                refused=self._strike.refused(),
             ),
         )
 

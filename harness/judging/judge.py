@@ -153,7 +153,7 @@ def _assemble(run: StoredRun) -> Case:
         batch=counted.batch,
         dropped=dropped,
         permitted=counted.permitted,
-        sent_late=_sent_late(run.sends, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
+        sent_late=_sent_late(run, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
         is_open=is_open,
         expectation=_expectation(counted, is_open, oracle, counted.exact or claim.late == "keep"),
         observed=Observed(Ledger(), ()) if OBSERVED in unread else run.observed,
@@ -256,9 +256,13 @@ def _after_stop(run: StoredRun) -> AfterStop | None:
     return AfterStop(run.observed_after_stop)
 
 
-def _sent_late(sends: pa.Table, events: LogEvents) -> NDArray[np.bool_]:
-    """Which events were sent so late that the generator itself made them late."""
-    lag_ms = (sends.column("sent_us").to_numpy() - sends.column("intended_us").to_numpy()) / 1000
+def _sent_late(run: StoredRun, events: LogEvents) -> NDArray[np.bool_]:
+    """Which events were sent so late that the generator itself made them late. A backlog is old, and in its order."""
+    sends = run.sends
+    intended_us = sends.column("intended_us").to_numpy()
+    lag_ms = (sends.column("sent_us").to_numpy() - intended_us) / 1000
+    if run.spec.tape.waits:
+        lag_ms = np.where(intended_us > 0, lag_ms, 0)
     row = slices_of(sends, events.id)
     return np.asarray((row >= 0) & (np.append(lag_ms, 0)[row] > ROAD_MS))
 

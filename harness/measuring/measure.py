@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from generators.marks import totals_of
 from harness.certificate import of_load
-from harness.measuring import cost, processed, recovery, steady
+from harness.measuring import catching_up, cost, processed, recovery, steady
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies
 from harness.measuring.latency.ends import ONLY_THEN
@@ -119,8 +119,9 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         cost=() if resources is None else cost.costs(resources, events),
         checkpoint_bytes=_checkpoint_bytes(run),
         gc_s=_gc_s(run),
-        steady=steady.find(table, load_s, spec.window_ms / 1000, spec.tape.warm_up_ms / 1000),
+        steady=steady.find(table, load_s, spec.window_ms / 1000, spec.tape.warmed_ms / 1000),
         observer=_observer(store, resources),
+        catch_up=catching_up.of_run(run, latency.by_second if latency else None),
     )
 
 

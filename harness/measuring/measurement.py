@@ -85,6 +85,42 @@ class Observer:
     cpu_share: float  # of one core, observer and harness together
 
 
+class Lack(StrEnum):
+    """Why a figure of a recovery has no value, as a reader sees it; the worst first."""
+
+    NO_END = "for good"  # what it measures lasted until the end
+    NEVER = "never"  # it could have come, and did not
+    WITHHELD = "withheld"
+    UNKNOWN = "not known"  # it could not come, because the load had ended, or was not looked at
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One figure of a recovery or a catch-up. Without a value it has a lack, and the note says more."""
+
+    value: float | None
+    note: str = ""
+    over_twin: float | None = None  # less the same of a run with the same seed and no fault
+    lack: Lack | None = None  # also None in files of older versions
+
+    def text(self, write: Callable[[float], str]) -> str:
+        """Its value as `write` writes it, else what it lacks."""
+        return write(self.value) if self.value is not None else str(self.lack or "-")
+
+
+@dataclass(frozen=True)
+class CatchUp:
+    """How an engine worked off what was waiting when it started."""
+
+    waiting: int
+    oldest_s: float  # so old the oldest of it was
+    started_s: float  # since the epoch
+    caught_up: Quantity  # s since its start; it had no more to do than in the end of the load
+    fresh: Quantity  # s since its start; what came in was as soon to be seen as in the end of the load
+    per_s: float | None  # until it had caught up
+    cpu_s_per_million: float | None  # of the engine, until then
+
+
 @dataclass(frozen=True)
 class Measurement:
     """All figures of one run; there is none for a run whose answers are wrong or whose certificate is void."""
@@ -106,32 +142,10 @@ class Measurement:
     observer: Observer | None
     processed_as_seen: bool = False  # by the results; else by the engine's own offsets
     outside_ends: OutsideEnds | None = None  # the engine tells of no ends of batches
+    catch_up: CatchUp | None = None  # nothing was waiting
 
     def latency_by(self, way: str) -> Latency | None:
         return next((each for each in self.latency if each.way == way), None)
-
-
-class Lack(StrEnum):
-    """Why a figure of a recovery has no value, as a reader sees it; the worst first."""
-
-    NO_END = "for good"  # what it measures lasted until the end
-    NEVER = "never"  # it could have come, and did not
-    WITHHELD = "withheld"
-    UNKNOWN = "not known"  # it could not come, because the load had ended, or was not looked at
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """One figure of a recovery. Without a value it has a lack, and the note says more."""
-
-    value: float | None
-    note: str = ""
-    over_twin: float | None = None  # less the same of a run with the same seed and no fault
-    lack: Lack | None = None  # also None in files of older versions
-
-    def text(self, write: Callable[[float], str]) -> str:
-        """Its value as `write` writes it, else what it lacks."""
-        return write(self.value) if self.value is not None else str(self.lack or "-")
 
 
 @dataclass(frozen=True)

@@ -353,7 +353,7 @@ def _caught_up(run: Watched, backlog: Floats, stretch: _Stretch, outage: _Outage
     first = int(np.argmax(after > usual))
     if after[first] <= usual or first > _felt_s(stretch, outage) + CALM_S:
         return _kept_up(outage, words)
-    place = np.flatnonzero(_runs_of(after[first:] <= usual, CALM_S))
+    place = np.flatnonzero(runs_of(after[first:] <= usual, CALM_S))
     if len(place) and outage.back_s < np.inf:
         reached_s = float(np.floor(stretch.struck_s) + 1 + first + place[0] - stretch.struck_s)
         return Quantity(max(reached_s, outage.back_s), f"for {CALM_S} s {words}")
@@ -484,7 +484,7 @@ def _of_seconds(values: Floats, from_s: float, to_s: float) -> Floats:
     return values[max(0, int(from_s)) : max(0, int(np.ceil(to_s)))]
 
 
-def _runs_of(true: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
+def runs_of(true: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
     """Where so many in a row begin."""
     if len(true) < length:
         return np.zeros(0, dtype=np.bool_)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from harness import grants, recount, room
 from harness.engines.config import EngineConfig
-from harness.engines.environments import Surroundings
+from harness.engines.job import Surroundings
 from harness.engines.process import ProcessEngine
 from harness.engines.warm import COLD, Starts
 from harness.faults import registry
@@ -127,7 +127,7 @@ class RealWorld:
         self._services.start_proxies()
         self._mount_disk()
         self._engine = self._make_engine()
-        if self._manifest.waits_for_services:
+        if self._manifest.waits_for_services and not self._spec.tape.waits:
             self._engine.start()
         self._load = self._load_of(self._spec, self._topic, self._store.path, self._private)
         self._load.start()

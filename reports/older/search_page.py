@@ -30,7 +30,8 @@ from reports.sections import next_step as next_steps
 
 TRIALS = ("no.", "stage", "events/s", "said", "p50", "p99", "CPU-s/M", "load CPU-s/M", "run")
 REASONS = ("no.", "events/s", "why it is not said to have held")
-CHOSEN = ("rate", "duration", "warm_up", "fault", "checksum", "web")  # of a run's flags: a search takes none of them
+# Of a run's flags: a search takes none of them.
+CHOSEN = ("rate", "duration", "warm_up", "backlog", "fault", "checksum", "web")
 ENDS = ("low", "mid", "high")
 CURVE = (
     "offered_per_s",

@@ -12,6 +12,7 @@ from harness.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.page import Section
 from reports.sections import (
+    backlog,
     cells,
     checks,
     cost,
@@ -41,6 +42,7 @@ SECTIONS: tuple[Maker, ...] = (
     Maker("wrong", "What is wrong", wrong.section),
     Maker("cells", "Every cell", cells.section),
     Maker("timeline", "The run over time", timeline.section),
+    Maker("backlog", "Backlog", backlog.section, speed=True),
     Maker("recovery", "Recovery", recovery.section),
     Maker("latency", "Latency by percentile", latency.section, speed=True),
     Maker("cost", "Cost", cost.section, speed=True),

@@ -20,8 +20,21 @@ from workloads.registry import workload_of
 
 # Keys that are also flags of `run`; all others can only stand in a scenario file.
 FLAGS = (
-    *("engine", "sink", "rate", "duration", "warm_up", "seed", "campaigns", "partitions", "window", "watermark"),
-    *("disorder", "fault", "client", "kafka", "kafka_config", "redis", "reset", "master", "checkpoint", "conf", "web"),
+    *("engine", "sink", "rate", "duration", "warm_up", "backlog", "seed", "campaigns", "partitions", "window"),
+    *(
+        "watermark",
+        "disorder",
+        "fault",
+        "client",
+        "kafka",
+        "kafka_config",
+        "redis",
+        "reset",
+        "master",
+        "checkpoint",
+        "conf",
+        "web",
+    ),
     *("objective_p99_ms", "time", "patience", "checksum", "archive", "workload"),
 )
 ALWAYS = ("engine", "seed")  # said even where they have their default: nobody should have to know it
@@ -68,7 +81,8 @@ def section(evidence: Evidence) -> Section:
     recipe = recipe_of(spec, evidence.manifest)
     text = [f"{many(tape.total, 'record')} from seed {spec.tape.seed}; the digest of the tape is {tape.digest}."]
     if early := evidence.plan.warm_up:
-        text.append(f"Before them come {early.total:,} of warm-up, from a tape with the digest {early.digest}.")
+        kind = "backlog" if spec.tape.waits else "warm-up"
+        text.append(f"Before them come {early.total:,} of {kind}, from a tape with the digest {early.digest}.")
     text += hidden(spec.public()["redis"])
     if unlike := differences(recipe.resolve(evidence.manifest), spec):
         text.append(f"This command differs from the original in {', '.join(unlike)}; spec.json has all settings.")
@@ -116,7 +130,8 @@ def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
         "late_dropped_max": "any" if spec.late_dropped_max is None else spec.late_dropped_max,
         "fault": spec.fault.text,
         "redis": spec.public()["redis"],
-        "warm_up": _milliseconds(spec.tape.warm_up_ms),
+        "warm_up": _milliseconds(spec.tape.warmed_ms),
+        "backlog": _milliseconds(spec.tape.warm_up_ms - spec.tape.warmed_ms),
         "workload": spec.declared_in or spec.workload,
         **_profile(spec, manifest),
     }

@@ -20,7 +20,7 @@ from harness import cli, ending, store
 from harness.commands import workload
 from harness.ending import UnderWay, ended, json_last, under_way
 from harness.engines import environments, fake, manifest
-from harness.engines.environments import Surroundings
+from harness.engines.job import Surroundings
 from harness.experiments import drive_chaos, one_run
 from harness.experiments.chaos import Case, Seen
 from harness.experiments.folder import Folder

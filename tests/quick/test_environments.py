@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.engines import environments, fake, manifest, removal
+from harness.engines.job import Surroundings
 from harness.install import jvm
 from harness.model import AD_IMPRESSIONS, EngineManifest, HarnessError
 from reports import engines as reports_engines
@@ -44,12 +45,12 @@ def steps(monkeypatch):
     return done
 
 
-def heard(manifest: EngineManifest) -> environments.Surroundings:
+def heard(manifest: EngineManifest) -> Surroundings:
     return environments.prepare(manifest, lambda _: None)
 
 
 def test_an_engine_that_needs_nothing_gets_our_own_python(steps):
-    assert heard(PLAIN) == environments.Surroundings(Path(sys.executable))
+    assert heard(PLAIN) == Surroundings(Path(sys.executable))
     assert environments.missing(PLAIN) == ()
     assert removal.remove(PLAIN, print) == []
     assert steps == []

@@ -431,6 +431,7 @@ def test_a_small_disk_is_full_when_it_says_so(tmp_path):
     [
         ("change-partitions@now", {"options": {"spark.sql.shuffle.partitions": "4"}}, "shuffle.partitions = 4"),
         ("change-trigger(to=2s)@now", {"trigger": "2000 milliseconds"}, "trigger = 2000 milliseconds"),
+        ("change-slots(to=2)@now", {"master": "local[2]"}, "master = local[2]"),
         ("change-watermark(to=20s)@now", {"watermark_ms": 20_000}, "watermark_ms = 20000"),
         ("change-sink@now", {"sink": "fenced"}, "sink = fenced"),
         ("change-code@now", {"options": {"streamgauge.parser": "from_json"}}, "streamgauge.parser = from_json"),
@@ -501,6 +502,7 @@ def test_what_a_checkpoint_pins_is_told_from_its_plans(spark):
         ("change-sink(to=fence)@now", SPARK, "no sink 'fence', it has absolute, fenced (nearest: 'fenced')"),
         ("change-sink(to=absolute)@now", SPARK, "what it has already: sink = absolute"),
         ("change-code@now", replace(SPARK, id="mine", ivy=""), "mine does not know streamgauge.parser"),
+        ("change-slots@now", replace(SPARK, id="mine", ivy=""), "mine does not know a master"),
         ("change-trigger@now", replace(SPARK, progress=False), "reports no progress"),
     ],
 )

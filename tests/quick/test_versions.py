@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.engines import environments, removal, versions
+from harness.engines.job import Surroundings
 from harness.engines.manifest import load, lock_file
 from harness.install import jvm
 from harness.install.prepare import RUN
@@ -64,7 +65,7 @@ def outside(tmp_path, monkeypatch) -> Pretended:
     return pretended
 
 
-def heard(engine: str = ENGINE) -> tuple[environments.Surroundings, list[str]]:
+def heard(engine: str = ENGINE) -> tuple[Surroundings, list[str]]:
     said: list[str] = []
     return environments.prepare(load(engine), said.append), said
 

@@ -35,7 +35,7 @@ def segment(piece: Piece, window_ms: int) -> Segment:
 
 def beginning_with(spec: RunSpec, first: Piece) -> RunSpec:
     """The same run, of whose load only the first piece is known."""
-    return replace(spec, tape=replace(spec.tape, profile=(segment(first, spec.window_ms),), warm_up=()))
+    return replace(spec, tape=replace(spec.tape, profile=(segment(first, spec.window_ms),), warm_up=(), waits=False))
 
 
 def pieces_of(run: StoredRun) -> list[Piece]:

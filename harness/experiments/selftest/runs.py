@@ -12,6 +12,7 @@ from harness.engines.fake import FakeClock
 from harness.model import EngineManifest, Verdict
 from harness.run import run
 from harness.running.screen import Unseen
+from harness.stages.behind import stages
 from harness.store import Store
 from harness.stored import StoredRun
 from harness.worlds.fake import FakeWorld
@@ -36,4 +37,6 @@ def fake_run(
     spec, manifest = plan.resolve("selftest", {**SMALL, **changes}, {}, lambda *_: manifest)
     store = Store.create(folder, "fake")
     world = FakeWorld(spec, store, manifest, clock)
-    return run(spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=Unseen()), store
+    return run(
+        spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=Unseen(), made_by=stages(spec)
+    ), store

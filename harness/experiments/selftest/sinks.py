@@ -44,6 +44,9 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "loses one in the warm-up", {**warm_up(), **bug("drop:1600")}
     yield "counts one in the warm-up twice", {**warm_up(), **bug("double:1600")}
     yield "counts one in the warm-up an hour ahead", {**warm_up(), **bug("future-window:1600")}
+    yield "loses one in the backlog", {**backlog(), **bug("drop:1600")}
+    yield "counts one in the backlog twice", {**backlog(), **bug("double:1600")}
+    yield "begins behind the backlog", {**backlog(), **bug("latest")}
     yield "counts one in 100 an hour ahead", bug("future-window:100")
     yield "counts one in 100 for a stranger", bug("stranger:100")
     yield "writes no numbers", bug("garble:7")
@@ -88,6 +91,8 @@ def waited_for() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "is back 100 s after a kill, later than it claims", {**killed, **bug("slow-start:100")}
     yield "never comes back after a kill", {**killed, **bug("slow-start:1000")}
     yield "goes on at the end of the log after a kill", {**killed, **bug("forget")}
+    upgraded = {"fault": "change-job@batch>=8", "sink": "absolute"}
+    yield "hands its state over without its last batch", {**upgraded, **bug("stale-state")}
     yield "gets no CPU", bug("starve")
     yield "is killed for want of memory", bug("eat-memory")
     yield "gets no CPU, and reports no progress", {**silent, **bug("starve")}
@@ -98,6 +103,11 @@ def waited_for() -> Iterator[tuple[str, dict[str, Any]]]:
 def warm_up() -> dict[str, Any]:
     """So long that of all views only one is the 1,600th, and comes before the epoch."""
     return {"warm_up": "24s", "disorder": "mobile"}
+
+
+def backlog() -> dict[str, Any]:
+    """The same, before the engine starts."""
+    return {"backlog": "24s", "disorder": "mobile"}
 
 
 def bug(kind: str) -> dict[str, Any]:

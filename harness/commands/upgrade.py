@@ -1,0 +1,65 @@
+"""`streamgauge upgrade`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from harness import console, plan
+from harness.commands.planned import EVENTS, SYSTEM, Scenario
+from harness.commands.shared import RUNS, Json
+from harness.engines import manifest as manifests
+from harness.experiments import one_run, upgrade
+from harness.faults.job import STOPS
+from harness.flags import takes
+from harness.model import UsageError
+from harness.stored import StoredRun
+
+
+@takes("sink", "rate", "duration", *EVENTS, *SYSTEM)
+def upgrade_job(
+    scenario: Scenario = "calm",
+    *,
+    old: Annotated[str, typer.Option("--from", metavar="JOB", help="The job that runs: an engine or a manifest.")],
+    new: Annotated[str, typer.Option("--to", metavar="JOB", help="The job that takes its place.")],
+    stop: Annotated[str, typer.Option(metavar="|".join(STOPS), help="How the old job is ended.")] = "kill",
+    at: Annotated[str, typer.Option(metavar="WHEN", help="When, as of a fault.")] = "offset>=50%",
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder in which the run directory is made.")] = RUNS,
+    as_json: Json = False,
+    **flags: Any,
+) -> None:
+    """Start another job on a copy of a job's state, in the middle of a run: does everything still count right?"""
+    if stop not in STOPS:
+        raise UsageError(f"--stop = {stop!r} is not possible; {' or '.join(STOPS)} is expected.")
+    name, keys = plan.read_scenario(scenario)
+    asked = {**flags, "engine": old, "fault": upgrade.fault(_whole(new), stop, at)}
+    spec, manifest = plan.resolve(name, keys, asked, manifests.load)
+    one_run.refuse_the_impossible(spec, manifest)
+    lines = upgrade.difference(manifest, manifests.load(_whole(new), manifest.workload))
+    result = one_run.answer(spec, manifest, out)
+    stored = StoredRun.open(result.path)
+    stored.store.write_bytes(upgrade.DIFFERENCE, "\n".join([*lines, ""]).encode())
+    found = upgrade.judged(result.verdict, stored.faults, upgrade.changed(lines))
+    if as_json:
+        from reports.exports import machine
+
+        own = msgspec.to_builtins(found)
+        print(
+            json.dumps({**machine.as_object("upgrade", result), "exit": found.outcome.exit_code, "upgrade": own}),
+            flush=True,
+        )
+    else:
+        from reports import screen
+
+        console.show_result(screen.upgraded(old, new, found, result), found.outcome)
+    one_run.draw(result.path)
+    raise typer.Exit(found.outcome.exit_code)
+
+
+def _whole(job: str) -> str:
+    """A path that holds anywhere: whoever replays the run may stand elsewhere."""
+    return str(Path(job).resolve()) if "/" in job or job.endswith(".toml") else job

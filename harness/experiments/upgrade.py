@@ -1,0 +1,96 @@
+"""One job takes another's place in the middle of a run, on a copy of its state: is everything still counted right?
+
+It is a run with the fault `change-job`, and this names what came of it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from harness.engines.manifest import job_path
+from harness.model import CheckResult, EngineManifest, FaultReport, Outcome, Verdict
+
+DIFFERENCE = "jobs.diff"
+WENT_ON = "it went on from a copy of the state, and all counts are right"
+UNSAID = ("home", "shipped")  # of a manifest: where it lies
+
+
+class Word(StrEnum):
+    RIGHT = "right"
+    REFUSED = "refused"  # by the new job itself, loudly; the old one went on
+    WRONG = "wrong"
+    UNKNOWN = "not known"
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """What came of it."""
+
+    word: Word
+    sentence: str
+    changed_lines: int  # between the two jobs
+
+    @property
+    def outcome(self) -> Outcome:
+        return {Word.RIGHT: Outcome.PASS, Word.UNKNOWN: Outcome.UNKNOWN}.get(self.word, Outcome.FAIL)
+
+
+def fault(to: str, stop: str, when: str) -> str:
+    return f"change-job(to={to}, stop={stop})@{when}"
+
+
+def judged(verdict: Verdict, faults: tuple[FaultReport, ...], changed_lines: int) -> Upgraded:
+    """Counts come first: a new job that stops loudly after it has spoilt them was no refusal."""
+    found = next((each for each in faults if each.spec.action == "change-job"), None)
+    if verdict.outcome is Outcome.FAIL and _about_counts(verdict.checks):
+        return Upgraded(Word.WRONG, verdict.sentence, changed_lines)
+    if found is None or not found.landed:
+        return Upgraded(Word.UNKNOWN, found.proof if found else "the new job was never started", changed_lines)
+    if found.refused:
+        return Upgraded(Word.REFUSED, found.refused, changed_lines)
+    if verdict.outcome is not Outcome.PASS:
+        return Upgraded(Word.UNKNOWN, verdict.sentence, changed_lines)
+    return Upgraded(Word.RIGHT, WENT_ON, changed_lines)
+
+
+def _about_counts(checks: tuple[CheckResult, ...]) -> bool:
+    return any(check.outcome is Outcome.FAIL and check.name != "objective" for check in checks)
+
+
+def difference(old: EngineManifest, new: EngineManifest) -> list[str]:
+    """Of what the two manifests say, and of the two jobs."""
+    names = f"{old.id}/manifest", f"{new.id}/manifest"
+    manifests = difflib.unified_diff([*_said(old)], [*_said(new)], *names, lineterm="", n=0)
+    one, other = _program(old), _program(new)
+    return [*manifests, *difflib.unified_diff(_text(one), _text(other), str(one), str(other), lineterm="")]
+
+
+def changed(lines: list[str]) -> int:
+    """How many lines are others, or more, or gone."""
+    return sum(line[:1] in ("+", "-") and line[:3] not in ("+++", "---") for line in lines)
+
+
+def _said(manifest: EngineManifest) -> Iterator[str]:
+    for name, value in asdict(manifest).items():
+        if name not in UNSAID:
+            yield f"{name} = {value}"
+
+
+def _program(manifest: EngineManifest) -> Path:
+    """The file of its job: what its command names, or the shipped one."""
+    if any("{job}" in word for word in manifest.command):
+        return job_path(manifest)
+    beside = (Path(manifest.home) / word.replace("{home}/", "") for word in manifest.command)
+    return next((path for path in beside if path.is_file()), job_path(manifest))
+
+
+def _text(path: Path) -> list[str]:
+    """Nothing of what is no text."""
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []

@@ -1,0 +1,108 @@
+"""How an engine worked off what was waiting when it started. Pure, from the files of a run; times since its start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.measuring.cost import ENGINE
+from harness.measuring.measurement import CatchUp, Lack, Quantity
+from harness.measuring.recovery import BASELINE_SHARE, BEHIND_S, CALM_S, runs_of
+from harness.measuring.stats import Floats
+from harness.measuring.timeline import Lines
+from harness.store import unless_missing
+from harness.stored import StoredRun
+
+# The end of the load is what steady means; what only comes there has not been seen to stay.
+STEADY_SHARE = 1 / 3
+FEWEST_S = 10  # of it
+USUAL = (2.0, 4.0)  # times the median of it: what it may be at least, and at most, however uneven the end was
+
+
+def of_run(run: StoredRun, by_second: pa.Table | None) -> CatchUp | None:
+    """None: nothing was waiting. `by_second`: latency of what was due in each second of the load."""
+    told = next(run.store.history("backlog"), None)
+    if told is None:
+        return None
+    lines, load_s = Lines(run), run.spec.tape.load_ms // 1000
+    started_s = (int(told["at_ms"]) - run.epoch_ms) / 1000
+    waiting, oldest_s = int(told["waiting"]), run.spec.tape.warm_up_ms / 1000 + started_s
+    a_second = BEHIND_S * float(lines.offered().sum()) / load_s
+    caught_up = back(to_do(lines, load_s), waiting, started_s, load_s, what="events to do", noise=a_second)
+    p99_ms = lines.latency(by_second)["latency_p99_ms"][:load_s]
+    return CatchUp(
+        waiting=waiting,
+        oldest_s=oldest_s,
+        started_s=started_s,
+        caught_up=caught_up,
+        fresh=back(
+            None if by_second is None else p99_ms, oldest_s * 1000, started_s, load_s, what="ms of latency (p99)"
+        ),
+        per_s=_per_s(lines, started_s, caught_up),
+        cpu_s_per_million=_cpu_s_per_million(run, lines, started_s, caught_up),
+    )
+
+
+def to_do(lines: Lines, load_s: int) -> Floats | None:
+    """Due and not done, at the end of each second of the load."""
+    if lines.processed is None:
+        return None
+    ends_s = np.arange(1, load_s + 1, dtype=np.float64)
+    due = lines.before + np.cumsum(lines.offered())[:load_s]
+    return np.asarray(np.maximum(0.0, due - lines.processed.known(ends_s)))
+
+
+def back(
+    values: Floats | None, began: float, started_s: float, load_s: int, *, what: str, noise: float = 0.0
+) -> Quantity:
+    """When it came into the band of the end of the load, to stay there for some seconds. `began`: what it came down
+    from; one that did not come down to half of it was never back. `noise`: so much is nothing."""
+    steady_s = int(load_s * STEADY_SHARE)
+    if values is None or not np.isfinite(values).any():
+        return Quantity(None, "it is not known", lack=Lack.UNKNOWN)
+    if steady_s < FEWEST_S:
+        return Quantity(None, f"a load of {load_s} s has too short an end to compare with", lack=Lack.UNKNOWN)
+    end, before = values[-steady_s:], values[:-steady_s]
+    middle = float(np.nanmedian(end))
+    if middle > began / 2:
+        return Quantity(
+            None, f"in the last {steady_s} s of the load it was still at {middle:,.0f} {what}", lack=Lack.NEVER
+        )
+    low, high = USUAL
+    band = noise + float(np.clip(np.nanquantile(end, BASELINE_SHARE), low * middle, high * middle))
+    calm = runs_of(np.nan_to_num(values, nan=np.inf) <= band, CALM_S)
+    if not len(before) or not calm[: len(before)].any():
+        return Quantity(None, f"not before the last {steady_s} s of the load", lack=Lack.NEVER)
+    words = f"at most {band:,.0f} {what} for {CALM_S} s, as in the last {steady_s} s of the load"
+    return Quantity(float(np.argmax(calm)) + 1 - started_s, words)
+
+
+def _per_s(lines: Lines, started_s: float, caught_up: Quantity) -> float | None:
+    if caught_up.value is None or lines.processed is None or caught_up.value <= 0:
+        return None
+    return _done(lines, started_s + caught_up.value) / caught_up.value
+
+
+def _done(lines: Lines, at_s: float) -> float:
+    return float(lines.processed.known(np.array([at_s]))[0]) if lines.processed else 0.0
+
+
+def _cpu_s_per_million(run: StoredRun, lines: Lines, started_s: float, caught_up: Quantity) -> float | None:
+    """Of the engine and its workers, from their first moment until it had caught up: a start is part of it."""
+    table = unless_missing(lambda: run.store.read_table("resources.parquet"))
+    if table is None or caught_up.value is None:
+        return None
+    until_ms = run.epoch_ms + (started_s + caught_up.value) * 1000
+    used = [
+        float(np.interp(until_ms, rows.column("at_ms").to_numpy(), _cpu_s(rows)))
+        for part in ENGINE
+        if (rows := table.filter(pc.equal(table.column("part"), part))).num_rows
+    ]
+    done = _done(lines, started_s + caught_up.value)
+    return sum(used) / done * 1e6 if used and done else None
+
+
+def _cpu_s(rows: pa.Table) -> Floats:
+    user, system = (np.asarray(rows.column(f"cpu_{mode}_s").to_numpy(), np.float64) for mode in ("user", "system"))
+    return np.asarray(user + system)

@@ -1,0 +1,58 @@
+"""A run whose engine starts behind: so many minutes of events lie in Kafka before it does.
+
+They are sent as fast as they can be, while nothing reads them. The engine starts at the epoch, with the load.
+"""
+
+from __future__ import annotations
+
+from harness import epoch
+from harness.model import RunSpec
+from harness.run import TICK_S, Run
+from harness.texts import many
+
+# So fast a backlog is sent at the least, on any machine that was tried; the epoch lies behind its end.
+SENT_PER_S = 100_000
+
+
+def stages(spec: RunSpec) -> type[Run]:
+    """How a run of this kind goes."""
+    return Behind if spec.tape.waits else Run
+
+
+class Behind(Run):
+    """`tape.waits`: what is sent before the epoch is the backlog."""
+
+    def start_engine(self) -> None:
+        """Nothing starts yet: what it will find is put there. Opening events lie before all else."""
+        page = self._await_fleet()
+        self.epoch_ms = epoch.next_ms(self.world.now_ms() + self._sending_ms, self.oracle.part_ms)
+        self._tell("epoch", epoch_ms=self.epoch_ms)
+        self.world.start_observing()
+        self.opening = self._opening(self.epoch_ms - self.reel.warm_up_ms - self.spec.tape.reach_ms)
+        self.world.start_load(self.epoch_ms)
+        seconds, watch = f"{self.reel.warm_up_ms / 1000:g} s", f", page {page}" if page else ""
+        self.screen.phase("backlog", f"{many(self.reel.warm_up_total, 'event')} of {seconds}{watch}")
+        while self.world.now_ms() < self.epoch_ms or self.world.load_status().sent < self.reel.warm_up_total:
+            self.excuses.watch_room(self.reel.total)
+            self.world.pause(TICK_S)
+
+    def load(self) -> None:
+        """From here on the engine is at work, and is accounted for."""
+        started_ms = self.world.now_ms()
+        waiting = sum(self.world.end_offsets().values()) - len(self.opening)
+        self._tell("backlog", waiting=waiting)
+        self.screen.phase("engine", f"{self.spec.engine} finds {many(waiting, 'event')} waiting")
+        self.world.engine.start()
+        if not self.manifest.progress:
+            self.stillness = self._stillness()
+        self._await_answers(self.opening, started_ms)
+        self._send_load("")
+
+    @property
+    def _ready_s(self) -> float:
+        """One that takes longer for a backlog than it took to arise never catches up."""
+        return super()._ready_s + self.reel.warm_up_ms / 1000
+
+    @property
+    def _sending_ms(self) -> int:
+        return self.reel.warm_up_total * 1000 // SENT_PER_S

@@ -1,0 +1,168 @@
+"""Another job takes the engine's place in the middle of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from harness import plan
+from harness.engines import fake
+from harness.engines.config import EngineConfig
+from harness.engines.job import OURS, Job
+from harness.engines.process import ProcessEngine
+from harness.experiments import one_run, upgrade
+from harness.experiments.upgrade import Upgraded, Word
+from harness.faults.job import copied
+from harness.faults.registry import parse
+from harness.model import FaultReport, FaultSpec, KafkaAddress, Outcome, RedisAddress, UsageError, Verdict
+from harness.services import children
+from harness.stored import StoredRun
+from harness.wait import wait_until
+from tests.program.test_run import SMALL, fake_run
+
+
+@pytest.mark.parametrize(
+    ("stop", "when"),
+    [*product(["kill", "clean"], ["offset>=50%", "t>=5s", "batch>=3"]), ("kill", "c3:batch=3")],
+)
+def test_the_same_job_on_a_copy_of_its_state_counts_right(tmp_path, stop, when):
+    verdict, store, _ = fake_run(tmp_path, fault=f"change-job(stop={stop})@{when}", disorder="mobile")
+    (told,) = store.history("fault")
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert told["report"]["landed"]
+    assert "runs fake" in told["report"]["proof"]
+
+
+def test_a_state_without_its_last_batch_is_found(tmp_path):
+    verdict, _, _ = fake_run(tmp_path, fault="change-job@batch>=8", conf={"misbehave": "stale-state"}, sink="absolute")
+
+    assert verdict.outcome is Outcome.FAIL, verdict.sentence
+    assert "lost" in verdict.words
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({}, Word.RIGHT),
+        ({"conf": {"misbehave": "stale-state"}}, Word.WRONG),
+        ({"fault": "change-job@batch>=900"}, Word.UNKNOWN),
+    ],
+)
+def test_what_came_of_it_has_a_word(tmp_path, changes, word):
+    verdict, store, _ = fake_run(tmp_path, **{"fault": "change-job@batch>=8", "sink": "absolute"} | changes)
+    found = upgrade.judged(verdict, StoredRun(store).faults, 0)
+
+    assert found.word is word, found.sentence
+    assert (found.outcome is Outcome.PASS) == (word is Word.RIGHT)
+
+
+def test_a_job_that_stops_loudly_is_a_refusal_and_quoted():
+    spec = FaultSpec("change-job@batch>=8", "change-job")
+    report = FaultReport(spec, landed=True, healed=True, proof="p", refused="it stopped loudly: exit code 1, 'no'")
+    verdict = Verdict(Outcome.PASS, "right", 0, (), {})
+
+    found = upgrade.judged(verdict, (report,), 3)
+    assert found == Upgraded(Word.REFUSED, "it stopped loudly: exit code 1, 'no'", 3)
+    assert found.outcome is Outcome.FAIL
+
+
+def test_two_jobs_differ_in_their_manifests_and_in_their_programs(tmp_path):
+    (tmp_path / "old.py").write_text("a = 1\nb = 2\n")
+    (tmp_path / "new.py").write_text("a = 1\nb = 3\n")
+    old, new = (
+        replace(fake.MANIFEST, id=name, home=str(tmp_path), command=("{python}", f"{{home}}/{name}.py"))
+        for name in ("old", "new")
+    )
+    lines = upgrade.difference(old, new)
+
+    assert {"-b = 2", "+b = 3", "-id = old", "+id = new"} <= set(lines)
+    assert upgrade.changed(lines) == 6
+    assert not upgrade.difference(old, old)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("change-job(to=spark)@batch>=2", "leave their results in other places"),
+        ("change-job(stop=gently)@batch>=2", "stop = gently is none of kill, clean"),
+        ("change-job(to=nothing-such)@batch>=2", "nothing-such"),
+        ("change-job(stop=clean)@c3:batch=3", "can't end cleanly"),
+    ],
+)
+def test_a_job_that_can_not_take_its_place_is_refused_before_anything_starts(tmp_path, fault, words):
+    spec, manifest = plan.resolve("test", SMALL | {"fault": fault}, {}, lambda *_: fake.MANIFEST)
+    with pytest.raises(UsageError, match=words):
+        one_run.refuse_the_impossible(spec, manifest)
+
+
+def test_a_bracket_may_hold_the_sign_of_a_moment():
+    fault = parse("change-job(to=spark@4.1.3)@offset>=50%")
+
+    assert fault.options["to"] == "spark@4.1.3"
+    assert fault.when.kind == "offset"
+
+
+OLD = """
+import json, pathlib, signal, sys, time
+state = pathlib.Path(json.load(open(sys.argv[1]))["checkpoint"])
+state.mkdir(parents=True, exist_ok=True)
+(state / "written").write_text("by the old job")
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+(state / "up").touch()
+while True:
+    time.sleep(0.01)
+"""
+NEW = OLD.replace('"by the old job"', '(state / "written").read_text() + ", and the new one"')
+
+
+def test_a_job_finds_a_copy_of_the_state_and_the_old_one_its_own(tmp_path):
+    for name, text in (("old", OLD), ("new", NEW)):
+        (tmp_path / f"{name}.py").write_text(text)
+    old, new = (
+        replace(fake.MANIFEST, id=name, home=str(tmp_path), command=("{python}", f"{{home}}/{name}.py", "{config}"))
+        for name in ("old", "new")
+    )
+    state = tmp_path / "state"
+    engine = ProcessEngine(
+        old, config(tmp_path, str(state)), logs=tmp_path, evidence=tmp_path, private=tmp_path, env={}
+    )
+    with children.guard():
+        engine.start()
+        wait_until((state / "up").exists, deadline_s=30, what="the old job to be up")
+        ended = engine.end()
+        own = engine.job
+        (state / "up").unlink()
+        copy = Path(copied(own.checkpoint, 2))
+        engine.become(Job(new, OURS, str(copy)))
+        engine.restart()
+        wait_until((copy / "up").exists, deadline_s=30, what="the new job to be up")
+        command = engine.members()[0].command
+        engine.kill()
+        engine.become(own)
+        engine.restart()
+        wait_until((state / "up").exists, deadline_s=30, what="the old job to be up again")
+        engine.stop()
+
+    assert "exit code 0)" in ended
+    assert (copy / "written").read_text() == "by the old job, and the new one"
+    assert (state / "written").read_text() == "by the old job"
+    assert str(tmp_path / "new.py") in command
+
+
+def config(folder, checkpoint):
+    return EngineConfig(
+        run="r",
+        kafka=KafkaAddress("k:1"),
+        topic="t",
+        redis=RedisAddress("redis://r/0"),
+        window_ms=1,
+        watermark_ms=1,
+        checkpoint=checkpoint,
+        progress_path=str(folder / "progress.jsonl"),
+        crash_path=str(folder / "crash"),
+        sink="absolute",
+    )

@@ -1,0 +1,62 @@
+"""When an engine that started behind is as it is in the end of the load."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.measuring.catching_up import back
+from harness.measuring.measurement import Lack
+
+SECONDS = 60
+
+
+def falling(at: int, high: float = 1000.0, low: float = 10.0) -> np.ndarray:
+    """High until then."""
+    return np.where(np.arange(SECONDS) < at, high, low).astype(np.float64)
+
+
+@pytest.mark.parametrize("at", [0, 1, 17, 39])
+def test_it_is_back_at_the_end_of_the_first_second_that_is_as_in_the_end(at):
+    assert back(falling(at), 1000.0, 0.5, SECONDS, what="events").value == at + 1 - 0.5
+
+
+def test_a_second_that_is_good_by_chance_is_not_the_end_of_it():
+    values = falling(30)
+    values[10:14] = 10
+
+    assert back(values, 1000.0, 0.0, SECONDS, what="events").value == 31
+
+
+def test_what_comes_only_in_the_end_never_came():
+    found = back(falling(45), 1000.0, 0.0, SECONDS, what="events")
+
+    assert (found.value, found.lack) == (None, Lack.NEVER)
+    assert "last 20 s" in found.note
+
+
+def test_an_end_that_is_too_short_says_nothing():
+    found = back(falling(3)[:20], 1000.0, 0.0, 20, what="events")
+
+    assert (found.value, found.lack) == (None, Lack.UNKNOWN)
+
+
+@pytest.mark.parametrize("values", [None, np.full(SECONDS, np.nan)])
+def test_what_was_not_seen_is_not_known(values):
+    assert back(values, 1000.0, 0.0, SECONDS, what="events").lack is Lack.UNKNOWN
+
+
+def test_an_uneven_end_widens_the_band_and_no_more_than_to_what_it_shows():
+    values = falling(30, high=100.0)
+    values[40::4] = 30
+
+    assert back(values, 1000.0, 0.0, SECONDS, what="events").value == 31
+    assert "at most 30 events" in back(values, 1000.0, 0.0, SECONDS, what="events").note
+
+
+@pytest.mark.parametrize("at", [50, 55, SECONDS])
+def test_one_that_stays_behind_is_never_back(at):
+    """However even it is."""
+    found = back(falling(at), 1000.0, 0.0, SECONDS, what="events")
+
+    assert (found.value, found.lack) == (None, Lack.NEVER)
