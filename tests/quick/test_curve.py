@@ -339,3 +339,14 @@ def test_what_is_too_much_between_two_candidates_ends_that_and_one_beyond_both_f
 
 def test_beyond_two_candidates_that_it_keeps_up_with_it_goes_on_from_the_higher_one():
     assert beyond(0.0) == [307_000]
+
+
+def test_a_line_crosses_between_what_was_in_time_and_what_was_not():
+    """As two rates far above what Kafka Streams can do were both 20 s late, they led a line to 151,000/s."""
+    rates = np.array([28_900, 57_700, 101_000, 144_000, 188_000, 216_000, 249_000, 299_000.0])
+    p99_ms = np.array([[313, 316, 326, 346, 360, 612, 20_269, 20_679], [313, 316, 326, 346, 360, 612, 700, 720.0]])
+    weights = np.array([10, 10, 10, 10, 10, 60, 60, 10.0])
+    late, never_late = crossing._crossings(rates, p99_ms, weights, OBJECTIVE_MS)
+
+    assert 216_000 <= late <= 249_000
+    assert not never_late < 299_000

@@ -32,7 +32,8 @@ SLOWER = 0.04  # so does what changes so much each minute, though it was hardly 
 ROUGH, UNSEEN = 0.6, 0.035
 # The same where no batches are told: a minute above what an engine can do leaves little behind yet, so that the line
 # crosses too high. How uneven an engine is shows at low rates, by how much longer its p99 is than its p50 (logarithm).
-TOO_HIGH, UNEVEN_LOW = 0.2, 0.17
+TOO_HIGH, UNEVEN_LOW = 0.23, 0.17
+FAILED_BY = 1.15
 LOW = 0.7  # of the highest rate
 SHORT = 0.03  # of the objective: how often longer than almost nothing a wait is says little
 
@@ -94,6 +95,8 @@ def _interval(
         low, high = min(told.rate_per_s, told.least_per_s) * np.exp(-apart), told.rate_per_s * np.exp(apart)
     else:
         low, high = line
+        # What failed twice may have done so by chance, but not far below what would hold.
+        high = min([high, *(FAILED_BY * k.rate_per_s for k in known if k.held is Held.NO and k.visits > 1)])
     if not np.isfinite(low):
         return 0, 0, "p99 does not grow with the rate"
     low, high = around(low, high, measured, known)
@@ -199,7 +202,18 @@ def _crossings(rates: Floats, p99_ms: Floats, weights: Floats, objective_ms: flo
     off = rates - x[:, None]
     falls = (weight * off * (left - y[:, None])).sum(axis=1) / (weight * off**2).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(falls < 0, x + (1 - y) / falls, np.nan)
+        crossing = np.where(falls < 0, x + (1 - y) / falls, np.nan)
+    return np.clip(crossing, *_seen_between(rates, left))
+
+
+def _seen_between(rates: Floats, left: Floats) -> tuple[Floats, Floats]:
+    """Of each row: the lowest rate that missed the objective, and the highest below it; where the line leads elsewhere,
+    what lies far above bends it."""
+    order = np.argsort(rates)
+    missed = left[:, order] < 1
+    first = np.where(missed.any(axis=1), missed.argmax(axis=1), len(rates))
+    ends = np.concatenate([[0.0], rates[order], [np.inf]])
+    return ends[first], ends[first + 1]
 
 
 def drift(measured: Sequence[Measured], curve: service.Service | None) -> float:
