@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from harness.engines.versions import UV
+from harness.faults.registry import FAULTS
 from harness.install import jvm
 from harness.install.installer import index_settings
 from harness.model import Exit
@@ -130,7 +131,7 @@ def test_it_finds_all_that_it_opens(borrowing):
         "engines": ("kafka-streams", "quix"),
         "run --list": ("ad-impressions", "storm"),
         "tape --disorder storm --rate 1000": ("digest",),
-        "chaos --list": ("61 of them seen landing", "harness/faults/evidence.jsonl"),
+        "chaos --list": (f"{len(FAULTS)} of them seen landing", "harness/faults/evidence.jsonl"),
         "doctor": ("packages: ok", "Redis server: ok"),
     }
     for line, words in told.items():
