@@ -5,6 +5,8 @@ They are sent as fast as they can be, while nothing reads them. The engine start
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from harness import epoch
 from harness.model import RunSpec
 from harness.run import TICK_S, Run
@@ -23,16 +25,24 @@ class Behind(Run):
     """`tape.waits`: what is sent before the epoch is the backlog."""
 
     def start_engine(self) -> None:
-        """Nothing starts yet: what it will find is put there. Opening events lie before all else."""
+        """Nothing starts yet: what it will find is put there. Opening events lie behind it and in its newest window: an
+        engine whose clock is one for all partitions would find older ones late."""
         page = self._await_fleet()
         self.epoch_ms = epoch.next_ms(self.world.now_ms() + self._sending_ms, self.oracle.part_ms)
         self._tell("epoch", epoch_ms=self.epoch_ms)
         self.world.start_observing()
-        self.opening = self._opening(self.epoch_ms - self.reel.warm_up_ms - self.spec.tape.reach_ms)
         self.world.start_load(self.epoch_ms)
         seconds, watch = f"{self.reel.warm_up_ms / 1000:g} s", f", page {page}" if page else ""
         self.screen.phase("backlog", f"{many(self.reel.warm_up_total, 'event')} of {seconds}{watch}")
-        while self.world.now_ms() < self.epoch_ms or self.world.load_status().sent < self.reel.warm_up_total:
+        self._wait_until(lambda: self.world.load_status().sent >= self.reel.warm_up_total)
+        window = self.spec.window_ms
+        self.opening = self._marks("opening", (self.epoch_ms - 1) // window * window, 0)
+        self._send(self.opening)
+        self._wait_until(lambda: self.world.now_ms() >= self.epoch_ms)
+
+    def _wait_until(self, done: Callable[[], bool]) -> None:
+        """There is no engine yet that could be supervised; a fleet that breaks off says so itself."""
+        while not done():
             self.excuses.watch_room(self.reel.total)
             self.world.pause(TICK_S)
 

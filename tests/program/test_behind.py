@@ -139,7 +139,7 @@ def test_the_screen_and_the_page_say_when_it_had_caught_up(tmp_path):
 
 @pytest.mark.parametrize(
     ("bug", "words"),
-    [("die", "crashed: "), ("mute", "stuck: no answer within 90 s"), ("latest", "stuck: ")],
+    [("die", "crashed: "), ("mute", "stuck: no answer within 90 s"), ("latest", "lost: ")],
 )
 def test_one_that_does_not_come_back_is_told_by_what_it_did(tmp_path, bug, words):
     """It has the time of the backlog, a minute, beside what it claims to need."""
