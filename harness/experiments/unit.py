@@ -2,18 +2,19 @@
 share of the reference's it means more.
 
 The reference is frozen while the load goes on, and let go: how fast it catches up, and what an event costs it then. It
-is measured once for each start of the machine, and beside each whole search.
+is measured once for each start of the machine and each number of cores, and beside each whole search.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import psutil
 
-from harness import __version__, console, plan, room
+from harness import __version__, console, grants, plan, room
 from harness.ending import cache_folder
 from harness.engines import manifest as manifests
 from harness.experiments import compare, one_run, thawed
@@ -34,20 +35,26 @@ class Kept(msgspec.Struct, frozen=True):
     unit: Unit
     version: str
     booted_s: float
+    cores: float
 
 
 def of_this_start(out: Path) -> Unit:
-    """As it was measured since the machine was started, or measured now."""
-    kept = _kept()
-    if kept and kept.version == __version__ and abs(kept.booted_s - psutil.boot_time()) < SAME_START_S:
+    """As it was measured on these cores since the machine was started, or measured now."""
+    kept, cores = _kept(), min(grants.allowed_cores(), grants.quota_cores() or math.inf)
+    if kept and _is_of(kept, cores):
         return kept.unit
     unit = measured(out)
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    encoded = msgspec.json.encode(Kept(unit, __version__, psutil.boot_time()))
+    encoded = msgspec.json.encode(Kept(unit, __version__, psutil.boot_time(), cores))
     with room.writing(folder / FILE, len(encoded)):
         (folder / FILE).write_bytes(encoded)
     return unit
+
+
+def _is_of(kept: Kept, cores: float) -> bool:
+    same_start = abs(kept.booted_s - psutil.boot_time()) < SAME_START_S
+    return same_start and kept.version == __version__ and kept.cores == cores
 
 
 def _kept() -> Kept | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import psutil
 import pytest
 
+from harness import grants
 from harness.ending import cache_folder
 from harness.experiments import search, unit
 from harness.experiments.curve import crossing
@@ -55,6 +56,19 @@ def test_another_version_of_the_program_measures_for_itself(tmp_path, measured, 
     unit.of_this_start(tmp_path)
 
     assert len(measured) == 2
+
+
+def test_another_number_of_cores_has_a_reference_of_its_own(tmp_path, measured, monkeypatch):
+    unit.of_this_start(tmp_path)
+    monkeypatch.setattr(grants, "allowed_cores", lambda: 1)
+    monkeypatch.setattr(grants, "quota_cores", lambda: None)
+    on_one_core = unit.of_this_start(tmp_path)
+    monkeypatch.setattr(grants, "quota_cores", lambda: 2.0)  # of which one is there
+
+    assert unit.of_this_start(tmp_path) == on_one_core
+    monkeypatch.setattr(grants, "quota_cores", lambda: 0.5)
+    unit.of_this_start(tmp_path)
+    assert len(measured) == 3
 
 
 def test_a_share_is_the_widest_where_the_reference_was_not_the_same_twice():
