@@ -15,6 +15,7 @@ from generators.reel import Reel
 from harness.judging import digests, log_audit, times
 from harness.judging.books import slices_of
 from harness.judging.lateness import Countable, countable
+from harness.judging.questions import asked_of, keys_of, other_question
 from harness.judging.readings import Doubt, Edits, LogAudit, Observed
 from harness.model import (
     EVENT_TIME,
@@ -30,8 +31,8 @@ from harness.model import (
 )
 from harness.observe import Row, in_totals, interpret
 from harness.store import LongTable, MissingEvidence, Store
-from workloads.base import Codec, Columns, Oracle
-from workloads.registry import codec_of, oracle_of, results_of
+from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle, Question
+from workloads.registry import codec_of, oracle_of
 from workloads.totals import InTotals
 
 OBSERVED, AFTER_STOP, LOG = "observed.parquet", "observed-after-stop.parquet", "log.parquet"
@@ -120,7 +121,13 @@ class StoredRun:
     @property
     def keys(self) -> Sequence[str]:
         """Of the results, by their numbers."""
-        return results_of(self.spec.tape).keys
+        return keys_of(self.spec)
+
+    @cached_property
+    def question(self) -> Question | None:
+        """The other one that its job came to answer; None: it stayed the same, or nothing came of the change."""
+        changed = any(each.landed and not each.refused for each in self.changes)
+        return other_question(self.spec, self.oracle.codes) if changed else None
 
     @cached_property
     def reel(self) -> Reel:
@@ -157,6 +164,11 @@ class StoredRun:
     @cached_property
     def faults(self) -> tuple[FaultReport, ...]:
         return tuple(self.store.told("fault", "report", FaultReport))
+
+    @property
+    def changes(self) -> tuple[FaultReport, ...]:
+        """Those that gave the engine another question."""
+        return tuple(each for each in self.faults if asked_of(each.spec))
 
     @cached_property
     def unread(self) -> dict[str, str]:
@@ -239,6 +251,15 @@ class StoredRun:
         own_time = self.in_totals or self.spec.time == EVENT_TIME
         log = self.log if own_time else times.retimed(self.log.table(), self.spec.time, self.batch_log)
         return countable(log, self.batch_log, self.spec, self.oracle, self.codec, missing_ms=self.doubt.newest_ms)
+
+    @cached_property
+    def countable_anew(self) -> Countable | None:
+        """The same by the other question, of the whole log."""
+        if self.question is None:
+            return None
+        kinds, newest_ms = (COUNTS, BESIDE), self.doubt.newest_ms
+        question, codec = self.question, self.codec
+        return countable(self.log, self.batch_log, self.spec, question, codec, missing_ms=newest_ms, kinds=kinds)
 
     def _rows(self, name: str) -> list[Row]:
         table = self.store.read_table(name)

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -249,6 +249,18 @@ class Oracle(Protocol):
         """For people: "campaign 7 (89c0e60b), window 10:00:00 UTC (+10 s)"."""
 
 
+class Question(Oracle, Protocol):
+    """One to which a job may come to change in the middle of a run. `places` finds the events that lie in a cell of it
+    among all well-formed ones."""
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The names of all keys by their numbers: those of the workload first."""
+
+    @property
+    def window_ms(self) -> int: ...
+
+
 @dataclass(frozen=True)
 class Tables:
     """What has to stand in Redis and Kafka before an engine starts; it is ours, and nobody takes it for results."""
@@ -296,3 +308,12 @@ class Workload(Protocol):
     def codec(self, tape: TapeSpec) -> Codec: ...
     def oracle(self, spec: RunSpec) -> Oracle: ...
     def results(self, tape: TapeSpec) -> Results: ...
+
+
+@runtime_checkable
+class Changeable(Protocol):
+    """A workload whose jobs can come to answer another question, of the same events."""
+
+    def question(self, spec: RunSpec, asked: Mapping[str, str], codes: Codes) -> Question:
+        """`asked`: what is another than before, in the workload's own words; UsageError says what is not understood.
+        `codes`: of the question before."""

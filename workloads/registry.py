@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 
 from harness.explain import nearest
 from harness.model import AD_IMPRESSIONS, RunSpec, TapeSpec, UsageError
-from workloads.base import Codec, Oracle, Results, Workload
+from workloads.base import Changeable, Codec, Oracle, Question, Results, Workload
+from workloads.cells import Codes
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -74,3 +76,13 @@ def results_of(tape: TapeSpec) -> Results:
 def oracle_of(spec: RunSpec) -> Oracle:
     """A new one: the codes of two oracles may differ."""
     return workload_of(spec.tape).oracle(spec)
+
+
+def question_of(spec: RunSpec, asked: Mapping[str, str], codes: Codes) -> Question:
+    """Another one of the same events; UsageError where there is none."""
+    workload = workload_of(spec.tape)
+    if not isinstance(workload, Changeable):
+        raise UsageError(
+            f"Nobody knows another question of the workload {workload.id}: only a job may be changed there."
+        )
+    return workload.question(spec, asked, codes)

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from harness.engines.job import Job
 from harness.model import BatchLog, EngineManifest, LastWords, Progress
@@ -23,6 +23,13 @@ class Reached:
     point: str
     batch: int
     at_ms: int
+
+
+class Seam(NamedTuple):
+    """Where the next start begins, by the first offsets of the partitions."""
+
+    restored: tuple[int, ...] = ()  # that are not in the state which it finds; (): nobody knows
+    written: tuple[int, ...] = ()  # that the last start can't have written
 
 
 @dataclass(frozen=True)
@@ -151,3 +158,6 @@ class Engine(Protocol):
 
     def committed(self, batch: int) -> bool:
         """Whether the batch is durably done (Spark: commits/N exists)."""
+
+    def seam(self) -> Seam:
+        """While it is down."""

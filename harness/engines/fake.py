@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.engines.base import Member, Reached
+from harness.engines.base import Member, Reached, Seam
 from harness.engines.job import Job
 from harness.explain import nearest
 from harness.judging.checksums import PREFIX, Checksum
@@ -27,6 +27,9 @@ FAKE = "fake"
 BATCH_MS = 500
 START_MS = 2000
 MARKER = "marker"
+VIEW = "view"
+# Of its orders, as the shipped Spark job has them.
+COUNTS, BY = "streamgauge.counts", "streamgauge.by"
 FAKE_PID = 1_000_000_000  # of nobody: systems end long before
 
 MANIFEST = EngineManifest(
@@ -66,12 +69,14 @@ def check_conf(conf: Mapping[str, str]) -> None:
 
 
 class Event(NamedTuple):
-    """What an engine can know of a record that is a view of a known ad."""
+    """What an engine can know of a record that is an event of a known ad, mostly a view."""
 
     campaign: str
     time_ms: int
     id: int
     value: bytes = b""  # the record, as it lies in the log
+    type: str = VIEW
+    ad: str = ""
 
 
 FAKE_NOW_MS = 1_750_000_000_000
@@ -159,6 +164,7 @@ class FakeEngine:
         self._sink, self._window_ms, self._watermark_ms = sink, window_ms, watermark_ms
         self._bad = _Misbehaviour.parse(misbehave)
         self._checksum = checksum
+        self._types, self._by_ad = {VIEW}, False
         self._running, self._frozen, self._forgets = False, False, False
         self._exit_code: int | None = None
         self._busy_until_ms = 0
@@ -213,6 +219,11 @@ class FakeEngine:
     def change(self, changed: Mapping[str, Any]) -> None:
         self._sink = changed.get("sink", self._sink)
         self._watermark_ms = changed.get("watermark_ms", self._watermark_ms)
+        if "options" in changed and self._bad.kind != "deaf":
+            options: Mapping[str, str] = changed["options"]
+            self._types, self._by_ad = set(options.get(COUNTS, VIEW).split("+")), options.get(BY) == "ad"
+            self._window_ms = changed.get("window_ms", self._window_ms)
+            self._state = self._bad.handed_over(self._state)
 
     @property
     def checkpoint(self) -> Path | None:
@@ -312,6 +323,11 @@ class FakeEngine:
     def committed(self, batch: int) -> bool:
         return batch <= self._committed
 
+    def seam(self) -> Seam:
+        restored = self._planned.get(self._committed, {})
+        written = self._planned.get(self._committed + 1, restored)
+        return Seam(tuple(restored.values()), tuple(written.values()))
+
     def crank(self) -> None:
         """Work off what the clock allows: one batch every BATCH_MS, not before the start-up is over."""
         if not self._running or self._frozen or (self._reached and self._reached.point != "c4"):
@@ -396,13 +412,14 @@ class FakeEngine:
         for p, end in self._planned[number].items():
             begin = before.get(p, 0)
             for offset, event in enumerate(self._log[p][begin:end], begin):
-                if event is None or self._bad.knows((p, offset), event):
+                if event is None or event.type not in self._types or self._bad.knows((p, offset), event):
                     continue
                 newest_ms = max(newest_ms, event.time_ms)
                 window = event.time_ms // self._window_ms * self._window_ms
                 if self._sink == "absolute" and window + self._window_ms <= self._watermarks[number]:
                     continue
-                for key, number_of_event in self._bad.counted((event.campaign, window), event.id):
+                name = f"ad:{event.ad}" if self._by_ad else event.campaign
+                for key, number_of_event in self._bad.counted((name, window), event.id):
                     ids.setdefault(key, []).append(number_of_event)
         counts = {key: Tally(len(members), Checksum.of(members)) for key, members in ids.items()}
         if self._sink == "absolute":
@@ -582,6 +599,12 @@ class _Misbehaviour:
                 for window, count in counts.items() if not campaign.startswith(("updated:", PREFIX)) else ():
                     store.set(campaign, window, str(2 * int(count)))
 
+    def handed_over(self, state: Counts) -> Counts:
+        """What is left of its state when it is given another question."""
+        if self.kind == "empty-state":
+            return {}
+        return {key: state[key] for key in sorted(state)[::2]} if self.kind == "half-state" else state
+
     def dies(self, batch: int) -> bool:
         return self.kind == "die" and batch >= 3
 
@@ -625,6 +648,9 @@ MISBEHAVIOURS: dict[str, str] = {
     "forget": "goes on at the end of the log after a kill",
     "latest": "begins at the end of the log",
     "stale-state": "hands its state over without its last batch, when another job takes its place",
+    "half-state": "keeps half of its state when it is given another question",
+    "empty-state": "keeps nothing of its state when it is given another question",
+    "deaf": "goes on as before when it is given another question",
     "starve": "gets no CPU any more after batch 3, and wants some",
     "seconds": "tells its progress in seconds",
     "dedupe-values": "counts equal records once",

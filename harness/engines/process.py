@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.engines import complaint, yahoo_conf
-from harness.engines.base import Member, Reached
+from harness.engines.base import Member, Reached, Seam
 from harness.engines.config import EngineConfig, write_privately
 from harness.engines.driver import Driver, members_of
 from harness.engines.job import OURS, Job, Surroundings
@@ -214,6 +214,9 @@ class ProcessEngine:
     @property
     def job(self) -> Job:
         return Job(self._manifest, self._surroundings, self._config.checkpoint)
+
+    def seam(self) -> Seam:
+        return Seam(*spark_checkpoint.seam(self._checkpoint)) if self._checkpoint else Seam()
 
     def become(self, job: Job) -> None:
         """It keeps the options that it was given, and takes its own for those that its predecessor had."""

@@ -48,11 +48,11 @@ class Change(Downtime):
         pid, orders = orders_of(now.engine)
         if any(orders.get(key) != value for key, value in self._to.items()):
             return ""
-        return f"process {pid} was started with {_difference(self._to, self._back)}"
+        return f"process {pid} was started with {difference(self._to, self._back)}"
 
     def undo(self, now: Moment) -> str:
         now.engine.change(self._back)
-        return f"it got back {_difference(self._back, self._to)}"
+        return f"it got back {difference(self._back, self._to)}"
 
     def effect(self, now: Moment) -> str:
         told = self._told(now.engine)
@@ -79,7 +79,7 @@ def orders_of(engine: Engine) -> tuple[int, Orders]:
     return 0, {}
 
 
-def _difference(to: Orders, other: Orders) -> str:
+def difference(to: Orders, other: Orders) -> str:
     """Only what differs: orders may hold what is not to be told."""
     words = []
     for key, value in to.items():
@@ -87,7 +87,7 @@ def _difference(to: Orders, other: Orders) -> str:
             others = other.get(key, {})
             words += [f"{name} = {each}" for name, each in value.items() if others.get(name) != each]
             words += [f"no {name}" for name in others if name not in value]
-        else:
+        elif other.get(key) != value:
             words.append(f"{key} = {value}")
     return ", ".join(words)
 
@@ -97,7 +97,7 @@ def _changed(spec: FaultSpec, context: Context, to: Orders, back: Orders, *needs
     if context.manifest.simulated:
         missing.append(f"{context.manifest.id} is no process that is given orders")
     if to == back:
-        missing.append(f"that is what it has already: {_difference(to, {})}")
+        missing.append(f"that is what it has already: {difference(to, {})}")
     return Idle(spec, tuple(missing)) if missing else down(spec, Change(spec, context, to, back, pinned), context)
 
 

@@ -1,36 +1,46 @@
 """The job family: the engine is ended in a stated way, and another job takes its place, as in an upgrade.
 
 The new job finds a copy of the old one's state, so that the old one can have its own back where the new one does not
-go on. Which job runs is read from the process that was started.
+go on. Which job runs is read from the process that was started. It may answer another question: what is right then is
+declared before (harness/judging/questions.py).
 """
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from harness.engines import environments, manifest
 from harness.engines.job import Job
 from harness.engines.manifest import job_path
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.change import STANDING
+from harness.faults.change import STANDING, difference, orders_of
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment
+from harness.faults.times import seconds
 from harness.model import EngineManifest, FaultSpec
 
 CLEAN = "clean"
 STOPS = ("kill", CLEAN)
 SAME = "same"
+MEANS = (SAME, "carry", "fresh", "anew")
+# What another question is made of, and by which option of its orders a job is told so.
+QUESTION = {"counts": "streamgauge.counts", "by": "streamgauge.by", "window": ""}
+
+Orders = Mapping[str, Any]
 
 
 class ChangeJob(Downtime):
-    """`to`: the job that takes its place."""
+    """`to`: the job that takes its place. `asked`, `back`: orders of a job with another question, and those before."""
 
-    def __init__(self, spec: FaultSpec, context: Context, to: EngineManifest) -> None:
+    def __init__(self, spec: FaultSpec, context: Context, to: EngineManifest, asked: Orders, back: Orders) -> None:
         super().__init__(spec, context)
         self._to, self._clean = to, spec.options["stop"] == CLEAN
+        self._asked, self._back = asked, back
         self._asks = self._asks and not self._clean  # what stands still does not end by itself
         self._own: Job | None = None
 
@@ -44,6 +54,8 @@ class ChangeJob(Downtime):
         self._own = own = now.engine.job
         surroundings = environments.prepare(self._to, lambda _: None)
         now.engine.become(Job(self._to, surroundings, copied(own.checkpoint, now.engine.starts + 1)))
+        if self._asked != self._back:
+            now.engine.change(self._asked)
 
     def proof(self, now: Moment) -> str:
         if now.engine.job.manifest != self._to:
@@ -51,17 +63,23 @@ class ChangeJob(Downtime):
         leads = next((member for member in now.engine.members() if member.leads), None)
         if leads is None:
             return ""
+        asked = f", told {told}" if (told := difference(self._asked, self._back)) else ""
         if self._to.simulated:
-            return f"process {leads.pid} runs {self._to.id}"
+            return f"process {leads.pid} runs {self._to.id}{asked}"
+        _, orders = orders_of(now.engine)
+        if any(orders.get(key) != value for key, value in self._asked.items()):
+            return ""
         # Two versions of an engine run the same file, each with the Python of its own environment.
         words = [word for word in map(Path, leads.command) if word.name == job_path(self._to).name]
         of = Path(leads.command[0]).parent.parent.name
         program = words[0].name if words else Path(leads.command[0]).name
-        return f"process {leads.pid} runs {self._to.id}: {program}, by {of}"
+        return f"process {leads.pid} runs {self._to.id}: {program}, by {of}{asked}"
 
     def undo(self, now: Moment) -> str:
         if self._own:
             now.engine.become(self._own)
+            if self._asked != self._back:
+                now.engine.change(self._back)
         return "it got its old job and its own state back"
 
     def effect(self, now: Moment) -> str:
@@ -98,9 +116,40 @@ def _changed(spec: FaultSpec, context: Context) -> Fault:
         missing.append(f"{to.id} has no sink {sink!r}, it has {', '.join(claim.name for claim in to.sinks)}")
     elif to.sink(sink).late != own.sink(sink).late or to.evidence != own.evidence:
         missing.append(f"{own.id} and {to.id} treat late events otherwise, and one verdict is of one rule")
+    missing += _unasked(spec, own, to)
     if to.simulated != own.simulated or to.source != own.source or to.results_topic != own.results_topic:
         missing.append(f"{own.id} and {to.id} leave their results in other places")
-    return Idle(spec, tuple(missing)) if missing else down(spec, ChangeJob(spec, context, to), context)
+    if missing:
+        return Idle(spec, tuple(missing))
+    return down(spec, ChangeJob(spec, context, to, *_orders(spec, context, to)), context)
+
+
+def _unasked(spec: FaultSpec, own: EngineManifest, to: EngineManifest) -> Iterator[str]:
+    """Why another question can't be put."""
+    means, words = spec.options["means"], {name: spec.options[name] for name in QUESTION}
+    asks = any(word != SAME for word in words.values())
+    if means not in MEANS:
+        yield f"means = {means} is none of {', '.join(MEANS)}"
+    if asks and means == SAME:
+        yield f"it does not say what is right after another question: means is one of {', '.join(MEANS[1:])}"
+    if means != SAME and not asks:
+        yield f"means = {means}, and the question is the same: give {', '.join(QUESTION)}"
+    if asks and not own.progress:
+        yield f"{own.id} reports no progress, so that nobody knows which events its state holds"
+    if asks and to.shipped and not to.simulated and to.job != "spark":
+        yield f"{to.id} does not know another question"
+
+
+def _orders(spec: FaultSpec, context: Context, to: EngineManifest) -> tuple[Orders, Orders]:
+    """Of a job that answers what is asked, and of the one before."""
+    options, given = spec.options, context.spec.conf
+    told = {key: options[name] for name, key in QUESTION.items() if key and options[name] != SAME}
+    before_ms = window_ms = context.spec.window_ms
+    if options["window"] != SAME:
+        window_ms = round(seconds(options["window"], "window") * 1000)
+    after = {"options": {**to.options, **given, **told}, "window_ms": window_ms}
+    before = {"options": {**context.manifest.options, **given}, "window_ms": before_ms}
+    return (after, before) if options["means"] != SAME else ({}, {})
 
 
 KINDS = (
@@ -111,7 +160,7 @@ KINDS = (
         "goes on, no count changes; or stops loudly and goes on as it was",
         _changed,
         needs="an engine that resumes and reports its progress, and a job with the same sink",
-        options={"to": SAME, "stop": "kill"},
+        options={"to": SAME, "stop": "kill", "means": SAME, **dict.fromkeys(QUESTION, SAME)},
         moments=STANDING,
     ),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from enum import Enum
 
+from harness.engines.base import Seam
 from harness.faults.base import Context, Fault
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment, done
@@ -67,6 +68,10 @@ class Strike(ABC):
     def refused(self) -> str:
         """How the engine came to a stop with what was done to it; "" where it went on."""
         return ""
+
+    def seam(self) -> Seam:
+        """Where an engine that was changed began."""
+        return Seam()
 
 
 def struck(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
@@ -156,6 +161,8 @@ class Struck:
                 reachable=not self._absent,
                 colour=self._strike.colour,
                 refused=self._strike.refused(),
+                restored=self._strike.seam().restored,
+                written=self._strike.seam().written,
             ),
         )
 

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 from generators.marks import totals_of
 from harness import recount
-from harness.judging import checks, contradictions, lateness, log_audit
+from harness.judging import changed, checks, contradictions, lateness, log_audit
 from harness.judging.books import slices_of
-from harness.judging.checks import edited
+from harness.judging.changed import Changed
+from harness.judging.checks import edited, question
 from harness.judging.checks.case import Case, join
 from harness.judging.checks.kinds import COUNTS
 from harness.judging.lateness import Countable
 from harness.judging.ledger import Expectation, Ledger, seal_of
+from harness.judging.questions import Means, asked_of
 from harness.judging.readings import (
     FATE,
     UNREAD,
@@ -49,7 +51,7 @@ from harness.stored import LOG, OBSERVED, StoredRun
 from harness.texts import many
 from harness.watching import clock_watch
 from harness.watching.glitches import STRANGER, UNREADABLE
-from workloads.base import Kind, Oracle
+from workloads.base import Kind, Oracle, Question
 from workloads.totals import InTotals
 
 # Events sent this much after their intended time are late by our fault: "inside the watermark" leaves two seconds.
@@ -100,6 +102,7 @@ def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], tota
             if totals["copies"]
             else ""
         )
+        changed = f"; {question.RIGHT[case.change.means]}" if case.change else ""
         if isinstance(case.oracle, InTotals):
             return (
                 f"{many(totals['counted'], 'event')} counted right in "
@@ -111,7 +114,8 @@ def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], tota
                 f"{many(totals['cells'], 'value is', 'values are')} right ({names}), of "
                 f"{many(totals['countable'], 'event')}{late}"
             )
-        return f"{many(totals['counted'], 'event')} counted right in {many(totals['cells'], 'cell')}{late}{copies}"
+        right = f"{many(totals['counted'], 'event')} counted right in {many(totals['cells'], 'cell')}"
+        return f"{right}{late}{copies}{changed}"
     worst = [r for r in results if r.outcome is outcome]
     # An engine that its machine kept from going on is the reason why all else came to nothing.
     told = next((r for r in worst if r.name == "engine" and outcome is Outcome.UNKNOWN), worst[0])
@@ -137,9 +141,15 @@ def _assemble(run: StoredRun) -> Case:
     contradictions.refuse_other_plan(run)
     store, spec, claim, oracle, unread = run.store, run.spec, run.claim, run.oracle, run.unread
     log, audit, doubt, counted = _of_log(run)
+    tape_ledger = _expected(run) + Ledger.of(totals_of(oracle, run.codec, run.marks))
+    log_ledger, change = _by_the_events_own_time(run, log, counted), None
+    if (asked := run.question) and (anew := run.countable_anew):
+        oracle = asked
+        tape_ledger += _asked_of_tape(run, asked)
+        log_ledger += folded(asked, anew.events)
+        counted, change = _changed(run, counted, anew)
     events, dropped = counted.events, counted.dropped
     is_open = lateness.never_closed(events, spec.watermark_ms) if claim.final else np.zeros(len(events), dtype=np.bool_)
-    tape_ledger = _expected(run) + Ledger.of(totals_of(oracle, run.codec, run.marks))
     return Case(
         spec=spec,
         epoch_ms=run.epoch_ms,
@@ -148,7 +158,7 @@ def _assemble(run: StoredRun) -> Case:
         audit=audit,
         doubt=doubt,
         tape_ledger=tape_ledger,
-        log_ledger=_by_the_events_own_time(run, log, counted),
+        log_ledger=log_ledger,
         events=events,
         batch=counted.batch,
         dropped=dropped,
@@ -179,6 +189,7 @@ def _assemble(run: StoredRun) -> Case:
         blind=IN_TOTALS if run.in_totals else run.manifest.blind,
         edits=run.edits,
         contradictions=contradictions.found(run),
+        change=change,
         notes=tuple(note for told in store.told("closed", "notes", list[str])[-1:] for note in told)
         + ((IN_TOTALS,) if run.in_totals else ()),
     )
@@ -208,6 +219,30 @@ def _expectation(counted: Countable, is_open: NDArray[np.bool_], oracle: Oracle,
         may = folded(oracle, events.only(~dropped | counted.counted_before))
         return Expectation(folded(oracle, events.only(~dropped & ~is_open)), may)
     return Expectation(folded(oracle, events.only(~counted.permitted & ~is_open)), folded(oracle, events))
+
+
+def _asked_of_tape(run: StoredRun, question: Question) -> Ledger:
+    """What the other question has for an answer by the plan alone, and by the marks."""
+    planned = question.settle(question.plan(run.reel.blocks()), run.epoch_ms)
+    return Ledger.of(planned) + Ledger.of(totals_of(question, run.codec, run.marks))
+
+
+def _changed(run: StoredRun, old: Countable, new: Countable) -> tuple[Countable, Changed]:
+    """What counts by the rule that was declared, and what would by other rules."""
+    [report, *_] = (each for each in run.changes if each.landed and not each.refused)
+    asked, restored = asked_of(report.spec), report.restored
+    assert asked
+    by = {means: changed.by_rule(means, old, new, restored) for means in (Means.CARRY, Means.FRESH, Means.ANEW)}
+    ledgers = {means: folded(run.oracle, each.events.only(~each.dropped)) for means, each in by.items()}
+    others = {"ignored": folded(run.oracle, old.events.only(~old.dropped)), "partial": ledgers[Means.ANEW]}
+    return by[asked.means], Changed(
+        means=asked.means,
+        restored=restored,
+        both_sides=changed.on_both_sides(old, restored),
+        collisions=changed.collisions(old, new, restored),
+        others=others,
+        written=changed.left_written(old, restored, report.written),
+    )
 
 
 def _unread(log: LogTable, events: LogEvents) -> NDArray[np.bool_]:

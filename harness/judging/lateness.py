@@ -7,7 +7,7 @@ never widen it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,12 +49,14 @@ def countable(
     codec: Codec,
     *,
     missing_ms: int | None = None,
+    kinds: Collection[int] = (COUNTS,),
 ) -> Countable:
     """All events that count, and which of them were dropped as late, as far as that is known.
 
-    `missing_ms`: the newest time of an event that was sent and is not in the log.
+    `missing_ms`: the newest time of an event that was sent and is not in the log. `kinds`: of records that may lie in a
+    cell.
     """
-    columns, before_ms = _counted(log, codec, missing_ms)
+    columns, before_ms = _counted(log, codec, missing_ms, kinds)
     events, row = events_of(columns, oracle)
     late = _picked(before_ms, row) - min(watermarks_ms(spec)) >= events.closes_ms
     gone = np.zeros(len(events), dtype=np.bool_)
@@ -67,7 +69,9 @@ def countable(
     return Countable(events, late, gone, batch, exact, before)
 
 
-def _counted(log: LogTable, codec: Codec, missing_ms: int | None) -> tuple[Columns, NDArray[np.int64]]:
+def _counted(
+    log: LogTable, codec: Codec, missing_ms: int | None, kinds: Collection[int]
+) -> tuple[Columns, NDArray[np.int64]]:
     """Of the log what counts, and the newest time that may have been read before each."""
     names = [*dict.fromkeys([*NAMES.values(), *codec.decisive])]
     found: dict[str, list[NDArray[Any]]] = {name: [] for name in (*names, BEFORE)}
@@ -75,7 +79,7 @@ def _counted(log: LogTable, codec: Codec, missing_ms: int | None) -> tuple[Colum
     for part in parts_of(log.select([*dict.fromkeys((*names, "kind"))])):
         kind = part["kind"]
         # All well-formed events, views or not: an engine may take its watermark from any of them.
-        well_formed, counts = (kind == COUNTS) | (kind == BESIDE), kind == COUNTS
+        well_formed, counts = (kind == COUNTS) | (kind == BESIDE), np.isin(kind, [*kinds])
         before_ms = newest.read(*(part[name][well_formed] for name in ("partition", "event_id", "event_time_ms")))
         for name in names:
             found[name].append(part[name][counts])

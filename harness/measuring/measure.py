@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from generators.marks import totals_of
 from harness.certificate import of_load
+from harness.judging.questions import asked_of
 from harness.measuring import catching_up, cost, processed, recovery, steady
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies
@@ -45,6 +46,8 @@ def withheld(spec: RunSpec, verdict: Verdict, certificate: Certificate | None, c
         return clock
     if spec.tape.checksum:
         return "in checksum mode ids are summed beside the counts, which is other work than is measured elsewhere"
+    if asked_of(spec.fault):
+        return "the question changes on the way, and a speed is that of one question"
     if certificate is None or not certificate.valid:
         return "the load certificate is void"
     return ""

@@ -20,6 +20,7 @@ from harness.engines import fake
 from harness.engines.fake import FakeClock, FakeEngine, FakeStore
 from harness.faults import registry
 from harness.growing import appended
+from harness.judging.questions import asked_of, keys_of
 from harness.model import Certificate, EngineManifest, LoadStatus, Mark, RunSpec, Segment
 from harness.observe import Row, strangers
 from harness.store import Store
@@ -28,12 +29,13 @@ from harness.watching.clock_watch import Noticing
 from harness.watching.out_of_memory import Memory
 from harness.watching.sampler import Recorder, Sampled, sampled_keys
 from harness.watching.starvation import Machine, Threads
-from workloads.base import COUNTS, Values
-from workloads.registry import codec_of, results_of
+from workloads.ad_impressions.schema import EVENT_TYPES, population_of
+from workloads.base import BESIDE, COUNTS, Values
+from workloads.registry import codec_of
 
 CRANK_MS = 50
 SLICES_AT_ONCE = 1000  # are made ready
-READ = ("kind", "campaign", "event_time_ms", "event_id")
+READ = ("kind", "campaign", "event_time_ms", "event_id", "event_type", "ad")
 
 
 class _Record(NamedTuple):
@@ -68,8 +70,11 @@ class FakeWorld:
     ) -> None:
         self._spec, self._store = spec, store
         self._reel, self._grows = Reel(spec.tape), grows
-        self._codec, self._keys = codec_of(spec.tape), results_of(spec.tape).keys
+        self._codec, self._keys = codec_of(spec.tape), keys_of(spec)
         self._campaigns = frozenset(self._keys)
+        self._ads = population_of(spec.tape).ad_ids
+        # An engine that is to count something else later finds what it does not count now.
+        self._kinds = {COUNTS, BESIDE} if asked_of(spec.fault) else {COUNTS}
         self._clock = clock or FakeClock()
         self._noticing = Noticing(self._reading())
         self._redis = FakeStore()
@@ -182,14 +187,13 @@ class FakeWorld:
         keys, values = Values.of([key for key, _ in pairs]), Values.of([value for _, value in pairs])
         columns = recount.parse_records(values, keys, self._codec)
         rows = zip(*(columns[name].tolist() for name in READ), strict=True)
-        return [
-            _Record(
-                key,
-                value,
-                fake.Event(names[campaign], time_ms, number, value or b"") if kind == COUNTS else None,
-            )
-            for (key, value), (kind, campaign, time_ms, number) in zip(pairs, rows, strict=True)
+        found = [
+            fake.Event(names[campaign], time_ms, number, value or b"", EVENT_TYPES[event_type], self._ads[ad])
+            if kind in self._kinds
+            else None
+            for (_, value), (kind, campaign, time_ms, number, event_type, ad) in zip(pairs, rows, strict=True)
         ]
+        return [_Record(key, value, event) for (key, value), event in zip(pairs, found, strict=True)]
 
     def _send_due(self) -> None:
         while self._epoch_ms is not None and self._next is not None:

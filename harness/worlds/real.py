@@ -19,6 +19,7 @@ from harness.faults import registry
 from harness.faults.moment import Field
 from harness.growing import GrowingLoad
 from harness.install import jvm
+from harness.judging.questions import keys_of
 from harness.load import Load, send_marks
 from harness.model import (
     EVENT_TIME,
@@ -72,7 +73,7 @@ class RealWorld:
         self._spec, self._manifest, self._surroundings, self._store = spec, manifest, surroundings, store
         self._starts, self._load_of = starts, load_of
         self._codec = codec_of(spec.tape)
-        self._keys, self._tables = results_of(spec.tape).keys, results_of(spec.tape).tables
+        self._keys, self._tables = keys_of(spec), results_of(spec.tape).tables
         self._topic = f"streamgauge-{store.path.name}"
         self._private = _private_folder("streamgauge-")
         # All that the engine is told of: nothing of ours lies beside it.

@@ -36,8 +36,8 @@ class AdOracle:
     def __init__(self, spec: RunSpec) -> None:
         self.codes = Codes()
         self.groups, self.probed_from = spec.tape.all_campaigns, spec.tape.campaigns
+        self.window_ms = spec.window_ms
         self.part_ms = part_ms(spec)
-        self._window_ms = spec.window_ms
         self._population = population_of(spec.tape)
 
     def plan(self, blocks: Iterable[Planned]) -> Columns:
@@ -47,7 +47,7 @@ class AdOracle:
         return dict(zip(("campaign", "window_rel_ms", "views"), columns, strict=True))
 
     def settle(self, planned: Columns, epoch_ms: int) -> Totals:
-        begins_ms = (planned["window_rel_ms"] + epoch_ms) // self._window_ms * self._window_ms
+        begins_ms = (planned["window_rel_ms"] + epoch_ms) // self.window_ms * self.window_ms
         cells, of_row = np.unique(self.codes.of(planned["campaign"], begins_ms), return_inverse=True)
         views = np.zeros(len(cells), dtype=np.int64)
         np.add.at(views, of_row, planned["views"])
@@ -55,8 +55,8 @@ class AdOracle:
 
     def places(self, events: Columns) -> Places:
         campaign = events["ad"] // np.int32(self._population.ads_per_campaign)
-        begins_ms = np.floor_divide(events["event_time_ms"], self._window_ms) * self._window_ms
-        return Places(np.arange(len(campaign)), self.codes.of(campaign, begins_ms), begins_ms + self._window_ms)
+        begins_ms = np.floor_divide(events["event_time_ms"], self.window_ms) * self.window_ms
+        return Places(np.arange(len(campaign)), self.codes.of(campaign, begins_ms), begins_ms + self.window_ms)
 
     def fold(self, cells: Ints, columns: Columns) -> Totals:  # noqa: ARG002  (there are none)
         return Totals(*np.unique(cells, return_counts=True))

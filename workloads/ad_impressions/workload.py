@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.model import AD_IMPRESSIONS, RunSpec, TapeSpec
 from workloads.ad_impressions.codec import AdCodec
 from workloads.ad_impressions.oracle import AdOracle
+from workloads.ad_impressions.question import AdQuestion
 from workloads.ad_impressions.schema import population_of
 from workloads.base import Tables
+from workloads.cells import Codes
 
 
 class AdResults:
@@ -40,6 +42,9 @@ class AdImpressions:
 
     def results(self, tape: TapeSpec) -> AdResults:
         return AdResults(tape)
+
+    def question(self, spec: RunSpec, asked: Mapping[str, str], codes: Codes) -> AdQuestion:
+        return AdQuestion(spec, asked, codes)
 
 
 WORKLOAD = AdImpressions()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,6 +78,20 @@ def newest_committed(checkpoint: Path, since: int = -1) -> tuple[int, dict[int, 
         return (newest, parse(checkpoint / "offsets" / str(newest)).ends) if newest >= 0 else None
     except (OSError, ValueError):
         return None
+
+
+def seam(checkpoint: Path) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Up to where its newest commit went, and its newest plan, by partition; both empty where that can't be read."""
+    newest, plans = newest_commit(checkpoint), numbers(checkpoint / "offsets")
+    try:
+        restored, written = (parse(checkpoint / "offsets" / str(batch)).ends for batch in (newest, plans[-1]))
+    except (OSError, ValueError, IndexError):
+        return (), ()
+    return in_order(restored), in_order(written)
+
+
+def in_order(ends: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple(ends.get(partition, 0) for partition in range(max(ends, default=-1) + 1))
 
 
 def open_batches(checkpoint: Path) -> set[int]:

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.judging.changed import Changed
 from harness.judging.ledger import Difference, Expectation, Ledger
 from harness.judging.readings import (
     NO_BATCH,
@@ -88,6 +89,7 @@ class Case:
     results_unread: str = ""  # why they could not be read in the end; "": they were ...
     log_unread: str = ""  # ... and why the Kafka log could not
     notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
+    change: Changed | None = None  # None: the question stayed the same
 
     @property
     def not_read(self) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from harness.judging.checks.case import EXAMPLES, Case, nobody_looked
 from harness.judging.checks.kinds import GROWING
+from harness.judging.questions import Means
 from harness.judging.readings import Watched
 from harness.model import CheckResult, FaultReport, Outcome, Witness
 from harness.texts import many
@@ -51,7 +52,7 @@ def check(case: Case) -> CheckResult:
     if case.watched is None:
         return nobody_looked("non-monotonic", case)
     dips = _dips(case.watched, case.are(case.watched.cell, GROWING))
-    causes = [f for f in case.faults if f.landed and f.spec.action in TAKES_BACK]
+    causes = [f for f in case.faults if f.landed and _takes_back(f)]
     bare = [dip for dip in dips if not any(_explains(fault, dip) for fault in causes)]
     if bare:
         return CheckResult(
@@ -88,6 +89,10 @@ def _dips(seen: Watched, asked: NDArray[np.bool_]) -> list[Dip]:
         lasted_us = int(at_us[row + right[0]] - at_us[row]) if len(right) else None
         found.append(Dip(int(cells[row]), int(at_us[row]), int(count[row - 1]), int(count[row]), lasted_us))
     return found
+
+
+def _takes_back(fault: FaultReport) -> bool:
+    return fault.spec.action in TAKES_BACK or fault.spec.options.get("means") in (Means.FRESH, Means.ANEW)
 
 
 def _explains(fault: FaultReport, dip: Dip) -> bool:

@@ -12,10 +12,23 @@ from harness.judging.checks.case import Case
 from harness.model import CheckResult, Outcome
 
 NEEDS_LOG = frozenset(
-    {"vacuity", "log", "oracle", "lost", "wrong", "order", "late", "unaccounted", "masked", "early", "stale"}
+    {
+        "vacuity",
+        "log",
+        "oracle",
+        "question",
+        "lost",
+        "wrong",
+        "order",
+        "late",
+        "unaccounted",
+        "masked",
+        "early",
+        "stale",
+    }
 )
 NEEDS_RESULTS = frozenset(
-    {"lost", "duplicated", "wrong", "order", "ambiguous", "late", "unaccounted", "masked", "stopped"}
+    {"question", "lost", "duplicated", "wrong", "order", "ambiguous", "late", "unaccounted", "masked", "stopped"}
 )
 WANTS_RESULTS = frozenset({"phantom", "readable"})  # and the looks
 

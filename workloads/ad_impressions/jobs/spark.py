@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
-from workloads.ad_impressions.jobs.spark_parse import BEST, ID, PARSERS, Parser, with_ids
+from workloads.ad_impressions.jobs.spark_parse import BEST, ID, PARSERS, Parser, of_types, with_ids
 from workloads.ad_impressions.jobs.spark_summed_sinks import SUMMED_SINKS, Summed
 from workloads.jobs import spark_stream
 from workloads.jobs.crash_points import CrashPoints
@@ -32,19 +32,22 @@ from workloads.jobs.spark_stream import OWN_OPTION, Writer, read_records, start
 
 YEAR_10000_MS = 253_402_300_800_000
 PARSER_OPTION = OWN_OPTION + "parser"
+# Of another question than the benchmark's: which events are counted, and by what.
+COUNTS_OPTION, BY_OPTION = OWN_OPTION + "counts", OWN_OPTION + "by"
 
 
-def known_views(views: DataFrame, ads: dict[str, str]) -> DataFrame:
+def known_views(views: DataFrame, ads: dict[str, str], by: str = "campaign") -> DataFrame:
     """Views of known ads as (campaign_id, event_time), with their ids if they come with them. Whatever is not an event
     turns to null and is filtered out."""
     ids = [ID] if ID in views.columns else []
     rows = pa.table({"ad_id": list(ads.keys()), "campaign_id": list(ads.values())})
     campaigns = views.sparkSession.createDataFrame(rows)
+    key = F.concat(F.lit("ad:"), "ad_id").alias("campaign_id") if by == "ad" else F.col("campaign_id")
     return (
         views.select("ad_id", F.col("event_time").try_cast("long").alias("event_time_ms"), *ids)
         .where(F.col("event_time_ms").between(0, YEAR_10000_MS - 1))
         .join(F.broadcast(campaigns), "ad_id")
-        .select("campaign_id", F.timestamp_millis("event_time_ms").alias("event_time"), *ids)
+        .select(key, F.timestamp_millis("event_time_ms").alias("event_time"), *ids)
     )
 
 
@@ -89,7 +92,8 @@ def summed_rows_of(counts: DataFrame) -> Iterable[tuple[str, int, Summed]]:
 def start_query(session: SparkSession, config: Config, parse: Parser, write: Writer) -> StreamingQuery:
     """`totals` counts in the stream, over all batches; `deltas` counts within each batch."""
     window_ms = config["window_ms"]
-    views = known_views(parse(read_records(session, config)), read_ads(connect(config["redis"])))
+    by = config["options"].get(BY_OPTION, "campaign")
+    views = known_views(parse(read_records(session, config)), read_ads(connect(config["redis"])), by)
     if config["sink"] == "absolute":
         watermark = f"{config['watermark_ms']} milliseconds"
         return start(count_views(views.withWatermark("event_time", watermark), window_ms), config, write)
@@ -110,6 +114,8 @@ def own_settings(config: Config) -> dict[str, str]:
 def main(config_path: str) -> int:
     config = read_orders(config_path)
     parse = with_ids if config["checksum"] else PARSERS[chosen_parser(config)]
+    if counts := config["options"].get(COUNTS_OPTION):
+        parse = of_types(counts.split("+"))
     tell_settings(config["progress_path"], own_settings(config))
     return spark_stream.run(config, lambda session: start_query(session, config, parse, make_writer(config)))
 

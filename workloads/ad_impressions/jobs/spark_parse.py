@@ -6,7 +6,7 @@ Each gives exactly the rows of `textbook`, whatever stands in a record; docs/tun
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
@@ -55,6 +55,16 @@ def with_ids(records: DataFrame) -> DataFrame:
     digits = F.substring("user_id", -ID_DIGITS, ID_DIGITS)
     number = F.conv(digits, 16, 10).cast("long").alias(ID)
     return events.where(F.col("event_type") == "view").select("ad_id", "event_time", number)
+
+
+def of_types(types: Sequence[str]) -> Parser:
+    """As `once`, for another question: events of these types."""
+
+    def parse(records: DataFrame) -> DataFrame:
+        events = records.select(F.inline(F.array(F.from_json(_text(), EVENT))))
+        return events.where(F.col("event_type").isin(*types)).select("ad_id", "event_time")
+
+    return parse
 
 
 def _text() -> Column:

@@ -1,0 +1,64 @@
+"""The question of a job that was changed in the middle of a run: whether it is answered as was declared before, or in
+another way that has a name.
+
+Ignored: the old question throughout. Partial: the new one from the seam on, in cells of which it should have had all.
+Residue: what the old job had written and not committed. Collision: windows of two lengths in one cell of the store.
+"""
+
+from __future__ import annotations
+
+from harness.judging.changed import Changed
+from harness.judging.checks.case import Case
+from harness.judging.questions import Means
+from harness.model import CheckResult, Outcome
+
+NAME = "question"
+FEWEST_CELLS = 50
+RIGHT = {
+    Means.CARRY: "the old question below the seam, the new one from there on, as declared (carry)",
+    Means.FRESH: "the new question of everything, as declared (fresh)",
+    Means.ANEW: "the new question from the seam on, and nothing of the old one in its cells, as declared (anew)",
+}
+UNPROVEN = {
+    "no seam": "nobody knows which events are in the state with which the new job began",
+    "vacuous": f"{{}} cells have events on both sides of the change, and fewer than {FEWEST_CELLS} prove nothing",
+}
+WRONG = {
+    "collision": "windows of two lengths lie in the same cells of the store",
+    "ignored": "the new question was ignored: all cells hold what the old one asks for",
+    "partial": "the new question is answered only from the seam on",
+    "residue": "what is wrong is what the old job had written and not committed",
+}
+
+
+def check(case: Case) -> CheckResult:
+    change = case.change
+    if change is None:
+        return CheckResult(NAME, Outcome.PASS, "it stayed the same")
+    if word := _unproven(change):
+        return CheckResult(NAME, Outcome.UNKNOWN, UNPROVEN[word].format(change.both_sides), word, blame="evidence")
+    if case.engine.state != "drained":
+        return CheckResult(NAME, Outcome.PASS, "the engine did not reach the end: other checks say so")
+    if word := _way(case, change):
+        found = case.differences
+        return CheckResult(NAME, Outcome.FAIL, WRONG[word], word, len(found), "engine", case.witnesses(found))
+    if case.differences:
+        return CheckResult(NAME, Outcome.PASS, "no other question explains what is wrong; other checks say what is")
+    return CheckResult(NAME, Outcome.PASS, RIGHT[change.means])
+
+
+def _unproven(change: Changed) -> str:
+    if not change.restored:
+        return "no seam"
+    return "vacuous" if change.both_sides < FEWEST_CELLS else ""
+
+
+def _way(case: Case, change: Changed) -> str:
+    """The name of the way in which it is wrong; "" for none, or one without a name."""
+    if change.collisions:
+        return "collision"
+    if not case.differences:
+        return ""
+    left = all(change.written.get(each.cell) == each.seen for each in case.differences)
+    same = (word for word, counts in change.others.items() if counts == case.observed.counts)
+    return next(same, "residue" if left else "")
