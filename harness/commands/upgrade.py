@@ -14,7 +14,7 @@ from harness.commands.planned import EVENTS, SYSTEM, Scenario
 from harness.commands.shared import RUNS, Json
 from harness.engines import manifest as manifests
 from harness.experiments import one_run, upgrade
-from harness.faults.job import STOPS
+from harness.faults.job import MEANS, SAME, STATES, STOPS
 from harness.flags import takes
 from harness.model import UsageError
 from harness.stored import StoredRun
@@ -28,6 +28,15 @@ def upgrade_job(
     new: Annotated[str, typer.Option("--to", metavar="JOB", help="The job that takes its place.")],
     stop: Annotated[str, typer.Option(metavar="|".join(STOPS), help="How the old job is ended.")] = "kill",
     at: Annotated[str, typer.Option(metavar="WHEN", help="When, as of a fault.")] = "offset>=50%",
+    asks: Annotated[
+        str, typer.Option(metavar="QUESTION", help="What the new job counts instead, as counts=click, by=ad.")
+    ] = "",
+    means: Annotated[
+        str, typer.Option(metavar="|".join(MEANS), help="What is right then, of the events before and after.")
+    ] = SAME,
+    state: Annotated[
+        str, typer.Option(metavar="|".join(STATES), help="What the new job finds: a copy of the state, or nothing.")
+    ] = STATES[0],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder in which the run directory is made.")] = RUNS,
     as_json: Json = False,
     **flags: Any,
@@ -36,7 +45,7 @@ def upgrade_job(
     if stop not in STOPS:
         raise UsageError(f"--stop = {stop!r} is not possible; {' or '.join(STOPS)} is expected.")
     name, keys = plan.read_scenario(scenario)
-    asked = {**flags, "engine": old, "fault": upgrade.fault(_whole(new), stop, at)}
+    asked = {**flags, "engine": old, "fault": upgrade.fault(_whole(new), stop, at, state, means, asks)}
     spec, manifest = plan.resolve(name, keys, asked, manifests.load)
     one_run.refuse_the_impossible(spec, manifest)
     lines = upgrade.difference(manifest, manifests.load(_whole(new), manifest.workload))

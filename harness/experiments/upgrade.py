@@ -12,6 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from harness.engines.manifest import job_path
+from harness.judging.checks import question
+from harness.judging.questions import SAME, asked_of
 from harness.model import CheckResult, EngineManifest, FaultReport, Outcome, Verdict
 
 DIFFERENCE = "jobs.diff"
@@ -22,8 +24,15 @@ UNSAID = ("home", "shipped")  # of a manifest: where it lies
 class Word(StrEnum):
     RIGHT = "right"
     REFUSED = "refused"  # by the new job itself, loudly; the old one went on
+    IGNORED = "ignored"  # the old question is answered throughout
+    PARTIAL = "partial"  # the new one is answered from the seam on, and more was declared
+    RESIDUE = "residue"  # writes of the old job that it had not committed
+    COLLISION = "collision"  # two questions in one cell of the store
     WRONG = "wrong"
     UNKNOWN = "not known"
+
+
+OF_QUESTION = (Word.COLLISION, Word.IGNORED, Word.PARTIAL, Word.RESIDUE)
 
 
 @dataclass(frozen=True)
@@ -39,22 +48,31 @@ class Upgraded:
         return {Word.RIGHT: Outcome.PASS, Word.UNKNOWN: Outcome.UNKNOWN}.get(self.word, Outcome.FAIL)
 
 
-def fault(to: str, stop: str, when: str) -> str:
-    return f"change-job(to={to}, stop={stop})@{when}"
+def fault(to: str, stop: str, when: str, state: str = "copy", means: str = SAME, asks: str = "") -> str:
+    """`asks`: what is another question, as the options of the fault have it."""
+    rest = f", means={means}, {asks}" if asks or means != SAME else ""
+    rest += f", state={state}" if state != "copy" else ""
+    return f"change-job(to={to}, stop={stop}{rest})@{when}"
 
 
 def judged(verdict: Verdict, faults: tuple[FaultReport, ...], changed_lines: int) -> Upgraded:
     """Counts come first: a new job that stops loudly after it has spoilt them was no refusal."""
     found = next((each for each in faults if each.spec.action == "change-job"), None)
     if verdict.outcome is Outcome.FAIL and _about_counts(verdict.checks):
-        return Upgraded(Word.WRONG, verdict.sentence, changed_lines)
+        word = next((word for word in OF_QUESTION if word in verdict.words), Word.WRONG)
+        return Upgraded(word, verdict.sentence, changed_lines)
     if found is None or not found.landed:
         return Upgraded(Word.UNKNOWN, found.proof if found else "the new job was never started", changed_lines)
     if found.refused:
         return Upgraded(Word.REFUSED, found.refused, changed_lines)
     if verdict.outcome is not Outcome.PASS:
         return Upgraded(Word.UNKNOWN, verdict.sentence, changed_lines)
-    return Upgraded(Word.RIGHT, WENT_ON, changed_lines)
+    return Upgraded(Word.RIGHT, _went_on(found), changed_lines)
+
+
+def _went_on(report: FaultReport) -> str:
+    asked = asked_of(report.spec)
+    return f"{WENT_ON}: {question.RIGHT[asked.means]}" if asked else WENT_ON
 
 
 def _about_counts(checks: tuple[CheckResult, ...]) -> bool:

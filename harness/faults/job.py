@@ -7,6 +7,7 @@ declared before (harness/judging/questions.py).
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -28,6 +29,10 @@ CLEAN = "clean"
 STOPS = ("kill", CLEAN)
 SAME = "same"
 MEANS = (SAME, "carry", "fresh", "anew")
+FROM_NOTHING = ("fresh", "anew")
+NO_STATE = "none"
+STATES = ("copy", NO_STATE)
+BEGINS_OPTION = "streamgauge.source.startingOffsets"
 # What another question is made of, and by which option of its orders a job is told so.
 QUESTION = {"counts": "streamgauge.counts", "by": "streamgauge.by", "window": ""}
 
@@ -41,6 +46,7 @@ class ChangeJob(Downtime):
         super().__init__(spec, context)
         self._to, self._clean = to, spec.options["stop"] == CLEAN
         self._asked, self._back = asked, back
+        self._anew, self._means = spec.options["state"] == NO_STATE, spec.options["means"]
         self._asks = self._asks and not self._clean  # what stands still does not end by itself
         self._own: Job | None = None
 
@@ -52,10 +58,18 @@ class ChangeJob(Downtime):
 
     def deed(self, now: Moment) -> None:
         self._own = own = now.engine.job
-        surroundings = environments.prepare(self._to, lambda _: None)
-        now.engine.become(Job(self._to, surroundings, copied(own.checkpoint, now.engine.starts + 1)))
+        surroundings, start = environments.prepare(self._to, lambda _: None), now.engine.starts + 1
+        state = beside(own.checkpoint, start) if self._anew else copied(own.checkpoint, start)
+        now.engine.become(Job(self._to, surroundings, state))
+        if self._anew and self._means == "anew":
+            options = {**self._asked["options"], **self._from_the_seam(now.field.topic if now.field else "")}
+            self._asked = {**self._asked, "options": options}
         if self._asked != self._back:
             now.engine.change(self._asked)
+
+    def _from_the_seam(self, topic: str) -> Mapping[str, str]:
+        """Where a job without a state does not begin by itself."""
+        return {BEGINS_OPTION: json.dumps({topic: dict(enumerate(self._seam.restored))})}
 
     def proof(self, now: Moment) -> str:
         if now.engine.job.manifest != self._to:
@@ -90,9 +104,13 @@ def copied(state: str, start: int) -> str:
     """A copy of the state beside it; what is not on this machine is shared."""
     if not state or not (folder := Path(state)).is_dir():
         return state
-    copy = folder.with_name(f"{folder.name}-of-start-{start}")
-    shutil.copytree(folder, copy)
-    return str(copy)
+    shutil.copytree(folder, copy := beside(state, start))
+    return copy
+
+
+def beside(state: str, start: int) -> str:
+    """Where the state of a start lies that is none of its predecessor's."""
+    return str(Path(state).with_name(f"{Path(state).name}-of-start-{start}"))
 
 
 def others(fault: FaultSpec, own: EngineManifest) -> list[EngineManifest]:
@@ -134,6 +152,10 @@ def _unasked(spec: FaultSpec, own: EngineManifest, to: EngineManifest) -> Iterat
         yield f"it does not say what is right after another question: means is one of {', '.join(MEANS[1:])}"
     if means != SAME and not asks:
         yield f"means = {means}, and the question is the same: give {', '.join(QUESTION)}"
+    if spec.options["state"] not in STATES:
+        yield f"state = {spec.options['state']} is none of {', '.join(STATES)}"
+    elif spec.options["state"] == NO_STATE and (means not in FROM_NOTHING or not to.on_spark):
+        yield f"without a state a Spark job begins anew: means is one of {', '.join(FROM_NOTHING)}"
     if asks and not own.progress:
         yield f"{own.id} reports no progress, so that nobody knows which events its state holds"
     if asks and to.shipped and not to.simulated and to.job != "spark":
@@ -160,7 +182,7 @@ KINDS = (
         "goes on, no count changes; or stops loudly and goes on as it was",
         _changed,
         needs="an engine that resumes and reports its progress, and a job with the same sink",
-        options={"to": SAME, "stop": "kill", "means": SAME, **dict.fromkeys(QUESTION, SAME)},
+        options={"to": SAME, "stop": "kill", "state": "copy", "means": SAME, **dict.fromkeys(QUESTION, SAME)},
         moments=STANDING,
     ),
 )

@@ -63,7 +63,8 @@ def collisions(old: Countable, new: Countable, restored: Ends) -> frozenset[int]
 
 
 def left_written(old: Countable, restored: Ends, written: Ends) -> Mapping[int, int]:
-    """What cells held of the old question when a batch was written, for those that it touched."""
+    """What cells held of the old question when its last batch was written, for those that this one touched. Nothing
+    restored: for all."""
     events = old.events.only(~old.dropped)
     before = below(events, written)
     touched = before & ~below(events, restored)

@@ -17,6 +17,8 @@ from harness.experiments import one_run, upgrade
 from harness.experiments.upgrade import Upgraded, Word
 from harness.faults.job import copied
 from harness.faults.registry import parse
+from harness.judging.judge import judge
+from harness.measuring import measure
 from harness.model import FaultReport, FaultSpec, KafkaAddress, Outcome, RedisAddress, UsageError, Verdict
 from harness.services import children
 from harness.stored import StoredRun
@@ -60,6 +62,38 @@ def test_what_came_of_it_has_a_word(tmp_path, changes, word):
     assert (found.outcome is Outcome.PASS) == (word is Word.RIGHT)
 
 
+ASKED = {"sink": "absolute", "campaigns": 60, "rate": 1000}
+
+
+@pytest.mark.parametrize(
+    ("fault", "bug", "word"),
+    [
+        (upgrade.fault("same", "kill", "batch>=16", "copy", "carry", "counts=click"), "", Word.RIGHT),
+        (upgrade.fault("same", "clean", "batch>=16", "copy", "carry", "by=ad"), "", Word.RIGHT),
+        (upgrade.fault("same", "kill", "batch>=16", "copy", "carry", "counts=click"), "deaf", Word.IGNORED),
+        (upgrade.fault("same", "kill", "batch>=16", "copy", "carry", "counts=click"), "empty-state", Word.PARTIAL),
+        (upgrade.fault("same", "kill", "batch>=16", "copy", "carry", "counts=click"), "half-state", Word.WRONG),
+        (upgrade.fault("same", "kill", "batch>=16", "copy", "carry", "window=10s"), "", Word.COLLISION),
+    ],
+)
+def test_another_question_has_words_of_its_own(tmp_path, fault, bug, word):
+    verdict, store, _ = fake_run(tmp_path, **ASKED, fault=fault, conf={"misbehave": bug} if bug else {})
+    stored = StoredRun(store)
+    found = upgrade.judged(verdict, stored.faults, 0)
+
+    assert found.word is word, found.sentence
+    assert judge(stored) == verdict  # from the files alone
+    if word is Word.RIGHT:
+        assert "as declared (carry)" in found.sentence
+
+
+def test_no_speed_is_that_of_two_questions(tmp_path):
+    fault = upgrade.fault("same", "kill", "batch>=16", "copy", "carry", "counts=click")
+    verdict, store, _ = fake_run(tmp_path, **ASKED, fault=fault)
+
+    assert measure.withheld(StoredRun(store).spec, verdict, None, "").startswith("the question changes on the way")
+
+
 def test_a_job_that_stops_loudly_is_a_refusal_and_quoted():
     spec = FaultSpec("change-job@batch>=8", "change-job")
     report = FaultReport(spec, landed=True, healed=True, proof="p", refused="it stopped loudly: exit code 1, 'no'")
@@ -91,6 +125,9 @@ def test_two_jobs_differ_in_their_manifests_and_in_their_programs(tmp_path):
         ("change-job(stop=gently)@batch>=2", "stop = gently is none of kill, clean"),
         ("change-job(to=nothing-such)@batch>=2", "nothing-such"),
         ("change-job(stop=clean)@c3:batch=3", "can't end cleanly"),
+        ("change-job(counts=click)@batch>=2", "does not say what is right"),
+        ("change-job(means=carry)@batch>=2", "the question is the same"),
+        ("change-job(counts=click, means=maybe)@batch>=2", "means = maybe is none of"),
     ],
 )
 def test_a_job_that_can_not_take_its_place_is_refused_before_anything_starts(tmp_path, fault, words):

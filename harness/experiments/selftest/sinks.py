@@ -64,6 +64,7 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "drops what it may, and is not allowed to", {"disorder": "late", "late_dropped_max": 0}
     yield from clocked()
     yield from waited_for()
+    yield from asked()
     yield "killed when it is too late to be", {"fault": "kill@c3:batch=100000"}
 
 
@@ -98,6 +99,24 @@ def waited_for() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "gets no CPU, and reports no progress", {**silent, **bug("starve")}
     yield "counts equal records once", bug("dedupe-values")
     yield "counts records with equal keys once", bug("dedupe-keys")
+
+
+def asked() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Another job takes over, and answers another question."""
+    clicks, dials = "change-job(counts=click, means=carry)", {"sink": "absolute", "campaigns": 60, "rate": 1000}
+    yield "asked for clicks from now on", {**dials, "fault": f"{clicks}@batch>=16"}
+    yield "asked for ads from now on", {**dials, "fault": "change-job(by=ad, means=carry)@batch>=16"}
+    yield "asked for longer windows", {**dials, "fault": "change-job(window=6s, means=carry)@batch>=16"}
+    yield "asked for clicks, and of all that was", {**dials, "fault": f"{clicks.replace('carry', 'fresh')}@batch>=16"}
+    yield "asked for clicks, and goes on as before", {**dials, "fault": f"{clicks}@batch>=16", **bug("deaf")}
+    yield (
+        "asked for clicks, and keeps half of its state",
+        {**dials, "fault": f"{clicks}@batch>=16", **bug("half-state")},
+    )
+    yield "asked for clicks, and keeps no state", {**dials, "fault": f"{clicks}@batch>=16", **bug("empty-state")}
+    sparse = {**dials, "campaigns": 500, "fault": f"{clicks}@c3:batch=16"}
+    yield "asked for clicks behind a write that was not committed", sparse
+    yield "asked for clicks, of five campaigns", {**dials, "campaigns": 5, "fault": f"{clicks}@batch>=16"}
 
 
 def warm_up() -> dict[str, Any]:

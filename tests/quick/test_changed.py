@@ -1,0 +1,185 @@
+"""A job that came to answer another question: what is right, by rules written the slow way, and what has another name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generators.disorder import PRESETS
+from generators.profiles import steady
+from generators.reel import Reel
+from harness.experiments.selftest.by_hand import SPEC as ASKED
+from harness.experiments.selftest.by_hand import case
+from harness.faults.registry import parse
+from harness.judging import changed
+from harness.judging.changed import Changed
+from harness.judging.checks import question
+from harness.judging.lateness import Countable
+from harness.judging.ledger import Ledger
+from harness.judging.questions import Asked, Means, asked_of, keys_of
+from harness.judging.readings import NO_BATCH, LogEvents
+from harness.model import Outcome, TapeSpec, UsageError
+from workloads.ad_impressions.schema import EVENT_TYPES
+from workloads.cells import Codes
+from workloads.registry import question_of, results_of
+
+LONG, SHORT = 20, 10
+# Partition, time, and whether the old question and the new one count it.
+Event = tuple[int, int, bool, bool]
+EVENTS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 60), st.booleans(), st.booleans()), max_size=25)
+
+
+def counted(events: list[Event], which: int, window: int) -> Countable:
+    """Those that one of the questions counts; a cell is named by the start of its window."""
+    offsets: Counter[int] = Counter()
+    rows = []
+    for event in sorted(events, key=lambda event: event[0]):
+        if event[which]:
+            rows.append((event[0], offsets[event[0]], event[1]))
+        offsets[event[0]] += 1
+    partition, offset, time = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    cell, nothing = time // window * window, np.zeros(len(rows), dtype=np.bool_)
+    found = LogEvents(partition.astype(np.int16), offset, partition << 40 | offset, time, cell, cell + window)
+    return Countable(found, nothing, nothing, np.full(len(rows), NO_BATCH), True, nothing)
+
+
+def totals(of: Countable) -> Counter[int]:
+    return Counter(of.events.cell.tolist())
+
+
+def by_hand(events: list[Event], means: Means, seam: tuple[int, ...]) -> Counter[int]:
+    offsets: Counter[int] = Counter()
+    old, new, everything = Counter[int](), Counter[int](), Counter[int]()
+    for partition, time, counts, counts_anew in events:
+        cell, below = time // SHORT * SHORT, offsets[partition] < seam[partition]
+        offsets[partition] += 1
+        old[cell] += counts and below
+        new[cell] += counts_anew and not below
+        everything[cell] += counts_anew
+    if means is Means.FRESH:
+        return +everything
+    return +(old + new if means is Means.CARRY else Counter({cell: new[cell] or old[cell] for cell in old | new}))
+
+
+@given(EVENTS, st.tuples(st.integers(0, 12), st.integers(0, 12)), st.sampled_from([*Means][1:]))
+def test_what_counts_is_what_was_declared_on_each_side_of_the_seam(events, seam, means):
+    old, new = counted(events, 2, SHORT), counted(events, 3, SHORT)
+    found = changed.by_rule(means, old, new, seam)
+
+    assert totals(found) == by_hand(events, means, seam)
+    places = [*zip(found.events.partition.tolist(), found.events.offset.tolist(), strict=True)]
+    assert places == sorted(places)
+
+
+@given(EVENTS, st.tuples(st.integers(0, 12), st.integers(0, 12)))
+def test_windows_of_two_lengths_collide_where_both_begin(events, seam):
+    old, new = counted(events, 2, SHORT), counted(events, 3, LONG)
+    before = {*old.events.cell[changed.below(old.events, seam)].tolist()}
+    behind = {*new.events.cell[~changed.below(new.events, seam)].tolist()}
+
+    assert changed.collisions(old, new, seam) == before & behind
+    assert not changed.collisions(old, counted(events, 3, SHORT), seam)
+
+
+def test_what_was_written_and_not_committed_is_known_for_the_cells_that_were_touched():
+    old = counted([(0, 1, True, False), (0, 11, True, False), (0, 12, True, False), (0, 21, True, False)], 2, SHORT)
+
+    assert changed.left_written(old, (2,), (3,)) == {10: 2}
+    assert changed.left_written(old, (2,), (2,)) == {}
+    assert changed.on_both_sides(old, (2,)) == 1
+
+
+CELLS = Ledger({1 << 43: 3, 2 << 43: 4})
+PROVEN = Changed(Means.CARRY, (5,), question.FEWEST_CELLS, frozenset(), {}, {})
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome", "word"),
+    [
+        (None, Outcome.PASS, ""),
+        (PROVEN, Outcome.PASS, ""),
+        (replace(PROVEN, restored=()), Outcome.UNKNOWN, "no seam"),
+        (replace(PROVEN, both_sides=question.FEWEST_CELLS - 1), Outcome.UNKNOWN, "vacuous"),
+        (replace(PROVEN, collisions=frozenset({1 << 43})), Outcome.FAIL, "collision"),
+    ],
+)
+def test_a_change_has_to_be_proven_and_may_collide(change, outcome, word):
+    found = question.check(replace(case(), change=change))
+
+    assert (found.outcome, found.word) == (outcome, word)
+
+
+@pytest.mark.parametrize("word", ["ignored", "partial"])
+def test_what_another_question_explains_has_its_name(word):
+    wrong = replace(case(), observed=replace(case().observed, counts=CELLS))
+    found = question.check(replace(wrong, change=replace(PROVEN, others={word: CELLS})))
+
+    assert (found.outcome, found.word) == (Outcome.FAIL, word)
+    assert found.witnesses
+    assert question.check(replace(wrong, change=PROVEN)).outcome is Outcome.PASS  # then other checks name it
+
+
+def test_a_write_that_was_not_committed_explains_only_what_it_touched():
+    wrong = replace(case(), observed=replace(case().observed, counts=CELLS))
+    seen = {each.cell: each.seen for each in wrong.differences}
+    first = next(iter(seen))
+
+    assert question.check(replace(wrong, change=replace(PROVEN, written=seen))).word == "residue"
+    assert not question.check(replace(wrong, change=replace(PROVEN, written={first: seen[first]}))).word
+
+
+def test_a_plan_says_what_is_asked_and_what_that_means():
+    fault = parse("kill@t>=2s; change-job(counts=click, window=20s, means=anew)@t>=5s")
+
+    assert asked_of(fault) == Asked(Means.ANEW, {"counts": "click", "window_ms": "20000"})
+    assert asked_of(parse("change-job@t>=5s")) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"counts": "clicks"}, "counts = 'clicks' is none of view, click, purchase"),
+        ({"by": "page"}, "by = 'page' is none of campaign, ad"),
+        ({"window_ms": "1234"}, "no multiple of"),
+    ],
+)
+def test_a_question_that_nobody_knows_is_refused(asked, words):
+    with pytest.raises(UsageError, match=words):
+        question_of(ASKED, asked, Codes())
+
+
+def test_a_workload_without_another_question_says_so():
+    with pytest.raises(UsageError, match="Nobody knows another question of the workload page_visits"):
+        question_of(replace(ASKED, tape=replace(ASKED.tape, workload="page_visits")), {}, Codes())
+
+
+@pytest.mark.parametrize("asked", [{"counts": "click+purchase"}, {"by": "ad"}, {"window_ms": "20000"}])
+def test_both_routes_to_the_other_question_agree(asked):
+    """Of the plan and of events of the log."""
+    spec = replace(ASKED, tape=TapeSpec(11, steady(500, 4000), 2, 20, 2, 4, 3, PRESETS["mobile"]), window_ms=10_000)
+    found = question_of(spec, asked, Codes())
+    epoch_ms, (block,) = 1_763_700_000_000, [*Reel(spec.tape).blocks()]
+    planned = found.settle(found.plan([block]), epoch_ms)
+    here = block.poison == 0
+    columns = {name: column[here] for name, column in block.content.items()}
+    places = found.places({**columns, "event_time_ms": block.event_time_rel_ms[here] + epoch_ms})
+
+    assert Ledger.of(planned) == Ledger.of(found.fold(places.cell, places.columns))
+    types = {EVENT_TYPES[int(each)] for each in columns["event_type"][places.row]}
+    assert types == set(asked.get("counts", "view").split("+"))
+    assert len(found.keys) == len(results_of(spec.tape).keys) * (4 if asked.get("by") == "ad" else 1)
+    assert all(found.name(int(cell), epoch_ms).startswith(asked.get("by", "campaign")) for cell in places.cell)
+
+
+def test_results_of_ads_are_looked_for_where_they_are_asked_for():
+    spec = replace(ASKED, fault=parse("change-job(by=ad, means=carry)@t>=5s"))
+    campaigns = results_of(spec.tape).keys
+
+    assert [*keys_of(spec)][: len(campaigns)] == [*campaigns]
+    assert all(key.startswith("ad:") for key in keys_of(spec)[len(campaigns) :])
+    assert keys_of(ASKED) == campaigns
