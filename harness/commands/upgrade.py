@@ -14,7 +14,7 @@ from harness.commands.planned import EVENTS, SYSTEM, Scenario
 from harness.commands.shared import RUNS, Json
 from harness.engines import manifest as manifests
 from harness.experiments import one_run, upgrade
-from harness.faults.job import MEANS, SAME, STATES, STOPS
+from harness.faults.job import MEANS, STATES, STOPS
 from harness.flags import takes
 from harness.model import UsageError
 from harness.stored import StoredRun
@@ -33,10 +33,11 @@ def upgrade_job(
     ] = "",
     means: Annotated[
         str, typer.Option(metavar="|".join(MEANS), help="What is right then, of the events before and after.")
-    ] = SAME,
+    ] = "",
     state: Annotated[
         str, typer.Option(metavar="|".join(STATES), help="What the new job finds: a copy of the state, or nothing.")
-    ] = STATES[0],
+    ] = "",
+    to_conf: Annotated[str, typer.Option(metavar="KEY=VALUE", help="A setting that the new job alone has.")] = "",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder in which the run directory is made.")] = RUNS,
     as_json: Json = False,
     **flags: Any,
@@ -45,7 +46,8 @@ def upgrade_job(
     if stop not in STOPS:
         raise UsageError(f"--stop = {stop!r} is not possible; {' or '.join(STOPS)} is expected.")
     name, keys = plan.read_scenario(scenario)
-    asked = {**flags, "engine": old, "fault": upgrade.fault(_whole(new), stop, at, state, means, asks)}
+    others = {"state": state, "conf": to_conf, "means": means, "asks": asks}
+    asked = {**flags, "engine": old, "fault": upgrade.fault(_whole(new), stop, at, **others)}
     spec, manifest = plan.resolve(name, keys, asked, manifests.load)
     one_run.refuse_the_impossible(spec, manifest)
     lines = upgrade.difference(manifest, manifests.load(_whole(new), manifest.workload))

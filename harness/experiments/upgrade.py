@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.engines.manifest import job_path
 from harness.judging.checks import question
-from harness.judging.questions import SAME, asked_of
+from harness.judging.questions import asked_of
 from harness.model import CheckResult, EngineManifest, FaultReport, Outcome, Verdict
 
 DIFFERENCE = "jobs.diff"
@@ -48,11 +48,11 @@ class Upgraded:
         return {Word.RIGHT: Outcome.PASS, Word.UNKNOWN: Outcome.UNKNOWN}.get(self.word, Outcome.FAIL)
 
 
-def fault(to: str, stop: str, when: str, state: str = "copy", means: str = SAME, asks: str = "") -> str:
-    """`asks`: what is another question, as the options of the fault have it."""
-    rest = f", means={means}, {asks}" if asks or means != SAME else ""
-    rest += f", state={state}" if state != "copy" else ""
-    return f"change-job(to={to}, stop={stop}{rest})@{when}"
+def fault(to: str, stop: str, when: str, **others: str) -> str:
+    """`others`: further options; `asks` are several in one text. Those that say nothing are left out."""
+    asks = others.pop("asks", "")
+    told = [f"{name}={word}" for name, word in others.items() if word]
+    return f"change-job({', '.join([f'to={to}', f'stop={stop}', *told, *filter(None, [asks])])})@{when}"
 
 
 def judged(verdict: Verdict, faults: tuple[FaultReport, ...], changed_lines: int) -> Upgraded:

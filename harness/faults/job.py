@@ -134,7 +134,7 @@ def _changed(spec: FaultSpec, context: Context) -> Fault:
         missing.append(f"{to.id} has no sink {sink!r}, it has {', '.join(claim.name for claim in to.sinks)}")
     elif to.sink(sink).late != own.sink(sink).late or to.evidence != own.evidence:
         missing.append(f"{own.id} and {to.id} treat late events otherwise, and one verdict is of one rule")
-    missing += _unasked(spec, own, to)
+    missing += [*_unasked(spec, own, to), *_unlike(spec, to)]
     if to.simulated != own.simulated or to.source != own.source or to.results_topic != own.results_topic:
         missing.append(f"{own.id} and {to.id} leave their results in other places")
     if missing:
@@ -152,26 +152,36 @@ def _unasked(spec: FaultSpec, own: EngineManifest, to: EngineManifest) -> Iterat
         yield f"it does not say what is right after another question: means is one of {', '.join(MEANS[1:])}"
     if means != SAME and not asks:
         yield f"means = {means}, and the question is the same: give {', '.join(QUESTION)}"
-    if spec.options["state"] not in STATES:
-        yield f"state = {spec.options['state']} is none of {', '.join(STATES)}"
-    elif spec.options["state"] == NO_STATE and (means not in FROM_NOTHING or not to.on_spark):
-        yield f"without a state a Spark job begins anew: means is one of {', '.join(FROM_NOTHING)}"
     if asks and not own.progress:
         yield f"{own.id} reports no progress, so that nobody knows which events its state holds"
     if asks and to.shipped and not to.simulated and to.job != "spark":
         yield f"{to.id} does not know another question"
 
 
+def _unlike(spec: FaultSpec, to: EngineManifest) -> Iterator[str]:
+    """What of its state and of its settings can't be."""
+    state, (key, equals, value) = spec.options["state"], spec.options["conf"].partition("=")
+    if key != SAME and not (key and equals and value):
+        yield f"conf = {key} is no KEY=VALUE"
+    if state not in STATES:
+        yield f"state = {state} is none of {', '.join(STATES)}"
+    elif state == NO_STATE and (spec.options["means"] not in FROM_NOTHING or not to.on_spark):
+        yield f"without a state a Spark job begins anew: means is one of {', '.join(FROM_NOTHING)}"
+
+
 def _orders(spec: FaultSpec, context: Context, to: EngineManifest) -> tuple[Orders, Orders]:
     """Of a job that answers what is asked, and of the one before."""
     options, given = spec.options, context.spec.conf
     told = {key: options[name] for name, key in QUESTION.items() if key and options[name] != SAME}
+    if options["conf"] != SAME:
+        key, _, value = options["conf"].partition("=")
+        told[key] = value
     before_ms = window_ms = context.spec.window_ms
     if options["window"] != SAME:
         window_ms = round(seconds(options["window"], "window") * 1000)
     after = {"options": {**to.options, **given, **told}, "window_ms": window_ms}
     before = {"options": {**context.manifest.options, **given}, "window_ms": before_ms}
-    return (after, before) if options["means"] != SAME else ({}, {})
+    return (after, before) if told or window_ms != before_ms else ({}, {})
 
 
 KINDS = (
@@ -182,7 +192,7 @@ KINDS = (
         "goes on, no count changes; or stops loudly and goes on as it was",
         _changed,
         needs="an engine that resumes and reports its progress, and a job with the same sink",
-        options={"to": SAME, "stop": "kill", "state": "copy", "means": SAME, **dict.fromkeys(QUESTION, SAME)},
+        options={"to": SAME, "stop": "kill", "state": "copy", "conf": SAME, "means": SAME, **dict.fromkeys(QUESTION, SAME)},
         moments=STANDING,
     ),
 )

@@ -68,12 +68,12 @@ ASKED = {"sink": "absolute", "campaigns": 60, "rate": 1000}
 @pytest.mark.parametrize(
     ("fault", "bug", "word"),
     [
-        (upgrade.fault("same", "kill", "batch>=16", "copy", "carry", "counts=click"), "", Word.RIGHT),
-        (upgrade.fault("same", "clean", "batch>=16", "copy", "carry", "by=ad"), "", Word.RIGHT),
-        (upgrade.fault("same", "kill", "batch>=16", "copy", "carry", "counts=click"), "deaf", Word.IGNORED),
-        (upgrade.fault("same", "kill", "batch>=16", "copy", "carry", "counts=click"), "empty-state", Word.PARTIAL),
-        (upgrade.fault("same", "kill", "batch>=16", "copy", "carry", "counts=click"), "half-state", Word.WRONG),
-        (upgrade.fault("same", "kill", "batch>=16", "copy", "carry", "window=10s"), "", Word.COLLISION),
+        (upgrade.fault("same", "kill", "batch>=16", means="carry", asks="counts=click"), "", Word.RIGHT),
+        (upgrade.fault("same", "clean", "batch>=16", means="carry", asks="by=ad"), "", Word.RIGHT),
+        (upgrade.fault("same", "kill", "batch>=16", means="carry", asks="counts=click"), "deaf", Word.IGNORED),
+        (upgrade.fault("same", "kill", "batch>=16", means="carry", asks="counts=click"), "empty-state", Word.PARTIAL),
+        (upgrade.fault("same", "kill", "batch>=16", means="carry", asks="counts=click"), "half-state", Word.WRONG),
+        (upgrade.fault("same", "kill", "batch>=16", means="carry", asks="window=10s"), "", Word.COLLISION),
     ],
 )
 def test_another_question_has_words_of_its_own(tmp_path, fault, bug, word):
@@ -88,7 +88,7 @@ def test_another_question_has_words_of_its_own(tmp_path, fault, bug, word):
 
 
 def test_no_speed_is_that_of_two_questions(tmp_path):
-    fault = upgrade.fault("same", "kill", "batch>=16", "copy", "carry", "counts=click")
+    fault = upgrade.fault("same", "kill", "batch>=16", means="carry", asks="counts=click")
     verdict, store, _ = fake_run(tmp_path, **ASKED, fault=fault)
 
     assert measure.withheld(StoredRun(store).spec, verdict, None, "").startswith("the question changes on the way")
@@ -126,6 +126,9 @@ def test_two_jobs_differ_in_their_manifests_and_in_their_programs(tmp_path):
         ("change-job(to=nothing-such)@batch>=2", "nothing-such"),
         ("change-job(stop=clean)@c3:batch=3", "can't end cleanly"),
         ("change-job(counts=click)@batch>=2", "does not say what is right"),
+        ("change-job(conf=nothing)@batch>=2", "is no KEY=VALUE"),
+        ("change-job(state=none)@batch>=2", "without a state"),
+        ("change-job(state=half)@batch>=2", "state = half is none of copy, none"),
         ("change-job(means=carry)@batch>=2", "the question is the same"),
         ("change-job(counts=click, means=maybe)@batch>=2", "means = maybe is none of"),
     ],
@@ -134,6 +137,14 @@ def test_a_job_that_can_not_take_its_place_is_refused_before_anything_starts(tmp
     spec, manifest = plan.resolve("test", SMALL | {"fault": fault}, {}, lambda *_: fake.MANIFEST)
     with pytest.raises(UsageError, match=words):
         one_run.refuse_the_impossible(spec, manifest)
+
+
+def test_an_upgrade_is_a_fault_that_says_only_what_is_asked():
+    words = upgrade.fault("spark", "kill", "t>=5s", state="", conf="a.b=c=d", means="carry", asks="counts=click, by=ad")
+
+    assert words == "change-job(to=spark, stop=kill, conf=a.b=c=d, means=carry, counts=click, by=ad)@t>=5s"
+    assert parse(words).options["conf"] == "a.b=c=d"
+    assert upgrade.fault("spark", "clean", "t>=5s") == "change-job(to=spark, stop=clean)@t>=5s"
 
 
 def test_a_bracket_may_hold_the_sign_of_a_moment():
