@@ -49,6 +49,19 @@ def tables(card: Card) -> Iterator[tuple[str, list[list[str]]]]:
         yield f"{engine}/{sink} claims {claim}", [_row(cell) for cell in cells]
 
 
+CHANGES = ("engine", "change", "came of it")
+WORDS_OF_CHANGES = (
+    "right: as was declared. refused: it stopped loudly, and the old job went on. ignored: the old question throughout. "
+    "partial: the new one only from the change on. residue: writes that the old job had not committed. collision: two "
+    "questions in one cell of the store. wrong: none of these."
+)
+
+
+def changes(card: Card) -> list[list[str]]:
+    """What came of each engine that was changed, in a word."""
+    return [[f"{cell.engine}/{cell.sink}", cell.fault, cell.came] for cell in card.cells if cell.came]
+
+
 def endings(card: Card) -> Iterator[str]:
     """What has to be read on: each cell below its claim, and each that nobody knows; and how they were made."""
     for cell in card.cells:
@@ -140,6 +153,9 @@ def markdown(card: Card) -> Iterator[str]:
         yield from table_lines(("fault", "seen", "runs", "counts", *FIGURES, "witness"), rows)
         yield ""
         yield from (f"- `{cell.fault}`: {told(cell)}" for cell in cells)
+    if came := changes(card):
+        yield from ("", "## What came of each change", "")
+        yield from table_lines(CHANGES, [[engine, f"`{change}`", word] for engine, change, word in came])
     yield ""
     yield "Figures in brackets are what is more than in the run of the same seed without a fault."
     for line in beside(card):

@@ -14,7 +14,20 @@ from harness.model import Outcome
 from harness.origin import COMMAND
 from harness.store import Store
 from harness.texts import many
-from reports.card import CLASSES, FIGURES, beside, counts, explained, full, groups, short, told
+from reports.card import (
+    CHANGES,
+    CLASSES,
+    FIGURES,
+    WORDS_OF_CHANGES,
+    beside,
+    changes,
+    counts,
+    explained,
+    full,
+    groups,
+    short,
+    told,
+)
 from reports.card import save as save_card
 from reports.exports import experiment, suite
 from reports.figures import guarantee
@@ -128,6 +141,7 @@ def page_of(found: Chaos) -> Page:
         sections=(
             *_picture(card),
             *(_section(*key, cells) for key, cells in groups(card).items()),
+            *_changes(card),
             Section("classes", "What the words mean", text=(CLASSES, *explained())),
             *_runs(found),
             _machine(found),
@@ -226,6 +240,12 @@ def _ran(found: Chaos, each: Ran) -> tuple[str | Link, ...]:
     span = span_ms(Store(found.folder.path / each.run)) if each.run else None
     took = f"{(span[1] - span[0]) / 1000:.0f} s" if span else ""
     return f"{case.engine}/{case.sink}", case.fault, str(case.seed), str(each.seen), took, run
+
+
+def _changes(card: Card) -> Iterator[Section]:
+    if rows := changes(card):
+        table = Table(CHANGES, tuple(map(tuple, rows)))
+        yield Section("changes", "What came of each change", text=(WORDS_OF_CHANGES,), tables=(table,))
 
 
 def _machine(found: Chaos) -> Section:

@@ -75,6 +75,8 @@ def chaos(
         told = [f"{card.outcome.value}  {card.sentence}"]
         for heading, rows in reports_card.tables(card):
             told += ["", heading, console.table(rows, reports_card.HEADER)]
+        if came := reports_card.changes(card):
+            told += ["", console.table(came, reports_card.CHANGES)]
         console.show_result([*told, "", *reports_card.endings(card), str(place.path)], card.outcome)
     raise typer.Exit(card.outcome.exit_code)
 

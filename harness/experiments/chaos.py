@@ -101,6 +101,7 @@ class Ran:
     recovery: tuple[Recovery, ...] = ()
     broken: bool = False  # the machine or our own program was at fault: when the experiment goes on, it is tried again
     beside: bool = False  # another run went on meanwhile and took its part of the machine
+    came: str = ""  # of an engine that was changed: the word for what came of it
 
     @property
     def is_again(self) -> bool:
@@ -125,6 +126,7 @@ class Cell:
     recovery: Mapping[str, Quantity]
     witness: str  # directory of the run that says most
     sentence: str
+    came: str = ""
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ def tiers() -> dict[str, str]:
     return dict(sorted(names.items(), key=lambda item: list(ORDER).index(item[0])))
 
 
-ORDER = ("smoke", "pr", "upgrade", "nightly")
+ORDER = ("smoke", "pr", "upgrade", "upgrades", "nightly")
 
 
 def read_tier(name: str) -> Tier:
@@ -351,6 +353,7 @@ def _cell(runs: Sequence[Ran], claim: str) -> Cell:
         recovery=_figures([each.recovery for each in judged if each.recovery]),
         witness=witness.run,
         sentence=witness.sentence,
+        came=witness.came,
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from harness import console, grants, needs, plan
 from harness.ending import known, short_path
 from harness.engines import manifest as manifests
-from harness.experiments import chaos, one_run
+from harness.experiments import chaos, one_run, upgrade
 from harness.experiments.beside import Beside
 from harness.experiments.chaos import NO_FAULT, Case, Ran, Seen, Tier
 from harness.experiments.folder import Folder
@@ -244,7 +244,8 @@ def ran(case: Case, result: Result, run: str) -> Ran:
     """What a finished run says of its case."""
     faults, engine = ended(Store(result.path))
     seen, wrong = chaos.classified(result.verdict, faults, engine.state, planned=case.fault != NO_FAULT)
-    return Ran(case, seen, result.verdict.sentence, run, wrong, result.verdict.words, result.recovery)
+    came = upgrade.came_of(result.verdict, faults)
+    return Ran(case, seen, result.verdict.sentence, run, wrong, result.verdict.words, result.recovery, came=came)
 
 
 def ended(store: Store) -> tuple[list[FaultReport], EngineReport]:

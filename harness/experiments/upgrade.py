@@ -6,7 +6,7 @@ It is a run with the fault `change-job`, and this names what came of it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -55,9 +55,15 @@ def fault(to: str, stop: str, when: str, **others: str) -> str:
     return f"change-job({', '.join([f'to={to}', f'stop={stop}', *told, *filter(None, [asks])])})@{when}"
 
 
+def came_of(verdict: Verdict, faults: Sequence[FaultReport]) -> str:
+    """The word of a run in which an engine was changed; "" of any other."""
+    changes = tuple(each for each in faults if each.spec.action.startswith("change-"))
+    return judged(verdict, changes, 0).word.value if changes else ""
+
+
 def judged(verdict: Verdict, faults: tuple[FaultReport, ...], changed_lines: int) -> Upgraded:
     """Counts come first: a new job that stops loudly after it has spoilt them was no refusal."""
-    found = next((each for each in faults if each.spec.action == "change-job"), None)
+    found = next((each for each in faults if each.spec.action.startswith("change-")), None)
     if verdict.outcome is Outcome.FAIL and _about_counts(verdict.checks):
         word = next((word for word in OF_QUESTION if word in verdict.words), Word.WRONG)
         return Upgraded(word, verdict.sentence, changed_lines)

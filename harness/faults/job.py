@@ -192,7 +192,14 @@ KINDS = (
         "goes on, no count changes; or stops loudly and goes on as it was",
         _changed,
         needs="an engine that resumes and reports its progress, and a job with the same sink",
-        options={"to": SAME, "stop": "kill", "state": "copy", "conf": SAME, "means": SAME, **dict.fromkeys(QUESTION, SAME)},
+        options={
+            "to": SAME,
+            "stop": "kill",
+            "state": "copy",
+            "conf": SAME,
+            "means": SAME,
+            **dict.fromkeys(QUESTION, SAME),
+        },
         moments=STANDING,
     ),
 )
