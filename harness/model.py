@@ -517,6 +517,7 @@ class FaultReport:
     healed_ms: int = 0  # when it was undone, and seen to be
     colour: str = "tab:red"
     refused: str = ""  # how the engine came to a stop with what was done to it, so that it had to be undone
+    ignored: str = ""  # what of a change was without effect
     # Of an engine that was changed: the first offset of each partition that is not in the state with which it began,
     # and the first one that the old job can't have written.
     restored: tuple[int, ...] = ()  # by partition; (): nobody knows

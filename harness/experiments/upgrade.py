@@ -24,7 +24,7 @@ UNSAID = ("home", "shipped")  # of a manifest: where it lies
 class Word(StrEnum):
     RIGHT = "right"
     REFUSED = "refused"  # by the new job itself, loudly; the old one went on
-    IGNORED = "ignored"  # the old question is answered throughout
+    IGNORED = "ignored"  # the old question is answered throughout, or a setting is kept
     PARTIAL = "partial"  # the new one is answered from the seam on, and more was declared
     RESIDUE = "residue"  # writes of the old job that it had not committed
     COLLISION = "collision"  # two questions in one cell of the store
@@ -73,6 +73,8 @@ def judged(verdict: Verdict, faults: tuple[FaultReport, ...], changed_lines: int
         return Upgraded(Word.REFUSED, found.refused, changed_lines)
     if verdict.outcome is not Outcome.PASS:
         return Upgraded(Word.UNKNOWN, verdict.sentence, changed_lines)
+    if found.ignored:
+        return Upgraded(Word.IGNORED, found.ignored, changed_lines)
     return Upgraded(Word.RIGHT, _went_on(found), changed_lines)
 
 

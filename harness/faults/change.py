@@ -35,13 +35,13 @@ class Change(Downtime):
     def __init__(self, spec: FaultSpec, context: Context, to: Orders, back: Orders, pinned: str = "") -> None:
         super().__init__(spec, context)
         self._to, self._back, self._pinned = to, back, pinned
-        self._told_before = ""
+        self._told_before = self._kept = ""
 
     def check(self, now: Moment) -> None:
         """There is always something to change."""
 
     def deed(self, now: Moment) -> None:
-        self._told_before = self._told(now.engine)
+        self._told_before = in_plan(now.engine, self._pinned)
         now.engine.change(self._to)
 
     def proof(self, now: Moment) -> str:
@@ -55,18 +55,27 @@ class Change(Downtime):
         return f"it got back {difference(self._back, self._to)}"
 
     def effect(self, now: Moment) -> str:
-        told = self._told(now.engine)
-        before = "the same" if told == self._told_before else self._told_before
-        return f"{self._pinned} is {told} in its plans, and was {before} before" if told else ""
+        told = in_plan(now.engine, self._pinned)
+        self._kept = kept_by(self._pinned, self._told_before, told)
+        return f"{self._pinned} is {told} in its plans, and was {self._told_before} before" if told else ""
 
-    def _told(self, engine: Engine) -> str:
-        """What the newest plan says."""
-        newest = engine.progress()
-        plan = engine.planned(newest.batch) if newest and self._pinned else None
-        with suppress(ValueError, IndexError, TypeError, KeyError):
-            head = json.loads((plan or b"").split(b"\n")[1])
-            return str(head["conf"][self._pinned] if self._pinned in head["conf"] else head.get(self._pinned, ""))
-        return ""
+    def ignored(self) -> str:
+        return self._kept
+
+
+def in_plan(engine: Engine, key: str) -> str:
+    """What the newest plan says of a setting; "" where it says nothing."""
+    newest = engine.progress()
+    plan = engine.planned(newest.batch) if newest and key else None
+    with suppress(ValueError, IndexError, TypeError, KeyError):
+        head = json.loads((plan or b"").split(b"\n")[1])
+        return str(head["conf"][key] if key in head["conf"] else head.get(key, ""))
+    return ""
+
+
+def kept_by(key: str, before: str, now: str) -> str:
+    """That a checkpoint holds on to a setting, in words; "" where it does not."""
+    return f"its checkpoint keeps {key} = {now}" if now and now == before else ""
 
 
 def orders_of(engine: Engine) -> tuple[int, Orders]:

@@ -18,7 +18,7 @@ from harness.engines import environments, manifest
 from harness.engines.job import Job
 from harness.engines.manifest import job_path
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.change import STANDING, difference, orders_of
+from harness.faults.change import STANDING, difference, in_plan, kept_by, orders_of
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment
@@ -49,6 +49,8 @@ class ChangeJob(Downtime):
         self._anew, self._means = spec.options["state"] == NO_STATE, spec.options["means"]
         self._asks = self._asks and not self._clean  # what stands still does not end by itself
         self._own: Job | None = None
+        self._setting = spec.options["conf"].partition("=")[0]
+        self._set_before = self._kept = ""
 
     def take_down(self, now: Moment) -> str:
         return now.engine.end() if self._clean else now.engine.kill()
@@ -58,6 +60,7 @@ class ChangeJob(Downtime):
 
     def deed(self, now: Moment) -> None:
         self._own = own = now.engine.job
+        self._set_before = in_plan(now.engine, self._setting)
         surroundings, start = environments.prepare(self._to, lambda _: None), now.engine.starts + 1
         state = beside(own.checkpoint, start) if self._anew else copied(own.checkpoint, start)
         now.engine.become(Job(self._to, surroundings, state))
@@ -97,7 +100,11 @@ class ChangeJob(Downtime):
         return "it got its old job and its own state back"
 
     def effect(self, now: Moment) -> str:
-        return f"as {now.engine.job.manifest.id}"
+        self._kept = kept_by(self._setting, self._set_before, in_plan(now.engine, self._setting))
+        return f"as {now.engine.job.manifest.id}{f'; {self._kept}' if self._kept else ''}"
+
+    def ignored(self) -> str:
+        return self._kept
 
 
 def copied(state: str, start: int) -> str:

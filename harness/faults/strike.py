@@ -69,6 +69,10 @@ class Strike(ABC):
         """How the engine came to a stop with what was done to it; "" where it went on."""
         return ""
 
+    def ignored(self) -> str:
+        """What of the change is without effect; "" where all of it has one."""
+        return ""
+
     def seam(self) -> Seam:
         """Where an engine that was changed began."""
         return Seam()
@@ -161,6 +165,7 @@ class Struck:
                 reachable=not self._absent,
                 colour=self._strike.colour,
                 refused=self._strike.refused(),
+                ignored=self._strike.ignored(),
                 restored=self._strike.seam().restored,
                 written=self._strike.seam().written,
             ),

@@ -1,4 +1,4 @@
-"""A job that came to answer another question: what is right, by rules written the slow way, and what has another name."""
+"""A job that came to answer another question: what is right, by rules written the slow way, and what has a name."""
 
 from __future__ import annotations
 
