@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from generators.reel import Reel
 from harness.judging import digests, log_audit, times
+from harness.judging.asked import asked_of
 from harness.judging.books import slices_of
 from harness.judging.lateness import Countable, countable
-from harness.judging.questions import asked_of, keys_of, other_question
 from harness.judging.readings import Doubt, Edits, LogAudit, Observed
 from harness.model import (
     EVENT_TIME,
@@ -30,6 +30,7 @@ from harness.model import (
     Verdict,
 )
 from harness.observe import Row, in_totals, interpret
+from harness.questions import keys_of, other_question
 from harness.store import LongTable, MissingEvidence, Store
 from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle, Question
 from workloads.registry import codec_of, oracle_of

@@ -39,6 +39,7 @@ LAYERS = [
         "harness.watching",
         "harness.store",
         "harness.stored",
+        "harness.questions",
         "harness.observe",
         "harness.diagnosis",
         "harness.install",

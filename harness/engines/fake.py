@@ -76,7 +76,7 @@ class Event(NamedTuple):
     id: int
     value: bytes = b""  # the record, as it lies in the log
     type: str = VIEW
-    ad: str = ""
+    ad: str = ""  # the key of its results, where they are by ad
 
 
 FAKE_NOW_MS = 1_750_000_000_000
@@ -418,7 +418,7 @@ class FakeEngine:
                 window = event.time_ms // self._window_ms * self._window_ms
                 if self._sink == "absolute" and window + self._window_ms <= self._watermarks[number]:
                     continue
-                name = f"ad:{event.ad}" if self._by_ad else event.campaign
+                name = event.ad if self._by_ad else event.campaign
                 for key, number_of_event in self._bad.counted((name, window), event.id):
                     ids.setdefault(key, []).append(number_of_event)
         counts = {key: Tally(len(members), Checksum.of(members)) for key, members in ids.items()}

@@ -12,8 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from harness.engines.manifest import job_path
+from harness.judging.asked import asked_of
 from harness.judging.checks import question
-from harness.judging.questions import asked_of
 from harness.model import CheckResult, EngineManifest, FaultReport, Outcome, Verdict
 
 DIFFERENCE = "jobs.diff"

@@ -57,7 +57,8 @@ class Change(Downtime):
     def effect(self, now: Moment) -> str:
         told = in_plan(now.engine, self._pinned)
         self._kept = kept_by(self._pinned, self._told_before, told)
-        return f"{self._pinned} is {told} in its plans, and was {self._told_before} before" if told else ""
+        before = "the same" if self._kept else self._told_before
+        return f"{self._pinned} is {told} in its plans, and was {before} before" if told else ""
 
     def ignored(self) -> str:
         return self._kept

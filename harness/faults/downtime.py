@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from harness.engines.base import Reached, Seam
+from harness.engines.base import Reached
 from harness.faults.base import Context, Fault
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment, done
@@ -37,7 +37,6 @@ class Downtime(Strike):
         self._starts = 0
         self._before = 0
         self._end = ""
-        self._seam = Seam()
 
     @abstractmethod
     def check(self, now: Moment) -> None:
@@ -118,9 +117,6 @@ class Downtime(Strike):
     def refused(self) -> str:
         return self._end
 
-    def seam(self) -> Seam:
-        return self._seam
-
     def _strike(self, now: Moment) -> None:
         engine = now.engine
         self.reached = engine.reached()
@@ -131,7 +127,6 @@ class Downtime(Strike):
         self._before = sum(newest.offsets.values()) if newest else 0
         at = f"at {self.reached.point} of batch {self.reached.batch}: " if self.reached else ""
         self._killed = f"{at}{killed}"
-        self._seam = engine.seam()
         self.deed(now)
         engine.restart()
         self._starts = engine.starts

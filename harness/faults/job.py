@@ -2,7 +2,7 @@
 
 The new job finds a copy of the old one's state, so that the old one can have its own back where the new one does not
 go on. Which job runs is read from the process that was started. It may answer another question: what is right then is
-declared before (harness/judging/questions.py).
+declared before (harness/judging/asked.py).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.engines import environments, manifest
+from harness.engines.base import Seam
 from harness.engines.job import Job
 from harness.engines.manifest import job_path
 from harness.faults.base import Context, Fault, Kind
@@ -51,6 +52,7 @@ class ChangeJob(Downtime):
         self._own: Job | None = None
         self._setting = spec.options["conf"].partition("=")[0]
         self._set_before = self._kept = ""
+        self._seam = Seam()
 
     def take_down(self, now: Moment) -> str:
         return now.engine.end() if self._clean else now.engine.kill()
@@ -60,6 +62,7 @@ class ChangeJob(Downtime):
 
     def deed(self, now: Moment) -> None:
         self._own = own = now.engine.job
+        self._seam = now.engine.seam()
         self._set_before = in_plan(now.engine, self._setting)
         surroundings, start = environments.prepare(self._to, lambda _: None), now.engine.starts + 1
         state = beside(own.checkpoint, start) if self._anew else copied(own.checkpoint, start)
@@ -105,6 +108,9 @@ class ChangeJob(Downtime):
 
     def ignored(self) -> str:
         return self._kept
+
+    def seam(self) -> Seam:
+        return self._seam
 
 
 def copied(state: str, start: int) -> str:

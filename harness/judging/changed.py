@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from harness.judging.asked import Means
 from harness.judging.lateness import Countable
 from harness.judging.ledger import Ledger
-from harness.judging.questions import Means
 from harness.judging.readings import LogEvents
 from workloads.base import Mask
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from generators.marks import totals_of
 from harness import recount
 from harness.judging import changed, checks, contradictions, lateness, log_audit
+from harness.judging.asked import Means, asked_of
 from harness.judging.books import slices_of
 from harness.judging.changed import Changed
 from harness.judging.checks import edited, question
@@ -24,7 +25,6 @@ from harness.judging.checks.case import Case, join
 from harness.judging.checks.kinds import COUNTS
 from harness.judging.lateness import Countable
 from harness.judging.ledger import Expectation, Ledger, seal_of
-from harness.judging.questions import Means, asked_of
 from harness.judging.readings import (
     FATE,
     UNREAD,

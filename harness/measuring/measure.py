@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from generators.marks import totals_of
 from harness.certificate import of_load
-from harness.judging.questions import asked_of
+from harness.judging.asked import asked_of
 from harness.measuring import catching_up, cost, processed, recovery, steady
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies

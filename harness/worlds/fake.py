@@ -20,22 +20,22 @@ from harness.engines import fake
 from harness.engines.fake import FakeClock, FakeEngine, FakeStore
 from harness.faults import registry
 from harness.growing import appended
-from harness.judging.questions import asked_of, keys_of
+from harness.judging.asked import asked_of
 from harness.model import Certificate, EngineManifest, LoadStatus, Mark, RunSpec, Segment
 from harness.observe import Row, strangers
+from harness.questions import keys_of
 from harness.store import Store
 from harness.watching import clock_watch
 from harness.watching.clock_watch import Noticing
 from harness.watching.out_of_memory import Memory
 from harness.watching.sampler import Recorder, Sampled, sampled_keys
 from harness.watching.starvation import Machine, Threads
-from workloads.ad_impressions.schema import EVENT_TYPES, population_of
-from workloads.base import BESIDE, COUNTS, Values
+from workloads.base import BESIDE, COUNTS, Columns, Values
 from workloads.registry import codec_of
 
 CRANK_MS = 50
 SLICES_AT_ONCE = 1000  # are made ready
-READ = ("kind", "campaign", "event_time_ms", "event_id", "event_type", "ad")
+READ = ("kind", "campaign", "event_time_ms", "event_id")
 
 
 class _Record(NamedTuple):
@@ -72,7 +72,6 @@ class FakeWorld:
         self._reel, self._grows = Reel(spec.tape), grows
         self._codec, self._keys = codec_of(spec.tape), keys_of(spec)
         self._campaigns = frozenset(self._keys)
-        self._ads = population_of(spec.tape).ad_ids
         # An engine that is to count something else later finds what it does not count now.
         self._kinds = {COUNTS, BESIDE} if asked_of(spec.fault) else {COUNTS}
         self._clock = clock or FakeClock()
@@ -188,12 +187,18 @@ class FakeWorld:
         columns = recount.parse_records(values, keys, self._codec)
         rows = zip(*(columns[name].tolist() for name in READ), strict=True)
         found = [
-            fake.Event(names[campaign], time_ms, number, value or b"", EVENT_TYPES[event_type], self._ads[ad])
-            if kind in self._kinds
-            else None
-            for (_, value), (kind, campaign, time_ms, number, event_type, ad) in zip(pairs, rows, strict=True)
+            fake.Event(names[campaign], time_ms, number, value or b"") if kind in self._kinds else None
+            for (_, value), (kind, campaign, time_ms, number) in zip(pairs, rows, strict=True)
         ]
+        if len(self._kinds) > 1:
+            found = [event and self._told_apart(event, columns, row) for row, event in enumerate(found)]
         return [_Record(key, value, event) for (key, value), event in zip(pairs, found, strict=True)]
+
+    def _told_apart(self, event: fake.Event, columns: Columns, row: int) -> fake.Event:
+        """With what another question may ask for: its type, and the key of its ad, behind those of all campaigns."""
+        kind, _, _ = self._codec.say(columns, row).partition(" ")
+        ad = self._keys[(self._spec.tape.all_campaigns + int(columns["ad"][row])) % len(self._keys)]
+        return event._replace(type=kind, ad=ad)
 
     def _send_due(self) -> None:
         while self._epoch_ms is not None and self._next is not None:

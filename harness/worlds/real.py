@@ -19,7 +19,6 @@ from harness.faults import registry
 from harness.faults.moment import Field
 from harness.growing import GrowingLoad
 from harness.install import jvm
-from harness.judging.questions import keys_of
 from harness.load import Load, send_marks
 from harness.model import (
     EVENT_TIME,
@@ -34,6 +33,7 @@ from harness.model import (
     Segment,
 )
 from harness.observe import Row
+from harness.questions import keys_of
 from harness.results import registry as sources
 from harness.results.base import Observer, Place, Results
 from harness.services import kafka, owners, small_disk

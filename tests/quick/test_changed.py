@@ -17,13 +17,14 @@ from harness.experiments.selftest.by_hand import SPEC as ASKED
 from harness.experiments.selftest.by_hand import case
 from harness.faults.registry import parse
 from harness.judging import changed
+from harness.judging.asked import Asked, Means, asked_of
 from harness.judging.changed import Changed
 from harness.judging.checks import question
 from harness.judging.lateness import Countable
 from harness.judging.ledger import Ledger
-from harness.judging.questions import Asked, Means, asked_of, keys_of
 from harness.judging.readings import NO_BATCH, LogEvents
 from harness.model import Outcome, TapeSpec, UsageError
+from harness.questions import keys_of
 from workloads.ad_impressions.schema import EVENT_TYPES
 from workloads.cells import Codes
 from workloads.registry import question_of, results_of
@@ -163,17 +164,19 @@ def test_both_routes_to_the_other_question_agree(asked):
     """Of the plan and of events of the log."""
     spec = replace(ASKED, tape=TapeSpec(11, steady(500, 4000), 2, 20, 2, 4, 3, PRESETS["mobile"]), window_ms=10_000)
     found = question_of(spec, asked, Codes())
-    epoch_ms, (block,) = 1_763_700_000_000, [*Reel(spec.tape).blocks()]
-    planned = found.settle(found.plan([block]), epoch_ms)
-    here = block.poison == 0
-    columns = {name: column[here] for name, column in block.content.items()}
-    places = found.places({**columns, "event_time_ms": block.event_time_rel_ms[here] + epoch_ms})
+    epoch_ms, blocks = 1_763_700_000_000, [*Reel(spec.tape).blocks()]
+    planned, seen, types = found.settle(found.plan(blocks), epoch_ms), Ledger(), set()
+    for block in blocks:
+        here = block.poison == 0
+        columns = {name: column[here] for name, column in block.content.items()}
+        places = found.places({**columns, "event_time_ms": block.event_time_rel_ms[here] + epoch_ms})
+        seen += Ledger.of(found.fold(places.cell, places.columns))
+        types |= {EVENT_TYPES[int(each)] for each in columns["event_type"][places.row]}
 
-    assert Ledger.of(planned) == Ledger.of(found.fold(places.cell, places.columns))
-    types = {EVENT_TYPES[int(each)] for each in columns["event_type"][places.row]}
+    assert Ledger.of(planned) == seen
     assert types == set(asked.get("counts", "view").split("+"))
     assert len(found.keys) == len(results_of(spec.tape).keys) * (4 if asked.get("by") == "ad" else 1)
-    assert all(found.name(int(cell), epoch_ms).startswith(asked.get("by", "campaign")) for cell in places.cell)
+    assert all(found.name(cell, epoch_ms).startswith(asked.get("by", "campaign")) for cell in seen)
 
 
 def test_results_of_ads_are_looked_for_where_they_are_asked_for():

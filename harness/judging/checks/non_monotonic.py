@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.judging.asked import Means
 from harness.judging.checks.case import EXAMPLES, Case, nobody_looked
 from harness.judging.checks.kinds import GROWING
-from harness.judging.questions import Means
 from harness.judging.readings import Watched
 from harness.model import CheckResult, FaultReport, Outcome, Witness
 from harness.texts import many

@@ -7,9 +7,9 @@ Residue: what the old job had written and not committed. Collision: windows of t
 
 from __future__ import annotations
 
+from harness.judging.asked import Means
 from harness.judging.changed import Changed
 from harness.judging.checks.case import Case
-from harness.judging.questions import Means
 from harness.model import CheckResult, Outcome
 
 NAME = "question"

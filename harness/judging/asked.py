@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from harness.faults.times import seconds
-from harness.model import FaultSpec, RunSpec
-from workloads.base import Question
-from workloads.cells import Codes
-from workloads.registry import question_of, results_of
+from harness.model import FaultSpec
 
 SAME = "same"
 WORDS = ("counts", "by", "window")  # options of a fault that changes the question
@@ -42,14 +39,3 @@ def asked_of(fault: FaultSpec) -> Asked | None:
     if "window" in words:
         words["window_ms"] = str(round(seconds(words.pop("window"), "window") * 1000))
     return Asked(Means(options["means"]), words)
-
-
-def other_question(spec: RunSpec, codes: Codes) -> Question | None:
-    asked = asked_of(spec.fault)
-    return question_of(spec, asked.words, codes) if asked else None
-
-
-def keys_of(spec: RunSpec) -> Sequence[str]:
-    """The names of all keys of the results by their numbers, those of another question among them."""
-    question = other_question(spec, Codes())
-    return question.keys if question else results_of(spec.tape).keys
