@@ -52,8 +52,8 @@ def tables(card: Card) -> Iterator[tuple[str, list[list[str]]]]:
 CHANGES = ("engine", "change", "came of it")
 WORDS_OF_CHANGES = (
     "right: as was declared. refused: it stopped loudly, and the old job went on. ignored: the old question all the "
-    "time, or a setting that its checkpoint keeps. partial: the new one only from the change on. residue: writes that "
-    "the old job had not committed. collision: two questions in one cell of the store. wrong: none of these."
+    "time, or a setting that its checkpoint keeps. partial: the new one only from the change on. residue: what the old "
+    "job wrote still stands there. collision: two questions in one cell of the store. wrong: none of these."
 )
 
 

@@ -15,7 +15,7 @@ from harness.judging.asked import Means
 from harness.judging.lateness import Countable
 from harness.judging.ledger import Ledger
 from harness.judging.readings import LogEvents
-from workloads.base import Mask
+from workloads.base import Ints, Mask
 
 Ends = tuple[int, ...]  # by partition the first offset that is not in it any more
 
@@ -29,7 +29,7 @@ class Changed:
     both_sides: int  # so many cells of the old question have events on both sides of the seam
     collisions: frozenset[int]  # cells of the store in which windows of two lengths lie
     others: Mapping[str, Ledger]  # by the word for it
-    written: Mapping[int, int]  # cells as the old job may have left them, by a batch that it did not commit
+    left: Mapping[int, frozenset[int]]  # cells as the old job may have left them, by what they then held
 
 
 def by_rule(means: Means, old: Countable, new: Countable, restored: Ends) -> Countable:
@@ -62,15 +62,19 @@ def collisions(old: Countable, new: Countable, restored: Ends) -> frozenset[int]
     return frozenset(cell for cell, closes_ms in pairs if ends.get(cell, closes_ms) != closes_ms)
 
 
-def left_written(old: Countable, restored: Ends, written: Ends) -> Mapping[int, int]:
-    """What cells held of the old question when its last batch was written, for those that this one touched. Nothing
-    restored: for all."""
+def left_by(means: Means, old: Countable, restored: Ends, written: Ends) -> Mapping[int, frozenset[int]]:
+    """What cells may hold of the old question that nobody has written since: after a new beginning all that it had
+    written; else what it wrote in a batch that it did not commit."""
     events = old.events.only(~old.dropped)
-    before = below(events, written)
-    touched = before & ~below(events, restored)
-    cells, counts = np.unique(events.cell[before], return_counts=True)
-    here = np.isin(cells, events.cell[touched])
-    return dict(zip(cells[here].tolist(), counts[here].tolist(), strict=True))
+    committed, all_of_it = (_counts(events.cell[below(events, ends)]) for ends in (restored, written))
+    if means is Means.FRESH:
+        return {cell: frozenset({count, committed.get(cell, count)}) for cell, count in all_of_it.items()}
+    return {cell: frozenset({count}) for cell, count in all_of_it.items() if count != committed.get(cell)}
+
+
+def _counts(cells: Ints) -> dict[int, int]:
+    names, counts = np.unique(cells, return_counts=True)
+    return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
 
 def _together(one: Countable, other: Countable) -> Countable:

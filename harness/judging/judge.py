@@ -241,7 +241,7 @@ def _changed(run: StoredRun, old: Countable, new: Countable) -> tuple[Countable,
         both_sides=changed.on_both_sides(old, restored),
         collisions=changed.collisions(old, new, restored),
         others=others,
-        written=changed.left_written(old, () if asked.means is Means.FRESH else restored, report.written),
+        left=changed.left_by(asked.means, old, restored, report.written),
     )
 
 

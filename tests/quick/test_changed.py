@@ -90,8 +90,9 @@ def test_windows_of_two_lengths_collide_where_both_begin(events, seam):
 def test_what_was_written_and_not_committed_is_known_for_the_cells_that_were_touched():
     old = counted([(0, 1, True, False), (0, 11, True, False), (0, 12, True, False), (0, 21, True, False)], 2, SHORT)
 
-    assert changed.left_written(old, (2,), (3,)) == {10: 2}
-    assert changed.left_written(old, (2,), (2,)) == {}
+    assert changed.left_by(Means.CARRY, old, (2,), (3,)) == {10: {2}}
+    assert changed.left_by(Means.CARRY, old, (2,), (2,)) == {}
+    assert changed.left_by(Means.FRESH, old, (2,), (3,)) == {0: {1}, 10: {1, 2}}
     assert changed.on_both_sides(old, (2,)) == 1
 
 
@@ -127,11 +128,11 @@ def test_what_another_question_explains_has_its_name(word):
 
 def test_a_write_that_was_not_committed_explains_only_what_it_touched():
     wrong = replace(case(), observed=replace(case().observed, counts=CELLS))
-    seen = {each.cell: each.seen for each in wrong.differences}
+    seen = {each.cell: frozenset({each.seen}) for each in wrong.differences}
     first = next(iter(seen))
 
-    assert question.check(replace(wrong, change=replace(PROVEN, written=seen))).word == "residue"
-    assert not question.check(replace(wrong, change=replace(PROVEN, written={first: seen[first]}))).word
+    assert question.check(replace(wrong, change=replace(PROVEN, left=seen))).word == "residue"
+    assert not question.check(replace(wrong, change=replace(PROVEN, left={first: seen[first]}))).word
 
 
 def test_a_plan_says_what_is_asked_and_what_that_means():

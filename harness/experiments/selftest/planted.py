@@ -29,6 +29,9 @@ from harness.experiments.selftest.by_hand import (
     watched,
 )
 from harness.judging import lateness
+from harness.judging.asked import Means
+from harness.judging.changed import Changed
+from harness.judging.checks import question
 from harness.judging.checks.case import Case
 from harness.judging.checksums import ID_RANGE, PRIME, Checksum
 from harness.judging.judge import as_far_as_read
@@ -48,6 +51,7 @@ WRONG_TYPE = FaultReport(
     "seen",
     at_ms=EPOCH_MS + 5_000,
 )
+CHANGED = Changed(Means.CARRY, (5,), question.FEWEST_CELLS, frozenset(), {}, {})
 BEYOND = cell(0, EPOCH_MS + 9_000_000)
 FIRST, LAST = min(HONEST.log_ledger), max(HONEST.log_ledger)
 
@@ -59,6 +63,7 @@ PARTS = (
     "faults",
     "meanwhile",
     "stopped",
+    "questions",
     "checksummed",
     "visits",
     "payments",
@@ -74,6 +79,7 @@ def planted() -> Iterator[Planted]:
     yield from faults()
     yield from meanwhile()
     yield from stopped()
+    yield from questions()
     yield from checksummed()
     yield from visits.planted()
     yield from payments.planted()
@@ -227,6 +233,23 @@ def stopped() -> Iterator[Planted]:
     yield "one lost, and still after the stop", _stopped({FIRST: -1}, {FIRST: -1})
     yield "stuck until the stop", _stopped({}, {FIRST: -1}, engine=EngineReport("stuck", "no answer"))
     yield "overrun, and further after the stop", _stopped({}, {FIRST: -1}, engine=EngineReport("overrun", "too slow"))
+
+
+def questions() -> Iterator[Planted]:
+    """A job that came to answer another question. By hand both are the same: only what is told of them differs."""
+    wrong, last = (Observed(HONEST.log_ledger + Ledger({each: 1}), ()) for each in (FIRST, LAST))
+    left = replace(CHANGED, left={FIRST: frozenset({wrong.counts.count(FIRST)})})
+    yield "another question, and its answer", case(change=CHANGED)
+    yield "windows of two lengths in one cell", case(change=replace(CHANGED, collisions=frozenset({FIRST})))
+    for word, name in (
+        ("ignored", "the old question all the time"),
+        ("partial", "the new question from the change on"),
+    ):
+        yield name, case(observed=wrong, change=replace(CHANGED, others={word: wrong.counts}))
+    yield "left by the old job", case(observed=wrong, change=left)
+    yield "left by nobody", case(observed=last, change=left)
+    yield "nobody knows what its state held", case(change=replace(CHANGED, restored=()))
+    yield "too few cells on both sides", case(change=replace(CHANGED, both_sides=question.FEWEST_CELLS - 1))
 
 
 def checksummed() -> Iterator[Planted]:

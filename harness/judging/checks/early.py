@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.judging.asked import Means
 from harness.judging.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome, Witness
@@ -20,6 +21,10 @@ TOLERANCE_US = 1_000_000
 def check(case: Case) -> CheckResult:
     if case.watched is None:
         return nobody_looked("early", case)
+    if case.change and case.change.means is not Means.CARRY:
+        return CheckResult(
+            "early", Outcome.PASS, "not looked for: until the change its cells answered another question"
+        )
     seen = case.watched
     code, count = seen.cell, seen.count
     sent = _sent_by(case, code, seen.at_us + TOLERANCE_US)

@@ -2,7 +2,8 @@
 another way that has a name.
 
 Ignored: the old question throughout. Partial: the new one from the seam on, in cells of which it should have had all.
-Residue: what the old job had written and not committed. Collision: windows of two lengths in one cell of the store.
+Residue: what the old job had written, and the new one did not write anew. Collision: windows of two lengths in one cell
+of the store.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ WRONG = {
     "collision": "windows of two lengths lie in the same cells of the store",
     "ignored": "the new question was ignored: all cells hold what the old one asks for",
     "partial": "the new question is answered only from the seam on",
-    "residue": "what is wrong is what the old job had written and not committed",
+    "residue": "what is wrong was left there by the old job, and nobody has written it anew",
 }
 
 
@@ -59,6 +60,6 @@ def _way(case: Case, change: Changed) -> str:
         return "collision"
     if not case.differences:
         return ""
-    left = all(change.written.get(each.cell) == each.seen for each in case.differences)
+    left = all(each.seen in change.left.get(each.cell, ()) for each in case.differences)
     same = (word for word, counts in change.others.items() if counts == case.observed.counts)
     return next(same, "residue" if left else "")
