@@ -11,8 +11,11 @@ import msgspec
 import numpy as np
 
 from harness.experiments.curve import bands, service
+from harness.experiments.curve import pulse as pulses_of
 from harness.experiments.curve.labels import Held
 from harness.experiments.curve.plateau import Measured
+from harness.experiments.curve.pulse import Pulse
+from harness.experiments.search import digits
 from harness.experiments.searched import Searched
 from reports.figures.style import duration
 from reports.figures.throughput import Knee, Range, Rung
@@ -41,13 +44,27 @@ def rungs(searched: Searched) -> tuple[Rung, ...]:
 def foretold(searched: Searched) -> list[tuple[float, float]]:
     """p99 by how long batches take, over the rates of the curve; nothing where an engine tells of no batches. Far above
     the objective it says nothing that a drawing has room for."""
-    batches = service.fitted(searched.measured)
+    batches = service.with_pulses(searched.measured)
     if batches is None or not searched.visits:
         return []
     highest_ms = FAR * searched.settings.life.objective_p99_ms
     rates = np.linspace(min(searched.visits), max(searched.visits), FORETOLD)
     points = [(float(rate), batches.p99_ms(float(rate))) for rate in rates]
     return [(rate, ms) for rate, ms in points if ms <= highest_ms]
+
+
+def pulses(searched: Searched) -> list[Pulse]:
+    """Of each life its own."""
+    return [each for own in searched.lived for each in pulses_of.pulses(own)]
+
+
+def pulse_in_words(pulse: Pulse) -> str:
+    burst = f"{pulse.length_s:.0f} s at {pulse.rate_per_s:,.0f}/s, on {pulse.base_per_s:,.0f}/s"
+    if pulse.why_not:
+        return f"{burst}: not known, {pulse.why_not}"
+    if pulse.drained_s is None or pulse.done_per_s is None:
+        return f"{burst}: no more waited than before"
+    return f"{burst}: worked off {pulse.drained_s:.0f} s after it began, at {digits(pulse.done_per_s)} events/s"
 
 
 def _rung(rate_per_s: float, visits: Sequence[Measured], *, held: bool) -> Rung:
@@ -116,6 +133,7 @@ def as_object(searched: Searched) -> dict[str, Any]:
         "shares_of_reference": searched.shares,
         "reference": msgspec.to_builtins(searched.units),
         "drift": found.answer.drift if found.answer else None,
+        "pulses": msgspec.to_builtins(pulses(searched)),
         "rates": [
             {**msgspec.to_builtins(rung), "held": label.held.value, "reason": label.reason, "visits": label.visits}
             for rung in rungs(searched)

@@ -11,8 +11,10 @@ import msgspec
 
 from harness.engines import manifest
 from harness.experiments import search
+from harness.experiments.curve import lives as lives_of
 from harness.experiments.curve import steer
 from harness.experiments.curve.labels import Held
+from harness.experiments.curve.plateau import Measured
 from harness.experiments.folder import Folder
 from harness.experiments.search import QUICK, WHOLE, digits
 from harness.experiments.searched import Searched, read
@@ -30,6 +32,7 @@ from reports.saved import save
 from reports.sections import fairness, next_step, reproduce
 
 RATES = ("events/s", "", "visits", "p50", "p90", "p99", "p99.9", "longest", "processed/s", "CPU-s/M", "load CPU-s/M")
+LINKS = ("life", "after", "events/s", "p50", "p99", "CPU-s/M", "load CPU-s/M")
 # Of a run's flags: a search takes none of them.
 CHOSEN = ("rate", "duration", "warm_up", "backlog", "fault", "checksum", "web")
 
@@ -57,6 +60,7 @@ def page_of(searched: Searched) -> Page:
         sections=(
             _throughput(searched),
             _rates(searched),
+            _drift(searched),
             _lives(searched),
             _fairness(searched),
             _reproduce(searched),
@@ -95,6 +99,8 @@ def _facts(searched: Searched) -> Iterator[str]:
             f"A second way, by how long batches of n events take: {digits(answer.second_way_per_s)} events/s, where "
             f"two of them take {objective}."
         )
+    if told := "; ".join(map(curve.pulse_in_words, curve.pulses(searched))):
+        yield f"A burst, which is no proof that a rate holds: {told}."
     if answer and answer.low_per_s is not None:
         yield f"Batches of one size took up to {answer.drift:.0%} longer in one visit than in another."
     if searched.units:
@@ -205,6 +211,26 @@ def _row(searched: Searched, rung: Rung) -> Iterator[str]:
     yield f"{rung.achieved_per_s.mid:,.0f}" if rung.achieved_per_s else "-"
     for cost in (rung.cpu_s_per_million, rung.load_cpu_s_per_million):
         yield _number(cost.mid) if cost else "-"
+
+
+def _drift(searched: Searched) -> Section:
+    rows = [
+        (f"{life}", f"{visit.plateau.from_ms % lives_of.APART_MS / 1000:,.0f} s", *_cells_of(visit))
+        for life, own in enumerate(searched.lived, 1)
+        for visit in lives_of.linked(own)
+    ]
+    text = "One rate is offered early and late, and in each life: what differs here does not come of the rate."
+    if not rows:
+        return Section("drift", "Drift", text=("No rate was offered early and late.",))
+    return Section("drift", "Drift", text=(text,), tables=(Table(LINKS, tuple(rows)),))
+
+
+def _cells_of(visit: Measured) -> Iterator[str]:
+    yield f"{visit.plateau.rate_per_s:,.0f}"
+    yield from (duration(visit.events.quantile_ms(share)) for share in (0.5, 0.99))
+    for cpu_s in (visit.engine_cpu_s, visit.load_cpu_s):
+        cost = curve.per_million(visit, cpu_s)
+        yield _number(cost) if cost is not None else "-"
 
 
 def _lives(searched: Searched) -> Section:

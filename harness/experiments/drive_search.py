@@ -129,7 +129,8 @@ class _Search:
         settings, lives = self._settings, self._lives
         number, left_s = sum(life.whole for life in lives) + 1, search.left_s(settings, lives)
         console.say(f"life {number} of {settings.lives}; at most {left_s / 60:.0f} min left")
-        lived, life = _live(self._place, search.spec_of_a_life(self._spec, settings), settings, self._manifest)
+        offered = search.of_a_life(settings, next(iter(read(self._place).lived), ()))
+        lived, life = _live(self._place, search.spec_of_a_life(self._spec, settings), offered, self._manifest)
         lives.append(lived)
         self._keep()
         if life.stopped:
@@ -155,13 +156,15 @@ def _seconds(least_s: int, most_s: int) -> str:
     return f"{least_s if least_s == most_s else f'{least_s} to {most_s}'} s of load"
 
 
-def _live(place: Folder, spec: RunSpec, settings: Settings, engine_manifest: EngineManifest) -> tuple[Lived, Life]:
+def _live(
+    place: Folder, spec: RunSpec, settings: steer.Settings, engine_manifest: EngineManifest
+) -> tuple[Lived, Life]:
     began_s, lives = time.monotonic(), list[Life]()
-    first = steer.next_piece(settings.life, [], [])
+    first = steer.next_piece(settings, [], [])
     assert first is not None
 
     def decide(pieces: Sequence[Piece], standings: Sequence[Standing]) -> Piece | None:
-        return steer.next_piece(settings.life, pieces, standings)
+        return steer.next_piece(settings, pieces, standings)
 
     def life_of(spec: RunSpec, manifest: EngineManifest, world: World, stored: StoredRun, screen: Screen) -> Life:
         lives.append(Life(spec, manifest, world, stored, screen, first=first, decide=decide))

@@ -28,7 +28,7 @@ class Settings:
     life: steer.Settings = steer.QUICK
 
 
-WHOLE = Settings()
+WHOLE = Settings(life=replace(steer.QUICK, pulse_times=2.0))
 QUICK = Settings(lives=1)
 
 
@@ -80,6 +80,11 @@ def spec_of_a_life(spec: RunSpec, settings: Settings) -> RunSpec:
     """What waits longest must not be late for that, whichever partition an overloaded engine reads first."""
     longest_ms = int(settings.life.patience_ms) + LATER_WINDOWS * settings.life.window_ms
     return replace(spec, watermark_ms=max(spec.watermark_ms, longest_ms))
+
+
+def of_a_life(settings: Settings, first: Sequence[Measured]) -> steer.Settings:
+    """`first`: what was measured in the first one, whose link each later one repeats."""
+    return replace(settings.life, link_per_s=lives_of.link_per_s([each.plateau for each in first]))
 
 
 def finished(settings: Settings, lives: Sequence[Lived]) -> bool:

@@ -7,9 +7,11 @@ import io
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from harness.experiments.curve import kept as plateaus
+from harness.experiments.curve.plateau import Why
 from harness.experiments.folder import FILE, Folder
 from harness.experiments.searched import read
 from harness.model import Outcome, UsageError
@@ -58,6 +60,27 @@ def test_each_rate_has_its_row_and_its_reason(written):
     assert [row[0] for row in rates.rows][:2] == ["10,000", "30,000"]
     assert {row[1] for row in rates.rows} >= {"held", "open"}
     assert [row[0] for row in reasons.rows] == [row[0] for row in rates.rows]
+
+
+def test_what_was_offered_early_and_late_is_shown_side_by_side(written):
+    _, page = written
+    (table,) = section(page, "drift").tables
+
+    assert [(row[0], row[1], row[2]) for row in table.rows] == [("1", "400 s", "50,000"), ("1", "600 s", "50,000")]
+
+
+def test_a_burst_is_told_and_has_no_row_among_the_rates(tmp_path):
+    burst, after = (pages.plateau(rate, Why.PULSE, n, 200_000.0) for n, rate in ((11, 180_000.0), (12, 90_000.0)))
+    burst = replace(burst, backlog=np.linspace(60_000, 1_000_000, 20))
+    after = replace(after, backlog=np.linspace(1_000_000, 0, 20))
+    place = pages.a_search(tmp_path, [*pages.curve(), burst, after])
+    page = curve_page.write(place)
+    (told,) = [fact for fact in page.facts if fact.startswith("A burst")]
+    (pulse,) = curve.as_object(read(place))["pulses"]
+
+    assert "20 s at 180,000/s, on 90,000/s: worked off" in told
+    assert pulse["done_per_s"] > 90_000
+    assert "180,000" not in {row[0] for row in section(page, "rates").tables[0].rows}
 
 
 def test_the_numbers_of_the_drawing_lie_beside_it(written):

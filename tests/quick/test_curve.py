@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.experiments.curve import crossing, labels, lives, proof, service, steer
+from harness.experiments.curve import crossing, labels, lives, proof, pulse, service, steer
 from harness.experiments.curve.labels import Held
 from harness.experiments.curve.plateau import Latencies, Measured, Piece, Plateau, Standing, Why
 from harness.experiments.curve.proof import KINDS
@@ -143,7 +143,7 @@ def test_the_highest_rate_of_a_liar_is_not_held(name):
     """A planted mistake: without what the readers of all events say, it would be."""
     kind, settings = KIND[name], steer.QUICK
     draw = np.random.default_rng(3)
-    (course,) = proof.courses(kind, kind.engines(draw, 1), draw, settings)
+    (course,) = proof.courses(kind, kind.engines(draw, 1), draw, [settings])
     told = proof.measured(kind, course, settings)
     twice = [label for label in crossing.answer(told, OBJECTIVE_MS).labels if label.visits > 1]
     assert twice[-1].held is not Held.YES
@@ -152,7 +152,7 @@ def test_the_highest_rate_of_a_liar_is_not_held(name):
 def test_the_service_curve_is_found():
     draw = np.random.default_rng(3)
     engines = KIND["smooth"].engines(draw, 1)
-    (course,) = proof.courses(KIND["smooth"], engines, draw, steer.QUICK)
+    (course,) = proof.courses(KIND["smooth"], engines, draw, [steer.QUICK])
     curve = service.fitted(proof.measured(KIND["smooth"], course, steer.QUICK))
     assert curve
     assert curve.base_ms == pytest.approx(engines.base_s[0] * 1000, rel=0.02)
@@ -206,7 +206,7 @@ def lived(kind, seed, count):
     settings, draw = steer.QUICK, np.random.default_rng(seed)
     engines = kind.engines(draw, 1)
     (truth_per_s,) = proof.truths(kind, engines, draw, OBJECTIVE_MS / 1000)
-    courses = [proof.courses(kind, engines, draw, settings)[0] for _ in range(count)]
+    courses = [proof.courses(kind, engines, draw, [settings])[0] for _ in range(count)]
     each = [list(lives.apart(life, proof.measured(kind, course, settings))) for life, course in enumerate(courses)]
     return truth_per_s, each
 
@@ -257,7 +257,7 @@ def test_a_rate_that_failed_in_all_lives_lies_not_below_their_interval(monkeypat
 def test_a_course_is_short_and_has_the_rates_of_a_curve():
     draw = np.random.default_rng(4)
     engines = KIND["noisy"].engines(draw, 5)
-    for course in proof.courses(KIND["noisy"], engines, draw, steer.QUICK):
+    for course in proof.courses(KIND["noisy"], engines, draw, [steer.QUICK] * 5):
         assert len(course.pieces) <= steer.QUICK.most
         assert len({piece.rate_per_s for piece in course.pieces if piece.why is Why.LEVEL}) >= 7
 
@@ -265,7 +265,7 @@ def test_a_course_is_short_and_has_the_rates_of_a_curve():
 def test_the_budget_of_each_part_is_kept():
     draw = np.random.default_rng(4)
     kind, budget = KIND["all of it"], steer.budget_s(steer.QUICK)
-    for course in proof.courses(kind, kind.engines(draw, 5), draw, steer.QUICK):
+    for course in proof.courses(kind, kind.engines(draw, 5), draw, [steer.QUICK] * 5):
         for part in (Why.WARM_UP, Why.LOOK, Why.REST):
             least_s, most_s = budget[part]
             assert least_s <= 10 * sum(piece.why is part for piece in course.pieces) <= most_s
@@ -350,3 +350,123 @@ def test_a_line_crosses_between_what_was_in_time_and_what_was_not():
 
     assert 216_000 <= late <= 249_000
     assert not never_late < 299_000
+
+
+BURSTS = replace(steer.QUICK, pulse_times=2.0)
+
+
+def bursts_of(course):
+    return [(piece.rate_per_s, piece.plateau) for piece in course.pieces if piece.why is Why.PULSE]
+
+
+def test_a_burst_comes_last_and_is_twice_a_rate_that_was_kept():
+    draw = np.random.default_rng(4)
+    kind = KIND["smooth"]
+    for course in proof.courses(kind, kind.engines(draw, 5), draw, [BURSTS] * 5):
+        (high, burst), *_, (low, after) = bursts_of(course)
+        assert high == pytest.approx(2 * low, rel=0.01)
+        assert after == burst + 1
+        assert course.pieces[-1].why is Why.PULSE
+        assert low in {piece.rate_per_s for piece in course.pieces if piece.why is Why.LEVEL}
+
+
+def test_what_comes_before_a_burst_is_as_without_one():
+    kind, courses = KIND["neighbours"], []
+    for settings in (steer.QUICK, BURSTS):
+        draw = np.random.default_rng(5)
+        courses += proof.courses(kind, kind.engines(draw, 1), draw, [settings])
+    without, with_one = (course.pieces for course in courses)
+
+    assert with_one[: len(without)] == without
+    assert {piece.why for piece in with_one[len(without) :]} == {Why.PULSE}
+
+
+def test_a_burst_tells_about_what_an_engine_can_do():
+    draw = np.random.default_rng(6)
+    kind = KIND["smooth"]
+    engines = kind.engines(draw, 20)
+    for course, each_s in zip(proof.courses(kind, engines, draw, [BURSTS] * 20), engines.each_s, strict=True):
+        (seen,) = pulse.pulses(proof.measured(kind, course, BURSTS))
+        assert seen.done_per_s is not None, seen.why_not
+        assert 0.6 / each_s <= seen.done_per_s <= 1.1 / each_s
+
+
+def burst(waiting, after, rates=(200.0, 100.0), batches=(3, 3), unsound=""):
+    """Of the backlog by the second, with what is usual at the rate: 50."""
+    level = replace(visit(1, rates[1], 500), backlog=np.full(60, 50.0))
+    parts = [level]
+    for number, (backlog, rate, count) in enumerate(zip((waiting, after), rates, batches, strict=True), 2):
+        plateau = Plateau(number, rate, Why.PULSE, number * 100_000, number * 100_000 + 1000 * len(backlog))
+        parts.append(
+            replace(
+                visit(number, rate, 500, length_s=20),
+                plateau=plateau,
+                backlog=np.array(backlog, dtype=float),
+                batch_took_ms=np.ones(count),
+                batch_events=np.ones(count),
+                unsound=unsound,
+            )
+        )
+    (found,) = pulse.pulses(parts)
+    return found
+
+
+def test_a_burst_is_worked_off_when_no_more_waits_than_is_usual():
+    found = burst([0, 50, 100, 150], [150, 100, 50, 20])
+    assert (found.drained_s, found.why_not) == (6.0, "")
+    # From the third second to the seventh: 2 x 200 and 2 x 100 were offered, and 50 fewer wait.
+    assert found.done_per_s == pytest.approx((2 * 200 + 2 * 100 + 50) / 4)
+
+
+@pytest.mark.parametrize(
+    ("found", "why_not"),
+    [
+        (burst([0, 100, 200], [300, 300, 300]), "it was not worked off within 6 s"),
+        (burst([0, 100], [50, 0], rates=(110.0, 100.0)), "the generator could send no burst"),
+        (burst([0, 100], [50, 0], batches=(2, 3)), "fewer than 3 batches ended while it lasted"),
+        (burst([np.nan, np.nan], [np.nan, np.nan]), "nothing tells how much was waiting"),
+        (burst([0, 100], [50, 0], unsound="late"), "it was not sent as planned: late"),
+    ],
+)
+def test_a_burst_that_says_nothing_says_why(found, why_not):
+    assert (found.drained_s, found.done_per_s, found.why_not) == (None, None, why_not)
+
+
+def test_a_burst_that_leaves_nothing_is_said_to_be_one():
+    found = burst([0, 10], [20, 0])
+    assert (found.drained_s, found.done_per_s, found.why_not) == (0.0, None, "")
+
+
+def test_a_burst_has_no_say_in_the_answer():
+    draw = np.random.default_rng(7)
+    kind = KIND["noisy"]
+    course = proof.courses(kind, kind.engines(draw, 1), draw, [BURSTS])[0]
+    all_of_it = proof.measured(kind, course, BURSTS)
+    without = [each for each in all_of_it if each.plateau.why is not Why.PULSE]
+    answers = [crossing.answer(measured, OBJECTIVE_MS) for measured in (all_of_it, without)]
+
+    assert (answers[0].low_per_s, answers[0].high_per_s) == (answers[1].low_per_s, answers[1].high_per_s)
+    assert answers[0].second_way_per_s != answers[1].second_way_per_s
+
+
+def test_each_life_repeats_a_rate_of_the_first():
+    draw = np.random.default_rng(8)
+    kind = KIND["noisy"]
+    engines = kind.engines(draw, 5)
+    first = proof.courses(kind, engines, draw, [steer.QUICK] * 5)
+    links = [lives.link_per_s(course.pieces) for course in first]
+    asked = [replace(steer.QUICK, link_per_s=link) for link in links]
+    for link, course in zip(links, proof.courses(kind, engines, draw, asked), strict=True):
+        own = [piece for piece in course.pieces if piece.rate_per_s == link]
+        assert {piece.why for piece in own} == {Why.LEVEL, Why.AGAIN}
+        assert lives.link_per_s(course.pieces) == link
+
+
+def test_an_engine_that_is_another_one_by_far_has_a_link_of_its_own():
+    draw = np.random.default_rng(8)
+    kind = KIND["noisy"]
+    engines = kind.engines(draw, 1)
+    asked = replace(steer.QUICK, link_per_s=float(2 / engines.each_s[0]))
+    (course,) = proof.courses(kind, engines, draw, [asked])
+
+    assert asked.link_per_s not in {piece.rate_per_s for piece in course.pieces}

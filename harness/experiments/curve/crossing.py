@@ -61,7 +61,8 @@ def answer(measured: Sequence[Measured], objective_ms: float) -> Answer:
     # A line that leads far beyond what was visited says nothing of what held below.
     least_per_s = told.least_per_s if told else line[0] if line[1] <= BEYOND * _highest(measured) else np.inf
     known = tuple(_believed(label, least_per_s) for label in labels.labels(measured, objective_ms))
-    second, moved = curve.most_per_s(objective_ms) if curve else None, drift(measured, curve)
+    all_batches, moved = service.with_pulses(measured), drift(measured, curve)
+    second = all_batches.most_per_s(objective_ms) if all_batches else None
     low, high, why_not = _interval(measured, known, told, line)
     if not why_not and moved > DRIFT + (UNEVEN * told.uneven if told else 0):
         why_not = f"batches of one size took up to {moved:.0%} longer in one visit than in another"

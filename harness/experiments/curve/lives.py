@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from harness.experiments.curve import crossing
+from harness.experiments.curve import crossing, labels
 from harness.experiments.curve.crossing import Answer
-from harness.experiments.curve.plateau import Measured
+from harness.experiments.curve.plateau import Measured, Piece, Plateau, Why
 
 APART_MS = 24 * 3600 * 1000  # of the plateaus of two lives: further than any life is long
 LEAST = 2 / 3  # of the lives have to have an interval
@@ -29,6 +29,16 @@ def apart(number: int, measured: Sequence[Measured]) -> Iterator[Measured]:
             own, number=number * 1000 + own.number, from_ms=own.from_ms + by_ms, until_ms=own.until_ms + by_ms
         )
         yield replace(each, plateau=moved)
+
+
+def link_per_s(offered: Sequence[Plateau] | Sequence[Piece]) -> float | None:
+    """What a life was offered early and late: the lowest rate of those that were visited again."""
+    return min((each.rate_per_s for each in offered if each.why is Why.AGAIN), default=None)
+
+
+def linked(own: Sequence[Measured]) -> Sequence[Measured]:
+    """Its visits at the rate that it was offered early and late."""
+    return labels.visits(own).get(link_per_s([each.plateau for each in own]) or 0.0, [])
 
 
 def answer(lived: Sequence[Sequence[Measured]], objective_ms: float) -> Answer:

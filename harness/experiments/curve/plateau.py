@@ -32,6 +32,7 @@ class Why(StrEnum):
     REST = "rest"  # until it has caught up
     LEVEL = "level"  # counts for the curve
     AGAIN = "again"  # the same, visited once more
+    PULSE = "pulse"  # a burst, and what is offered until it is worked off
 
 
 @dataclass(frozen=True)

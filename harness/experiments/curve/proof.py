@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from os import cpu_count
@@ -157,8 +157,9 @@ class Course:
     events: Floats
 
 
-def courses(kind: Kind, engines: Engines, draw: Draw, settings: steer.Settings) -> list[Course]:
-    lanes, window_s = len(engines.base_s), settings.window_ms / 1000
+def courses(kind: Kind, engines: Engines, draw: Draw, asked: Sequence[steer.Settings]) -> list[Course]:
+    """One for each engine, of the settings in its place."""
+    lanes, window_s = len(engines.base_s), asked[0].window_ms / 1000
     machines = kind.machines(draw, lanes, LONGEST_S, warm=False)
     queues, offered = Queues(engines, machines, int(draw.integers(2**31))), Offered(window_s, lanes)
     pieces: list[list[Piece]] = [[] for _ in range(lanes)]
@@ -171,8 +172,8 @@ def courses(kind: Kind, engines: Engines, draw: Draw, settings: steer.Settings) 
             for own, standing in zip(standings, _standings(kind, queues, offered, at_s), strict=True):
                 own.append(standing)
         rates = np.ones(lanes)
-        for lane in np.flatnonzero(~ended):
-            piece = steer.next_piece(settings, pieces[lane], standings[lane])
+        for lane in map(int, np.flatnonzero(~ended)):
+            piece = steer.next_piece(asked[lane], pieces[lane], standings[lane])
             ended[lane] = piece is None
             if piece:
                 pieces[lane].append(piece)
@@ -347,7 +348,10 @@ def searched(
     draw = np.random.default_rng(seed)
     engines, objective_ms = kind.engines(draw, lanes), settings.objective_p99_ms
     true = truths(kind, engines, draw, objective_ms / 1000) if kind.truth else np.full(lanes, np.nan)
-    each = [courses(kind, engines, draw, settings) for _ in range(lives_each)]
+    asked = [settings] * lanes
+    each = [courses(kind, engines, draw, asked)]
+    linked = [replace(settings, link_per_s=lives.link_per_s(course.pieces)) for course in each[0]]
+    each += [courses(kind, engines, draw, linked) for _ in range(lives_each - 1)]
     return [
         _lane(kind, own, float(truth) if kind.truth else None, settings)
         for own, truth in zip(zip(*each, strict=True), true, strict=True)

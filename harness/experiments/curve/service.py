@@ -44,9 +44,9 @@ class Service:
         return 2 * self.base_ms / left if left > 0 else float("inf")
 
 
-def fitted(measured: Sequence[Measured]) -> Service | None:
+def fitted(measured: Sequence[Measured], without: Sequence[Why] = (Why.WARM_UP, Why.PULSE)) -> Service | None:
     """By ratios, so that long batches do not outweigh short ones; None for one that tells of no work in batches."""
-    warm = [each for each in measured if each.plateau.why is not Why.WARM_UP and not each.unsound]
+    warm = [each for each in measured if each.plateau.why not in without and not each.unsound]
     took = np.concatenate([np.zeros(0), *(each.batch_took_ms for each in warm)])
     events = np.concatenate([np.zeros(0), *(each.batch_events for each in warm)])
     told = np.isfinite(took) & (took > 0) & (events > 0)
@@ -57,6 +57,12 @@ def fitted(measured: Sequence[Measured]) -> Service | None:
     if each <= 0 or not is_work(base, each, np.quantile(events, 0.99)):
         return None
     return Service(base, each, took / (base + each * events))
+
+
+def with_pulses(measured: Sequence[Measured]) -> Service | None:
+    """The same, and what batches took while a burst was worked off: the longest of them have the most leverage. The
+    answer is proven without them."""
+    return fitted(measured, without=(Why.WARM_UP,))
 
 
 def is_work(base_ms: float, each_ms: float, most_events: float) -> bool:

@@ -18,6 +18,7 @@ from harness.experiments.curve import service
 from harness.experiments.curve.plateau import Piece, Standing, Why
 
 LEFT_BEHIND = 0.3  # of the objective: it takes a rest
+LINK = 2  # the rung that is visited again at the end, and is the same in all lives
 UNSENT_MS = 1000.0  # a generator that is behind by more does not follow
 SLOWER = 0.8
 
@@ -46,7 +47,11 @@ class Settings:
     beyond: float = 1.2  # and so on, until it is behind by so much of the objective
     beyond_until: float = 0.4
     beyond_most: int = 4
-    most: int = 54  # of all
+    link_per_s: float | None = None  # what another life was offered at its beginning and its end
+    pulse_times: float | None = None  # of the lower candidate, at the end; None: no burst
+    pulse_steps: int = 3  # of the engine's progress, at the least
+    pulse_most: int = 3
+    most: int = 54  # of all but the burst
 
     @property
     def patience_ms(self) -> float:
@@ -69,7 +74,9 @@ def budget_s(settings: Settings) -> dict[str, tuple[int, int]]:
         "beyond": (1, own.beyond_most * own.short),
         "link": (own.short,) * 2,
     }
-    parts["all"] = (sum(least for least, _ in parts.values()), own.most)
+    if own.pulse_times:
+        parts["pulse"] = (0, own.pulse_most + own.rest_most)
+    parts["all"] = (sum(least for least, _ in parts.values()), own.most + parts.get("pulse", (0, 0))[1])
     window_s = own.window_ms // 1000
     return {name: (least * window_s, most * window_s) for name, (least, most) in parts.items()}
 
@@ -87,9 +94,11 @@ class _Course:
         self._last, self._now = pieces[-1], standings[-1]
 
     def following(self) -> Piece | None:
-        settings, last = self._settings, self._last
-        if len(self._pieces) >= settings.most:
-            return None
+        last = self._last
+        if last.why is Why.PULSE:
+            return self._after_pulse()
+        if len(self._pieces) >= self._settings.most:
+            return self._pulse() if self._drained else None
         if last.why is Why.WARM_UP:
             return self._after_warm_up()
         if last.why is Why.LOOK:
@@ -104,8 +113,10 @@ class _Course:
             return self._piece(self._low_per_s, Why.REST)
         if self._lasted() < self._planned(last.why, last.rate_per_s):
             return last
-        following = self._level()
-        if following is None or self._drained or following.rate_per_s > last.rate_per_s:
+        following = self._level() or self._pulse()
+        if following is None or self._drained:
+            return following
+        if following.why is not Why.PULSE and following.rate_per_s > last.rate_per_s:
             return following
         return self._piece(self._low_per_s, Why.REST)
 
@@ -142,7 +153,7 @@ class _Course:
     def _after_rest(self) -> Piece | None:
         lasted = self._lasted()
         if self._drained:
-            return self._level()
+            return self._level() or self._pulse()
         if lasted < self._settings.rest_most:
             return self._last
         return None if self._stood_still(lasted) else self._level()
@@ -229,7 +240,7 @@ class _Course:
         settings, made = self._settings, self._made()
         step = len(made) - len(settings.ladder)
         if step < 0:
-            return self._piece(self.estimate_per_s * settings.ladder[len(made)], Why.LEVEL)
+            return self._piece(self._rung_per_s(len(made)), Why.LEVEL)
         if step == 0:
             return self._piece(self.estimate_per_s * settings.candidate, Why.LEVEL)
         candidates = [rate for why, rate, n in made if why is Why.LEVEL and n == settings.long]
@@ -238,8 +249,49 @@ class _Course:
         begun = sum(why is Why.AGAIN for why, _, _ in made)
         if not begun and (higher_per_s := self._next_beyond_per_s):
             return self._piece(higher_per_s, Why.LEVEL)
-        again = (*candidates, made[2][1])[begun:]
+        again = (*candidates, made[LINK][1])[begun:]
         return self._piece(again[0], Why.AGAIN) if again else None
+
+    def _rung_per_s(self, rung: int) -> float:
+        """The one that links lives is of the same rate in each, unless this engine is another one by far."""
+        shares, link_per_s = self._settings.ladder, self._settings.link_per_s
+        own_per_s = self.estimate_per_s * shares[rung]
+        if rung != LINK or link_per_s is None:
+            return own_per_s
+        between = shares[rung - 1] < link_per_s / self.estimate_per_s < shares[rung + 1]
+        return link_per_s if between else own_per_s
+
+    def _pulse(self) -> Piece | None:
+        """When all else was offered."""
+        times, candidates = self._settings.pulse_times, self._levels[len(self._settings.ladder) + 1 :]
+        return self._piece(times * self._pulse_base_per_s, Why.PULSE) if times and candidates else None
+
+    def _after_pulse(self) -> Piece | None:
+        burst = next(piece for piece in self._pieces if piece.why is Why.PULSE)
+        lasted = self._lasted()
+        if self._last.plateau == burst.plateau:
+            return self._last if lasted < self._pulse_windows else self._piece(self._pulse_base_per_s, Why.PULSE)
+        was_drained = self._standings[-2].behind_ms < LEFT_BEHIND * self._settings.objective_p99_ms
+        level = self._drained and was_drained and lasted > 1
+        return None if level or lasted >= self._settings.rest_most else self._last
+
+    @property
+    def _pulse_base_per_s(self) -> float:
+        """A rate that left nothing behind, so that what a burst leaves is worked off soon."""
+        *rungs, candidate = self._levels[: len(self._settings.ladder) + 1]
+        second = self._levels[len(self._settings.ladder) + 1]
+        lower = min(candidate, second, key=lambda level: level.rate_per_s)
+        return rungs[-1].rate_per_s if self._fell_behind(lower) else lower.rate_per_s
+
+    @property
+    def _pulse_windows(self) -> int:
+        """Long enough for some steps of what the engine tells; readers see others at once."""
+        begun = next(i for i, piece in enumerate(self._pieces) if piece.why is Why.PULSE)
+        first, last = self._standings[0], self._standings[begun - 1]
+        steps = last.batches - first.batches
+        step_ms = (last.busy_ms - first.busy_ms) / steps if steps else 0.0
+        settings = self._settings
+        return int(np.clip(math.ceil(settings.pulse_steps * step_ms / settings.window_ms), 1, settings.pulse_most))
 
     def _second(self, first_per_s: float) -> float:
         """Waiting grows with one by the share that is left of what the engine can do. One of the two candidates is to
