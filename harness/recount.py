@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
@@ -44,6 +44,14 @@ CONSUMER_SETTINGS: Mapping[str, Any] = {
 Columns = dict[str, NDArray[Any]]
 
 
+class Span(NamedTuple):
+    """Some of a partition: what has these offsets, as far as it is there."""
+
+    partition: int
+    begin: int
+    end: int
+
+
 def parse_records(values: Values, keys: Values, codec: Codec) -> Columns:
     """The records as columns, without their place in the log."""
     ids = read_keys(keys)
@@ -72,12 +80,25 @@ def read_in_parts(
 ) -> Generator[Columns]:
     """The same, as it comes, for a log that is larger than memory; an empty part comes first, so that an empty log has
     its columns too. `stamped`: with the time that each record has in Kafka, which takes a while to ask of each."""
-    consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
-    with closing(consumer), uncollected():
+    with open_log(address, topic, codec, stamped=stamped) as read_span:
         yield no_records(codec, stamped=stamped)
         for partition, end in sorted(ends.items()):
-            for messages in _read_partition(consumer, topic, partition, end):
-                yield _parsed(partition, messages, codec, stamped=stamped)
+            yield from read_span(Span(partition, 0, end))
+
+
+@contextmanager
+def open_log(
+    address: KafkaAddress, topic: str, codec: Codec, *, stamped: bool
+) -> Iterator[Callable[[Span], Iterator[Columns]]]:
+    """Reads one span after the other."""
+    consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
+
+    def read_span(span: Span) -> Iterator[Columns]:
+        for messages, keys in _read_span(consumer, topic, span):
+            yield _parsed(span.partition, messages, keys, codec, stamped=stamped)
+
+    with closing(consumer), uncollected():
+        yield read_span
 
 
 @contextmanager
@@ -92,9 +113,11 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _parsed(partition: int, messages: Sequence[Message], codec: Codec, *, stamped: bool) -> Columns:
-    values, keys = (Values.of(list(map(part, messages))) for part in (Message.value, Message.key))
-    columns = _placed(partition, _offsets(messages), parse_records(values, keys, codec))
+def _parsed(
+    partition: int, messages: Sequence[Message], keys: Sequence[bytes | None], codec: Codec, *, stamped: bool
+) -> Columns:
+    values = Values.of(list(map(Message.value, messages)))
+    columns = _placed(partition, _offsets(messages), parse_records(values, Values.of(keys), codec))
     if stamped:
         columns[STAMPED] = np.fromiter((message.timestamp()[1] for message in messages), np.int64, len(messages))
     return columns
@@ -110,12 +133,12 @@ def _placed(partition: int, offsets: NDArray[np.int64], columns: Columns) -> Col
     return {"partition": np.full(len(offsets), partition, dtype=np.int16), "offset": offsets, **columns}
 
 
-def _read_partition(consumer: Consumer, topic: str, partition: int, end: int) -> Iterator[list[Message]]:
-    """In chunks."""
-    place = TopicPartition(topic, partition)
-    first, _ = consumer.get_watermark_offsets(place, timeout=STALL_S)
-    at = first
-    consumer.assign([TopicPartition(topic, partition, first)])
+def _read_span(consumer: Consumer, topic: str, span: Span) -> Iterator[tuple[list[Message], list[bytes | None]]]:
+    """In chunks, each with its keys."""
+    partition, begin, end = span
+    first, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=STALL_S)
+    at = max(begin, first)
+    consumer.assign([TopicPartition(topic, partition, at)])
     deadline = time.monotonic() + STALL_S
     while at < end:
         messages = consumer.consume(min(CHUNK, end - at), 0.5)
@@ -126,9 +149,10 @@ def _read_partition(consumer: Consumer, topic: str, partition: int, end: int) ->
             at = _offset(messages[-1]) + (messages[-1].error() is None)  # the end has the offset that comes next
             if None in keys or at > end:
                 messages = [message for message in messages if not message.error() and _offset(message) < end]
+                keys = list(map(Message.key, messages))
             deadline = time.monotonic() + STALL_S
             if messages:
-                yield messages
+                yield messages, keys
         elif time.monotonic() > deadline:
             raise HarnessError(
                 f"Reading partition {partition} of topic {topic} back stalled for {STALL_S:.0f} s at offset {at:,} of "

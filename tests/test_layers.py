@@ -53,6 +53,7 @@ LAYERS = [
     },
     {
         "harness.recount",
+        "harness.readers",
         "harness.load",
         "harness.bursts",
         "harness.growing",

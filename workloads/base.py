@@ -133,9 +133,10 @@ class Values:
             octets = np.concatenate((octets, np.zeros(width, dtype=np.uint8)))
         anywhere: NDArray[np.void] = np.ndarray((len(octets) - width + 1,), f"V{width}", octets, 0, (1,))
         rows = anywhere[self.begins]
-        if (self.lengths < width).any():
-            kept = np.tri(width + 1, width, -1, dtype=np.uint8) * np.uint8(255)
-            rows.view(np.uint8).reshape(-1, width)[:] &= kept[np.clip(self.lengths, 0, width)]
+        shortest = max(0, int(self.lengths.min(initial=width)))
+        if rest := max(0, width - shortest):
+            kept = np.tri(rest + 1, rest, -1, dtype=np.uint8) * np.uint8(255)
+            rows.view(np.uint8).reshape(-1, width)[:, shortest:] &= kept[np.clip(self.lengths - shortest, 0, rest)]
         return rows.view(f"S{width}")
 
     def only(self, rows: slice | Mask) -> Values:

@@ -6,11 +6,13 @@ python -m harness.experiments.bench_parts PART ARGUMENTS.json RESULT.json
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +27,11 @@ from generators.encode import Batch, Encoder
 from generators.producers import CONFLUENT_SETTINGS, ConfluentProducer, Producer, PythonProducer
 from generators.profiles import steady
 from generators.tape import Tape
-from harness import recount
+from harness import readers, recount
 from harness.model import FaultSpec, KafkaAddress, RunSpec, TapeSpec
+from harness.readers import Topic
+from harness.store import Store
+from harness.stored import LOG
 from workloads.base import Oracle
 from workloads.declared import oracle as declared
 from workloads.registry import oracle_of, results_of
@@ -81,10 +86,10 @@ class Cost:
 
 
 class Meter:
-    """Wall and CPU time, of this process with all its threads."""
+    """Wall and CPU time, of this process with all its threads, and of its children that have ended."""
 
     def __init__(self) -> None:
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self._wall, self._cpu = time.perf_counter(), _cpu_s()
         self.parts: dict[str, float] = {}
 
     @contextmanager
@@ -95,11 +100,16 @@ class Meter:
         self.parts[name] = self.parts.get(name, 0.0) + time.thread_time() - begin
 
     def cost(self, events: int) -> Cost:
-        wall_s, cpu_s = time.perf_counter() - self._wall, time.process_time() - self._cpu
+        wall_s, cpu_s = time.perf_counter() - self._wall, _cpu_s() - self._cpu
         # Linux counts kibibytes, macOS bytes.
         unit = 1024.0 if sys.platform == "darwin" else 1.0
         peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit / 1024.0
         return Cost(events, wall_s, cpu_s, peak_mib, {name: s * 1e6 / events for name, s in self.parts.items()})
+
+
+def _cpu_s() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def tape_of(events: int) -> Tape:
@@ -306,12 +316,16 @@ def _consume(consumer: confluent_kafka.Consumer, topic: str, partition: int, end
 
 
 def recount_log(arguments: Arguments) -> Cost:
+    """As a run does: by as many processes as are worth it, into a table."""
     consumer = _consumer(arguments)
     ends = _ends(consumer, arguments.topic)
     consumer.close()
-    meter = Meter()
-    log = recount.read(KafkaAddress(arguments.bootstrap), arguments.topic, ends, tape_of(RATE_PER_S).codec)
-    return meter.cost(len(log["offset"]))
+    topic = Topic(KafkaAddress(arguments.bootstrap), arguments.topic, tape_of(RATE_PER_S).spec, stamped=False)
+    with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
+        meter, run = Meter(), Store(Path(folder))
+        with closing(readers.read_in_parts(topic, ends, run.logs)) as parts:
+            run.write_parts(LOG, parts)
+        return meter.cost(len(run.read_table(LOG)))
 
 
 def _ends(consumer: confluent_kafka.Consumer, topic: str) -> dict[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 
 from harness.model import EngineReport
@@ -82,7 +82,8 @@ class Keeping:
         return rows is not None
 
     def _keep_log(self) -> bool:
-        self._store.write_parts(LOG, self._world.read_log())
+        with closing(self._world.read_log()) as parts:  # whoever reads it ends with it
+            self._store.write_parts(LOG, parts)
         return True
 
     def _write_rows(self, name: str, rows: Sequence[Row]) -> None:

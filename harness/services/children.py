@@ -161,7 +161,13 @@ _living: set[Child] = set()
 
 
 def spawn(
-    argv: Sequence[str], *, name: str, log: Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    argv: Sequence[str],
+    *,
+    name: str,
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    stdin: int = subprocess.DEVNULL,
 ) -> Child:
     """Start a program as a child in a session of its own, its output appended to `log`.
 
@@ -176,7 +182,13 @@ def spawn(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         started = program.start(
-            str(Path(path).absolute()), argv, stdout=output, stderr=subprocess.STDOUT, cwd=cwd, env=environment
+            str(Path(path).absolute()),
+            argv,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env=environment,
+            stdin=stdin,
         )
     child = Child(name, argv, log, started, token)
     _living.add(child)

@@ -59,14 +59,15 @@ def start(
     stderr: IO[bytes] | int,
     cwd: str | Path | None,
     env: Mapping[str, str],
+    stdin: int = subprocess.DEVNULL,
 ) -> Program:
-    """`program` is the path, `argv` begins with its name."""
+    """`program` is the path, `argv` begins with its name. `stdin`: as in subprocess."""
 
     def started(command: Sequence[str], report: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command,
             executable=None if report else program,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=stdout,
             stderr=stderr,
             cwd=cwd,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 from harness.engines.base import Engine
@@ -92,7 +92,7 @@ class World(Protocol):
     def other_databases(self) -> Mapping[int, int]:
         """How many keys there are in those databases of the same Redis in which no results are expected."""
 
-    def read_log(self) -> Iterator[Mapping[str, Any]]:
+    def read_log(self) -> Generator[Mapping[str, Any]]:
         """The whole topic as columns, in parts of any length and in its order."""
 
     def close(self) -> None: ...

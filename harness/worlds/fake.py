@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -299,7 +299,7 @@ class FakeWorld:
     def other_databases(self) -> Mapping[int, int]:
         return {}
 
-    def read_log(self) -> Iterator[Mapping[str, Any]]:
+    def read_log(self) -> Generator[Mapping[str, Any]]:
         parts = []
         for partition, records in enumerate(self._records):
             values, keys = [r.value for r in records], [r.key for r in records]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from harness import grants, recount, room
+from harness import grants, readers, room
 from harness.engines.config import EngineConfig
 from harness.engines.job import Surroundings
 from harness.engines.process import ProcessEngine
@@ -34,6 +34,7 @@ from harness.model import (
 )
 from harness.observe import Row
 from harness.questions import keys_of
+from harness.readers import Topic
 from harness.results import registry as sources
 from harness.results.base import Observer, Place, Results
 from harness.services import kafka, owners, small_disk
@@ -356,9 +357,10 @@ class RealWorld:
     def other_databases(self) -> Mapping[int, int]:
         return self._services.look_at_redis(lambda: keys_elsewhere(self._services.client))
 
-    def read_log(self) -> Iterator[Mapping[str, Any]]:
-        ends, services, stamped = self.end_offsets(), self._services, self._spec.time != EVENT_TIME
-        with closing(recount.read_in_parts(services.kafka, self._topic, ends, self._codec, stamped=stamped)) as read:
+    def read_log(self) -> Generator[Mapping[str, Any]]:
+        ends, services, spec = self.end_offsets(), self._services, self._spec
+        topic = Topic(services.kafka, self._topic, spec.tape, stamped=spec.time != EVENT_TIME)
+        with closing(readers.read_in_parts(topic, ends, self._store.logs)) as read:
             parts = iter(self._log.whole(read) if self._log else read)
             # A part that was refused does not come again, and a reader that goes on without it would lose it.
             while (part := services.once_of_kafka(lambda: next(parts, None))) is not None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -11,9 +14,10 @@ from generators.encode import Encoder
 from generators.producers import ConfluentProducer
 from generators.profiles import steady
 from generators.reel import Reel
-from harness import recount
+from harness import readers, recount
 from harness.judging import log_audit
 from harness.model import HarnessError, KafkaAddress, TapeSpec
+from harness.readers import Topic
 from harness.services.kafka import delete_records, end_offsets
 from workloads.ad_impressions.codec import AdCodec
 from workloads.ad_impressions.schema import Population
@@ -69,3 +73,59 @@ def test_a_log_that_ends_too_early_is_named(kafka_address, filled, monkeypatch):
 
     with pytest.raises(HarnessError, match=rf"partition 0 .* stalled .* at offset {ends[0]:,} of {ends[0] + 1:,}"):
         recount.read(kafka_address, filled, {0: ends[0] + 1}, CODEC)
+
+
+@pytest.fixture
+def by_two(monkeypatch):
+    """Two processes even for a small log, in many spans."""
+    monkeypatch.setattr(readers, "SPAN", 2000)
+    monkeypatch.setattr(readers, "readers_for", lambda _ends, _cores: 2)
+
+
+def readers_of_ours() -> list[psutil.Process]:
+    return [each for each in psutil.Process().children(recursive=True) if "harness.readers" in each.cmdline()]
+
+
+@pytest.mark.usefixtures("by_two")
+def test_several_processes_read_what_one_reads(kafka_address, filled, tmp_path):
+    ends = end_offsets(kafka_address, filled)
+    delete_records(kafka_address, filled, {1: 2500})
+    alone = recount.read(kafka_address, filled, ends, CODEC, stamped=True)
+    parts = [*readers.read_in_parts(Topic(kafka_address, filled, SPEC, stamped=True), ends, tmp_path)]
+    log = recount.joined(parts)
+
+    assert len(parts) > len(ends)
+    assert {name: column.dtype for name, column in log.items()} == {n: column.dtype for n, column in alone.items()}
+    assert all((log[name] == alone[name]).all() for name in alone)
+    assert readers_of_ours() == []
+
+
+@pytest.mark.usefixtures("by_two")
+def test_nothing_is_left_of_readers_that_nobody_listens_to(kafka_address, filled, tmp_path):
+    topic = Topic(kafka_address, filled, SPEC, stamped=False)
+    with closing(readers.read_in_parts(topic, end_offsets(kafka_address, filled), tmp_path)) as parts:
+        assert [len(next(parts)["offset"]) for _ in range(2)] == [0, 2000]
+        assert readers_of_ours()
+
+    assert readers_of_ours() == []
+
+
+@pytest.mark.usefixtures("by_two")
+def test_what_a_reader_refuses_is_said_in_its_words(kafka_address, filled, tmp_path):
+    topic = Topic(kafka_address, f"{filled}-gone", SPEC, stamped=False)
+
+    with pytest.raises(HarnessError, match=r"KafkaException: .*Unknown"):
+        list(readers.read_in_parts(topic, {0: 10, 1: 10}, tmp_path))
+    assert readers_of_ours() == []
+
+
+@pytest.mark.usefixtures("by_two")
+def test_a_reader_that_was_killed_is_named(kafka_address, filled, tmp_path):
+    topic = Topic(kafka_address, filled, SPEC, stamped=False)
+    parts = readers.read_in_parts(topic, end_offsets(kafka_address, filled), tmp_path)
+    assert [len(next(parts)["offset"]) for _ in range(2)] == [0, 2000]
+    for each in readers_of_ours():
+        each.kill()
+
+    with pytest.raises(HarnessError, match=r"read partition \d back ended before it was done, with exit code -9"):
+        list(parts)
