@@ -77,13 +77,17 @@ class ServerDisorder:
         start_us = (self.dials.silent_start_ms + stagger) * 1000
         return start_us, start_us + self.dials.silent_ms * 1000
 
+    @property
+    def doubles(self) -> bool:
+        """Whether any slot may send an earlier event once more."""
+        return bool(self.dials.duplicate_share and self.dials.duplicate_gap) or self.spells.doubles
+
     def copies(self, slots: Ints, due_us: Callable[[Ints], Ints]) -> tuple[NDArray[np.bool_], Ints]:
         """Which slots send an earlier event once more, and the slot that each slot's event comes from.
 
         Never a copy of a copy, so every event has one original and each copy carries its id.
         """
-        dialled = self.dials.duplicate_share and self.dials.duplicate_gap
-        if not (dialled or self.spells.doubles):
+        if not self.doubles:
             return np.zeros(len(slots), dtype=np.bool_), slots
         copy = self._copies_at(slots, due_us)
         at = slots[copy]

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from generators.draws import Ints, Lane
 from generators.tape import BLOCK, Events, Tape
-from harness.model import INDEX_BITS, Spell, TapeSpec
+from harness.model import INDEX_BITS, INDEX_MASK, Spell, TapeSpec
 
 
 def warm_up_of(spec: TapeSpec) -> TapeSpec:
@@ -65,6 +66,23 @@ class Reel:
         yield from self.load.blocks(size)
         if self.warm_up:
             yield from map(self._before_the_epoch, self.warm_up.blocks(size))
+
+    def copies(self) -> tuple[Ints, Ints]:
+        slots, ids = self.load.copies()
+        if self.warm_up is None:
+            return slots, ids
+        early_slots, early_ids = (each + (self.spec.senders << INDEX_BITS) for each in self.warm_up.copies())
+        return np.concatenate((slots, early_slots)), np.concatenate((ids, early_ids))
+
+    def by_server(self, ids: Ints) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """The rows of the events for which each server has a slot, in their order, and no more at once than a block."""
+        server = np.minimum((ids >> INDEX_BITS).astype(np.uint64), self.servers).astype(np.uint16)  # foreign ones last
+        order = np.argsort(server, kind="stable")
+        ends = np.cumsum(np.bincount(server, minlength=self.servers + 1))
+        for number in range(self.servers):
+            rows = order[ends[number - 1] if number else 0 : ends[number]]
+            rows = rows[(ids[rows] & INDEX_MASK) < self.server_total(number)]
+            yield from ((number, rows[lo : lo + BLOCK]) for lo in range(0, len(rows), BLOCK))
 
     def places(self, ids: Ints) -> Ints:
         """Where events stand: those of the load first, then those of the warm-up."""

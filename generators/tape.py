@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +155,20 @@ class Tape:
             total = self.server_total(server)
             for lo in range(0, total, size):
                 yield self.events(server, np.arange(lo, min(lo + size, total), dtype=np.int64))
+
+    def copies(self) -> tuple[Ints, Ints]:
+        """All slots that send an earlier event once more, under the ids that their own events would have, and the ids
+        of what they send."""
+        found = [np.zeros((2, 0), dtype=np.int64)]
+        for server in range(self.spec.senders):
+            disorder, _ = self._server(server)
+            due_us, total = partial(self._due_us, server), self.server_total(server) if disorder.doubles else 0
+            for lo in range(0, total, BLOCK):
+                slots = np.arange(lo, min(lo + BLOCK, total), dtype=np.int64)
+                copy, origin = disorder.copies(slots, due_us)
+                found.append(np.stack((slots[copy], origin[copy])) | server << INDEX_BITS)
+        slots, ids = np.concatenate(found, axis=1)
+        return slots, ids
 
     def places(self, ids: Ints) -> Ints:
         """Where events stand in the whole tape: those of the profile in its order, then the probes."""

@@ -17,7 +17,6 @@ from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER, Mark
 from workloads.base import COUNTS, NO_EVENT, Mask, Oracle
 from workloads.registry import codec_of
 
-AUDIT_CHUNK = 32_000
 FAR = 8  # times as many ids as there are events: then they are not counted as a range
 EXAMPLES = 20
 
@@ -92,12 +91,14 @@ class _Audit:
         """The log, compared."""
         for columns in parts_of(self._log):
             part = _Part.of(columns)
-            for server, rows in self._rows_by_server(part.ids):
-                self._audit_server(server, part, rows)
+            for server, rows in self._reel.by_server(part.ids):
+                self._audit_rows(server, part, rows)
             self._audit_marks(part)
             yield part
-        for block in self._reel.blocks():
-            _count(self._balance, self._reel, block.id.astype(np.int64), -1)
+        self._balance -= 1  # each slot sends its own event, but for those that send an earlier one once more
+        instead, copied = self._reel.copies()
+        np.add.at(self._balance, self._reel.places(instead), 1)
+        np.add.at(self._balance, self._reel.places(copied), -1)
 
     def doubt(self, oracle: Oracle, booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> Doubt:
         missing, extra = _Tally(oracle), _Tally(oracle)
@@ -151,31 +152,12 @@ class _Audit:
             removed=removed,
         )
 
-    def _rows_by_server(self, ids: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp]]]:
-        """The rows that each server of the tape is said to have sent, in their order."""
-        servers = self._reel.servers
-        server = np.minimum((ids >> INDEX_BITS).astype(np.uint64), servers).astype(np.uint16)  # foreign ones last
-        order = np.argsort(server, kind="stable")
-        ends = np.cumsum(np.bincount(server, minlength=servers + 1))
-        for number in range(servers):
-            rows = order[ends[number - 1] if number else 0 : ends[number]]
-            if len(rows):
-                yield number, rows
-
-    def _audit_server(self, server: int, part: _Part, rows: NDArray[np.intp]) -> None:
+    def _audit_rows(self, server: int, part: _Part, rows: NDArray[np.intp]) -> None:
         """Draw the server's events anew by the indices that the log names, and look whether they are the same."""
-        total = self._reel.server_total(server)
-        for start in range(0, len(rows), AUDIT_CHUNK):
-            some = rows[start : start + AUDIT_CHUNK]
-            index = part.ids[some] & INDEX_MASK
-            there = index < total
-            self._audit_rows(server, part, some[there], index[there])
-
-    def _audit_rows(self, server: int, part: _Part, rows: NDArray[np.intp], index: NDArray[np.int64]) -> None:
-        planned = self._reel.events(server, index)
+        planned = self._reel.events(server, part.ids[rows] & INDEX_MASK)
         own = ~planned.duplicate  # a slot that sends a copy has no event of its own: nobody sent that id
         part.ours[rows] = own
-        _count(self._balance, self._reel, part.ids[rows[own]], 1)
+        _count(self._balance, self._reel, part.ids[rows[own]])
         real = planned.poison == 0
         time_ms = planned.event_time_rel_ms + self._epoch_ms
         expected = {"event_time_ms": time_ms, **planned.content}
@@ -233,18 +215,18 @@ def _place(columns: Columns, row: np.intp) -> str:
     return f"partition {columns['partition'][row]}, offset {columns['offset'][row]}"
 
 
-def _count(balance: NDArray[np.int16], reel: Reel, ids: NDArray[np.int64], each: int) -> None:
-    """So many more for each of these events of one server. They lie near to each other, but for what came much
+def _count(balance: NDArray[np.int16], reel: Reel, ids: NDArray[np.int64]) -> None:
+    """One more for each of these events of one server. They lie near to each other, but for what came much
     later."""
     if not len(ids):
         return
     first = ids.min()
     if ids.max() - first > FAR * len(ids):
-        np.add.at(balance, reel.places(ids), each)
+        np.add.at(balance, reel.places(ids), 1)
         return
     often = np.bincount(ids - first)
     seen = np.flatnonzero(often)
-    balance[reel.places(first + seen)] += (each * often[seen]).astype(np.int16)
+    balance[reel.places(first + seen)] += often[seen].astype(np.int16)
 
 
 class _Tally:

@@ -6,7 +6,7 @@ which one server sends.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,16 @@ _PARTITION_BITS = 10
 _COPY_BITS = 5
 # Marks are ranked before everything if they are opening ones, and after it if they are closing ones.
 _BEFORE_US, _AFTER_US = 0, np.iinfo(np.int64).max >> 2
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """Slots, a row each."""
+
+    id: Ints  # of the view that it sends, -1 where it sends none
+    partition: Ints
+    slot: Ints
+    due_us: Ints  # absolutely
 
 
 class Sending:
@@ -60,29 +70,33 @@ class Sending:
         return known | is_mark, np.where(is_mark, mark_us, due_us), np.where(is_mark, mark_us, sent_us)
 
     def _slots(self, events: LogEvents) -> tuple[Ints, Ints]:
-        """The slot (its server above) in which each event was sent, or -1, and when that was due."""
-        with ThreadPoolExecutor(1) as beside:  # numpy sorts outside of Python's lock, and each takes seconds
-            named = beside.submit(_names, events.id, events.partition, events.offset)
-            ids, partition, slot, due_us = self._planned()
-            names, order = _names(ids, partition, slot)
-            wanted, wanted_order = named.result()
-        place = np.searchsorted(names, wanted)
-        found = np.append(names, -1)[place] == wanted
-        rows = np.append(order, -1)[place][found]
-        slots, due = np.full(len(events), -1, dtype=np.int64), np.zeros(len(events), dtype=np.int64)
-        slots[wanted_order[found]], due[wanted_order[found]] = slot[rows], due_us[rows]
-        return slots, due
+        """The slot (its server above) in which each event was sent, or -1, and when that was due. That is its own one,
+        but for the few that are there more than once."""
+        ids = events.id.astype(np.int64)
+        copies, copied = self._reel.copies()
+        several = _among(ids, np.unique(np.concatenate((copied, _repeated(ids)))))
+        slots, due_us = np.full(len(ids), -1, dtype=np.int64), np.zeros(len(ids), dtype=np.int64)
+        rows = np.flatnonzero(~several)
+        planned = self._planned(ids[rows])
+        own = (planned.id == ids[rows]) & (planned.partition == events.partition[rows])
+        slots[rows[own]], due_us[rows[own]] = planned.slot[own], planned.due_us[own]
+        if several.any():
+            rows, wanted = np.flatnonzero(several), np.unique(ids[several])
+            planned = self._planned(np.concatenate((wanted, copies[_among(copied, wanted)])))
+            found, at = _matched(events.only(rows), planned)
+            slots[rows[found]], due_us[rows[found]] = planned.slot[at], planned.due_us[at]
+        return slots, due_us
 
-    def _planned(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """All views that were planned: id, partition, slot, and absolutely when it is due."""
-        codec, parts = codec_of(self._reel.spec), []
-        for block in self._reel.blocks():
-            views = codec.counts(block.content) & (block.poison == 0)
-            slot = block.slot[views] | block.server << INDEX_BITS
-            columns = (block.id[views], block.partition[views], slot, block.intended_us[views] + self._epoch_us)
-            parts.append(np.array(columns, dtype=np.int64))
-        ids, partition, slots, due_us = np.concatenate([np.zeros((4, 0), dtype=np.int64), *parts], axis=1)
-        return ids, partition, slots, due_us
+    def _planned(self, slots: Ints) -> _Planned:
+        """What these slots send; what is no view, or no slot of ours, has no id."""
+        codec = codec_of(self._reel.spec)
+        ids, partition, due_us = np.full(len(slots), -1, dtype=np.int64), *np.zeros((2, len(slots)), dtype=np.int64)
+        for server, rows in self._reel.by_server(slots):
+            events = self._reel.events(server, slots[rows] & INDEX_MASK)
+            views = codec.counts(events.content) & (events.poison == 0)
+            ids[rows] = np.where(views, events.id.astype(np.int64), -1)
+            partition[rows], due_us[rows] = events.partition, events.intended_us + self._epoch_us
+        return _Planned(ids, partition, slots, due_us)
 
     def _rows(self, slot: Ints) -> NDArray[np.intp]:
         """The row of each slot in the books, which have one for every slice that the client got; -1: none."""
@@ -91,6 +105,27 @@ class Sending:
     @staticmethod
     def _of_row(column: NDArray[Any], row: NDArray[np.intp]) -> NDArray[Any]:
         return np.append(column, column.dtype.type(0))[row]
+
+
+def _repeated(ids: Ints) -> Ints:
+    ordered = np.sort(ids)
+    return ordered[1:][ordered[1:] == ordered[:-1]]
+
+
+def _among(ids: Ints, some: Ints) -> Mask:
+    """Which of them are among a few, which are in ascending order."""
+    return np.asarray(np.append(some, -1)[np.searchsorted(some, ids)] == ids)
+
+
+def _matched(events: LogEvents, planned: _Planned) -> tuple[Mask, NDArray[np.intp]]:
+    """Which events were planned, and the row of each of those."""
+    wanted, wanted_order = _names(events.id, events.partition, events.offset)
+    names, order = _names(planned.id, planned.partition, planned.slot)
+    place = np.searchsorted(names, wanted)
+    known = np.append(names, -1)[place] == wanted
+    found, at = np.zeros(len(wanted), dtype=np.bool_), np.zeros(len(wanted), dtype=np.intp)
+    found[wanted_order], at[wanted_order] = known, np.append(order, -1)[place]
+    return found, at[found]
 
 
 def _names(
