@@ -85,6 +85,7 @@ LAYERS = [
         "harness.experiments.curve.labels",
         "harness.experiments.curve.queue",
         "harness.experiments.curve.service",
+        "harness.experiments.curve.pulse",
         "harness.experiments.curve.crossing",
         "harness.experiments.curve.lives",
         "harness.experiments.curve.bands",
