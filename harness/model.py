@@ -365,6 +365,7 @@ class RunSpec:
     patience: float = 1.0  # all deadlines of the run are so many times as long
     archive: bool = False  # JVMs of ours start from archives of their classes where there are some
     time: Time = EVENT_TIME
+    states: int = 0  # at so many batches its state is kept, and judged too
     declared_in: str = ""  # the folder that declared the workload; "": it is a shipped one
 
     @property
@@ -485,6 +486,17 @@ class BatchLog:
     complete: bool
     note: str = ""
     earlier: tuple[EarlierRun, ...] = ()  # what they wrote to the results is there all the same
+
+
+@dataclass(frozen=True)
+class KeptState:
+    """A copy of an engine's state, as it was when a batch was committed."""
+
+    number: int  # of the run's states, from 1
+    batch: int
+    ends: tuple[int, ...]  # by partition the first offset that is not in the batch any more
+    watermark_ms: int  # what ends by then, the batch has evicted
+    size_bytes: int  # of the copy
 
 
 @dataclass(frozen=True)

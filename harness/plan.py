@@ -17,6 +17,7 @@ from generators.profiles import PROFILES
 from harness.explain import home, is_file, nearest, wrong
 from harness.faults import registry as faults
 from harness.faults.reach import refuse_beyond
+from harness.judging.asked import asked_of
 from harness.model import (
     AD_IMPRESSIONS,
     EVENT_TIME,
@@ -127,11 +128,13 @@ def resolve(
         objective_p99_ms=values.get("objective_p99_ms"),
         declared_in=str(home(Path(values["workload"])).resolve()) if values["workload"] not in WORKLOADS else "",
         **{key: values[key] for key in ("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf", "time")},
+        states=values["states"],
         **{key: values[key] for key in ("kafka", "kafka_config", "redis", "reset", "archive", "web", "patience")},
     )
     _sound(spec, claim, explicit_limit="late_dropped_max" in given)
     _sound_bounds(spec, manifest, claim)
     _sound_time(spec, manifest, claim)
+    _sound_states(spec, manifest, claim)
     if spec.tape.checksum and not manifest.checksum:
         raise UsageError(
             f"checksum was asked for, but the manifest of engine {manifest.id} does not claim checksum = true: it "
@@ -354,6 +357,23 @@ def _sound_time(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> No
             f"time = {spec.time!r} can't be judged of sink {claim.name!r}: its results come when a window is closed, "
             "and the events that close the last ones do so by their own time alone."
         )
+
+
+def _sound_states(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> None:
+    """A state is read as cells with a count, and held against what Spark's checkpoint says of each batch."""
+    if not spec.states:
+        return
+    oracle, whys = oracle_of(spec), []
+    if manifest.evidence != "spark-checkpoint":
+        whys.append(f"{manifest.id} leaves no checkpoint of Spark's (evidence = 'spark-checkpoint')")
+    if claim.late != "drop":
+        whys.append(f"the sink {claim.name!r} adds each batch to the results, and keeps no state")
+    if [value.kind for value in oracle.values] != [Kind.COUNT] or oracle.merges or spec.time != EVENT_TIME:
+        whys.append("a state can be judged of one count in windows of the events' own time")
+    if asked_of(spec.fault):
+        whys.append("a state that answers two questions is none that is known")
+    if whys:
+        raise UsageError(f"states = {spec.states} is not possible: {'; '.join(whys)}. Leave it out.")
 
 
 def _sound_master(spec: RunSpec) -> None:

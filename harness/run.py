@@ -48,6 +48,7 @@ from harness.running.excuses import UNSERVED_ADVICE, EngineGone, Excuses
 from harness.running.keeping import Keeping
 from harness.running.life import Life
 from harness.running.screen import Screen
+from harness.running.states import States, drawn
 from harness.stored import StoredRun
 from harness.texts import clock, many, readable, shown
 from harness.watching import clock_watch
@@ -100,6 +101,8 @@ class Run:
         self.opened_ms = 0
         self.excuses = Excuses(world, self.store)
         self.life = Life(world, self.store, self._tell, self.excuses, resumes=manifest.resumes, patience=spec.patience)
+        due = drawn(spec.tape.seed, spec.states, self.reel.total)
+        self.states = States(world, self.store, self._tell, due)
         # Into which window an event of ours falls is not known beforehand, unless it is by its own time.
         marked = self.oracle if spec.time == EVENT_TIME else InTotals(self.oracle)
         self.answers = Answers(world, marked, self.reel.load.codec, self.results.keys)
@@ -318,7 +321,7 @@ class Run:
 
     # 7. Read all results, orphans included, and the whole log. Save before judging.
     def read(self, report: EngineReport) -> None:
-        Keeping(self.world, self.store, self.screen, self._tell, self.life).all(report)
+        Keeping(self.world, self.store, self.screen, self._tell, self.life, self.states).all(report)
 
     # 8 and 9. Judge from the files alone; the caller reports from the same files.
     def conclude(self) -> Verdict:
@@ -570,6 +573,7 @@ class Run:
         """One beat: evidence, fault, life of the engine, screen, and a little time."""
         self.excuses.watch_room(self.reel.total)
         self.life.collect()
+        self.states.poll()
         self.excuses.book()
         self._poll_fault()
         if not self.world.engine.alive() and not self.world.fault.busy():

@@ -209,6 +209,9 @@ KEYS: dict[str, Key] = {
         "a fault, or a plan of several",
         "a kill at the worst moment that the engine has",
     ),
+    "states": Key(
+        _whole(0, 100), 0, "random batches of a Spark job after which its state is kept, and judged too", "none"
+    ),
     "client": Key(_choice(CLIENTS), "confluent", "Kafka client of the generator"),
     "lag_budget_ms": Key(
         _above_zero("a number of ms", 3_600_000, "MS"),

@@ -16,7 +16,7 @@ from harness.judging import digests, log_audit, times
 from harness.judging.asked import asked_of
 from harness.judging.books import slices_of
 from harness.judging.lateness import Countable, countable
-from harness.judging.readings import Doubt, Edits, LogAudit, Observed
+from harness.judging.readings import Doubt, Edits, LogAudit, Observed, State
 from harness.model import (
     EVENT_TIME,
     BatchLog,
@@ -24,12 +24,13 @@ from harness.model import (
     EngineManifest,
     EngineReport,
     FaultReport,
+    KeptState,
     Mark,
     RunSpec,
     SinkClaim,
     Verdict,
 )
-from harness.observe import Row, in_totals, interpret
+from harness.observe import HASH, Row, in_totals, interpret
 from harness.questions import keys_of, other_question
 from harness.store import LongTable, MissingEvidence, Store
 from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle, Question
@@ -37,6 +38,7 @@ from workloads.registry import codec_of, oracle_of
 from workloads.totals import InTotals
 
 OBSERVED, AFTER_STOP, LOG = "observed.parquet", "observed-after-stop.parquet", "log.parquet"
+STATES = "states.parquet"
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -217,6 +219,19 @@ class StoredRun:
     @cached_property
     def observed_after_stop(self) -> Observed:
         return self._interpreted(self._rows(AFTER_STOP))
+
+    @cached_property
+    def states(self) -> tuple[State, ...]:
+        """What the engine held in its state at some of its batches; none where they could not be read."""
+        kept = self.store.told("state", "kept", KeptState)
+        if not kept or STATES in self.unread:
+            return ()
+        table = self.store.read_table(STATES)
+        columns = (table.column(name).to_pylist() for name in ("number", "key", "field", "value"))
+        rows: dict[int, list[Row]] = {each.number: [] for each in kept}
+        for number, *cell in zip(*columns, strict=True):
+            rows[number].append(Row(*cell, HASH))
+        return tuple(State(each, self._interpreted(rows[each.number])) for each in kept)
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -34,7 +34,7 @@ from reports.sections import fairness, next_step, reproduce
 RATES = ("events/s", "", "visits", "p50", "p90", "p99", "p99.9", "longest", "processed/s", "CPU-s/M", "load CPU-s/M")
 LINKS = ("life", "after", "events/s", "p50", "p99", "CPU-s/M", "load CPU-s/M")
 # Of a run's flags: a search takes none of them.
-CHOSEN = ("rate", "duration", "warm_up", "backlog", "fault", "checksum", "web")
+CHOSEN = ("rate", "duration", "warm_up", "backlog", "fault", "states", "checksum", "web")
 
 
 def write(folder: Folder) -> Page:

@@ -54,7 +54,8 @@ def _all(result: Result) -> Iterator[str]:
     yield from _wrapped("  run      ", f"{asked}, disorder {spec.disorder_name}")
     yield from _load(result)
     for check in verdict.checks:
-        if check.name in ("fault", "late") and check.outcome is Outcome.PASS:
+        told = ("fault", "late", "state") if spec.states else ("fault", "late")
+        if check.name in told and check.outcome is Outcome.PASS:
             yield from _wrapped(f"  {check.name:<9}", check.sentence)
     if result.notes:
         yield from _wrapped("  engine   ", "; ".join(result.notes))

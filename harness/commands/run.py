@@ -28,6 +28,7 @@ from harness.model import DEFAULT_SCENARIO, RunSpec
     *EVENTS,
     "time",
     "fault",
+    "states",
     *SYSTEM,
     "repeat",
     "checksum",

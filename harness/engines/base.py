@@ -7,13 +7,13 @@ Faults use the same seam: they kill, look at what the engine had made durable, a
 from __future__ import annotations
 
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from harness.engines.job import Job
-from harness.model import BatchLog, EngineManifest, LastWords, Progress
+from harness.model import BatchLog, EngineManifest, KeptState, LastWords, Progress
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,13 @@ class Engine(Protocol):
 
     def batch_log(self) -> BatchLog | None:
         """The evidence read; None for an engine that has none. After the last `collect`."""
+
+    def keep_state(self, number: int, batch: int) -> KeptState | None:
+        """Copy what it holds in its state after this batch, while it goes on; None: it can't be had any more."""
+
+    def read_states(self) -> Mapping[str, Sequence[str | int]]:
+        """What the copies hold, a row for each cell: the copy's `number`, and `key`, `field` and `value` of the cell.
+        HarnessError says why they can't be read. When the engine has ended: it may take as much memory again."""
 
     def tail(self, lines: int) -> tuple[str, ...]:
         """The newest lines of the engine's log."""

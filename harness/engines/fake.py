@@ -10,7 +10,7 @@ because the checker has to be shown to fail wherever it runs.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,17 @@ from harness.engines.base import Member, Reached, Seam
 from harness.engines.job import Job
 from harness.explain import nearest
 from harness.judging.checksums import PREFIX, Checksum
-from harness.model import CRASH_POINTS, Batch, BatchLog, EngineManifest, LastWords, Progress, SinkClaim, UsageError
+from harness.model import (
+    CRASH_POINTS,
+    Batch,
+    BatchLog,
+    EngineManifest,
+    KeptState,
+    LastWords,
+    Progress,
+    SinkClaim,
+    UsageError,
+)
 
 FAKE = "fake"
 BATCH_MS = 500
@@ -177,6 +187,7 @@ class FakeEngine:
         self._newest_ms = 0
         self._next_watermark_ms = 0
         self._replayed: set[int] = set()
+        self._kept: dict[int, Counts] = {}  # by number
         # What does not.
         self._armed: tuple[str, int] | None = None
         self._reached: Reached | None = None
@@ -257,6 +268,22 @@ class FakeEngine:
             for n, ends in sorted(self._planned.items())
         )
         return BatchLog(batches, drops_late=self._sink == "absolute", complete=True)
+
+    def keep_state(self, number: int, batch: int) -> KeptState | None:
+        """As Spark does, it evicts by the watermark of the plan of its last batch: the next one drops by it."""
+        if batch != self._committed:
+            return None
+        watermark_ms = self._watermarks.get(batch + 1, self._next_watermark_ms)
+        self._kept[number] = self._bad.as_kept(self._state, self._older, watermark_ms - self._window_ms)
+        return KeptState(number, batch, tuple(self._planned[batch].values()), watermark_ms, 0)
+
+    def read_states(self) -> Mapping[str, Sequence[str | int]]:
+        rows = [
+            (number, campaign, str(window), str(tally.events))
+            for number, state in self._kept.items()
+            for (campaign, window), tally in state.items()
+        ]
+        return {name: [row[i] for row in rows] for i, name in enumerate(("number", "key", "field", "value"))}
 
     def tail(self, lines: int) -> tuple[str, ...]:
         return (f"fake engine, {self._bad.text or 'honest'}, batch {self._committed} committed",)[:lines]
@@ -585,14 +612,26 @@ class _Misbehaviour:
         elif batch == VISIT[1] and self.visitor:
             store.delete(*self.visitor)
 
+    def as_kept(self, state: Counts, older: Counts, evicted_ms: int) -> Counts:
+        """What a reader of its state finds: cells whose windows begin later than that."""
+        if self.kind == "evict-nothing":
+            return state
+        shown = older if self.kind == "old-copies" else state
+        found = {cell: shown[cell] for cell in sorted(shown) if cell[1] > evicted_ms}
+        if self.kind == "leaky-copies" and found:
+            found.pop(max(found, key=lambda cell: found[cell].events))
+        return found
+
     def holds_back(self, batch: int, campaign: str, window: str, count: str) -> bool:
         if self.kind == "flush-at-stop" and batch >= 3:
+            self.held[campaign, window] = count
+        if self.kind == "withhold" and batch >= 3 and count == "1" and not self.held:
             self.held[campaign, window] = count
         return (campaign, window) in self.held
 
     def last_deed(self, store: FakeStore) -> None:
         """What it does when it is told to stop."""
-        for (campaign, window), count in self.held.items():
+        for (campaign, window), count in self.held.items() if self.kind == "flush-at-stop" else ():
             store.set(campaign, window, count)
         if self.kind == "double-at-stop":
             for campaign, counts in store.hashes.items():
@@ -650,6 +689,10 @@ MISBEHAVIOURS: dict[str, str] = {
     "stale-state": "hands its state over without its last batch, when another job takes its place",
     "half-state": "keeps half of its state when it is given another question",
     "empty-state": "keeps nothing of its state when it is given another question",
+    "old-copies": "shows its state as it was before the last batch",
+    "leaky-copies": "shows its state without one of its cells",
+    "evict-nothing": "keeps what its watermark has passed in its state",
+    "withhold": "never writes one of the cells that are in its state",
     "deaf": "goes on as before when it is given another question",
     "starve": "gets no CPU any more after batch 3, and wants some",
     "seconds": "tells its progress in seconds",

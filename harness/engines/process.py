@@ -27,8 +27,8 @@ from harness.engines.manifest import job_path
 from harness.engines.own_logs import OwnLogs
 from harness.engines.progress import ProgressFile
 from harness.engines.spark import checkpoint as spark_checkpoint
-from harness.engines.spark import forgotten
-from harness.model import BatchLog, EarlierRun, EngineManifest, HarnessError, LastWords, Progress
+from harness.engines.spark import forgotten, states
+from harness.model import BatchLog, EarlierRun, EngineManifest, HarnessError, KeptState, LastWords, Progress
 from harness.origin import ROOT
 from harness.services.children import Child, spawn
 from harness.wait import DeadlinePassed, wait_until
@@ -38,7 +38,9 @@ KILL_DEADLINE_S = 30.0
 JAVA_OPTIONS_FILE = "java.options"  # as `java @FILE` reads it
 LOGS = "logs"  # of a run, as its report names it
 WORKLOADS = ROOT / "workloads"
-SCRATCH, NEIGHBOURS = "scratch", "neighbours"  # in the private folder of a run
+SCRATCH, NEIGHBOURS, STATES = "scratch", "neighbours", "states"  # in the private folder of a run
+READS_STATES = WORKLOADS / "jobs" / "spark_states.py"
+STATES_DEADLINE_S = 600.0
 # pyspark and pyflink trust these before they look for the Spark or the Flink that they came with.
 OTHER_ENGINES = frozenset(
     {
@@ -161,6 +163,33 @@ class ProcessEngine:
         )
         earlier = forgotten.earlier_runs(self._evidence, drops_late=drops_late, allow_multiple=allow_multiple)
         return replace(log, earlier=(*earlier, *self._cut_off))
+
+    def keep_state(self, number: int, batch: int) -> KeptState | None:
+        return states.keep(self._checkpoint, number, batch, self._states) if self._checkpoint else None
+
+    def read_states(self) -> Mapping[str, Sequence[str | int]]:
+        """By Spark itself, with the settings of the job: some of them say how its state is written."""
+        from pyarrow import parquet  # takes its time, and few runs need it
+
+        table = self._states / "read"
+        words = (self._surroundings.python, READS_STATES, self._config.write(self._states), self._states, table)
+        # A job of somebody's own finds no neighbours of ours; the reader does.
+        env = {**self._env, "PYTHONPATH": str(self._private / NEIGHBOURS)}
+        child = spawn([*map(str, words)], name=STATES, log=self._logs / f"{STATES}.log", env=env)
+        try:
+            wait_until(lambda: not child.alive(), deadline_s=STATES_DEADLINE_S, what="the state to be read")
+        finally:
+            child.kill_group()
+        if child.returncode():
+            raise HarnessError(f"The state can't be read (exit code {child.returncode()}). {child.last_words()}")
+        columns: dict[str, list[str | int]] = parquet.read_table(table).to_pydict()
+        return columns
+
+    @property
+    def _states(self) -> Path:
+        folder = self._private / STATES
+        folder.mkdir(exist_ok=True)
+        return folder
 
     def tail(self, lines: int) -> tuple[str, ...]:
         return tuple(self._child.tail(lines)) if self._child else ()

@@ -47,7 +47,7 @@ from harness.model import (
     Verdict,
 )
 from harness.store import MissingEvidence, Store, from_files
-from harness.stored import LOG, OBSERVED, StoredRun
+from harness.stored import LOG, OBSERVED, STATES, StoredRun
 from harness.texts import many
 from harness.watching import clock_watch
 from harness.watching.glitches import STRANGER, UNREADABLE
@@ -190,6 +190,8 @@ def _assemble(run: StoredRun) -> Case:
         edits=run.edits,
         contradictions=contradictions.found(run),
         change=change,
+        states=run.states,
+        states_unread=unread.get(STATES, ""),
         notes=tuple(note for told in store.told("closed", "notes", list[str])[-1:] for note in told)
         + ((IN_TOTALS,) if run.in_totals else ()),
     )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from harness.judging.checksums import Checksum
 from harness.judging.ledger import Expectation, Ledger
+from harness.model import KeptState
 from workloads.base import Columns, Ints, Oracle
 
 # A column that the log of a run has only if a planned fault took records out of it: what had become of each by then.
@@ -157,6 +158,14 @@ class Observed:
     zeros: tuple[int, ...] = ()  # cells that hold a count of 0, which a ledger forgets
     ambiguities: tuple[Ambiguity, ...] = ()
     left: Mapping[int, int] = field(default_factory=dict)  # cells of outputs, each with its place among all that left
+
+
+@dataclass(frozen=True)
+class State:
+    """A copy of an engine's state, and what lay in it."""
+
+    kept: KeptState
+    held: Observed
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ FLAGS = (
         "watermark",
         "disorder",
         "fault",
+        "states",
         "client",
         "kafka",
         "kafka_config",

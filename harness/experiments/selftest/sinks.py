@@ -65,6 +65,7 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
     yield from clocked()
     yield from waited_for()
     yield from asked()
+    yield from looked_into()
     yield "killed when it is too late to be", {"fault": "kill@c3:batch=100000"}
 
 
@@ -117,6 +118,18 @@ def asked() -> Iterator[tuple[str, dict[str, Any]]]:
     sparse = {**dials, "campaigns": 500, "fault": f"{clicks}@c3:batch=16"}
     yield "asked for clicks behind a write that was not committed", sparse
     yield "asked for clicks, of five campaigns", {**dials, "campaigns": 5, "fault": f"{clicks}@batch>=16"}
+
+
+def looked_into() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Its state is kept after ten batches."""
+    dials = {"sink": "absolute", "states": 10, "duration": "24s", "disorder": "mobile"}
+    yield "its state is kept", dials
+    yield "its state is kept, and some events are late", {**dials, "disorder": "late"}
+    yield "its state is kept, and it is killed", {**dials, "fault": "kill@c3:batch=20"}
+    yield "its state is that of the batch before", {**dials, **bug("old-copies")}
+    yield "its state lacks a cell", {**dials, **bug("leaky-copies")}
+    yield "its state keeps what is over", {**dials, **bug("evict-nothing")}
+    yield "one cell of its state is never written", {**dials, **bug("withhold")}
 
 
 def warm_up() -> dict[str, Any]:

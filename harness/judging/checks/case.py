@@ -23,6 +23,7 @@ from harness.judging.readings import (
     LogAudit,
     LogEvents,
     Observed,
+    State,
     Watched,
     folded,
 )
@@ -88,6 +89,8 @@ class Case:
     contradictions: tuple[str, ...] = ()  # between the files of the run, in words
     results_unread: str = ""  # why they could not be read in the end; "": they were ...
     log_unread: str = ""  # ... and why the Kafka log could not
+    states: tuple[State, ...] = ()  # what the engine held at some of its batches
+    states_unread: str = ""  # why that could not be read
     notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
     change: Changed | None = None  # None: the question stayed the same
 

@@ -17,6 +17,7 @@ NEEDS_LOG = frozenset(
         "log",
         "oracle",
         "question",
+        "state",
         "lost",
         "wrong",
         "order",

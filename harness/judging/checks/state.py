@@ -1,0 +1,139 @@
+"""State: what Spark held in it after some of its batches, as its own reader found it in a copy of the checkpoint.
+
+By Spark's rules a cell is in the state after a batch when it has events below the batch's offsets that were not dropped
+as late, and the batch's watermark has not passed the end of its window; it is there with all of these events. And it is
+in the results, which a batch writes before it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from harness.judging.changed import below
+from harness.judging.checks.case import EXAMPLES, Case, join
+from harness.judging.readings import NO_BATCH, State
+from harness.model import CheckResult, Outcome, Witness
+from harness.texts import many
+from workloads.base import Mask
+
+# The first one that is found is told: what comes first explains what comes after it.
+OLD, FORGOTTEN, HELD_BACK, WRONG, NOT_EVICTED = "old state", "forgotten", "held back", "wrong state", "not evicted"
+SAID = {
+    OLD: "the state was that of an earlier batch, which is wrong for {}",
+    FORGOTTEN: "the state lacked {}, whose next events begin anew",
+    HELD_BACK: "the state held {} of which the results have nothing",
+    WRONG: "the state was wrong for {}",
+    NOT_EVICTED: "the state still held {} that the watermark had passed",
+}
+
+
+@dataclass(frozen=True)
+class Odd:
+    """One cell of one state that is not what it should be, or what stands there and is no cell."""
+
+    word: str
+    batch: int
+    cell: int | str
+    expected: int
+    seen: int | str
+
+
+def check(case: Case) -> CheckResult:
+    if not case.spec.states:
+        return CheckResult("state", Outcome.PASS, "nobody asked for it")
+    if why := _unknown(case):
+        return CheckResult("state", Outcome.UNKNOWN, why, word="no state", blame="evidence")
+    found = [odd for state in case.states for odd in _odd(case, state)]
+    word = next((word for word in SAID if any(odd.word == word for odd in found)), "")
+    if not word:
+        return CheckResult("state", Outcome.PASS, _right(case))
+    told = [odd for odd in found if odd.word == word]
+    return CheckResult(
+        "state",
+        Outcome.FAIL,
+        f"{SAID[word].format(many(len({odd.cell for odd in told}), 'cell'))}, {_after(odd.batch for odd in told)}",
+        word=word,
+        count=len(told),
+        blame="engine",
+        witnesses=tuple(_witness(case, odd) for odd in told[:EXAMPLES]),
+    )
+
+
+def _unknown(case: Case) -> str:
+    """Why nothing can be said."""
+    if case.states_unread:
+        return f"it was kept, and could not be read: {case.states_unread}"
+    if not case.states:
+        return "no batch came to its end whose state could be copied"
+    if not case.exact:
+        return "the batch log does not say which events were dropped as late, so that nobody knows what has to be in it"
+    return ""
+
+
+def _right(case: Case) -> str:
+    cells = sum(len(state.held.counts) for state in case.states)
+    which = _after(state.kept.batch for state in case.states)
+    return f"{many(cells, 'cell')} in {many(len(case.states), 'state')} are what the log says, {which}"
+
+
+def _after(batches: Iterable[int]) -> str:
+    known = sorted({*batches})
+    return f"after {'batch' if len(known) == 1 else 'batches'} {join(known, limit=10)}"
+
+
+def _odd(case: Case, state: State) -> Iterator[Odd]:
+    kept, seen = state.kept, state.held.counts
+    taken = below(case.events, kept.ends)
+    expected = case.fold(_held(case, taken, kept.watermark_ms))
+    unlike = sorted(cell for cell in {*expected, *seen} if expected.count(cell) != seen.count(cell))
+    if unlike:
+        is_old, whole = _is_of_earlier(case, state), case.fold(taken & ~case.dropped)
+        for cell in unlike:
+            word = OLD if is_old else _word(expected.count(cell), seen.count(cell), whole.count(cell))
+            yield Odd(word, kept.batch, cell, expected.count(cell), seen.count(cell))
+    for stray in state.held.strays:
+        yield Odd(WRONG, kept.batch, stray.where, 0, stray.value)
+    if case.engine.state == "drained":
+        for cell in sorted({*seen} - {*unlike} - {*case.observed.counts}):
+            yield Odd(HELD_BACK, kept.batch, cell, seen.count(cell), 0)
+
+
+def _word(expected: int, seen: int, whole: int) -> str:
+    if not seen:
+        return FORGOTTEN
+    return NOT_EVICTED if not expected and seen == whole else WRONG
+
+
+def _held(case: Case, taken: Mask, watermark_ms: int) -> Mask:
+    """Of the events that were taken by then, those that are in the state."""
+    return taken & ~case.dropped & (case.events.closes_ms > watermark_ms)
+
+
+def _is_of_earlier(case: Case, state: State) -> bool:
+    """A batch drops by the watermark by which the one before it has evicted."""
+    batches = case.batch_log.batches if case.batch_log else ()
+    before = [(one.batch, after.drop_watermark_ms) for one, after in pairwise(batches) if one.batch < state.kept.batch]
+    known = case.batch != NO_BATCH
+    return any(
+        case.fold(_held(case, known & (case.batch <= batch), watermark_ms)) == state.held.counts
+        for batch, watermark_ms in reversed(before)
+    )
+
+
+def _witness(case: Case, odd: Odd) -> Witness:
+    detail = f"after batch {odd.batch}"
+    if isinstance(odd.cell, str):
+        return Witness(odd.cell, "no such cell", str(odd.seen), detail, batches=(odd.batch,))
+    where = "the results" if odd.word == HELD_BACK else "the state"
+    from_ms, until_ms = case.span_of(odd.cell)
+    return Witness(
+        cell=case.cell_name(odd.cell),
+        expected=str(odd.expected or "nothing"),
+        seen=f"{odd.seen or 'nothing'} in {where}",
+        detail=detail,
+        batches=(odd.batch,),
+        from_ms=from_ms,
+        until_ms=until_ms,
+    )
