@@ -321,7 +321,10 @@ class Run:
 
     # 7. Read all results, orphans included, and the whole log. Save before judging.
     def read(self, report: EngineReport) -> None:
-        Keeping(self.world, self.store, self.screen, self._tell, self.life, self.states).all(report)
+        Keeping(self.world, self.store, self.screen, self._tell, self.life).all(report)
+        if kept := self.states.kept:
+            self.screen.phase("state", f"of {many(kept, 'batch', 'batches')}, by a reader of the engine's own kind")
+            self.states.read()
 
     # 8 and 9. Judge from the files alone; the caller reports from the same files.
     def conclude(self) -> Verdict:

@@ -229,8 +229,8 @@ class StoredRun:
         table = self.store.read_table(STATES)
         columns = (table.column(name).to_pylist() for name in ("number", "key", "field", "value"))
         rows: dict[int, list[Row]] = {each.number: [] for each in kept}
-        for number, *cell in zip(*columns, strict=True):
-            rows[number].append(Row(*cell, HASH))
+        for number, key, field, value in zip(*columns, strict=True):
+            rows[number].append(Row(key, field, value, HASH))
         return tuple(State(each, self._interpreted(rows[each.number])) for each in kept)
 
     @cached_property

@@ -1,6 +1,4 @@
-"""The seventh step: all results, orphans included, the whole log, the results once more, and the state, on disk before
-judging.
-"""
+"""The seventh step: all results, orphans included, the whole log, and the results once more, on disk before judging."""
 
 from __future__ import annotations
 
@@ -13,17 +11,14 @@ from harness.model import EngineReport
 from harness.observe import Row, UnreadableError
 from harness.running.life import Life, Tell
 from harness.running.screen import Screen
-from harness.running.states import States
 from harness.store import Store
 from harness.stored import AFTER_STOP, LOG, OBSERVED
-from harness.texts import many
 from harness.worlds.base import ServiceGone, World
 
 
 class Keeping:
-    def __init__(self, world: World, store: Store, screen: Screen, tell: Tell, life: Life, states: States) -> None:
+    def __init__(self, world: World, store: Store, screen: Screen, tell: Tell, life: Life) -> None:
         self._world, self._store, self._screen, self._tell, self._life = world, store, screen, tell, life
-        self._states = states
 
     def all(self, report: EngineReport) -> None:
         self._screen.phase("read", "all results and the whole log")
@@ -40,9 +35,6 @@ class Keeping:
         with self._stopping(asked=asked):
             self._kept(LOG, self._keep_log)
         self._read_again(asked=asked)
-        if self._states.kept:
-            self._screen.phase("state", f"{many(self._states.kept, 'copy', 'copies')} of it, by a reader of their own")
-            self._states.read()
 
     @contextmanager
     def _stopping(self, *, asked: bool) -> Iterator[None]:

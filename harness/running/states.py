@@ -1,7 +1,7 @@
 """Keeps an engine's state at random batches of the run, and has them read when the engine has ended.
 
-They are drawn by the seed: a record of each equal part of the load, and the first batch that is committed with it. A batch
-is kept once; where one has the records of two parts, the next batch is kept as well.
+They are drawn by the seed: a record of each equal part of the load, and the first batch that is committed with it. A
+batch is kept once; where one has the records of two parts, the next batch is kept as well.
 """
 
 from __future__ import annotations

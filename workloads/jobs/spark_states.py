@@ -25,7 +25,9 @@ INTERNAL = "$"  # how the names of timers begin, which Spark keeps beside the st
 
 def read_state(session: SparkSession, checkpoint: Path, batch: int) -> DataFrame:
     """Of the only operator that has one."""
-    operators = {row["operatorId"]: row for row in session.read.format("state-metadata").load(str(checkpoint)).collect()}
+    operators = {
+        row["operatorId"]: row for row in session.read.format("state-metadata").load(str(checkpoint)).collect()
+    }
     if len(operators) != 1:
         sys.exit(f"The query has {len(operators)} operators with a state; exactly one can be read.")
     [(number, operator)] = operators.items()

@@ -1,8 +1,8 @@
 """Copies of a Spark checkpoint, taken while its job goes on, to be read when that has ended.
 
-A copy has all that there is at that moment. Spark purges a version of the state a hundred batches later, and writes each
-file under another name first, so that what a committed batch needs is there and whole. Only a copy lets the job be as it
-is: one that keeps its versions for ever is another job, and a fault may change a checkpoint afterwards.
+A copy has all that there is at that moment. Spark purges a version of the state a hundred batches later, and writes
+each file under another name first, so that what a committed batch needs is there and whole. Only a copy lets the job be
+as it is: one that keeps its versions for ever is another job, and a fault may change a checkpoint afterwards.
 """
 
 from __future__ import annotations

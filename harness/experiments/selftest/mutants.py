@@ -20,6 +20,7 @@ from harness.judging.checks import (
     phantom,
     readable,
     stale,
+    state,
     stopped,
     unaccounted,
     unread,
@@ -74,6 +75,8 @@ def mutants() -> Iterator[Mutant]:
     yield _mutant("a clock that was set back excuses everything", stale, "_done_ms", _set_back_by(1 << 40))
     yield _mutant("a clock that was set back excuses nothing", stale, "_done_ms", _set_back_by(0))
     yield _mutant("a window need not be closed", stale, "_closed_ms", lambda *_: 0)
+    yield _mutant("a state keeps what is over", state, "_held", lambda case, taken, _: taken & ~case.dropped)
+    yield _mutant("no state is an old one", state, "_is_of_earlier", lambda *_: False)
     yield _mutant("a log that could not be read is empty", unread, "missing", lambda *_: None)
     yield _mutant("what could not be read was read", Case, "not_read", "")
     yield _mutant("the log is not in the books", unaccounted, "_expected_is_what_the_log_holds", lambda _: [])

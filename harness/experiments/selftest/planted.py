@@ -30,14 +30,14 @@ from harness.experiments.selftest.by_hand import (
 )
 from harness.judging import lateness
 from harness.judging.asked import Means
-from harness.judging.changed import Changed
+from harness.judging.changed import Changed, below
 from harness.judging.checks import question
 from harness.judging.checks.case import Case
 from harness.judging.checksums import ID_RANGE, PRIME, Checksum
 from harness.judging.judge import as_far_as_read
 from harness.judging.ledger import Expectation, Ledger
-from harness.judging.readings import AfterStop, Ambiguity, Edits, Glitch, Named, Observed, Stray, Watched
-from harness.model import Batch, BatchLog, EngineReport, FaultReport, FaultSpec, Progress, When
+from harness.judging.readings import AfterStop, Ambiguity, Edits, Glitch, Named, Observed, State, Stray, Watched
+from harness.model import Batch, BatchLog, EngineReport, FaultReport, FaultSpec, KeptState, Progress, When
 
 KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
 LANDED = FaultReport(KILL, True, True, "seen", batch=3, replayed=True, at_ms=EPOCH_MS + 5_000)
@@ -64,6 +64,7 @@ PARTS = (
     "meanwhile",
     "stopped",
     "questions",
+    "states",
     "checksummed",
     "visits",
     "payments",
@@ -80,6 +81,7 @@ def planted() -> Iterator[Planted]:
     yield from meanwhile()
     yield from stopped()
     yield from questions()
+    yield from states()
     yield from checksummed()
     yield from visits.planted()
     yield from payments.planted()
@@ -252,6 +254,31 @@ def questions() -> Iterator[Planted]:
     yield "too few cells on both sides", case(change=replace(CHANGED, both_sides=question.FEWEST_CELLS - 1))
 
 
+def states() -> Iterator[Planted]:
+    """What a job held in its state after a batch in the middle, and after the one before."""
+    right, before = _state(21), _state(20).held.counts
+    held = right.held.counts
+    one, gone = min(held), FIRST  # its window is over
+    yield "its state, as it should be", _looked_into(right)
+    yield "its state a batch later, and as it should be", _looked_into(right, _state(22))
+    yield "the state of the batch before", _looked_into(_holding(right, before))
+    yield "a cell that its state lacks", _looked_into(_holding(right, held - Ledger({one: held[one]})))
+    yield "a count in its state is one too low", _looked_into(_holding(right, held - Ledger({one: 1})))
+    yield "a count in its state is one too high", _looked_into(_holding(right, held + Ledger({one: 1})))
+    yield "a cell in its state that nobody expects", _looked_into(_holding(right, held + Ledger({BEYOND: 1})))
+    over = held + Ledger({gone: HONEST.log_ledger[gone]})
+    yield "a cell in its state that the watermark has passed", _looked_into(_holding(right, over))
+    stranger = replace(right, held=replace(right.held, strays=(Stray("nobody[1]", "1", "campaign"),)))
+    yield "a stranger in its state", _looked_into(stranger)
+    without = Observed(HONEST.log_ledger - Ledger({one: HONEST.log_ledger[one]}), ())
+    yield "a cell of its state that the results lack", _looked_into(right, observed=without)
+    stuck = EngineReport("stuck", "no answer")
+    yield "the same, and it is stuck", _looked_into(right, observed=without, engine=stuck)
+    yield "its state could not be read", _looked_into(states_unread="exit code 1")
+    yield "its state was never kept", _looked_into()
+    yield "its state, and nobody knows what was late", _looked_into(right, exact=False)
+
+
 def checksummed() -> Iterator[Planted]:
     lost, extra = (int(number) for number in SUMMED.events.id[SUMMED.rows_of(FIRST)][:2])
     swapped = Checksum(extra - lost, _square(extra) - _square(lost))
@@ -273,6 +300,38 @@ def checksummed() -> Iterator[Planted]:
 
 def seen(change: Ledger | dict[int, int], **more: Any) -> Case:
     return case(observed=Observed(HONEST.log_ledger + Ledger(change), ()), **more)
+
+
+def _looked_into(*found: State, **more: Any) -> Case:
+    """A batch each second, whose watermark follows its predecessors; nothing is late by it."""
+    ends = [_ends(batch) for batch in range(30)]
+    batches = tuple(
+        Batch(batch, dict(enumerate(taken)), _watermark_ms(batch - 1), at_ms=None) for batch, taken in enumerate(ends)
+    )
+    taken = np.searchsorted([end for end, _ in ends], HONEST.events.offset, side="right")
+    known: dict[str, Any] = {"batch": taken, "batch_log": BatchLog(batches, True, True), "drops_late": True}
+    return case(**{**known, "spec": replace(SPEC, states=2), "exact": True, "states": found, **more})
+
+
+def _ends(batch: int) -> tuple[int, int]:
+    """Ten events each second, in two partitions by turns."""
+    return 5 * (batch + 1), 5 * (batch + 1)
+
+
+def _watermark_ms(batch: int) -> int:
+    """The newest event before it is of the end of the second before."""
+    return max(0, EPOCH_MS + 1000 * batch - 100 - SPEC.watermark_ms)
+
+
+def _state(batch: int) -> State:
+    """As it has to be."""
+    log, kept = HONEST.events, KeptState(1, batch, _ends(batch), _watermark_ms(batch), 0)
+    rows = below(log, kept.ends) & (log.closes_ms > kept.watermark_ms)
+    return State(kept, Observed(ledger(log, rows), ()))
+
+
+def _holding(state: State, counts: Ledger) -> State:
+    return replace(state, held=replace(state.held, counts=counts))
 
 
 def _stopped(after: dict[int, int], before: dict[int, int] | None = None, **more: Any) -> Case:

@@ -1,0 +1,104 @@
+"""Whole runs of the fake engine whose state is kept, read and judged."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from harness.engines import fake
+from harness.experiments.selftest import sinks
+from harness.experiments.selftest.report import words_of
+from harness.judging.judge import judge
+from harness.model import HarnessError, Outcome
+from harness.store import Store
+from harness.stored import STATES, StoredRun
+from harness.worlds.fake import FakeWorld
+from tests.program.test_run import fake_run
+
+KEPT = {"sink": "absolute", "states": 10, "duration": "30s", "disorder": "mobile", "fault": "none"}
+
+
+def state_check(verdict):
+    return next(check for check in verdict.checks if check.name == "state")
+
+
+def test_ten_states_are_kept_read_and_judged_again_from_the_files(tmp_path):
+    verdict, store, screen = fake_run(tmp_path, **KEPT)
+    told = [line["kept"] for line in store.history("state")]
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert " cells in 10 states are what the log says, after batches " in state_check(verdict).sentence
+    assert [each["number"] for each in told] == [*range(1, 11)]
+    assert "state" in screen.phases
+    assert judge(StoredRun(store)) == verdict
+
+
+def test_a_kill_leaves_states_on_both_sides_of_it(tmp_path):
+    verdict, store, _ = fake_run(tmp_path, **{**KEPT, "fault": "kill@c3:batch=20"})
+    batches = [line["kept"]["batch"] for line in store.history("state")]
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert min(batches) < 20 < max(batches)
+
+
+def test_nobody_asked_and_nothing_is_kept(tmp_path):
+    verdict, store, screen = fake_run(tmp_path, **{**KEPT, "states": 0})
+
+    assert state_check(verdict).sentence == "nobody asked for it"
+    assert not store.has(STATES)
+    assert "state" not in screen.phases
+
+
+class Unreadable(FakeWorld):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.engine.read_states = refuse
+
+
+def refuse():
+    raise HarnessError("The state can't be read (exit code 1).")
+
+
+def test_a_state_that_can_not_be_read_is_unknown_and_says_why(tmp_path):
+    verdict, store, _ = fake_run(tmp_path, world=Unreadable, **KEPT)
+
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert verdict.words == ("no state",)
+    assert "can't be read (exit code 1)" in state_check(verdict).sentence
+    assert not store.has(STATES)
+
+
+def test_a_table_that_is_gone_is_no_state_that_is_right(tmp_path):
+    _, store, _ = fake_run(tmp_path, **KEPT)
+    (store.path / STATES).unlink()
+    (store.path / "verdict.json").unlink()
+    (store.path / "digests.json").unlink()
+    lines = (store.path / "history.jsonl").read_bytes().splitlines(keepends=True)
+    kept = [line for line in lines if msgspec.json.decode(line)["kind"] != "verdict"]
+    (store.path / "history.jsonl").write_bytes(b"".join(kept))
+
+    verdict = judge(StoredRun(Store(store.path)))
+
+    assert (verdict.outcome, verdict.words) == (Outcome.UNKNOWN, ("no evidence",))
+
+
+@pytest.mark.parametrize(("name", "word"), [("old-copies", "old state"), ("leaky-copies", "forgotten")])
+def test_a_state_that_is_wrong_fails_while_all_counts_are_right(tmp_path, name, word):
+    verdict, _, _ = fake_run(tmp_path, conf={"misbehave": name}, **KEPT)
+
+    assert words_of(verdict) == f"FAIL {word}"
+    assert state_check(verdict).witnesses[0].detail.startswith("after batch ")
+
+
+def test_a_cell_that_is_in_the_state_and_never_in_the_results_has_its_own_word(tmp_path):
+    verdict, _, _ = fake_run(tmp_path, conf={"misbehave": "withhold"}, **KEPT)
+
+    assert verdict.words[0] == "held back"
+    assert verdict.sentence.startswith("held back: the state held 1 cell of which the results have nothing")
+
+
+def test_each_way_in_which_the_fake_is_wrong_is_tried():
+    tried = {dials["conf"]["misbehave"] for _, dials in sinks.looked_into() if "conf" in dials}
+
+    assert tried == {"old-copies", "leaky-copies", "evict-nothing", "withhold"}
+    assert tried <= set(fake.MISBEHAVIOURS)

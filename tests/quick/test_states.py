@@ -1,0 +1,96 @@
+"""A job's state: at which batches it is kept, what a copy of a checkpoint holds, and when it can't be asked for."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import plan
+from harness.engines import manifest
+from harness.engines.spark import states
+from harness.model import UsageError
+from harness.running.states import drawn
+from tests.quick.test_checkpoint import make
+
+
+@given(st.integers(0, 99), st.integers(1, 20), st.integers(20, 10**7))
+def test_one_record_is_drawn_of_each_equal_part_of_the_load(seed, parts, records):
+    found = drawn(seed, parts, records)
+
+    assert len(found) == parts
+    assert all(part * records // parts <= each <= (part + 1) * records / parts for part, each in enumerate(found))
+    assert found == drawn(seed, parts, records)
+
+
+def test_another_seed_draws_others():
+    assert drawn(1, 10, 100_000) != drawn(2, 10, 100_000)
+
+
+def checkpoint(folder: Path) -> Path:
+    """Of three batches, the last one open, with a state of one partition."""
+    live = make(folder, [0, 100, 200], commits=2)
+    (live / "state" / "0" / "0").mkdir(parents=True)
+    for version in (1, 2):
+        (live / "state" / "0" / "0" / f"{version}.zip").write_bytes(b"x" * version)
+    return live
+
+
+def test_a_copy_holds_the_state_the_offsets_and_the_commit_of_a_batch(tmp_path):
+    live = checkpoint(tmp_path / "live")
+    kept = states.keep(live, 3, 1, tmp_path / "copies")
+    shutil.rmtree(live)
+
+    copy = states.folder_of(tmp_path / "copies", 3, 1)
+    assert kept is not None
+    assert (kept.number, kept.batch, kept.ends, kept.watermark_ms) == (3, 1, (20,), 100)
+    assert (copy / "state" / "0" / "0" / "2.zip").read_bytes() == b"xx"
+    assert (copy / "commits" / "1").is_file()
+    assert kept.size_bytes == sum(path.stat().st_size for path in copy.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("batch", [2, 3])
+def test_a_batch_that_is_not_committed_is_no_state(tmp_path, batch):
+    assert states.keep(checkpoint(tmp_path / "live"), 1, batch, tmp_path / "copies") is None
+
+
+def test_what_is_purged_in_the_middle_of_a_copy_is_left_out(tmp_path, monkeypatch):
+    live, copyfile = checkpoint(tmp_path / "live"), shutil.copyfile
+
+    def purged(source, target):
+        if Path(source).name == "1.zip":
+            Path(source).unlink()
+        return copyfile(source, target)
+
+    monkeypatch.setattr(shutil, "copyfile", purged)
+
+    assert states.keep(live, 1, 1, tmp_path / "copies")
+    assert [path.name for path in (tmp_path / "copies").rglob("*.zip")] == ["2.zip"]
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        ({"engine": "reference"}, ["reference leaves no checkpoint of Spark's"]),
+        ({"engine": "spark-rtm"}, ["spark-rtm leaves no checkpoint"]),
+        ({"sink": "fenced"}, ["the sink 'fenced'", "keeps no state"]),
+        ({"workload": "page_visits"}, ["one count in windows"]),
+        ({"fault": "change-job(counts=click, means=carry)@batch>=8"}, ["answers two questions"]),
+        ({"states": 101}, ["states = 101", "0 to 100"]),
+    ],
+)
+def test_a_state_that_nobody_could_judge_is_refused_before_the_run(given, parts):
+    with pytest.raises(UsageError) as refused:
+        plan.resolve("test", {"states": 10, "late_dropped_max": "any", **given}, {}, manifest.load)
+
+    for part in parts:
+        assert part in str(refused.value)
+
+
+def test_the_scenario_keeps_states_before_and_after_its_kill():
+    spec, _ = plan.resolve("state", plan.read_scenario("state")[1], {}, manifest.load)
+
+    assert (spec.states, spec.fault.text) == (10, "kill@c3:batch=10")
