@@ -1,5 +1,5 @@
-"""The state of a running Spark job, copied while it goes on and read by Spark's own reader: RocksDB in both formats of its
-checkpoint, the heap, and a state that a job keeps by hand."""
+"""The state of a running Spark job, copied while it goes on and read by Spark's own reader: RocksDB in both formats of
+its checkpoint, the heap, and a state that a job keeps by hand."""
 
 from __future__ import annotations
 

@@ -6,13 +6,15 @@ import msgspec
 import pytest
 
 from harness.engines import fake
+from harness.engines.fake import FakeEngine
 from harness.experiments.selftest import sinks
 from harness.experiments.selftest.report import words_of
 from harness.judging.judge import judge
 from harness.model import HarnessError, Outcome
 from harness.store import Store
 from harness.stored import STATES, StoredRun
-from harness.worlds.fake import FakeWorld
+from reports.evidence import Evidence
+from reports.sections.state import section
 from tests.program.test_run import fake_run
 
 KEPT = {"sink": "absolute", "states": 10, "duration": "30s", "disorder": "mobile", "fault": "none"}
@@ -49,18 +51,12 @@ def test_nobody_asked_and_nothing_is_kept(tmp_path):
     assert "state" not in screen.phases
 
 
-class Unreadable(FakeWorld):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.engine.read_states = refuse
+def test_a_state_that_can_not_be_read_is_unknown_and_says_why(tmp_path, monkeypatch):
+    def refuse(_):
+        raise HarnessError("The state can't be read (exit code 1).")
 
-
-def refuse():
-    raise HarnessError("The state can't be read (exit code 1).")
-
-
-def test_a_state_that_can_not_be_read_is_unknown_and_says_why(tmp_path):
-    verdict, store, _ = fake_run(tmp_path, world=Unreadable, **KEPT)
+    monkeypatch.setattr(FakeEngine, "read_states", refuse)
+    verdict, store, _ = fake_run(tmp_path, **KEPT)
 
     assert verdict.outcome is Outcome.UNKNOWN
     assert verdict.words == ("no state",)
@@ -102,3 +98,16 @@ def test_each_way_in_which_the_fake_is_wrong_is_tried():
 
     assert tried == {"old-copies", "leaky-copies", "evict-nothing", "withhold"}
     assert tried <= set(fake.MISBEHAVIOURS)
+
+
+def test_the_page_shows_what_lay_in_each_state(tmp_path):
+    _, store, _ = fake_run(tmp_path, **KEPT)
+    evidence = Evidence(store)
+
+    shown = section(evidence)
+
+    assert shown is not None
+    [table] = shown.tables
+    assert [row[0] for row in table.rows] == [str(state.kept.batch) for state in evidence.states]
+    assert [row[2] for row in table.rows] == [str(len(state.held.counts)) for state in evidence.states]
+    assert all(float(str(row[1])) > 0 for row in table.rows[1:])
