@@ -65,6 +65,8 @@ class Looks:
     period_ms: float  # the median
     period_p99_ms: float
     period_max_ms: float
+    took_ms: float  # a look, from its question to its last answer: the median
+    took_p99_ms: float
     campaigns: int
     cells_sampled_share: float
     garbage: int  # values that were no count
@@ -115,6 +117,7 @@ class Recorder:
         self._texts: list[dict[Any, Any]] = [{} for _ in campaigns]
         self._counts: list[dict[int, int]] = [{} for _ in campaigns]
         self._looks_us, self._whole_us = array("q"), array("q")
+        self._took_ms = array("d")
         self._glanced: range | None = None  # by the look before; None: that saw all
         self._seen_late = 0
         self._rows = {name: array("q") for name in ("at_us", "campaign", "window_ms", "count")}
@@ -165,6 +168,10 @@ class Recorder:
         """A look at the names of all hashes found these that are those of no campaign."""
         self._glitches.strangers(at_us, keys)
 
+    def took(self, ms: float) -> None:
+        """What a reader of all this waits for."""
+        self._took_ms.append(ms)
+
     def failed(self, error: Exception) -> None:
         """A look that saw nothing."""
         self._errors.append(f"{type(error).__name__}: {error}")
@@ -184,6 +191,7 @@ class Recorder:
         looks_us = np.array(self._looks_us, dtype=np.int64)
         periods_ms = np.diff(looks_us) / 1000 if len(looks_us) > 1 else np.zeros(1)
         middle_ms, high_ms, most_ms = np.quantile(periods_ms, [0.5, 0.99, 1.0])
+        took_ms, took_high_ms = np.quantile(self._took_ms or [0.0], [0.5, 0.99])
         looks = Looks(
             scans=len(looks_us),
             whole=len(self._whole_us),
@@ -192,6 +200,8 @@ class Recorder:
             period_ms=float(middle_ms),
             period_p99_ms=float(high_ms),
             period_max_ms=float(most_ms),
+            took_ms=float(took_ms),
+            took_p99_ms=float(took_high_ms),
             campaigns=len(self._campaigns),
             cells_sampled_share=len(self._campaigns) / all_campaigns,
             garbage=self._garbage,
@@ -301,6 +311,7 @@ class _Watch(ABC):
             last, began_s = self._stopped.is_set(), time.monotonic()
             try:
                 self._look(whole=last)
+                self._recorder.took((time.monotonic() - began_s) * 1000)
             except (redis.RedisError, OSError, hiredis.HiredisError, HarnessError) as error:
                 self._recorder.failed(error)
                 self._disconnect()

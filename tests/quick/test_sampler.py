@@ -36,6 +36,16 @@ def rows(sampled):
     return list(zip(*(column.tolist() for column in sampled.columns.values()), strict=True))
 
 
+def test_it_says_for_how_long_a_reader_waits():
+    recorder = Recorder(CAMPAIGNS)
+    for ms in (*[2.0] * 98, 40.0, 50.0):
+        recorder.took(ms)
+    looks = recorder.sampled(2, 0.0).looks
+
+    assert looks.took_ms == 2.0
+    assert 40.0 <= looks.took_p99_ms <= 50.0
+
+
 @given(st.lists(st.tuples(HASHES, HASHES), min_size=1, max_size=8))
 def test_the_changes_tell_every_count_at_every_look_and_nothing_twice(looks):
     sampled = recorded([[flat(fields) for fields in look] for look in looks])
