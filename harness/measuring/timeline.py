@@ -126,9 +126,14 @@ class Lines:
 
     def state_bytes(self) -> Floats:
         """What the engine tells; else the size of its checkpoint, in which old versions lie until they are purged."""
-        told = self._told("state_bytes")
-        if np.isfinite(told).any():
-            return told
+        told = self.told_state_bytes()
+        return told if np.isfinite(told).any() else self.checkpoint_bytes()
+
+    def told_state_bytes(self) -> Floats:
+        return self._told("state_bytes")
+
+    def checkpoint_bytes(self) -> Floats:
+        """Of all its files, those of old versions too."""
         table = unless_missing(lambda: self._run.store.read_table("state.parquet"))
         if table is None:
             return self._nothing()

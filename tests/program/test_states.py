@@ -111,3 +111,17 @@ def test_the_page_shows_what_lay_in_each_state(tmp_path):
     assert [row[0] for row in table.rows] == [str(state.kept.batch) for state in evidence.states]
     assert [row[2] for row in table.rows] == [str(len(state.held.counts)) for state in evidence.states]
     assert all(float(str(row[1])) > 0 for row in table.rows[1:])
+
+
+def test_the_page_draws_how_state_and_checkpoint_grew(tmp_path):
+    _, store, _ = fake_run(tmp_path, **KEPT)
+    moments = [1000 * second for second in range(30)]
+    epoch_ms = store.told_last("epoch", "epoch_ms", int)
+    columns = {"at_ms": [epoch_ms + ms for ms in moments], "checkpoint_bytes": moments, "gc_s": [0.0] * 30}
+    store.write_table("state.parquet", columns)
+
+    shown = section(Evidence(store))
+
+    assert shown is not None
+    assert shown.picture is not None
+    assert shown.picture.alt.startswith("checkpoint, bytes over ")
