@@ -6,10 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.sql import Row
+from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
 from harness.stored import STATES
 from tests.engines.test_runs import check, run
 from tests.engines.trial import SOON_UP
+from workloads.jobs.spark_states import shape_of, variables_of
 
 STORE = "spark.sql.streaming.stateStore"
 HEAP = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
@@ -35,3 +38,40 @@ def test_the_state_after_random_batches_is_what_the_log_says_before_and_after_a_
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert " cells in 6 states are what the log says, after batches " in check(answer, "state")["sentence"]
     assert (Path(answer["run"]) / STATES).is_file()
+
+
+NAME, COUNT = StructField("campaign_id", StringType()), StructField("count", LongType())
+STARTS, ENDS = StructField("start", TimestampType()), StructField("end", TimestampType())
+WINDOW, WINDOW_MS = StructField("window", StructType([STARTS, ENDS])), StructField("window_start_ms", LongType())
+SUMS = (StructField("s1", DecimalType(25, 0)), StructField("s2", LongType()))
+
+
+def schema_of(key, value):
+    return StructType([StructField("key", StructType([*key])), StructField("value", StructType([*value]))])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [((NAME, WINDOW), (COUNT,)), ((NAME, WINDOW_MS), (COUNT,)), ((NAME, WINDOW), (COUNT, *SUMS))]
+)
+def test_a_state_is_a_count_of_a_name_in_a_window(key, value):
+    assert shape_of(schema_of(key, value)) == (*key, COUNT)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ((NAME, WINDOW), (StructField("amount", DoubleType()),)),
+        ((NAME, StructField("ad_id", StringType()), WINDOW), (COUNT,)),
+        ((NAME,), (COUNT,)),
+    ],
+)
+def test_a_state_of_another_shape_ends_in_a_sentence(key, value):
+    with pytest.raises(SystemExit, match="no count of a name in a window: its key is struct<"):
+        shape_of(schema_of(key, value))
+
+
+def test_the_state_of_a_processor_has_a_name_and_its_timers_have_none():
+    variables = '{"stateVariables": [{"stateName": "$eventTimers"}, {"stateName": "total"}]}'
+
+    assert [*variables_of(Row(operatorProperties=variables))] == ["total"]
+    assert [*variables_of(Row(operatorProperties=""))] == []
