@@ -279,8 +279,8 @@ def carried(cores: float, memory_bytes: int, need_bytes: int) -> int:
     return max(1, min(int(cores), by_memory, MOST_JOBS))
 
 
-# What can't be read, may be read in two ways, or changes with the engine's end, guarantees nothing.
-NOTHING_SURE = ("readable", "ambiguous", "order", "stopped")
+# What can't be read, may be read in two ways, has a wrong state, or changes with the engine's end, guarantees nothing.
+NOTHING_SURE = ("readable", "ambiguous", "order", "state", "stopped")
 
 
 def classified(verdict: Verdict, faults: Sequence[FaultReport], state: str, *, planned: bool) -> tuple[Seen, Wrong]:
