@@ -181,7 +181,8 @@ class ProcessEngine:
         finally:
             child.kill_group()
         if child.returncode():
-            raise HarnessError(f"The state can't be read (exit code {child.returncode()}). {child.last_words()}")
+            words = " ".join(complaint.reason(child.tail(complaint.REMEMBERED)))
+            raise HarnessError(f"its reader ended with exit code {child.returncode()} ({LOGS}/{STATES}.log): {words}")
         columns: dict[str, list[str | int]] = parquet.read_table(table).to_pydict()
         return columns
 

@@ -78,6 +78,9 @@ def window_of(field: StructField) -> Column:
 
 def main(config_path: str, copies: str, table: str) -> int:
     session = spark_stream.make_session(read_orders(config_path))
+    # RocksDB tells the coordinator of state stores what it has loaded, also when it is only read. Who has asked for the
+    # streams of a session has one.
+    session.streams.resetTerminated()
     for checkpoint in sorted(Path(copies).glob("*/*/")):
         number, batch = int(checkpoint.parent.name), int(checkpoint.name)
         found = cells(read_state(session, checkpoint, batch)).withColumn("number", F.lit(number))
