@@ -39,6 +39,7 @@ Orders = Literal["json", "yahoo"]
 # was processed.
 Time = Literal["event", "ingestion", "append", "processing"]
 EVENT_TIME: Time = "event"
+Cut = Literal["offset", "time"]  # by what files end and Kafka begins, where older events lie in files
 Source = Literal["redis:compact", "redis:yahoo", "redis:template", "kafka", "command"]
 SOURCES: tuple[Source, ...] = get_args(Source)
 WindowKey = Literal["start", "end"]
@@ -180,7 +181,8 @@ class TapeSpec:
     spells: tuple[Spell, ...] = ()
     checksum: bool = False  # the low 48 bits of an event's user id are the event's id, so that a job can sum it
     warm_up: tuple[Segment, ...] = ()  # what is offered before the epoch, as a tape of its own (generators/reel.py)
-    waits: bool = False  # ... and lies in Kafka when the engine starts: a backlog
+    waits: bool = False  # ... and lies there when the engine starts: a backlog in Kafka, ...
+    history_ms: int = 0  # ... of which the first so long lies in files
     workload: str = AD_IMPRESSIONS  # its id, which decides what the events are
     declaration: str = ""  # of a declared workload the whole of what it declares, "" of a shipped one
 
@@ -196,6 +198,16 @@ class TapeSpec:
     def warmed_ms(self) -> int:
         """How long the engine is at work when the load begins."""
         return 0 if self.waits else self.warm_up_ms
+
+    @property
+    def backlog_ms(self) -> int:
+        """Of what waits, so long lies in Kafka alone."""
+        return self.warm_up_ms - self.history_ms if self.waits else 0
+
+    @property
+    def history_kept_ms(self) -> int:
+        """Of the history Kafka has its end too: nobody's retention begins where an archive ends."""
+        return self.history_ms // 4
 
     @property
     def all_campaigns(self) -> int:
@@ -276,6 +288,7 @@ class EngineManifest:
     drain_s: float = 120.0  # how long it may take after the last event
     env: Mapping[str, str] = field(default_factory=dict)
     checksum: bool = False  # sums the ids of a cell's events beside counting them, where it is asked to
+    history: bool = False  # reads older events from files, where its orders name some
     ivy: str = ""  # id of the JVM artifacts that it needs, "" for none
     packages: str = ""  # id of the Python packages that it needs in an environment of its own, "" for ours
     java: tuple[str, ...] = ()  # Java sources that are compiled for it, beside its job or its manifest
@@ -366,6 +379,7 @@ class RunSpec:
     archive: bool = False  # JVMs of ours start from archives of their classes where there are some
     time: Time = EVENT_TIME
     states: int = 0  # at so many batches its state is kept, and judged too
+    seam: Cut = "offset"  # of older events in files
     declared_in: str = ""  # the folder that declared the workload; "": it is a shipped one
 
     @property
@@ -462,6 +476,7 @@ class Batch:
     committed: bool = True
     replayed: bool = False
     at_ms: int | None = None  # the time that it gave its events; None: nobody knows
+    files: Mapping[int, int] = field(default_factory=dict)  # as `ends`, of what it took from files
 
 
 @dataclass(frozen=True)
@@ -478,6 +493,15 @@ class EarlierRun:
 
 
 @dataclass(frozen=True)
+class FileSeam:
+    """Older events lie in files, and most of them nowhere else."""
+
+    ends: tuple[int, ...]  # by partition the first record that is in no file
+    begins: tuple[int, ...]  # ... and the first one that Kafka still has
+    until_ms: int | None = None  # before that moment an event counts from the files, later from Kafka; None: by `ends`
+
+
+@dataclass(frozen=True)
 class BatchLog:
     """Evidence that narrows [must, may]; `complete` is False when a piece of it is missing, and `note` says which."""
 
@@ -486,6 +510,7 @@ class BatchLog:
     complete: bool
     note: str = ""
     earlier: tuple[EarlierRun, ...] = ()  # what they wrote to the results is there all the same
+    seam: FileSeam | None = None  # None: nothing lay in files
 
 
 @dataclass(frozen=True)

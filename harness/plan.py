@@ -94,7 +94,7 @@ def resolve(
     usual = faults.default_fault(manifest, claim, values["duration"])
     fault = faults.parse(values["fault"]) if values["fault"] else usual
     refuse_beyond(fault, sum(segment.duration_ms for segment in segments))
-    before_ms = _before_the_epoch_ms(values["warm_up"], values["backlog"])
+    before_ms = _before_the_epoch_ms(values["warm_up"], values["history"] + values["backlog"])
     tape = faults.reshaped(
         TapeSpec(
             seed=values["seed"],
@@ -109,7 +109,8 @@ def resolve(
             probe_every_ms=values["window"],
             checksum=values["checksum"],
             warm_up=PROFILES["steady"](values["rate"], before_ms) if before_ms else (),
-            waits=bool(values["backlog"]),
+            waits=not values["warm_up"] and bool(before_ms),
+            history_ms=values["history"],
             workload=workload.id,
             declaration=workload.declaration,
         ),
@@ -127,14 +128,15 @@ def resolve(
         fault=fault,
         objective_p99_ms=values.get("objective_p99_ms"),
         declared_in=str(home(Path(values["workload"])).resolve()) if values["workload"] not in WORKLOADS else "",
-        **{key: values[key] for key in ("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf", "time")},
-        states=values["states"],
+        **{key: values[key] for key in ("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf")},
+        **{key: values[key] for key in ("time", "states", "seam")},
         **{key: values[key] for key in ("kafka", "kafka_config", "redis", "reset", "archive", "web", "patience")},
     )
     _sound(spec, claim, explicit_limit="late_dropped_max" in given)
     _sound_bounds(spec, manifest, claim)
     _sound_time(spec, manifest, claim)
     _sound_states(spec, manifest, claim)
+    _sound_history(spec, manifest)
     if spec.tape.checksum and not manifest.checksum:
         raise UsageError(
             f"checksum was asked for, but the manifest of engine {manifest.id} does not claim checksum = true: it "
@@ -147,8 +149,8 @@ def resolve(
 def _before_the_epoch_ms(warm_up_ms: int, backlog_ms: int) -> int:
     if warm_up_ms and backlog_ms:
         raise UsageError(
-            "warm_up and backlog are both what is sent before the load: to an engine that is running, or before it "
-            "starts. Leave one of them out."
+            "warm_up is sent before the load to an engine that is running, and backlog and history before it starts. "
+            "Leave one of them out."
         )
     return warm_up_ms or backlog_ms
 
@@ -374,6 +376,33 @@ def _sound_states(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> 
         whys.append("a state that answers two questions is none that is known")
     if whys:
         raise UsageError(f"states = {spec.states} is not possible: {'; '.join(whys)}. Leave it out.")
+
+
+def _sound_history(spec: RunSpec, manifest: EngineManifest) -> None:
+    """Where the job reads no files, or nobody could tell which side of a seam an event belongs to."""
+    history_ms = spec.tape.history_ms
+    if spec.seam != "offset" and not history_ms:
+        raise UsageError(wrong("seam", spec.seam, "history beside it: without files there is no seam"))
+    if not history_ms:
+        return
+    if not manifest.history:
+        raise UsageError(
+            f"history was asked for, but the manifest of engine {manifest.id} does not claim history = true: its job "
+            "of this workload reads no files. Take --backlog, whose events all lie in Kafka."
+        )
+    if spec.master.startswith(REMOTE_MASTERS):
+        raise UsageError(
+            f"master = {spec.master!r} may be on other machines, and history lies in a folder of this one."
+        )
+    if spec.time != EVENT_TIME:
+        raise UsageError(wrong("time", spec.time, f"{EVENT_TIME!r}, for files do not say when Kafka had a record,"))
+    both_ms = spec.tape.history_kept_ms
+    if spec.seam == "time" and spec.tape.reach_ms >= both_ms:
+        raise UsageError(
+            f"disorder = {spec.disorder_name!r} reaches {spec.tape.reach_ms} ms back, but files and Kafka both have "
+            f"only the last {both_ms} ms of a history of {history_ms} ms: a seam by time would lose what comes later. "
+            "Lengthen --history to more than four times the reach, or take --seam offset."
+        )
 
 
 def _sound_master(spec: RunSpec) -> None:

@@ -101,6 +101,14 @@ def open_log(
         yield read_span
 
 
+def read_values(address: KafkaAddress, topic: str, ends: Mapping[int, int]) -> list[list[bytes | None]]:
+    """The values of each partition, as they lie there."""
+    consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
+    with closing(consumer), uncollected():
+        spans = [_read_span(consumer, topic, Span(partition, 0, end)) for partition, end in sorted(ends.items())]
+        return [[message.value() for messages, _ in parts for message in messages] for parts in spans]
+
+
 @contextmanager
 def uncollected() -> Iterator[None]:
     """Without the cycle collector, which would walk over all messages again and again, and never find a cycle."""

@@ -17,7 +17,7 @@ from generators.profiles import PROFILES
 from harness.engines.fake import FAKE
 from harness.engines.manifest import IDS
 from harness.explain import nearest
-from harness.model import AD_IMPRESSIONS, EVENT_TIME, MAX_SERVERS, Client, Time
+from harness.model import AD_IMPRESSIONS, EVENT_TIME, MAX_SERVERS, Client, Cut, Time
 from workloads.registry import WORKLOADS
 
 CLIENTS: tuple[Client, ...] = get_args(Client)
@@ -186,6 +186,12 @@ KEYS: dict[str, Key] = {
         "0s",
         "load that waits in Kafka when the engine starts, unevenly over its partitions",
     ),
+    "history": Key(
+        Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"),
+        "0s",
+        "load before that, which lies in JSON files and is gone from Kafka",
+    ),
+    "seam": Key(_choice(get_args(Cut)), "offset", "by what the files end and Kafka begins"),
     "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "how the rate goes over time"),
     "seed": Key(_whole(0, 2**63 - 1), 1, "seed of all randomness"),
     "servers": Key(_whole(1, MAX_SERVERS), 10, "number of senders"),

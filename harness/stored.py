@@ -25,6 +25,7 @@ from harness.model import (
     EngineReport,
     FaultReport,
     KeptState,
+    FileSeam,
     Mark,
     RunSpec,
     SinkClaim,
@@ -174,6 +175,11 @@ class StoredRun:
         return tuple(each for each in self.faults if asked_of(each.spec))
 
     @cached_property
+    def seam(self) -> FileSeam | None:
+        """Where the files of its older events ended; None: there were none."""
+        return next(iter(self.store.told("history", "seam", FileSeam)), None)
+
+    @cached_property
     def unread(self) -> dict[str, str]:
         """What it could not read in its end, and so did not write, each with the reason."""
         files, reasons = (self.store.told("unread", key, str) for key in ("file", "why"))
@@ -192,6 +198,7 @@ class StoredRun:
         if not self.store.has("batches.json"):
             return None
         log: BatchLog = replace(self.store.read_as("batches.json", BatchLog), drops_late=self.claim.late == "drop")
+        log = replace(log, seam=self.seam)
         if any(self.store.history("anew")):
             note = "The topic was made anew, so that offsets don't say any more which batch took an event."
             return replace(log, batches=(), complete=False, note=note)

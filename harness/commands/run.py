@@ -25,6 +25,8 @@ from harness.model import DEFAULT_SCENARIO, RunSpec
     "duration",
     "warm_up",
     "backlog",
+    "history",
+    "seam",
     *EVENTS,
     "time",
     "fault",

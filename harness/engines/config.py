@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.engines.job import History
 from harness.model import EVENT_TIME, KafkaAddress, RedisAddress, Time
 
 FILE = "engine.json"
@@ -42,6 +43,7 @@ class EngineConfig:
     results_topic: str = ""  # where the counts go, of an engine that writes them to Kafka
     java_options: tuple[str, ...] = ()  # for its JVM, such as the archive that it starts from
     time: Time = EVENT_TIME  # by which it counts
+    history: History | None = None  # what of its input lies in files
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -69,6 +71,7 @@ class EngineConfig:
             "results_topic": self.results_topic,
             "java_options": " ".join(self.java_options),
             "time": self.time,
+            "history": self.history.as_json() if self.history else None,
         }
 
     def write(self, folder: Path) -> Path:

@@ -10,7 +10,7 @@ because the checker has to be shown to fail wherever it runs.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from harness.model import (
     BatchLog,
     EngineManifest,
     KeptState,
+    FileSeam,
     LastWords,
     Progress,
     SinkClaim,
@@ -56,6 +57,7 @@ MANIFEST = EngineManifest(
     ),
     evidence="spark-checkpoint",
     checksum=True,
+    history=True,
     ready_s=30.0,
     drain_s=30.0,
 )
@@ -175,6 +177,8 @@ class FakeEngine:
         self._bad = _Misbehaviour.parse(misbehave)
         self._checksum = checksum
         self._types, self._by_ad = {VIEW}, False
+        self._files: list[list[Event | None]] = [[] for _ in log]  # what Kafka has deleted is there alone
+        self._seam = FileSeam((), ())
         self._running, self._frozen, self._forgets = False, False, False
         self._exit_code: int | None = None
         self._busy_until_ms = 0
@@ -230,11 +234,19 @@ class FakeEngine:
     def change(self, changed: Mapping[str, Any]) -> None:
         self._sink = changed.get("sink", self._sink)
         self._watermark_ms = changed.get("watermark_ms", self._watermark_ms)
+        if "history" in changed:
+            self._lay_aside(changed["history"].seam)
         if "options" in changed and self._bad.kind != "deaf":
             options: Mapping[str, str] = changed["options"]
             self._types, self._by_ad = set(options.get(COUNTS, VIEW).split("+")), options.get(BY) == "ad"
             self._window_ms = changed.get("window_ms", self._window_ms)
             self._state = self._bad.handed_over(self._state)
+
+    def _lay_aside(self, seam: FileSeam) -> None:
+        self._seam = seam
+        self._files = [records[: seam.ends[p]] for p, records in enumerate(self._log)]
+        for p, begins in enumerate(seam.begins):
+            self._log[p][:begins] = [None] * begins
 
     @property
     def checkpoint(self) -> Path | None:
@@ -263,8 +275,9 @@ class FakeEngine:
     def batch_log(self) -> BatchLog | None:
         if self._manifest.evidence == "none":
             return None
+        files = dict(enumerate(self._seam.ends))
         batches = tuple(
-            Batch(n, ends, self._watermarks.get(n, 0), n <= self._committed, n in self._replayed)
+            Batch(n, ends, self._watermarks.get(n, 0), n <= self._committed, n in self._replayed, files=files)
             for n, ends in sorted(self._planned.items())
         )
         return BatchLog(batches, drops_late=self._sink == "absolute", complete=True)
@@ -437,8 +450,7 @@ class FakeEngine:
         newest_ms = self._newest_ms
         before = self._planned.get(number - 1, {})
         for p, end in self._planned[number].items():
-            begin = before.get(p, 0)
-            for offset, event in enumerate(self._log[p][begin:end], begin):
+            for offset, event in self._read(p, before.get(p, 0), end):
                 if event is None or event.type not in self._types or self._bad.knows((p, offset), event):
                     continue
                 newest_ms = max(newest_ms, event.time_ms)
@@ -455,6 +467,20 @@ class FakeEngine:
                 state[key] = state.get(key, Tally()) + tally
             return _Batch({key: state[key] for key in counts}, state, newest_ms)
         return _Batch(counts, {}, newest_ms)
+
+    def _read(self, p: int, begin: int, end: int) -> Iterator[tuple[int, Event | None]]:
+        """The first batch of all takes the files, and from where they end the log."""
+        if not self._files[p] or begin:
+            yield from enumerate(self._log[p][begin:end], begin)
+            return
+        until_ms = self._seam.until_ms
+        old = list(enumerate(self._bad.kept(p, self._files[p])))
+        first = self._bad.seam(self._seam, p)
+        new = list(enumerate(self._log[p][first:end], first))
+        if until_ms is not None:
+            old = [(offset, event) for offset, event in old if event and event.time_ms < until_ms]
+            new = [(offset, event) for offset, event in new if event and event.time_ms >= until_ms]
+        yield from (*old, *new)
 
     def _write(self, number: int, part: Mapping[Cell, Tally]) -> None:
         fenced_out = set()
@@ -644,6 +670,16 @@ class _Misbehaviour:
             return {}
         return {key: state[key] for key in sorted(state)[::2]} if self.kind == "half-state" else state
 
+    def seam(self, seam: FileSeam, partition: int) -> int:
+        """From where on it reads the log behind the files."""
+        begins = seam.begins[partition] if seam.until_ms is not None else seam.ends[partition]
+        return {"early": begins - 1, "late": begins + 1, "earliest": 0}.get(self.kind, begins)
+
+    def kept(self, partition: int, records: list[Event | None]) -> list[Event | None]:
+        """What it reads of the files of a partition."""
+        torn = self.kind == "torn" and partition == TORN
+        return records[: len(records) // 2] if torn else records
+
     def dies(self, batch: int) -> bool:
         return self.kind == "die" and batch >= 3
 
@@ -661,6 +697,7 @@ _CELL_BUGS: dict[str, Callable[[Cell], list[Cell]]] = {
     "stranger": lambda key: [("nobody" + key[0][6:], key[1])],
 }
 VISIT = 5, 15  # batches
+TORN = 1  # partition
 _VISITORS: dict[str, Callable[[Cell], tuple[str, str]]] = {
     "visiting-text": lambda cell: (cell[0], "soon"),
     "visiting-window": lambda cell: (cell[0], str(cell[1] + 3_600_000)),
@@ -695,6 +732,10 @@ MISBEHAVIOURS: dict[str, str] = {
     "withhold": "never writes one of the cells that are in its state",
     "deaf": "goes on as before when it is given another question",
     "starve": "gets no CPU any more after batch 3, and wants some",
+    "early": "begins to read Kafka one record before the files end",
+    "late": "begins to read Kafka one record behind the end of the files",
+    "earliest": "reads all that Kafka has beside the files",
+    "torn": "reads half of the files of a partition, and says nothing",
     "seconds": "tells its progress in seconds",
     "dedupe-values": "counts equal records once",
     "dedupe-keys": "counts records with equal keys once",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from harness.model import EngineManifest
+from harness.model import EngineManifest, FileSeam
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,17 @@ class Surroundings:
 
 
 OURS = Surroundings(Path(sys.executable))  # this program's own
+
+
+@dataclass(frozen=True)
+class History:
+    """Older input, which lies in files, and where the rest of it begins in Kafka."""
+
+    folder: str
+    seam: FileSeam
+
+    def as_json(self) -> dict[str, Any]:
+        return {"folder": self.folder, **asdict(self.seam)}
 
 
 @dataclass(frozen=True)

@@ -491,6 +491,7 @@ ENGINE_KEYS: Mapping[str, tuple[_Reader, bool]] = {
 CLAIM_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "sinks": (_sinks, True),
     "checksum": (_flag, False),
+    "history": (_flag, False),
     "early": (_text, False),
     "java": (_texts, False),
     "options": (_table_of_texts, False),

@@ -27,7 +27,7 @@ from harness.running.screen import Screen
 from harness.services import children
 from harness.services.claim import claim_external
 from harness.services.redis import find_server
-from harness.stages.behind import stages
+from harness.stages.kinds import stages
 from harness.store import Store
 from harness.stored import StoredRun
 from harness.worlds.base import World

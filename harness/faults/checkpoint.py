@@ -241,7 +241,7 @@ def last_data_batch(folder: Path, newest: int) -> int:
     """The newest one up to `newest` that took records."""
     for batch in range(newest, 0, -1):
         with suppress(OSError, ValueError):
-            if parse(folder / "offsets" / str(batch)).ends != parse(folder / "offsets" / str(batch - 1)).ends:
+            if parse(folder / "offsets" / str(batch)).done != parse(folder / "offsets" / str(batch - 1)).done:
                 return batch
     return newest
 

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from harness.judging.asked import Means
-from harness.judging.lateness import Countable
+from harness.judging.lateness import Countable, Ends, below
 from harness.judging.ledger import Ledger
 from harness.judging.readings import LogEvents
-from workloads.base import Ints, Mask
-
-Ends = tuple[int, ...]  # by partition the first offset that is not in it any more
+from workloads.base import Ints
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,6 @@ def by_rule(means: Means, old: Countable, new: Countable, restored: Ends) -> Cou
     if means is Means.ANEW:
         before = before.only(~np.isin(before.events.cell, behind.events.cell[~behind.dropped]))
     return _together(before, behind)
-
-
-def below(events: LogEvents, ends: Ends) -> Mask:
-    result = np.zeros(len(events), dtype=np.bool_)
-    for partition, end in enumerate(ends):
-        result |= (events.partition == partition) & (events.offset < end)
-    return result
 
 
 def on_both_sides(old: Countable, restored: Ends) -> int:

@@ -192,6 +192,7 @@ def _assemble(run: StoredRun) -> Case:
         change=change,
         states=run.states,
         states_unread=unread.get(STATES, ""),
+        seam=run.seam,
         notes=tuple(note for told in store.told("closed", "notes", list[str])[-1:] for note in told)
         + ((IN_TOTALS,) if run.in_totals else ()),
     )

@@ -7,7 +7,7 @@ never widen it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from harness.faults.times import seconds
 from harness.judging.readings import NO_BATCH, LogEvents, LogTable, parts_of
-from harness.model import INDEX_BITS, MARK_SERVER, BatchLog, EarlierRun, RunSpec
+from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog, EarlierRun, FileSeam, RunSpec
 from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle
 
 NO_TIME = np.iinfo(np.int64).min // 2  # earlier than any
 BEFORE = "before"
+Ends = tuple[int, ...]  # by partition the first offset that is not in it any more
 # Of LogEvents, the columns of the log that they have.
 NAMES = {"partition": "partition", "offset": "offset", "id": "event_id", "time_ms": "event_time_ms"}
 
@@ -155,15 +156,47 @@ def _parts(partition: NDArray[np.int16]) -> dict[int, slice]:
 
 
 def batch_of(events: LogEvents, log: BatchLog) -> NDArray[np.int64]:
-    """The batch that took each event: the smallest N whose end lies beyond the event's offset, else NO_BATCH."""
+    """The batch that took each event: the smallest N whose end lies beyond the event's offset, else NO_BATCH. What lies
+    in files was taken from there, and not from Kafka."""
     batches = sorted(log.batches, key=lambda b: b.batch)
+    from_log = _first_beyond(events, batches, [b.ends for b in batches])
+    if log.seam is None:
+        return from_log
+    from_files = _first_beyond(events, batches, [b.files for b in batches])
+    return np.where(in_files(events, log.seam), from_files, from_log)
+
+
+def in_files(events: LogEvents, seam: FileSeam) -> NDArray[np.bool_]:
+    """Which events count from files."""
+    if seam.until_ms is not None:
+        return np.asarray(events.time_ms < seam.until_ms)
+    return below(events, seam.ends)
+
+
+def below(events: LogEvents, ends: Ends) -> NDArray[np.bool_]:
+    return between(events, {}, dict(enumerate(ends)))
+
+
+def between(events: LogEvents, begins: Mapping[int, int], ends: Mapping[int, int]) -> NDArray[np.bool_]:
+    """Which events lie between these offsets of their partition."""
+    result = np.zeros(len(events), dtype=np.bool_)
+    for partition, end in ends.items():
+        behind = (events.offset >= begins.get(partition, 0)) & (events.offset < end)
+        result |= (events.partition == partition) & behind
+    return result
+
+
+def _first_beyond(
+    events: LogEvents, batches: Sequence[Batch], ends_of: Sequence[Mapping[int, int]]
+) -> NDArray[np.int64]:
+    """A batch that says nothing of a partition has come no further in it than the one before."""
     result = np.full(len(events), NO_BATCH, dtype=np.int64)
     if not batches:
         return result
     numbers = np.array([b.batch for b in batches], dtype=np.int64)
     numbers = np.append(numbers, NO_BATCH)
     for p, rows in _parts(events.partition).items():
-        ends = np.array([b.ends.get(p, 0) for b in batches], dtype=np.int64)
+        ends = np.maximum.accumulate(np.array([each.get(p, 0) for each in ends_of], dtype=np.int64))
         result[rows] = numbers[np.searchsorted(ends, events.offset[rows], side="right")]
     return result
 
@@ -180,11 +213,7 @@ def dropped(events: LogEvents, batch: NDArray[np.int64], log: BatchLog) -> NDArr
 
 def in_run(events: LogEvents, run: EarlierRun) -> NDArray[np.bool_]:
     """Events that lay between the start and the end of a run that was forgotten."""
-    result = np.zeros(len(events), dtype=np.bool_)
-    for partition, end in run.ends.items():
-        start = run.starts.get(partition, 0)
-        result |= (events.partition == partition) & (events.offset >= start) & (events.offset < end)
-    return result
+    return between(events, run.starts, run.ends)
 
 
 def counted_by(events: LogEvents, runs: Iterable[EarlierRun]) -> NDArray[np.bool_]:

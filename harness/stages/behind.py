@@ -8,17 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness import epoch
-from harness.model import RunSpec
 from harness.run import TICK_S, Run
 from harness.texts import many
 
 # So fast a backlog is sent at the least, on any machine that was tried; the epoch lies behind its end.
 SENT_PER_S = 100_000
-
-
-def stages(spec: RunSpec) -> type[Run]:
-    """How a run of this kind goes."""
-    return Behind if spec.tape.waits else Run
 
 
 class Behind(Run):
@@ -35,10 +29,14 @@ class Behind(Run):
         seconds, watch = f"{self.reel.warm_up_ms / 1000:g} s", f", page {page}" if page else ""
         self.screen.phase("backlog", f"{many(self.reel.warm_up_total, 'event')} of {seconds}{watch}")
         self._wait_until(lambda: self.world.load_status().sent >= self.reel.warm_up_total)
+        self.put_away()
         window = self.spec.window_ms
         self.opening = self._marks("opening", (self.epoch_ms - 1) // window * window, 0)
         self._send(self.opening)
         self._wait_until(lambda: self.world.now_ms() >= self.epoch_ms)
+
+    def put_away(self) -> None:
+        """A backlog stays where it is."""
 
     def _wait_until(self, done: Callable[[], bool]) -> None:
         """There is no engine yet that could be supervised; a fleet that breaks off says so itself."""

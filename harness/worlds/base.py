@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from harness.engines.base import Engine
 from harness.faults.base import Fault
 from harness.faults.moment import Field
-from harness.model import Certificate, HarnessError, LoadStatus, Mark, Segment
+from harness.model import Certificate, FileSeam, HarnessError, LoadStatus, Mark, Segment
 from harness.observe import Row
 from harness.watching.out_of_memory import Memory
 from harness.watching.sampler import Sampled
@@ -77,6 +77,9 @@ class World(Protocol):
 
     def memory(self) -> Memory:
         """How much there may be, and how many processes the kernel has killed for it."""
+
+    def move_to_files(self, until_ms: int) -> FileSeam:
+        """What was sent so far and lies before that moment becomes the history, of which the engine's orders tell."""
 
     def end_offsets(self) -> Mapping[int, int]: ...
     def reachable(self) -> bool:

@@ -18,10 +18,11 @@ from harness.certificate import SENDS, certify
 from harness.clock import Reading
 from harness.engines import fake
 from harness.engines.fake import FakeClock, FakeEngine, FakeStore
+from harness.engines.job import History
 from harness.faults import registry
 from harness.growing import appended
 from harness.judging.asked import asked_of
-from harness.model import Certificate, EngineManifest, LoadStatus, Mark, RunSpec, Segment
+from harness.model import Certificate, EngineManifest, FileSeam, LoadStatus, Mark, RunSpec, Segment
 from harness.observe import Row, strangers
 from harness.questions import keys_of
 from harness.store import Store
@@ -30,6 +31,7 @@ from harness.watching.clock_watch import Noticing
 from harness.watching.out_of_memory import Memory
 from harness.watching.sampler import Recorder, Sampled, sampled_keys
 from harness.watching.starvation import Machine, Threads
+from harness.worlds.archive import Moments, columns_of, seam_of
 from workloads.base import BESIDE, COUNTS, Columns, Values
 from workloads.registry import codec_of
 
@@ -218,6 +220,14 @@ class FakeWorld:
         """Let the engine see what was sent since."""
         for seen, records in zip(self._engine_log, self._records, strict=True):
             seen += [record.event for record in records[len(seen) :]]
+
+    def move_to_files(self, until_ms: int) -> FileSeam:
+        self._hand_over()
+        moments = Moments(self._spec.tape, until_ms)
+        columns = [columns_of([record.value for record in records], self._codec) for records in self._records]
+        seam = seam_of(columns, moments, self._spec.seam)
+        self.engine.change({"history": History("", seam)})
+        return seam
 
     def load_status(self) -> LoadStatus:
         return LoadStatus(self._sent, self._sent, self._sent, self._ended)

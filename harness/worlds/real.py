@@ -24,6 +24,7 @@ from harness.model import (
     EVENT_TIME,
     Certificate,
     EngineManifest,
+    FileSeam,
     HarnessError,
     KafkaAddress,
     LoadStatus,
@@ -49,6 +50,7 @@ from harness.watching.out_of_memory import Memory
 from harness.watching.sampler import Sampled
 from harness.watching.starvation import Machine, Threads
 from harness.worlds import tables
+from harness.worlds.archive import Archive, Moments
 from harness.worlds.base import ServiceGone
 from harness.worlds.services import Services
 from harness.worlds.topic import TopicLog
@@ -324,6 +326,16 @@ class RealWorld:
 
     def memory(self) -> Memory:
         return Memory(grants.memory_bytes(), grants.killed_for_memory())
+
+    def move_to_files(self, until_ms: int) -> FileSeam:
+        if self._log is None:
+            raise HarnessError("A history was asked for before the services were open.")
+        folder = self._engines_own / "history"
+        folder.mkdir()
+        archive = Archive(self._services.kafka, self._topic, self._log, self._codec, folder)
+        found = archive.move(Moments(self._spec.tape, until_ms), self._spec.seam)
+        self.engine.change({"history": found})
+        return found.seam
 
     def end_offsets(self) -> Mapping[int, int]:
         services = self._services

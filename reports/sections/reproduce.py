@@ -20,7 +20,8 @@ from workloads.registry import workload_of
 
 # Keys that are also flags of `run`; all others can only stand in a scenario file.
 FLAGS = (
-    *("engine", "sink", "rate", "duration", "warm_up", "backlog", "seed", "campaigns", "partitions", "window"),
+    *("engine", "sink", "rate", "duration", "warm_up", "backlog", "history", "seam", "seed", "campaigns"),
+    *("partitions", "window"),
     *(
         "watermark",
         "disorder",
@@ -132,7 +133,8 @@ def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
         "fault": spec.fault.text,
         "redis": spec.public()["redis"],
         "warm_up": _milliseconds(spec.tape.warmed_ms),
-        "backlog": _milliseconds(spec.tape.warm_up_ms - spec.tape.warmed_ms),
+        "backlog": _milliseconds(spec.tape.backlog_ms),
+        "history": _milliseconds(spec.tape.history_ms),
         "workload": spec.declared_in or spec.workload,
         **_profile(spec, manifest),
     }

@@ -17,7 +17,7 @@ from harness.measuring import measure
 from harness.model import INDEX_BITS, Outcome, UsageError
 from harness.run import run
 from harness.running.screen import Unseen
-from harness.stages.behind import stages
+from harness.stages.kinds import stages
 from harness.store import Store
 from harness.stored import StoredRun
 from harness.worlds.fake import FakeWorld

@@ -20,7 +20,7 @@ from harness.judging import changed
 from harness.judging.asked import Asked, Means, asked_of
 from harness.judging.changed import Changed
 from harness.judging.checks import question
-from harness.judging.lateness import Countable
+from harness.judging.lateness import Countable, below
 from harness.judging.ledger import Ledger
 from harness.judging.readings import NO_BATCH, LogEvents
 from harness.model import Outcome, TapeSpec, UsageError
@@ -57,10 +57,10 @@ def by_hand(events: list[Event], means: Means, seam: tuple[int, ...]) -> Counter
     offsets: Counter[int] = Counter()
     old, new, everything = Counter[int](), Counter[int](), Counter[int]()
     for partition, time, counts, counts_anew in events:
-        cell, below = time // SHORT * SHORT, offsets[partition] < seam[partition]
+        cell, before = time // SHORT * SHORT, offsets[partition] < seam[partition]
         offsets[partition] += 1
-        old[cell] += counts and below
-        new[cell] += counts_anew and not below
+        old[cell] += counts and before
+        new[cell] += counts_anew and not before
         everything[cell] += counts_anew
     if means is Means.FRESH:
         return +everything
@@ -80,8 +80,8 @@ def test_what_counts_is_what_was_declared_on_each_side_of_the_seam(events, seam,
 @given(EVENTS, st.tuples(st.integers(0, 12), st.integers(0, 12)))
 def test_windows_of_two_lengths_collide_where_both_begin(events, seam):
     old, new = counted(events, 2, SHORT), counted(events, 3, LONG)
-    before = {*old.events.cell[changed.below(old.events, seam)].tolist()}
-    behind = {*new.events.cell[~changed.below(new.events, seam)].tolist()}
+    before = {*old.events.cell[below(old.events, seam)].tolist()}
+    behind = {*new.events.cell[~below(new.events, seam)].tolist()}
 
     assert changed.collisions(old, new, seam) == before & behind
     assert not changed.collisions(old, counted(events, 3, SHORT), seam)

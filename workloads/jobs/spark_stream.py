@@ -37,6 +37,7 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_PATH = "spark.driver.extraClassPath"
 STOP_PATIENCE_S = 5.0
 MAKES_ARCHIVE = ("-XX:ArchiveClassesAtExit=", "-XX:AOTCacheOutput=")
+LOT = "logOffset"  # what a source of files tells: so many lots of them were taken
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 OWN_OPTION = "streamgauge."  # meant for a job: Spark never sees it
@@ -98,14 +99,12 @@ def of_topic(reader: Reader, config: Config) -> Reader:
     )
 
 
-def start(stream: DataFrame, config: Config, write: Writer, mode: str = "update") -> StreamingQuery:
-    return (
-        stream.writeStream.outputMode(mode)
-        .foreachBatch(write)
-        .option("checkpointLocation", config["checkpoint"])
-        .trigger(processingTime=config["trigger"])
-        .start()
-    )
+def start(
+    stream: DataFrame, config: Config, write: Writer, mode: str = "update", *, ends: bool = False
+) -> StreamingQuery:
+    """`ends`: with what there is now, instead of waiting for more."""
+    writer = stream.writeStream.outputMode(mode).foreachBatch(write).option("checkpointLocation", config["checkpoint"])
+    return (writer.trigger(availableNow=True) if ends else writer.trigger(processingTime=config["trigger"])).start()
 
 
 class Progress(StreamingQueryListener):
@@ -122,11 +121,10 @@ class Progress(StreamingQueryListener):
         self._log.write(**self.line(event.progress))
 
     def line(self, progress: StreamingQueryProgress) -> dict[str, Any]:
-        [offsets] = json.loads(progress.sources[0].endOffset).values()
         return {
             "batch": progress.batchId,
             "rows": progress.numInputRows,
-            "offsets": offsets,
+            "offsets": done(progress),
             "watermark_ms": epoch_ms(progress.eventTime.get("watermark", "")),
             "dropped": sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators),
             "took_ms": progress.batchDuration,
@@ -138,6 +136,15 @@ class Progress(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: ARG002, N802
         self._ended.set()
+
+
+def done(progress: StreamingQueryProgress) -> dict[str, int]:
+    """Of Kafka. While files are read nothing of it is told: the checkpoint says how far they are."""
+    told = [json.loads(source.endOffset) for source in progress.sources if source.endOffset]
+    topics = [each for each in told if LOT not in each]
+    if len(told) > len(topics) and progress.sources[0].numInputRows:
+        return {}
+    return {partition: end for topic in topics for offsets in topic.values() for partition, end in offsets.items()}
 
 
 def state_bytes(operator: StateOperatorProgress) -> int:
@@ -174,18 +181,35 @@ def run(
     config: Config,
     begin: Callable[[SparkSession], StreamingQuery],
     listener: Callable[[ProgressLog, threading.Event], Progress] = Progress,
+    *,
+    before: Callable[[SparkSession], StreamingQuery | None] = lambda _: None,
 ) -> int:
-    """Run until SIGTERM. Python alone takes the signal: the JVM has to live until the query is stopped."""
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    """Run until SIGTERM. Python alone takes the signal: the JVM has to live until the query is stopped.
+
+    `before`: a query that comes to its end before this one begins, unless it has come there in an earlier life.
+    """
+    told, woken = threading.Event(), threading.Event()
+
+    def stop(*_: object) -> None:
+        told.set()
+        woken.set()
+
+    signal.signal(signal.SIGTERM, stop)
     session = make_session(config)
     await_services(config)
-    session.streams.addListener(listener(ProgressLog(config["progress_path"]), ended))
-    query = begin(session)
-    while query.isActive and not ended.wait(0.5):
-        pass
-    failure = query.exception()
-    stop_between_batches(query)
+    session.streams.addListener(listener(ProgressLog(config["progress_path"]), woken))
+    failure = None
+    for each in (before, begin):
+        query = each(session)
+        if query is None:
+            continue
+        while query.isActive and not told.is_set():
+            woken.wait(0.5)
+            woken.clear()
+        failure = query.exception()
+        stop_between_batches(query)
+        if failure or told.is_set():
+            break
     end(session, config)
     if failure:
         reason, _, _ = str(failure).partition("\n=== Streaming Query ===")  # then comes the plan, pages of it

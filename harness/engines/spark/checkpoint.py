@@ -8,6 +8,9 @@ found by reading the membership of every single event in runs with and without c
 - Batch N drops an event iff its window's end <= `batchWatermarkMs` of `offsets/(N-1)` (0 for batch 0), as long as
   spark.sql.streaming.statefulOperator.allowMultiple is true, its default; of `offsets/N` itself when it is false.
 - Spark purges old files, so that copies are taken while it runs.
+- A source of files tells in offsets/N which of its own lots it has taken, and in sources/K/LOT which files each was.
+  Where files are done before Kafka begins, the newest plan is rewritten: it then tells of Kafka, and the lots lie in
+  sources/files (workloads/jobs/spark_history.py).
 - In Real-Time Mode `offsets/N` is written when batch N is over, just before `commits/N`; the rule is the same. What a
   crash cuts off leaves no plan, and a plan without its commit is thrown away: the batch begins again where the last one
   ended, and ends somewhere else.
@@ -18,12 +21,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.model import Batch, BatchLog, EarlierRun
 
-FOLDERS = ("offsets", "commits", "sources/0")
+TAKEN = "sources/files"  # of a query that has gone over to Kafka
+FOLDERS = ("offsets", "commits", "sources/0", "sources/1", TAKEN)
+LOT = "logOffset"
 FAR = 1 << 62  # beyond every offset
 ALLOW_MULTIPLE = "spark.sql.streaming.statefulOperator.allowMultiple"
 
@@ -32,9 +37,19 @@ ALLOW_MULTIPLE = "spark.sql.streaming.statefulOperator.allowMultiple"
 class Planned:
     """What offsets/N says."""
 
-    ends: dict[int, int]
+    ends: dict[int, int]  # of Kafka
     watermark_ms: int
     at_ms: int | None = None  # what current_timestamp() is in it, also when it is run again
+    files: dict[int, int] = field(default_factory=dict)  # the same of files
+    begins: dict[int, int] = field(default_factory=dict)  # of a query that reads both: where it begins in Kafka
+
+    @property
+    def done(self) -> dict[int, int]:
+        """All below is done. Who reads both at once has not done Kafka's part before that of the files."""
+        if not self.files or not self.ends:
+            return self.ends or self.files
+        behind = {p for p, begin in self.begins.items() if self.files.get(p, 0) < begin}
+        return {p: self.files.get(p, 0) if p in behind else end for p, end in self.ends.items()}
 
 
 def collect(checkpoint: Path, into: Path) -> None:
@@ -75,7 +90,7 @@ def newest_committed(checkpoint: Path, since: int = -1) -> tuple[int, dict[int, 
     while committed(checkpoint, newest + 1):
         newest += 1
     try:
-        return (newest, parse(checkpoint / "offsets" / str(newest)).ends) if newest >= 0 else None
+        return (newest, parse(checkpoint / "offsets" / str(newest)).done) if newest >= 0 else None
     except (OSError, ValueError):
         return None
 
@@ -84,7 +99,7 @@ def seam(checkpoint: Path) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Up to where its newest commit went, and its newest plan, by partition; both empty where that can't be read."""
     newest, plans = newest_commit(checkpoint), numbers(checkpoint / "offsets")
     try:
-        restored, written = (parse(checkpoint / "offsets" / str(batch)).ends for batch in (newest, plans[-1]))
+        restored, written = (parse(checkpoint / "offsets" / str(batch)).done for batch in (newest, plans[-1]))
     except (OSError, ValueError, IndexError):
         return (), ()
     return in_order(restored), in_order(written)
@@ -133,6 +148,7 @@ def read(
             committed=committed(checkpoint, number),
             replayed=number in replayed,
             at_ms=plan.at_ms,
+            files=plan.files,
         )
         for number, plan in sorted(plans.items())
     )
@@ -180,15 +196,50 @@ def parse(path: Path) -> Planned:
     lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
     if lines[0] != "v1":
         raise ValueError(f"its version is {lines[0][:20]!r}, and only 'v1' is known")
-    if len(lines) != 3:
-        raise ValueError(f"it has {len(lines) - 2} sources, and exactly one is known how to read")
-    metadata, source = json.loads(lines[1]), json.loads(lines[2])
+    if len(lines) < 3:
+        raise ValueError("it has 0 sources")
+    metadata, *told = map(json.loads, lines[1:])
+    files = {number: source[LOT] for number, source in enumerate(told) if isinstance(source, dict) and LOT in source}
+    topics = {number: source for number, source in enumerate(told) if number not in files}
+    if len(files) > 1 or len(topics) > 1:
+        raise ValueError(f"it has {len(told)} sources, and one of files and one topic are known how to read")
+    sources = path.parent.parent / "sources"
     try:
-        [partitions] = source.values()
-        ends = {int(partition): int(end) for partition, end in partitions.items()}
-        return Planned(ends, int(metadata["batchWatermarkMs"]), metadata.get("batchTimestampMs"))
+        ends = _offsets(*topics.values()) if topics else {}
+        return Planned(
+            ends,
+            int(metadata["batchWatermarkMs"]),
+            metadata.get("batchTimestampMs"),
+            files=_files_in(sources, *files.items()) if files else {},
+            begins=_offsets(_last_line(sources / str(*topics) / "0")) if files and topics else {},
+        )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"it does not hold one topic's offsets and a batchWatermarkMs ({error!r})") from error
+
+
+def _offsets(source: Mapping[str, Mapping[str, int]]) -> dict[int, int]:
+    [partitions] = source.values()
+    return {int(partition): int(end) for partition, end in partitions.items()}
+
+
+def _last_line(path: Path) -> Mapping[str, Mapping[str, int]]:
+    *_, last = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    found: Mapping[str, Mapping[str, int]] = json.loads(last)
+    return found
+
+
+def _files_in(sources: Path, lot: tuple[int, int]) -> dict[int, int]:
+    """How far the files of a source reach, up to this lot of them: each is named PARTITION-FIRST-END."""
+    number, newest = lot
+    own = sources / str(number)
+    folder = sources / Path(TAKEN).name if (sources / Path(TAKEN).name).is_dir() else own
+    ends: dict[int, int] = {}
+    for each in range(newest + 1):
+        _, *lines = (folder / str(each)).read_text(encoding="utf-8").split("\n")
+        for line in filter(None, lines):
+            partition, _, end = map(int, Path(json.loads(line)["path"]).name.partition(".")[0].split("-"))
+            ends[partition] = max(ends.get(partition, 0), end)
+    return ends
 
 
 def _gaps(plans: dict[int, Planned], commits: set[int]) -> list[str]:

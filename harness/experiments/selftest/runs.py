@@ -12,7 +12,7 @@ from harness.engines.fake import FakeClock
 from harness.model import EngineManifest, Verdict
 from harness.run import run
 from harness.running.screen import Unseen
-from harness.stages.behind import stages
+from harness.stages.kinds import stages
 from harness.store import Store
 from harness.stored import StoredRun
 from harness.worlds.fake import FakeWorld

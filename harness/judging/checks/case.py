@@ -33,6 +33,7 @@ from harness.model import (
     CheckResult,
     EngineReport,
     FaultReport,
+    FileSeam,
     Outcome,
     Progress,
     RunSpec,
@@ -93,6 +94,7 @@ class Case:
     states_unread: str = ""  # why that could not be read
     notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
     change: Changed | None = None  # None: the question stayed the same
+    seam: FileSeam | None = None  # None: no older events lay in files
 
     @property
     def not_read(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.judging.checks import removed, reruns
+from harness.judging.checks import removed, reruns, seam
 from harness.judging.checks.case import Case, join
 from harness.judging.checks.kinds import COUNTS, GROWING
 from harness.judging.ledger import Difference, Ledger
@@ -44,7 +44,7 @@ def _cause(case: Case, over: list[Difference]) -> str:
         if times := _how_often(_counts_of(case, int(batch)), surplus):
             more = {1: "once", 2: "twice"}.get(times, f"{times} times")
             return f": exactly batch {batch} {more} more{_why(case, int(batch))}{windows}"
-    if cause := removed.aborted(case, over) or reruns.counted_twice(case, over):
+    if cause := removed.aborted(case, over) or reruns.counted_twice(case, over) or seam.counted_twice(case, over):
         return f": {cause}{windows}"
     return windows
 

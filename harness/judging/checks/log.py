@@ -25,7 +25,8 @@ def check(case: Case) -> CheckResult:
         sentence = f"the load was cut short after {audit.found:,} of {audit.planned:,} planned records"
         return CheckResult("log", Outcome.UNKNOWN, sentence)
     if not wrong:
-        since = f"; {audit.removed:,} of them were removed by the planned fault" if audit.removed else ""
+        where = "were moved into files" if case.seam else "were removed by the planned fault"
+        since = f"; {audit.removed:,} of them {where}" if audit.removed else ""
         verb = "were" if audit.removed else "are"
         sentence = f"all {audit.planned:,} planned records {verb} in the Kafka log, once each{since}"
         return CheckResult("log", Outcome.PASS, sentence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.judging.checks import removed, reruns
+from harness.judging.checks import removed, reruns, seam
 from harness.judging.checks.case import Case
 from harness.judging.checks.kinds import COUNTS, GROWING
 from harness.judging.ledger import Difference, Ledger
@@ -48,7 +48,13 @@ def _too_few(case: Case, short: list[Difference], few: list[Difference]) -> Chec
 
 
 def _cause(case: Case, short: list[Difference]) -> str:
-    cause = removed.unread(case, short) or reruns.skipped(case, short) or _orphaned(case, short) or _copies(case, short)
+    cause = (
+        removed.unread(case, short)
+        or reruns.skipped(case, short)
+        or seam.passed_over(case, short)
+        or _orphaned(case, short)
+        or _copies(case, short)
+    )
     return f": {cause}" if cause else ""
 
 

@@ -10,7 +10,8 @@ event is ever too late. The sink implies the shape. Started again with the same 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,13 +22,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
 from workloads.ad_impressions.jobs.spark_parse import BEST, ID, PARSERS, Parser, of_types, with_ids
+from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.ad_impressions.jobs.spark_summed_sinks import SUMMED_SINKS, Summed
-from workloads.jobs import spark_stream
+from workloads.jobs import spark_history, spark_stream
 from workloads.jobs.crash_points import CrashPoints
 from workloads.jobs.orders import Config, read_orders
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
 from workloads.jobs.redis_sinks import RETRYING, SINKS, write_batch
+from workloads.jobs.spark_history import Part
 from workloads.jobs.spark_stream import OWN_OPTION, Writer, read_records, start
 
 YEAR_10000_MS = 253_402_300_800_000
@@ -90,14 +93,24 @@ def summed_rows_of(counts: DataFrame) -> Iterable[tuple[str, int, Summed]]:
 
 
 def start_query(session: SparkSession, config: Config, parse: Parser, write: Writer) -> StreamingQuery:
+    return start_over([Part(read_records(session, config))], config, parse, write)
+
+
+def start_over(
+    parts: Sequence[Part], config: Config, parse: Parser, write: Writer, *, ends: bool = False
+) -> StreamingQuery:
     """`totals` counts in the stream, over all batches; `deltas` counts within each batch."""
-    window_ms = config["window_ms"]
-    by = config["options"].get(BY_OPTION, "campaign")
-    views = known_views(parse(read_records(session, config)), read_ads(connect(config["redis"])), by)
+    window_ms, by = config["window_ms"], config["options"].get(BY_OPTION, "campaign")
+    ads, watermark = read_ads(connect(config["redis"])), f"{config['watermark_ms']} milliseconds"
+    streams = []
+    for records, counts in parts:
+        views = known_views(parse(records), ads, by)
+        views = views if counts is None else views.where(counts)
+        streams.append(views.withWatermark("event_time", watermark) if config["sink"] == "absolute" else views)
+    views = reduce(DataFrame.union, streams)
     if config["sink"] == "absolute":
-        watermark = f"{config['watermark_ms']} milliseconds"
-        return start(count_views(views.withWatermark("event_time", watermark), window_ms), config, write)
-    return start(views, config, lambda batch, number: write(count_views(batch, window_ms), number))
+        return start(count_views(views, window_ms), config, write, ends=ends)
+    return start(views, config, lambda batch, number: write(count_views(batch, window_ms), number), ends=ends)
 
 
 def chosen_parser(config: Config) -> str:
@@ -117,7 +130,12 @@ def main(config_path: str) -> int:
     if counts := config["options"].get(COUNTS_OPTION):
         parse = of_types(counts.split("+"))
     tell_settings(config["progress_path"], own_settings(config))
-    return spark_stream.run(config, lambda session: start_query(session, config, parse, make_writer(config)))
+
+    def start_both(parts: Sequence[Part], own: Config, ends: bool) -> StreamingQuery:
+        return start_over(parts, own, parse, make_writer(own), ends=ends)
+
+    before, begin = spark_history.queries(config, start_both, FIELDS)
+    return spark_stream.run(config, begin, before=before)
 
 
 if __name__ == "__main__":

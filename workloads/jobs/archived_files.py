@@ -1,0 +1,90 @@
+"""Older events of a topic in files, as an archive of it keeps them: is each record there, and once?
+
+    2026-11-24/3-000000000000-000000000500.json.gz     the records 0 to 499 of partition 3, a line each
+
+A folder for each day; the name of a file says what it has to hold. So one that is torn, missing, there twice or of
+something else is found before anybody counts it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+NAME = re.compile(r"(\d+)-(\d+)-(\d+)\.json(?:\.gz)?")
+PACKED = ".gz"
+FEWEST_LINES = 10  # of which none is an event, before a file holds something else: some records are none
+
+
+class Stretch(NamedTuple):
+    """What one file holds: records of a partition, from the first to before the end."""
+
+    partition: int
+    first: int
+    end: int
+
+
+def stretch_of(name: str) -> Stretch | None:
+    """None: it is no file of an archive."""
+    match = NAME.fullmatch(name)
+    return Stretch(*map(int, match.groups())) if match else None
+
+
+def files_of(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def wrong_with(folder: Path, ends: Mapping[int, int], fields: Sequence[str]) -> list[str]:
+    """In words, why these files do not hold each record below those ends once. `fields`: an event has all of them."""
+    found = {path: stretch_of(path.name) for path in files_of(folder)}
+    wrong = [f"{path.name} is not named PARTITION-FIRST-END.json" for path, stretch in found.items() if not stretch]
+    known = {path: stretch for path, stretch in found.items() if stretch}
+    for partition, end in sorted(ends.items()):
+        own = sorted((each for each in known.items() if each[1].partition == partition), key=lambda each: each[1])
+        wrong += _gaps(own, partition, end)
+    return [*wrong, *(f"{path.name} {why}" for path, each in known.items() if (why := _wrong_in(path, each, fields)))]
+
+
+def _gaps(own: Sequence[tuple[Path, Stretch]], partition: int, end: int) -> Iterator[str]:
+    """What lies between two files, or in both."""
+    border = Path(), Stretch(partition, end, end)
+    for (path, one), (next_path, other) in pairwise(((Path(), Stretch(partition, 0, 0)), *own, border)):
+        if one.end < other.first:
+            yield f"records {one.end:,} to {other.first - 1:,} of partition {partition} lie in no file"
+        elif one.end > other.first and next_path.name:
+            both = f"{path.name} and {next_path.name}"
+            yield f"records {other.first:,} to {min(one.end, other.end) - 1:,} of partition {partition} lie in {both}"
+        elif one.end > other.first:
+            yield f"{path.name} goes on behind record {end - 1:,}, where the files of partition {partition} end"
+
+
+def _wrong_in(path: Path, stretch: Stretch, fields: Sequence[str]) -> str:
+    wanted = stretch.end - stretch.first
+    try:
+        content = path.read_bytes()
+        lines = (gzip.decompress(content) if path.name.endswith(PACKED) else content).split(b"\n")
+    except (OSError, EOFError, zlib.error) as error:
+        return f"is torn: {error}"
+    if lines == [b""]:
+        return f"is empty, and should hold {wanted:,} records"
+    if lines.pop() != b"":
+        return f"is torn: its last line, {len(lines) + 1:,} of {wanted:,}, has no end"
+    if len(lines) != wanted:
+        return f"holds {len(lines):,} records, and should hold {wanted:,}"
+    if len(lines) < FEWEST_LINES or any(_has(line, fields) for line in lines):
+        return ""
+    return f"holds no event: no line has all of {', '.join(fields)}"
+
+
+def _has(line: bytes, fields: Sequence[str]) -> bool:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(event, dict) and all(name in event for name in fields)

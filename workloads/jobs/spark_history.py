@@ -1,0 +1,173 @@
+"""Older events in files, newer ones in Kafka: how a query of Spark reads both as one input.
+
+Which of them, the orders say (`history`): a folder of files, where they end by partition (`ends`), where Kafka begins
+(`begins`), and of a seam by time the moment (`until_ms`) before which events count from files. There are four ways, and
+only the first is right for every sink; the others are here to be found out. `streamgauge.history` chooses one.
+
+`handed-over`: the files to their end, and then Kafka, by one query on one checkpoint. Batch numbers, watermark and
+state go on. Spark has no means for that: to it another source is another query. But a checkpoint knows its sources by
+nothing but the newest plan (offsets/N). So when the files are done, the place of the files in that plan is given to
+Kafka's offsets at the seam. Each step of it is whole or not there, and can be done again.
+
+`fresh`: the same two queries, each with a checkpoint of its own, as in a first start "from files" that nobody thought
+about. Cells across the seam begin anew in the second, and batches are numbered from 0 again.
+
+`union`: both as one stream with one watermark above. It follows the newest event, which Kafka has: files that come in a
+later batch are late.
+
+`union-each`: both as one stream, with a watermark for each. The smaller one counts, and that of the files stands still
+when they end: nothing is late any more, and no window is ever closed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from workloads.jobs import archived_files, spark_stream
+from workloads.jobs.orders import Config
+from workloads.jobs.spark_stream import LOT, OWN_OPTION, read_records
+
+WAY_OPTION = OWN_OPTION + "history"
+HANDED_OVER, FRESH, UNION, UNION_EACH = WAYS = ("handed-over", "fresh", "union", "union-each")
+TAKEN = "files"  # among the sources of a checkpoint: the files that were read before Kafka
+
+
+class Part(NamedTuple):
+    """Records, and by a seam in time which of their events count."""
+
+    records: DataFrame
+    counts: Column | None = None  # of event_time
+
+
+# Starts a query over some parts, each with a watermark of its own; `ends`: when they are read.
+Start = Callable[[Sequence[Part], Config, bool], StreamingQuery]
+
+
+class Queries(NamedTuple):
+    """One after the other."""
+
+    before: Callable[[SparkSession], StreamingQuery | None]
+    begin: Callable[[SparkSession], StreamingQuery]
+
+
+def queries(config: Config, start: Start, fields: Sequence[str]) -> Queries:
+    if not config["history"]:
+        return Queries(lambda _: None, lambda session: start([Part(read_records(session, config))], config, False))
+    refuse(config, fields)
+    way = chosen_way(config)
+    if way in (UNION, UNION_EACH):
+        return Queries(lambda _: None, lambda session: start(_both(session, config, way), config, False))
+    return Queries(
+        lambda session: _files_first(session, config, start, way),
+        lambda session: _then_kafka(session, config, start, way),
+    )
+
+
+def chosen_way(config: Config) -> str:
+    way: str = config["options"].get(WAY_OPTION, HANDED_OVER)
+    if way not in WAYS:
+        sys.exit(f"{WAY_OPTION} is {way!r}; give one of {', '.join(WAYS)}.")
+    if way in (UNION, UNION_EACH) and config["history"]["until_ms"] is not None:
+        sys.exit(f"{WAY_OPTION} = {way!r} has its seam by offset; leave --seam out.")
+    return way
+
+
+def refuse(config: Config, fields: Sequence[str]) -> None:
+    """Before anything is counted: Spark reads a torn line as no event, and says nothing."""
+    told = config["history"]
+    if wrong := archived_files.wrong_with(Path(told["folder"]), dict(enumerate(told["ends"])), fields):
+        sys.exit(f"The files in {told['folder']} can't be counted: {'; '.join(wrong)}. Nothing was read.")
+
+
+def _files_first(session: SparkSession, config: Config, start: Start, way: str) -> StreamingQuery | None:
+    if way == HANDED_OVER and is_handed_over(Path(config["checkpoint"])):
+        return None
+    own = config if way == HANDED_OVER else {**config, "checkpoint": f"{config['checkpoint']}-files"}
+    return start([_files(session, config)], own, True)
+
+
+def _then_kafka(session: SparkSession, config: Config, start: Start, way: str) -> StreamingQuery:
+    if way == HANDED_OVER:
+        hand_over(Path(config["checkpoint"]), {config["topic"]: _begins(config)})
+    return start([_kafka(session, config)], config, False)
+
+
+def _both(session: SparkSession, config: Config, way: str) -> list[Part]:
+    """Files first: by that order their source has its number."""
+    files, kafka = _files(session, config), _kafka(session, config)
+    if way == UNION_EACH:
+        return [files, kafka]
+    texts = kafka.records.select(F.col("value").cast("string").alias("value"))
+    return [Part(files.records.select("value").union(texts))]
+
+
+def _files(session: SparkSession, config: Config) -> Part:
+    """A stretch of all partitions is a batch, the oldest first."""
+    records = (
+        session.readStream.format("text")
+        .option("recursiveFileLookup", "true")
+        .option("lineSep", "\n")
+        .option("maxFilesPerTrigger", str(config["partitions"]))
+        .load(config["history"]["folder"])
+    )
+    until_ms = config["history"]["until_ms"]
+    return Part(records, None if until_ms is None else F.col("event_time") < F.timestamp_millis(F.lit(until_ms)))
+
+
+def _kafka(session: SparkSession, config: Config) -> Part:
+    offsets = json.dumps({config["topic"]: _begins(config)})
+    records = spark_stream.of_topic(session.readStream, config).option("startingOffsets", offsets).load()
+    until_ms = config["history"]["until_ms"]
+    return Part(records, None if until_ms is None else F.col("event_time") >= F.timestamp_millis(F.lit(until_ms)))
+
+
+def _begins(config: Config) -> dict[str, int]:
+    """Where Kafka is to be read from."""
+    told = config["history"]
+    offsets = told["ends"] if told["until_ms"] is None else told["begins"]
+    return {str(partition): offset for partition, offset in enumerate(offsets)}
+
+
+def is_handed_over(checkpoint: Path) -> bool:
+    plan = _newest_plan(checkpoint)
+    return plan is not None and LOT not in json.loads(_lines(plan)[-1])
+
+
+def hand_over(checkpoint: Path, offsets: dict[str, dict[str, int]]) -> None:
+    """From files that are done to Kafka. Nothing may run on the checkpoint."""
+    plan = _newest_plan(checkpoint)
+    if plan is None:
+        sys.exit(f"The files were read, and {checkpoint} holds no plan of a batch: there is nothing to go on from.")
+    sources = checkpoint / "sources"
+    lots, taken = sources / "0", sources / TAKEN
+    if not taken.exists():  # what the files were, for whoever asks later
+        part = sources / f".{TAKEN}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(lots, part)
+        part.replace(taken)
+    if not is_handed_over(checkpoint):
+        version, metadata, _ = _lines(plan)
+        part = plan.with_name(f".{plan.name}.part")
+        part.write_text("\n".join((version, metadata, json.dumps(offsets))), encoding="utf-8")
+        plan.with_name(f".{plan.name}.crc").unlink(missing_ok=True)
+        part.replace(plan)
+    shutil.rmtree(lots, ignore_errors=True)  # Kafka's source would look for its own there
+
+
+def _newest_plan(checkpoint: Path) -> Path | None:
+    folder = checkpoint / "offsets"
+    plans = [path for path in folder.iterdir() if path.name.isdecimal()] if folder.exists() else []
+    return max(plans, key=lambda path: int(path.name), default=None)
+
+
+def _lines(plan: Path) -> list[str]:
+    return plan.read_text(encoding="utf-8").rstrip("\n").split("\n")
