@@ -206,7 +206,7 @@ class TapeSpec:
 
     @property
     def history_kept_ms(self) -> int:
-        """Of the history Kafka has its end too: nobody's retention begins where an archive ends."""
+        """Of the history Kafka has its end too: nobody's retention begins where the files end."""
         return self.history_ms // 4
 
     @property

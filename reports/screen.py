@@ -16,7 +16,7 @@ from harness.judging.checks.engine import MANIFEST
 from harness.measuring.cost import ENGINE, engine_s_per_million
 from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
-from harness.model import CheckResult, Outcome, Witness
+from harness.model import CheckResult, Outcome, TapeSpec, Witness
 from harness.texts import many
 from reports import catch_up, outage, outside
 from reports.outage import Outage
@@ -68,6 +68,13 @@ def _all(result: Result) -> Iterator[str]:
     yield f"  slack    {verdict.slack:,} (events that could be missing unnoticed)"
 
 
+def kind_of(tape: TapeSpec) -> str:
+    """What came before the load."""
+    if tape.history_ms:
+        return "history and backlog" if tape.backlog_ms else "history"
+    return "backlog" if tape.waits else "warm-up"
+
+
 def _load(result: Result) -> Iterator[str]:
     certificate = result.certificate
     if certificate is None:
@@ -75,7 +82,7 @@ def _load(result: Result) -> Iterator[str]:
     lag = f"lag p99.9 {certificate.lag_ms.get('p99.9', 0):.1f} ms"
     if certificate.valid:
         warm_up_ms = result.spec.tape.warm_up_ms
-        kind = "backlog" if result.spec.tape.waits else "warm-up"
+        kind = kind_of(result.spec.tape)
         among = f", {warm_up_ms / 1000:g} s of {kind} among them" if warm_up_ms else ""
         yield from _wrapped("  load     ", f"{many(certificate.sent, 'record')} sent{among}, certificate valid, {lag}")
     else:

@@ -1,7 +1,7 @@
 """A run whose engine reads files first: older events lie in them, and are gone from Kafka.
 
 How it goes. All of it is sent to Kafka before the engine starts, as a backlog is; so it is held against the tape like
-all else. Then the older part becomes an archive (harness/worlds/archive.py): files, cut by time, with the values that
+all else. Then the older part goes into files (harness/worlds/history_files.py), cut by time, with the values that
 Kafka holds. Kafka deletes it but for its last quarter, which both have: who reads Kafka from its beginning counts that
 twice. What is deleted is kept for the judge first, so that the log which it reads is whole.
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 from harness.stages.behind import Behind
 from harness.texts import many
 
-ARCHIVED_PER_S = 20_000  # so fast events become files at the least
+MOVED_PER_S = 20_000  # so fast events become files at the least
 
 
 class FromHistory(Behind):
@@ -36,4 +36,4 @@ class FromHistory(Behind):
 
     @property
     def _sending_ms(self) -> int:
-        return super()._sending_ms + self.reel.warm_up_total * 1000 // ARCHIVED_PER_S
+        return super()._sending_ms + self.reel.warm_up_total * 1000 // MOVED_PER_S

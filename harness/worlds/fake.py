@@ -31,7 +31,7 @@ from harness.watching.clock_watch import Noticing
 from harness.watching.out_of_memory import Memory
 from harness.watching.sampler import Recorder, Sampled, sampled_keys
 from harness.watching.starvation import Machine, Threads
-from harness.worlds.archive import Moments, columns_of, seam_of
+from harness.worlds.history_files import Moments, columns_of, seam_of
 from workloads.base import BESIDE, COUNTS, Columns, Values
 from workloads.registry import codec_of
 

@@ -50,8 +50,8 @@ from harness.watching.out_of_memory import Memory
 from harness.watching.sampler import Sampled
 from harness.watching.starvation import Machine, Threads
 from harness.worlds import tables
-from harness.worlds.archive import Archive, Moments
 from harness.worlds.base import ServiceGone
+from harness.worlds.history_files import HistoryFiles, Moments
 from harness.worlds.services import Services
 from harness.worlds.topic import TopicLog
 from workloads.registry import codec_of, results_of
@@ -332,8 +332,8 @@ class RealWorld:
             raise HarnessError("A history was asked for before the services were open.")
         folder = self._engines_own / "history"
         folder.mkdir()
-        archive = Archive(self._services.kafka, self._topic, self._log, self._codec, folder)
-        found = archive.move(Moments(self._spec.tape, until_ms), self._spec.seam)
+        files = HistoryFiles(self._services.kafka, self._topic, self._log, self._codec, folder)
+        found = files.move(Moments(self._spec.tape, until_ms), self._spec.seam)
         self.engine.change({"history": found})
         return found.seam
 

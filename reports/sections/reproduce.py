@@ -16,6 +16,7 @@ from harness.settings import KEYS
 from harness.texts import many
 from reports.evidence import Evidence
 from reports.page import Section
+from reports.screen import kind_of
 from workloads.registry import workload_of
 
 # Keys that are also flags of `run`; all others can only stand in a scenario file.
@@ -83,7 +84,7 @@ def section(evidence: Evidence) -> Section:
     recipe = recipe_of(spec, evidence.manifest)
     text = [f"{many(tape.total, 'record')} from seed {spec.tape.seed}; the digest of the tape is {tape.digest}."]
     if early := evidence.plan.warm_up:
-        kind = "backlog" if spec.tape.waits else "warm-up"
+        kind = kind_of(spec.tape)
         text.append(f"Before them come {early.total:,} of {kind}, from a tape with the digest {early.digest}.")
     text += hidden(spec.public()["redis"])
     if unlike := differences(recipe.resolve(evidence.manifest), spec):

@@ -32,7 +32,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.query import StreamingQuery
 
-from workloads.jobs import archived_files, spark_stream
+from workloads.jobs import history_files, spark_stream
 from workloads.jobs.orders import Config
 from workloads.jobs.spark_stream import LOT, OWN_OPTION, read_records
 
@@ -84,7 +84,7 @@ def chosen_way(config: Config) -> str:
 def refuse(config: Config, fields: Sequence[str]) -> None:
     """Before anything is counted: Spark reads a torn line as no event, and says nothing."""
     told = config["history"]
-    if wrong := archived_files.wrong_with(Path(told["folder"]), dict(enumerate(told["ends"])), fields):
+    if wrong := history_files.wrong_with(Path(told["folder"]), dict(enumerate(told["ends"])), fields):
         sys.exit(f"The files in {told['folder']} can't be counted: {'; '.join(wrong)}. Nothing was read.")
 
 

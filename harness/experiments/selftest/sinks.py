@@ -47,6 +47,7 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "loses one in the backlog", {**backlog(), **bug("drop:1600")}
     yield "counts one in the backlog twice", {**backlog(), **bug("double:1600")}
     yield "begins behind the backlog", {**backlog(), **bug("latest")}
+    yield from of_a_history()
     yield "counts one in 100 an hour ahead", bug("future-window:100")
     yield "counts one in 100 for a stranger", bug("stranger:100")
     yield "writes no numbers", bug("garble:7")
@@ -67,6 +68,17 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
     yield from asked()
     yield from looked_into()
     yield "killed when it is too late to be", {"fault": "kill@c3:batch=100000"}
+
+
+def of_a_history() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Older events lie in files, and disorder goes across the seam."""
+    yield "reads files and Kafka", history()
+    yield "reads files and Kafka, and is killed", {**history(), "fault": "kill@c3:batch=2"}
+    yield "reads files and Kafka, by time", {**history(), "history": "40s", "seam": "time"}
+    yield "begins in Kafka one record too early", {**history(), **bug("early")}
+    yield "begins in Kafka one record too late", {**history(), **bug("late")}
+    yield "reads all that Kafka has beside the files", {**history(), **bug("earliest")}
+    yield "reads half of a torn file, and says nothing", {**history(), **bug("torn")}
 
 
 def clocked() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -140,6 +152,10 @@ def warm_up() -> dict[str, Any]:
 def backlog() -> dict[str, Any]:
     """The same, before the engine starts."""
     return {"backlog": "24s", "disorder": "mobile"}
+
+
+def history() -> dict[str, Any]:
+    return {"history": "24s", "backlog": "6s", "disorder": "mobile"}
 
 
 def bug(kind: str) -> dict[str, Any]:

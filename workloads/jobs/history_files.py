@@ -1,4 +1,4 @@
-"""Older events of a topic in files, as an archive of it keeps them: is each record there, and once?
+"""Older events of a topic in files: is each record there, and once?
 
     2026-11-24/3-000000000000-000000000500.json.gz     the records 0 to 499 of partition 3, a line each
 
@@ -31,7 +31,7 @@ class Stretch(NamedTuple):
 
 
 def stretch_of(name: str) -> Stretch | None:
-    """None: it is no file of an archive."""
+    """None: it is no such file."""
     match = NAME.fullmatch(name)
     return Stretch(*map(int, match.groups())) if match else None
 

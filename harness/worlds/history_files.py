@@ -1,7 +1,7 @@
 """The older part of a topic becomes history: it is written into files, and Kafka deletes most of it.
 
 The values are those that Kafka holds, byte for byte, in its order. A partition is cut where its newest event first
-reaches a moment, as an archive cuts that begins a file when the next stretch of time has come. So disorder goes across
+reaches a moment, as who exports a topic begins a file when the next stretch of time has come. So disorder goes across
 each cut: behind it lie events that are older than it.
 """
 
@@ -80,7 +80,7 @@ def seam_of(partitions: Sequence[Columns], moments: Moments, by: Cut) -> FileSea
     return FileSeam(ends, begins, moments.kept_ms if by == "time" else None)
 
 
-class Archive:
+class HistoryFiles:
     def __init__(self, address: KafkaAddress, topic: str, log: TopicLog, codec: Codec, folder: Path) -> None:
         self._address, self._topic, self._log, self._codec, self._folder = address, topic, log, codec, folder
         self._begun_s = folder.stat().st_mtime

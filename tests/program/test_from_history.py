@@ -1,0 +1,125 @@
+"""An engine that reads files first: all of both is judged, and who is wrong at the seam is told so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from harness import cli, plan
+from harness.engines import fake
+from harness.experiments.selftest.runs import fake_run
+from harness.judging.judge import judge
+from harness.model import INDEX_BITS, Outcome, UsageError
+from harness.stages.history import FromHistory
+from harness.stages.kinds import stages
+from harness.stored import StoredRun
+from reports.sections import reproduce
+
+HISTORY: dict[str, Any] = {"history": "24s", "backlog": "6s", "disorder": "mobile"}
+
+
+def refusal(manifest=fake.MANIFEST, **keys):
+    with pytest.raises(UsageError) as refused:
+        plan.resolve("test", {"engine": "fake", "disorder": "none", **keys}, {}, lambda *_: manifest)
+    return str(refused.value)
+
+
+def test_files_and_kafka_are_one_input(tmp_path):
+    verdict, store = fake_run(tmp_path, **HISTORY)
+    run = StoredRun.open(store.path)
+    server = run.log.column("event_id").to_numpy() >> INDEX_BITS
+    early = (server >= run.reel.spec.senders) & (server < 2 * run.reel.spec.senders)
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert verdict.slack == 0
+    assert stages(run.spec) is FromHistory
+    assert early.sum() == run.reel.warm_up_total
+    assert run.seam
+    assert all(0 < begins < end for begins, end in zip(run.seam.begins, run.seam.ends, strict=True))
+    assert sum(run.seam.ends) < run.reel.warm_up_total, "the last six seconds lie in Kafka alone"
+    assert judge(StoredRun.open(store.path)) == verdict
+
+
+def test_disorder_goes_across_the_seam(tmp_path):
+    _, store = fake_run(tmp_path, **HISTORY)
+    run = StoredRun.open(store.path)
+    events, seam = run.countable.events, run.seam
+    assert seam
+    behind = events.offset >= [seam.ends[p] for p in events.partition.tolist()]
+    until_ms = run.epoch_ms - run.spec.tape.backlog_ms
+
+    assert (behind & (events.time_ms < until_ms)).sum() > 5
+
+
+@pytest.mark.parametrize("keys", [{"fault": "kill@c3:batch=2"}, {"sink": "fenced"}, {"backlog": "0s"}])
+@pytest.mark.parametrize("seam", ["offset", "time"])
+def test_either_seam_is_right(tmp_path, seam, keys):
+    verdict, _ = fake_run(tmp_path, **{**HISTORY, "history": "40s", "seam": seam, **keys})
+
+    assert (verdict.outcome, verdict.slack) == (Outcome.PASS, 0), verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("bug", "words"),
+    [
+        (
+            "early",
+            "duplicated: 1 event too many in 1 cell: exactly the last record of each partition in files",
+        ),
+        ("late", "2 cells: exactly the first record of each partition behind the files, passed over at the seam"),
+        ("earliest", "exactly what both files and Kafka have, counted twice at the seam"),
+        ("torn", "lost: "),
+    ],
+)
+def test_who_is_wrong_at_the_seam_is_told_so(tmp_path, bug, words):
+    verdict, _ = fake_run(tmp_path, **HISTORY, conf={"misbehave": bug})
+
+    assert verdict.outcome is Outcome.FAIL
+    assert words in verdict.sentence
+
+
+def test_what_was_moved_is_no_loss_of_kafka(tmp_path):
+    verdict, _ = fake_run(tmp_path, **HISTORY)
+
+    assert next(each for each in verdict.checks if each.name == "log").outcome is Outcome.PASS
+
+
+def test_it_is_done_again_by_the_same_flags(tmp_path):
+    _, store = fake_run(tmp_path, **HISTORY, seam="offset")
+    run = StoredRun.open(store.path)
+    recipe = reproduce.recipe_of(run.spec, run.manifest)
+
+    assert (recipe.keys["history"], recipe.keys["backlog"]) == ("24s", "6s")
+    assert recipe.resolve(run.manifest) == run.spec
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"history": "10s", "warm_up": "5s"}, "Leave one of them out"),
+        ({"seam": "time"}, "without files there is no seam"),
+        ({"seam": "times", "history": "10s"}, "one of offset, time"),
+        ({"history": "20s", "seam": "time", "disorder": "mobile"}, "to more than four times the reach"),
+        ({"history": "20s", "master": "yarn", "kafka": "k:1", "redis": "redis://r", "checkpoint": "/c"}, "of this one"),
+    ],
+)
+def test_what_can_not_be_is_refused_before_anything_starts(keys, words):
+    assert words in refusal(**keys)
+
+
+def test_a_job_that_reads_no_files_is_refused_too():
+    said = refusal(replace(fake.MANIFEST, history=False), history="10s")
+
+    assert "does not claim history = true" in said
+    assert "--backlog" in said
+
+
+def test_the_command_has_a_scenario_of_it(tmp_path):
+    dials = ["--history", "24s", "--backlog", "6s", "--rate", "250", "--duration", "12s", "--campaigns", "10"]
+    answer = CliRunner().invoke(cli.app, ["run", "history", "--engine", "fake", *dials, "--out", str(tmp_path)])
+
+    assert answer.exit_code == 0, answer.stdout
+    assert "PASS" in answer.stdout
