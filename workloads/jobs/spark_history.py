@@ -97,7 +97,7 @@ def _files_first(session: SparkSession, config: Config, start: Start, way: str) 
 
 def _then_kafka(session: SparkSession, config: Config, start: Start, way: str) -> StreamingQuery:
     if way == HANDED_OVER:
-        hand_over(Path(config["checkpoint"]), {config["topic"]: _begins(config)})
+        hand_over(Path(config["checkpoint"]), {config["topic"]: starting_offsets(config)})
     return start([_kafka(session, config)], config, False)
 
 
@@ -124,13 +124,13 @@ def _files(session: SparkSession, config: Config) -> Part:
 
 
 def _kafka(session: SparkSession, config: Config) -> Part:
-    offsets = json.dumps({config["topic"]: _begins(config)})
+    offsets = json.dumps({config["topic"]: starting_offsets(config)})
     records = spark_stream.of_topic(session.readStream, config).option("startingOffsets", offsets).load()
     until_ms = config["history"]["until_ms"]
     return Part(records, None if until_ms is None else F.col("event_time") >= F.timestamp_millis(F.lit(until_ms)))
 
 
-def _begins(config: Config) -> dict[str, int]:
+def starting_offsets(config: Config) -> dict[str, int]:
     """Where Kafka is to be read from."""
     told = config["history"]
     offsets = told["ends"] if told["until_ms"] is None else told["begins"]

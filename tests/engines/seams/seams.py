@@ -1,0 +1,53 @@
+"""The Spark job with a mistake where files end and Kafka begins.
+
+python seams.py CONFIG.json
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from workloads.ad_impressions.jobs import spark
+from workloads.jobs import spark_history
+from workloads.jobs.orders import read_orders
+
+TORN = 1  # partition
+
+
+def offsets_by(shift):
+    """It begins so many records behind the files."""
+    right = spark_history.starting_offsets
+
+    def shifted(config):
+        return {partition: offset + shift for partition, offset in right(config).items()}
+
+    return shifted
+
+
+def earliest(config):
+    """It begins where Kafka does, and files and Kafka have the same for a while."""
+    return {str(partition): offset for partition, offset in enumerate(config["history"]["begins"])}
+
+
+def tear(config, ending):
+    """The middle of a file is its end. A restart finds it torn."""
+    files = sorted(Path(config["history"]["folder"]).rglob(f"{TORN}-*{ending}"))
+    whole = files[0].read_bytes()
+    files[0].write_bytes(whole[: len(whole) // 2])
+
+
+def main(path: str) -> int:
+    config = read_orders(path)
+    bug = config["options"]["streamgauge.bug"]
+    if bug in ("torn", "torn-unseen", "packed-unseen"):
+        tear(config, ".gz" if bug == "packed-unseen" else ".json")
+    if bug.endswith("-unseen"):  # it counts what it finds
+        spark_history.refuse = lambda *_: None
+    begins = {"early": offsets_by(-1), "late": offsets_by(1), "earliest": earliest}
+    spark_history.starting_offsets = begins.get(bug, spark_history.starting_offsets)
+    return spark.main(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,70 @@
+"""Spark reads older events from files and newer ones from Kafka, as one input: right, killed, and wrong at the seam."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.engines.test_runs import check, run
+from tests.engines.trial import SOON_UP
+
+SEAMS = Path(__file__).parent / "seams" / "manifest.toml"
+HISTORY = ("history", "--rate", "1000", "--history", "36s", "--backlog", "10s", "--duration", "12s", *SOON_UP)
+WAY = "streamgauge.history="
+
+pytestmark = pytest.mark.timeout(400)
+
+
+def test_files_and_then_kafka_killed_among_the_files(tmp_path, served):
+    """In each second file, of six; its state, its watermark and its numbers go over to Kafka."""
+    answer = run(tmp_path, *HISTORY, *served, "--fault", "kill@c3:batch=2")
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert "which was replayed" in check(answer, "fault")["sentence"]
+    assert "were moved into files" in check(answer, "log")["sentence"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("sink", ["fenced", "increment"])
+@pytest.mark.parametrize("seam", ["offset", "time"])
+def test_either_seam_and_any_sink_is_right_without_a_kill(tmp_path, served, sink, seam):
+    answer = run(tmp_path, *HISTORY, *served, "--sink", sink, "--seam", seam, "--history", "60s")
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("way", "sink", "words"),
+    [
+        ("fresh", "absolute", ["lost"]),  # cells across the seam begin anew
+        ("fresh", "fenced", ["lost"]),  # batches are numbered from 0 again
+        ("union", "absolute", ["late-dropped"]),  # the watermark is that of Kafka
+        ("union-each", "absolute", []),  # nothing is ever late any more
+    ],
+)
+def test_what_the_other_ways_make_of_it(tmp_path, served, way, sink, words):
+    answer = run(tmp_path, *HISTORY, *served, "--sink", sink, "--conf", f"{WAY}{way}")
+
+    assert (answer["words"], answer["slack"]) == (words, 0), answer["sentence"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("bug", "said"),
+    [
+        ("early", "duplicated: "),
+        ("late", "lost: "),
+        ("earliest", "duplicated: "),
+        ("torn", "crashed: "),
+        ("torn-unseen", "lost: "),
+    ],
+)
+def test_who_is_wrong_at_the_seam_fails_by_its_right_name(tmp_path, served, bug, said):
+    answer = run(tmp_path, *HISTORY, *served, "--engine", SEAMS, "--conf", f"streamgauge.bug={bug}")
+
+    assert answer["verdict"] == "FAIL"
+    assert answer["sentence"].startswith(said), answer["sentence"]
+    if bug in ("early", "late", "earliest"):
+        assert "at the seam" in answer["sentence"]
