@@ -380,6 +380,7 @@ class RunSpec:
     time: Time = EVENT_TIME
     states: int = 0  # at so many batches its state is kept, and judged too
     seam: Cut = "offset"  # of older events in files
+    backfill: str = ""  # the engine that counts all once more afterwards, as a batch; "": none
     declared_in: str = ""  # the folder that declared the workload; "": it is a shipped one
 
     @property
@@ -571,6 +572,17 @@ class EngineReport:
     last_lines: tuple[str, ...] = ()
     log: str = ""  # the file, below the run, in which they are
     advice: tuple[str, ...] = ()  # lines for its manifest
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """How a batch fared that counted all once more, after the stream."""
+
+    engine: str
+    broke_off: str  # why it has no answer; "": it has
+    took_ms: int  # from its start until all was counted
+    cpu_s: float
+    stream_cpu_s: float  # of the stream since its last start
 
 
 @dataclass(frozen=True)

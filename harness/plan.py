@@ -130,6 +130,7 @@ def resolve(
         declared_in=str(home(Path(values["workload"])).resolve()) if values["workload"] not in WORKLOADS else "",
         **{key: values[key] for key in ("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf")},
         **{key: values[key] for key in ("time", "states", "seam")},
+        **{key: values[key] for key in ("time", "seam", "backfill")},
         **{key: values[key] for key in ("kafka", "kafka_config", "redis", "reset", "archive", "web", "patience")},
     )
     _sound(spec, claim, explicit_limit="late_dropped_max" in given)
@@ -137,6 +138,8 @@ def resolve(
     _sound_time(spec, manifest, claim)
     _sound_states(spec, manifest, claim)
     _sound_history(spec, manifest)
+    if spec.backfill:
+        _sound_backfill(spec, manifest, manifest_of(spec.backfill, workload.id))
     if spec.tape.checksum and not manifest.checksum:
         raise UsageError(
             f"checksum was asked for, but the manifest of engine {manifest.id} does not claim checksum = true: it "
@@ -402,6 +405,25 @@ def _sound_history(spec: RunSpec, manifest: EngineManifest) -> None:
             f"disorder = {spec.disorder_name!r} reaches {spec.tape.reach_ms} ms back, but files and Kafka both have "
             f"only the last {both_ms} ms of a history of {history_ms} ms: a seam by time would lose what comes later. "
             "Lengthen --history to more than four times the reach, or take --seam offset."
+        )
+
+
+def _sound_backfill(spec: RunSpec, stream: EngineManifest, batch: EngineManifest) -> None:
+    """Where its answer could not be found, or not be held against that of the stream."""
+    missing = []
+    if not any(claim.late == "keep" for claim in batch.sinks):
+        missing.append("drops late events, which a batch has to count")
+    if not batch.progress:
+        missing.append("does not tell when it has done all")
+    if (batch.source, batch.simulated) != (stream.source, stream.simulated) or stream.source != "redis:compact":
+        missing.append(f"has to leave its results where {stream.id} does, in hashes of Redis in our own schema")
+    if spec.tape.history_ms and not batch.history:
+        missing.append("reads no files")
+    if missing:
+        raise UsageError(f"backfill = {spec.backfill!r}: {batch.id} {'; it '.join(missing)}. Take spark-batch.")
+    if asked_of(spec.fault) or spec.time != EVENT_TIME or {v.kind for v in oracle_of(spec).values} != {Kind.COUNT}:
+        raise UsageError(
+            "backfill holds a batch against one question that counts events by their own time. Leave it out."
         )
 
 

@@ -43,7 +43,8 @@ from harness.model import (
 )
 from harness.observe import UnreadableError
 from harness.room import NoRoomError
-from harness.running.answers import Answers, Awaited
+from harness.running.answers import Answers, Awaited, covers
+from harness.running.backfill import Backfilling
 from harness.running.excuses import UNSERVED_ADVICE, EngineGone, Excuses
 from harness.running.keeping import Keeping
 from harness.running.life import Life
@@ -119,7 +120,10 @@ class Run:
                 self.open()
                 with self._healing():
                     report = self.drive()  # 4, 5, 6
+                cpu_s = self.world.cpu_s(self.world.engine)
                 self.read(report)  # 7
+                if self.spec.backfill and report.state == "drained":
+                    self.count_again(cpu_s)
         except BaseException:
             self.close()
             with suppress(NoRoomError):  # it must not hide why the run ended
@@ -326,6 +330,11 @@ class Run:
             self.screen.phase("state", f"of {many(kept, 'batch', 'batches')}, by a reader of the engine's own kind")
             self.states.read()
 
+    # Where it was asked for: a batch over the same input. It needs the services, and comes when all else is on disk.
+    def count_again(self, stream_cpu_s: float) -> None:
+        deadline_s = self._ready_s + self._drain_s
+        Backfilling(self.world, self.store, self.screen, self._tell, deadline_s=deadline_s).all(stream_cpu_s)
+
     # 8 and 9. Judge from the files alone; the caller reports from the same files.
     def conclude(self) -> Verdict:
         self.screen.phase(JUDGE)
@@ -446,19 +455,19 @@ class Run:
         last, done = self.answers.snapshot(), self._done()
         begun_ms = still_ms = self.world.now_ms()
         moved_ms = 0
-        while not (_covers(self._progress(), ends) and self.world.now_ms() - still_ms >= still_for_ms):
+        while not (covers(self._progress(), ends) and self.world.now_ms() - still_ms >= still_for_ms):
             self._tick_for(LOOK_EVERY_S)
             now_ms, snapshot = self.world.now_ms(), self.answers.snapshot()
             if snapshot != last or self._done() != done:
                 moved_ms = now_ms
-            if snapshot != last or not _covers(self._progress(), ends):
+            if snapshot != last or not covers(self._progress(), ends):
                 still_ms = now_ms
             last, done = snapshot, self._done()
             is_starting = self.life.starts > 1 and moved_ms <= self.life.started_ms  # again, and it may take its time
             waits_s = max(self._ready_s, self._drain_s) if is_starting else self._drain_s
             since_ms = max(begun_ms, moved_ms, self.life.started_ms)
             # Of one that is done, the results only have to be looked at once more: it was the harness that stood still.
-            if now_ms - since_ms > waits_s * 1000 and not _covers(self._progress(), ends):
+            if now_ms - since_ms > waits_s * 1000 and not covers(self._progress(), ends):
                 seen = f"{done:,} of {many(sum(ends.values()), 'record')} are done"
                 raise EngineGone(
                     self.excuses.unless_starved("stuck", f"nothing has moved for {waits_s:.0f} s; {seen}", since_ms)
@@ -640,10 +649,6 @@ def _lastly(last: Callable[[], None]) -> Iterator[None]:
             last()
         raise
     last()
-
-
-def _covers(progress: Progress | None, ends: Mapping[int, int]) -> bool:
-    return progress is not None and all(progress.offsets.get(p, 0) >= end for p, end in ends.items())
 
 
 MakesRun = Callable[[RunSpec, EngineManifest, World, StoredRun, Screen], Run]

@@ -19,6 +19,7 @@ from harness.judging.lateness import Countable, countable
 from harness.judging.readings import Doubt, Edits, LogAudit, Observed, State
 from harness.model import (
     EVENT_TIME,
+    Backfill,
     BatchLog,
     Certificate,
     EngineManifest,
@@ -40,6 +41,7 @@ from workloads.totals import InTotals
 
 OBSERVED, AFTER_STOP, LOG = "observed.parquet", "observed-after-stop.parquet", "log.parquet"
 STATES = "states.parquet"
+BACKFILLED = "backfilled.parquet"
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -239,6 +241,14 @@ class StoredRun:
         for number, key, field, value in zip(*columns, strict=True):
             rows[number].append(Row(key, field, value, HASH))
         return tuple(State(each, self._interpreted(rows[each.number])) for each in kept)
+    def backfill(self) -> Backfill | None:
+        """None: there was none."""
+        return next(iter(self.store.told("backfill", "told", Backfill)), None)
+
+    @cached_property
+    def backfilled(self) -> Observed:
+        """What the batch left."""
+        return self._interpreted(self._rows(BACKFILLED))
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -27,6 +27,7 @@ from harness.model import DEFAULT_SCENARIO, RunSpec
     "backlog",
     "history",
     "seam",
+    "backfill",
     *EVENTS,
     "time",
     "fault",

@@ -104,6 +104,11 @@ class ProcessEngine:
         return self._manifest
 
     @property
+    def config(self) -> EngineConfig:
+        """What its next start is told."""
+        return self._config
+
+    @property
     def pid(self) -> int | None:
         """Of the newest start; None before the first."""
         return self._child.pid if self._child else None

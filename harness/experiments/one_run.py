@@ -15,6 +15,7 @@ from generators.reel import Reel
 from harness import console, needs, room, wait
 from harness.ending import UnderWay, short_path, under_way
 from harness.engines import environments, fake, removal, warm
+from harness.engines import manifest as manifests
 from harness.engines.job import Surroundings
 from harness.engines.warm import Starts
 from harness.faults import job, registry
@@ -72,7 +73,8 @@ def prepare(spec: RunSpec, engine_manifest: EngineManifest) -> Surroundings:
             find_server()
         if not spec.kafka:
             jvm.jars("services", console.say)
-    for other in job.others(spec.fault, engine_manifest):
+    batch = [manifests.load(spec.backfill, spec.workload)] if spec.backfill else []
+    for other in (*job.others(spec.fault, engine_manifest), *batch):
         environments.prepare(other, console.say)
     return environments.prepare(engine_manifest, console.say)
 

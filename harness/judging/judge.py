@@ -193,6 +193,8 @@ def _assemble(run: StoredRun) -> Case:
         states=run.states,
         states_unread=unread.get(STATES, ""),
         seam=run.seam,
+        backfill=run.backfill,
+        backfilled=run.backfilled if run.backfill and not run.backfill.broke_off else None,
         notes=tuple(note for told in store.told("closed", "notes", list[str])[-1:] for note in told)
         + ((IN_TOTALS,) if run.in_totals else ()),
     )

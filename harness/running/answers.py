@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from generators.marks import closes_ms_of, totals_of
 from harness.judging.readings import Observed
-from harness.model import Mark
+from harness.model import Mark, Progress
 from harness.observe import Row, UnreadableError, in_totals, interpret
 from harness.worlds.base import ServiceGone, World
 from workloads.base import Codec, Kind, Oracle, Value
@@ -91,3 +91,8 @@ class Answers:
 
     def fields_of(self, awaited: Awaited) -> list[int]:
         return sorted({self._oracle.codes.field(cell) for cell in awaited.cells})
+
+
+def covers(progress: Progress | None, ends: Mapping[int, int]) -> bool:
+    """All of the log below these offsets is done."""
+    return progress is not None and all(progress.offsets.get(p, 0) >= end for p, end in ends.items())

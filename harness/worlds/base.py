@@ -81,6 +81,12 @@ class World(Protocol):
     def move_to_files(self, until_ms: int) -> FileSeam:
         """What was sent so far and lies before that moment becomes the history, of which the engine's orders tell."""
 
+    def count_again(self) -> Engine:
+        """The one that counts all once more, as a batch; the results are empty, and it is ready to start."""
+
+    def cpu_s(self, engine: Engine) -> float:
+        """What its last start has used of the CPU so far."""
+
     def end_offsets(self) -> Mapping[int, int]: ...
     def reachable(self) -> bool:
         """Whether results and log can be looked at: a fault in its middle may keep them from everybody."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -87,7 +86,8 @@ class HistoryFiles:
 
     def move(self, moments: Moments, by: Cut) -> History:
         """What lies before the moment in files, and whatever was deleted kept for the judge."""
-        partitions = self._read()
+        ends = kafka.end_offsets(self._address, self._topic)
+        partitions = recount.read_values(self._address, self._topic, ends)
         columns = [columns_of(values, self._codec) for values in partitions]
         for partition, values in enumerate(partitions):
             self._write(partition, values, cuts(columns[partition], moments.stretches_ms), moments.days)
@@ -97,15 +97,6 @@ class HistoryFiles:
             self._log.keep(gone, gone)
             kafka.delete_records(self._address, self._topic, gone)
         return History(str(self._folder), seam)
-
-    def _read(self) -> list[list[bytes | None]]:
-        """The values of each partition."""
-        ends = kafka.end_offsets(self._address, self._topic)
-        values: list[list[bytes | None]] = [[] for _ in ends]
-        with closing(recount.read_messages(self._address, self._topic, ends)) as parts:
-            for partition, messages in parts:
-                values[partition] += [message.value() for message in messages]
-        return values
 
     def _write(self, partition: int, values: Sequence[bytes | None], ends: Sequence[int], days: Sequence[str]) -> None:
         """A reader that goes by the age of files gets them stretch by stretch."""

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import recount
 from harness.model import KafkaAddress, Segment
 from harness.services import kafka
 from harness.worlds.history_files import STRETCHES, HistoryFiles, Moments, as_lines, cuts, seam_of
@@ -94,7 +95,8 @@ def moved(tmp_path, monkeypatch):
     folder, log, deleted = tmp_path / "history", Kept(), list[object]()
     folder.mkdir()
     monkeypatch.setattr(kafka, "delete_records", lambda *args: deleted.append(args[-1]))
-    monkeypatch.setattr(HistoryFiles, "_read", lambda _self: logs)
+    monkeypatch.setattr(kafka, "end_offsets", lambda *_: {0: 800, 1: 800})
+    monkeypatch.setattr(recount, "read_values", lambda *_: logs)
     made: Any = HistoryFiles
     found = made(KafkaAddress("nowhere"), "topic", log, Codec(), folder).move(MOMENTS, "offset")
     assert deleted == [log.below]

@@ -73,6 +73,7 @@ def test_it_goes_over_to_kafka_and_all_else_goes_on(tmp_path):
     assert not (folder / "sources/0").exists()
     assert log.complete, log.note
     assert [dict(each.ends) for each in log.batches] == [{}, {}, {0: 20, 1: 30}, {0: 25, 1: 30}]
+    assert [dict(each.files) for each in log.batches] == [*ENDS, ENDS[-1]]
     assert [each.drop_watermark_ms for each in log.batches] == [0, 0, 100, 200]
     assert checkpoint.newest_committed(folder) == (3, {0: 25, 1: 30})
 

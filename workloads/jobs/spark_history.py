@@ -32,9 +32,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.query import StreamingQuery
 
-from workloads.jobs import history_files, spark_stream
+from workloads.jobs import history_files
 from workloads.jobs.orders import Config
-from workloads.jobs.spark_stream import LOT, OWN_OPTION, read_records
+from workloads.jobs.spark_stream import LOT, OWN_OPTION, Reader, of_topic, read_records
 
 WAY_OPTION = OWN_OPTION + "history"
 HANDED_OVER, FRESH, UNION, UNION_EACH = WAYS = ("handed-over", "fresh", "union", "union-each")
@@ -92,28 +92,28 @@ def _files_first(session: SparkSession, config: Config, start: Start, way: str) 
     if way == HANDED_OVER and is_handed_over(Path(config["checkpoint"])):
         return None
     own = config if way == HANDED_OVER else {**config, "checkpoint": f"{config['checkpoint']}-files"}
-    return start([_files(session, config)], own, True)
+    return start([files(session.readStream, config)], own, True)
 
 
 def _then_kafka(session: SparkSession, config: Config, start: Start, way: str) -> StreamingQuery:
     if way == HANDED_OVER:
         hand_over(Path(config["checkpoint"]), {config["topic"]: starting_offsets(config)})
-    return start([_kafka(session, config)], config, False)
+    return start([kafka(of_topic(session.readStream, config), config)], config, False)
 
 
 def _both(session: SparkSession, config: Config, way: str) -> list[Part]:
     """Files first: by that order their source has its number."""
-    files, kafka = _files(session, config), _kafka(session, config)
+    old, new = files(session.readStream, config), kafka(of_topic(session.readStream, config), config)
     if way == UNION_EACH:
-        return [files, kafka]
-    texts = kafka.records.select(F.col("value").cast("string").alias("value"))
-    return [Part(files.records.select("value").union(texts))]
+        return [old, new]
+    texts = new.records.select(F.col("value").cast("string").alias("value"))
+    return [Part(old.records.select("value").union(texts))]
 
 
-def _files(session: SparkSession, config: Config) -> Part:
-    """A stretch of all partitions is a batch, the oldest first."""
+def files(reader: Reader, config: Config) -> Part:
+    """Of a stream, a stretch of all partitions is a batch, the oldest first."""
     records = (
-        session.readStream.format("text")
+        reader.format("text")
         .option("recursiveFileLookup", "true")
         .option("lineSep", "\n")
         .option("maxFilesPerTrigger", str(config["partitions"]))
@@ -123,9 +123,9 @@ def _files(session: SparkSession, config: Config) -> Part:
     return Part(records, None if until_ms is None else F.col("event_time") < F.timestamp_millis(F.lit(until_ms)))
 
 
-def _kafka(session: SparkSession, config: Config) -> Part:
-    offsets = json.dumps({config["topic"]: starting_offsets(config)})
-    records = spark_stream.of_topic(session.readStream, config).option("startingOffsets", offsets).load()
+def kafka(reader: Reader, config: Config) -> Part:
+    """`reader`: of the topic, from its beginning."""
+    records = reader.option("startingOffsets", json.dumps({config["topic"]: starting_offsets(config)})).load()
     until_ms = config["history"]["until_ms"]
     return Part(records, None if until_ms is None else F.col("event_time") >= F.timestamp_millis(F.lit(until_ms)))
 

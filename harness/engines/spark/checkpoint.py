@@ -205,12 +205,11 @@ def parse(path: Path) -> Planned:
         raise ValueError(f"it has {len(told)} sources, and one of files and one topic are known how to read")
     sources = path.parent.parent / "sources"
     try:
-        ends = _offsets(*topics.values()) if topics else {}
         return Planned(
-            ends,
+            _offsets(*topics.values()) if topics else {},
             int(metadata["batchWatermarkMs"]),
             metadata.get("batchTimestampMs"),
-            files=_files_in(sources, *files.items()) if files else {},
+            files=_reach(sources, files),
             begins=_offsets(_last_line(sources / str(*topics) / "0")) if files and topics else {},
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -228,14 +227,16 @@ def _last_line(path: Path) -> Mapping[str, Mapping[str, int]]:
     return found
 
 
-def _files_in(sources: Path, lot: tuple[int, int]) -> dict[int, int]:
-    """How far the files of a source reach, up to this lot of them: each is named PARTITION-FIRST-END."""
-    number, newest = lot
-    own = sources / str(number)
-    folder = sources / Path(TAKEN).name if (sources / Path(TAKEN).name).is_dir() else own
+def _reach(sources: Path, lot: Mapping[int, int]) -> dict[int, int]:
+    """How far the files of a source reach, up to this lot of them; all of them, of a query that has gone over to Kafka.
+    Each is named PARTITION-FIRST-END."""
+    taken = sources / Path(TAKEN).name
+    lots = numbers(taken)
+    for number, newest in lot.items():
+        taken, lots = taken if lots else sources / str(number), list(range(newest + 1))
     ends: dict[int, int] = {}
-    for each in range(newest + 1):
-        _, *lines = (folder / str(each)).read_text(encoding="utf-8").split("\n")
+    for each in lots:
+        _, *lines = (taken / str(each)).read_text(encoding="utf-8").split("\n")
         for line in filter(None, lines):
             partition, _, end = map(int, Path(json.loads(line)["path"]).name.partition(".")[0].split("-"))
             ends[partition] = max(ends.get(partition, 0), end)

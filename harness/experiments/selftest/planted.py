@@ -38,6 +38,8 @@ from harness.judging.judge import as_far_as_read
 from harness.judging.ledger import Expectation, Ledger
 from harness.judging.readings import AfterStop, Ambiguity, Edits, Glitch, Named, Observed, State, Stray, Watched
 from harness.model import Batch, BatchLog, EngineReport, FaultReport, FaultSpec, KeptState, Progress, When
+from harness.judging.readings import AfterStop, Ambiguity, Edits, Glitch, Named, Observed, Stray, Watched
+from harness.model import Backfill, Batch, BatchLog, EngineReport, FaultReport, FaultSpec, Progress, When
 
 KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
 LANDED = FaultReport(KILL, True, True, "seen", batch=3, replayed=True, at_ms=EPOCH_MS + 5_000)
@@ -52,6 +54,7 @@ WRONG_TYPE = FaultReport(
     at_ms=EPOCH_MS + 5_000,
 )
 CHANGED = Changed(Means.CARRY, (5,), question.FEWEST_CELLS, frozenset(), {}, {})
+BATCH = Backfill("batch", "", 5_000, 3.0, 20.0)
 BEYOND = cell(0, EPOCH_MS + 9_000_000)
 FIRST, LAST = min(HONEST.log_ledger), max(HONEST.log_ledger)
 
@@ -63,6 +66,7 @@ PARTS = (
     "faults",
     "meanwhile",
     "stopped",
+    "backfills",
     "questions",
     "states",
     "checksummed",
@@ -80,6 +84,7 @@ def planted() -> Iterator[Planted]:
     yield from faults()
     yield from meanwhile()
     yield from stopped()
+    yield from backfills()
     yield from questions()
     yield from states()
     yield from checksummed()
@@ -237,6 +242,17 @@ def stopped() -> Iterator[Planted]:
     yield "overrun, and further after the stop", _stopped({}, {FIRST: -1}, engine=EngineReport("overrun", "too slow"))
 
 
+def backfills() -> Iterator[Planted]:
+    """All was counted once more by a batch. Here the stream dropped nothing as late."""
+    yield "a batch that holds the same", _backfill({})
+    yield "a batch with one too few", _backfill({FIRST: -1})
+    yield "a batch with one too many", _backfill({LAST: 1})
+    yield "a batch with a window that nobody expects", _backfill({BEYOND: 1})
+    yield "a batch that is right where the stream lost one", _backfill({}, {FIRST: -1})
+    yield "a batch that lost the one that the stream lost", _backfill({FIRST: -1}, {FIRST: -1})
+    yield "a batch that broke off", case(backfill=replace(BATCH, broke_off="it ended by itself"))
+
+
 def questions() -> Iterator[Planted]:
     """A job that came to answer another question. By hand both are the same: only what is told of them differs."""
     wrong, last = (Observed(HONEST.log_ledger + Ledger({each: 1}), ()) for each in (FIRST, LAST))
@@ -332,6 +348,11 @@ def _state(batch: int) -> State:
 
 def _holding(state: State, counts: Ledger) -> State:
     return replace(state, held=replace(state.held, counts=counts))
+
+
+def _backfill(batch: dict[int, int], stream: dict[int, int] | None = None) -> Case:
+    left = Observed(HONEST.log_ledger + Ledger(batch), ())
+    return seen(stream or {}, backfill=BATCH, backfilled=left)
 
 
 def _stopped(after: dict[int, int], before: dict[int, int] | None = None, **more: Any) -> Case:

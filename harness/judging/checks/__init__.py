@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from harness.judging.checks import (
     ambiguous,
+    backfill,
     duplicated,
     early,
     edited,
@@ -59,6 +60,7 @@ CHECKS: dict[str, Callable[[Case], CheckResult]] = {
     "early": early.check,
     "stale": stale.check,
     "stopped": stopped.check,
+    backfill.NAME: backfill.check,
 }
 
 

@@ -28,6 +28,7 @@ from harness.judging.readings import (
     folded,
 )
 from harness.model import (
+    Backfill,
     BatchLog,
     Certificate,
     CheckResult,
@@ -95,6 +96,8 @@ class Case:
     notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
     change: Changed | None = None  # None: the question stayed the same
     seam: FileSeam | None = None  # None: no older events lay in files
+    backfill: Backfill | None = None  # None: no batch counted all once more
+    backfilled: Observed | None = None  # what it left; None: it has no answer
 
     @property
     def not_read(self) -> str:

@@ -26,6 +26,7 @@ NEEDS_LOG = frozenset(
         "masked",
         "early",
         "stale",
+        "backfill",
     }
 )
 NEEDS_RESULTS = frozenset(

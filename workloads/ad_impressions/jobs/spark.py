@@ -54,6 +54,18 @@ def known_views(views: DataFrame, ads: dict[str, str], by: str = "campaign") -> 
     )
 
 
+def views_of(
+    parts: Sequence[Part], parse: Parser, ads: dict[str, str], by: str = "campaign", watermark: str = ""
+) -> DataFrame:
+    """Of all parts of the input, each with a watermark of its own, if any."""
+    found = []
+    for records, counts in parts:
+        views = known_views(parse(records), ads, by)
+        views = views if counts is None else views.where(counts)
+        found.append(views.withWatermark("event_time", watermark) if watermark else views)
+    return reduce(DataFrame.union, found)
+
+
 def count_views(views: DataFrame, window_ms: int) -> DataFrame:
     window = F.window("event_time", f"{window_ms} milliseconds")
     cells = views.groupBy("campaign_id", window)
@@ -101,13 +113,8 @@ def start_over(
 ) -> StreamingQuery:
     """`totals` counts in the stream, over all batches; `deltas` counts within each batch."""
     window_ms, by = config["window_ms"], config["options"].get(BY_OPTION, "campaign")
-    ads, watermark = read_ads(connect(config["redis"])), f"{config['watermark_ms']} milliseconds"
-    streams = []
-    for records, counts in parts:
-        views = known_views(parse(records), ads, by)
-        views = views if counts is None else views.where(counts)
-        streams.append(views.withWatermark("event_time", watermark) if config["sink"] == "absolute" else views)
-    views = reduce(DataFrame.union, streams)
+    watermark = f"{config['watermark_ms']} milliseconds" if config["sink"] == "absolute" else ""
+    views = views_of(parts, parse, read_ads(connect(config["redis"])), by, watermark)
     if config["sink"] == "absolute":
         return start(count_views(views, window_ms), config, write, ends=ends)
     return start(views, config, lambda batch, number: write(count_views(batch, window_ms), number), ends=ends)

@@ -13,17 +13,20 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from workloads.ad_impressions.jobs import spark
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.spark_parse import PARSERS, with_ids
-from workloads.jobs import spark_stream
+from workloads.ad_impressions.jobs.spark_record import FIELDS
+from workloads.jobs import spark_history, spark_stream
 from workloads.jobs.orders import Config, read_orders
 from workloads.jobs.progress_log import ProgressLog, tell_settings
 from workloads.jobs.redis_results import connect
+from workloads.jobs.spark_history import Part
 
 LOOK_EVERY_S = 0.05
 KAFKA_DEADLINE_S = 30
@@ -55,9 +58,12 @@ class Topic:
         return end
 
 
-def records_below(session: SparkSession, config: Config, ends: Offsets) -> DataFrame:
-    reader = spark_stream.of_topic(session.read, config)
-    return reader.option("endingOffsets", json.dumps({config["topic"]: ends})).load()
+def parts_below(session: SparkSession, config: Config, ends: Offsets) -> Sequence[Part]:
+    """What lies in files, where something does, and a range of the topic's offsets."""
+    reader = spark_stream.of_topic(session.read, config).option("endingOffsets", json.dumps({config["topic"]: ends}))
+    if not config["history"]:
+        return [Part(reader.load())]
+    return [spark_history.files(session.read, config), spark_history.kafka(reader, config)]
 
 
 def main(config_path: str) -> None:
@@ -66,6 +72,8 @@ def main(config_path: str) -> None:
     config: Config = read_orders(config_path)
     tell_settings(config["progress_path"], spark.own_settings(config))
     parse = with_ids if config["checksum"] else PARSERS[spark.chosen_parser(config)]
+    if config["history"]:
+        spark_history.refuse(config, FIELDS)
     ads, write = read_ads(connect(config["redis"])), spark.make_writer(config)
     progress, topic = ProgressLog(config["progress_path"]), Topic(config)
     session = spark_stream.make_session(config)
@@ -76,7 +84,7 @@ def main(config_path: str) -> None:
         if ends == done:
             continue
         began_s = time.monotonic()
-        views = spark.known_views(parse(records_below(session, config, ends)), ads)
+        views = spark.views_of(parts_below(session, config, ends), parse, ads)
         write(spark.count_views(views, config["window_ms"]), batch)
         took_ms = round((time.monotonic() - began_s) * 1000)
         progress.write(batch=batch, rows=sum(ends.values()), offsets=ends, took_ms=took_ms)

@@ -1,0 +1,43 @@
+"""Backfill: the same query as a batch, over all that the stream had. Each side by its own rule for late events: the
+batch counts all of them, so that the two differ by exactly what the stream dropped.
+"""
+
+from __future__ import annotations
+
+from harness.judging.checks.case import Case, join
+from harness.judging.ledger import Difference, Expectation, Ledger
+from harness.judging.readings import Observed
+from harness.model import CheckResult, Outcome
+from harness.texts import many
+
+NAME = "backfill"
+
+
+def check(case: Case) -> CheckResult:
+    if case.backfill is None:
+        return CheckResult(NAME, Outcome.PASS, "nobody asked for it")
+    if case.backfill.broke_off or case.backfilled is None:
+        why = case.backfill.broke_off or "what it had counted could not be read"
+        return CheckResult(NAME, Outcome.FAIL, f"the batch has no answer: {why}", "backfill", blame="engine")
+    if wrong := _wrong(case, case.backfilled):
+        few, more = (sum(max(0, sign * d.surplus) for d in wrong) for sign in (-1, 1))
+        sentence = f"the batch counts {few:,} too few and {more:,} too many in {many(len(wrong), 'cell')}"
+        return CheckResult(NAME, Outcome.FAIL, sentence, "backfill", len(wrong), "engine", case.witnesses(wrong))
+    return CheckResult(NAME, Outcome.PASS, _beside_the_stream(case, case.backfilled))
+
+
+def _wrong(case: Case, seen: Observed) -> list[Difference]:
+    everything = case.fold(case.events.id == case.events.id)
+    return case.doubt_in_all.widened(Expectation(everything, everything)).differences(seen.counts)
+
+
+def _beside_the_stream(case: Case, seen: Observed) -> str:
+    apart: Ledger = seen.counts - case.observed.counts
+    if not apart:
+        return f"the batch holds the same as the stream in all {many(len(seen.counts), 'cell')}"
+    cells, late = many(len(apart), "cell"), case.fold(case.dropped)
+    if apart != late:
+        return f"the batch is right, and the stream differs from it in {cells}; other checks say why"
+    ids = [f"{number:012x}" for number in sorted({*case.events.id[case.dropped].tolist()})]
+    more = many(late.total, "event")
+    return f"the batch holds {more} more in {cells}: exactly those that the stream dropped as late, {join(ids)}"

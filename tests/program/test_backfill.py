@@ -1,0 +1,107 @@
+"""After the stream a batch counts all once more: equal cell by cell, but for what the stream dropped as late."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness import plan
+from harness.engines import fake
+from harness.experiments.selftest.runs import fake_run
+from harness.judging.judge import judge
+from harness.model import Outcome, UsageError
+from harness.stored import StoredRun
+
+BACKFILL = {"backfill": "fake"}
+HISTORY = {"history": "24s", "backlog": "6s"}
+
+
+def of_backfill(verdict):
+    return next(each for each in verdict.checks if each.name == "backfill")
+
+
+def test_without_late_events_both_hold_the_same(tmp_path):
+    verdict, store = fake_run(tmp_path, disorder="mobile", backfill="fake")
+    run = StoredRun.open(store.path)
+
+    assert (verdict.outcome, verdict.slack) == (Outcome.PASS, 0), verdict.sentence
+    assert "the same as the stream in all" in of_backfill(verdict).sentence
+    assert run.backfilled.counts == run.observed.counts
+    assert run.backfill
+    assert run.backfill.took_ms > 0
+    assert judge(StoredRun.open(store.path)) == verdict
+
+
+def test_they_differ_by_exactly_what_the_stream_dropped_and_each_of_it_is_named(tmp_path):
+    verdict, store = fake_run(tmp_path, disorder="late", backfill="fake")
+    run = StoredRun.open(store.path)
+    dropped = sorted(f"{number:012x}" for number in run.countable.events.id[run.countable.dropped].tolist())
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert len(dropped) > 3
+    assert f"the batch holds {len(dropped):,} events more" in of_backfill(verdict).sentence
+    assert "exactly those that the stream dropped as late" in of_backfill(verdict).sentence
+    assert dropped[0] in of_backfill(verdict).sentence
+
+
+@pytest.mark.parametrize("fault", ["none", "kill@c3:batch=3"])
+def test_it_counts_files_and_a_range_of_offsets(tmp_path, fault):
+    verdict, _ = fake_run(tmp_path, disorder="mobile", fault=fault, history="24s", backlog="6s", backfill="fake")
+
+    assert (verdict.outcome, verdict.slack) == (Outcome.PASS, 0), verdict.sentence
+    assert "the same as the stream" in of_backfill(verdict).sentence
+
+
+@pytest.mark.parametrize(
+    ("bug", "words"), [("batch-drop:100", "too few and 0 too many"), ("batch-double:100", "0 too few and ")]
+)
+def test_a_batch_that_is_wrong_fails_and_the_stream_is_not_blamed(tmp_path, bug, words):
+    verdict, _ = fake_run(tmp_path, conf={"misbehave": bug}, backfill="fake")
+
+    assert verdict.outcome is Outcome.FAIL
+    assert verdict.words == ("backfill",)
+    assert words in verdict.sentence
+
+
+def test_a_stream_that_is_wrong_is_not_hidden_by_a_batch_that_is_right(tmp_path):
+    verdict, _ = fake_run(tmp_path, conf={"misbehave": "drop:100"}, backfill="fake")
+
+    assert verdict.words == ("lost",)
+    assert "the stream differs from it" in of_backfill(verdict).sentence
+
+
+def test_nobody_asked_for_it(tmp_path):
+    verdict, store = fake_run(tmp_path)
+
+    assert StoredRun.open(store.path).backfill is None
+    assert of_backfill(verdict).sentence == "nobody asked for it"
+
+
+def refusal(manifest, **keys):
+    with pytest.raises(UsageError) as refused:
+        plan.resolve("test", {"engine": "fake", "disorder": "none", "backfill": "other", **keys}, {}, manifest)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"sinks": fake.MANIFEST.sinks[:1]}, "drops late events"),
+        ({"progress": False}, "does not tell when it has done all"),
+        ({"results": "command"}, "has to leave its results where fake does"),
+        ({"history": False}, "reads no files"),
+    ],
+)
+def test_an_engine_that_can_be_no_batch_is_refused(changes, said):
+    other = replace(fake.MANIFEST, id="other", **changes)
+
+    said_by = refusal(lambda engine, _: other if engine == "other" else fake.MANIFEST, history="10s")
+    assert said in said_by
+    assert said_by.endswith("Take spark-batch.")
+
+
+def test_of_a_job_that_is_asked_something_else_there_is_none():
+    fault = "change-job(counts=click, means=carry)@batch>=3"
+
+    assert "one question" in refusal(lambda *_: fake.MANIFEST, fault=fault)
