@@ -53,14 +53,14 @@ class NoRoomError(HarnessError):
 
 
 def needs(
-    manifest: EngineManifest, events: int, *, brokers: int, runs: int, out: Path, temporary: Path
+    manifest: EngineManifest, events: int, *, brokers: int, runs: int, out: Path, temporary: Path, in_files: int = 0
 ) -> tuple[WantedRoom, ...]:
     """Of so many runs, one after the other, at the most. `brokers`: so many of ours keep the log, none where Kafka is
-    somebody else's or nothing is real."""
+    somebody else's or nothing is real. `in_files`: so many of the events lie in files as well."""
     elsewhere = "name a folder on another disk with --out, or take a lower --rate or a shorter --duration"
     kept = WantedRoom("what is kept", out, runs * (KEPT_PER_RUN + KEPT_PER_EVENT * events), elsewhere)
     log = WantedRoom("Kafka's log", out, brokers * (LOG_PER_BROKER + LOG_PER_EVENT * events), elsewhere)
-    own = JVMS_OWN if manifest.ivy else ENGINES_OWN
+    own = (JVMS_OWN if manifest.ivy else ENGINES_OWN) + LOG_PER_EVENT * in_files
     state = WantedRoom("the engine's own files", temporary, own, "set TMPDIR to a folder on another disk")
     return tuple(need for need in (log, kept, state) if need.size)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.measuring.measure import RECOVERY, taken_of, withheld
 from harness.measuring.measurement import Measurement, Recovery
-from harness.model import Certificate, RunSpec, Verdict
+from harness.model import Backfill, Certificate, RunSpec, Verdict
 from harness.store import Store, unless_missing
 from harness.stored import StoredRun
 from harness.watching import clock_watch
@@ -32,6 +32,7 @@ class Result:
     took_s: float = 0.0
     clock: str = ""  # what was odd about the clocks
     taken: str = ""  # from the machine
+    backfill: Backfill | None = None  # None: there was none
 
     @property
     def began(self) -> datetime | None:
@@ -66,5 +67,6 @@ def read(path: Path) -> Result:
         began_ms=began_ms,
         clock=clock_watch.in_words(store),
         taken=taken_of(store),
+        backfill=run.backfill,
         took_s=0.0 if began_ms is None else (ended_ms - began_ms) / 1000,
     )

@@ -16,7 +16,7 @@ from harness.judging.checks.engine import MANIFEST
 from harness.measuring.cost import ENGINE, engine_s_per_million
 from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
-from harness.model import CheckResult, Outcome, TapeSpec, Witness
+from harness.model import Backfill, CheckResult, Outcome, TapeSpec, Witness
 from harness.texts import many
 from reports import catch_up, outage, outside
 from reports.outage import Outage
@@ -55,6 +55,7 @@ def _all(result: Result) -> Iterator[str]:
     yield from _load(result)
     for check in verdict.checks:
         told = ("fault", "late", "state") if spec.states else ("fault", "late")
+        told = ("fault", "late", "backfill") if result.backfill else ("fault", "late")
         if check.name in told and check.outcome is Outcome.PASS:
             yield from _wrapped(f"  {check.name:<9}", check.sentence)
     if result.notes:
@@ -89,6 +90,13 @@ def _load(result: Result) -> Iterator[str]:
         yield from _wrapped("  load     ", f"certificate VOID: {'; '.join(certificate.reasons)}")
 
 
+def _cost_of(batch: Backfill) -> str:
+    """Beside the stream, which is at work for as long as events come."""
+    ratio = f", {batch.cpu_s / batch.stream_cpu_s:.2f} of" if batch.stream_cpu_s else " beside"
+    took = f"{batch.engine} took {batch.took_ms / 1000:.1f} s with its start, and {batch.cpu_s:.1f} CPU-s"
+    return f"{took}{ratio} the stream's {batch.stream_cpu_s:.1f} since its last start"
+
+
 def _speed(result: Result) -> Iterator[str]:
     m = result.measurement
     if m is None:
@@ -97,6 +105,8 @@ def _speed(result: Result) -> Iterator[str]:
     yield from _wrapped("  speed    ", ", ".join(_rates(m)))
     if m.catch_up:
         yield from _wrapped("  backlog  ", catch_up.in_words(m.catch_up))
+    if result.backfill:
+        yield from _wrapped("  batch    ", _cost_of(result.backfill))
     if back := outage.in_words(result.recovery):
         yield from _wrapped("  recovery ", back)
     if way := headline(m):

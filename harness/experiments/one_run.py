@@ -52,13 +52,15 @@ def refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> Non
 
 def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Path, runs: int = 1) -> None:
     """Of so many runs like this one, each of which drops its log before the next begins."""
+    reel = Reel(spec.tape)
     wanted = room.needs(
         engine_manifest,
-        Reel(spec.tape).total,
+        reel.total,
         brokers=0 if spec.kafka or engine_manifest.simulated else registry.brokers(spec.fault),
         runs=runs,
         out=out,
         temporary=needs.temporary_folder(),
+        in_files=reel.warm_up_total if spec.tape.history_ms and not engine_manifest.simulated else 0,
     )
     room.refuse(wanted, room.disk_of)
 

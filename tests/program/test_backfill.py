@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
-from harness import plan
+from harness import cli, plan
 from harness.engines import fake
 from harness.experiments.selftest.runs import fake_run
 from harness.judging.judge import judge
@@ -69,6 +70,17 @@ def test_a_stream_that_is_wrong_is_not_hidden_by_a_batch_that_is_right(tmp_path)
 
     assert verdict.words == ("lost",)
     assert "the stream differs from it" in of_backfill(verdict).sentence
+
+
+def test_the_screen_says_how_it_fared_and_what_it_cost(tmp_path):
+    dials = ["--rate", "250", "--duration", "12s", "--campaigns", "10", "--fault", "none", "--backfill", "fake"]
+    answer = CliRunner().invoke(cli.app, ["run", "calm", "--engine", "fake", *dials, "--out", str(tmp_path)])
+    told = " ".join(answer.stdout.split())
+
+    assert answer.exit_code == 0, answer.stdout
+    assert "backfill the batch holds the same as the stream in all" in told
+    assert "batch fake took" in told
+    assert "since its last start" in told
 
 
 def test_nobody_asked_for_it(tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, plan
+from harness import cli, plan, room
 from harness.engines import fake
 from harness.experiments.selftest.runs import fake_run
 from harness.judging.judge import judge
@@ -123,3 +123,11 @@ def test_the_command_has_a_scenario_of_it(tmp_path):
 
     assert answer.exit_code == 0, answer.stdout
     assert "PASS" in answer.stdout
+
+
+def test_there_has_to_be_room_for_the_files(tmp_path):
+    def needed(in_files):
+        wanted = room.needs(fake.MANIFEST, 1000, brokers=1, runs=1, out=tmp_path, temporary=tmp_path, in_files=in_files)
+        return sum(each.size for each in wanted)
+
+    assert needed(1000) - needed(0) == 1000 * room.LOG_PER_EVENT
