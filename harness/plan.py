@@ -129,8 +129,7 @@ def resolve(
         objective_p99_ms=values.get("objective_p99_ms"),
         declared_in=str(home(Path(values["workload"])).resolve()) if values["workload"] not in WORKLOADS else "",
         **{key: values[key] for key in ("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf")},
-        **{key: values[key] for key in ("time", "states", "seam")},
-        **{key: values[key] for key in ("time", "seam", "backfill")},
+        **{key: values[key] for key in ("time", "states", "seam", "backfill")},
         **{key: values[key] for key in ("kafka", "kafka_config", "redis", "reset", "archive", "web", "patience")},
     )
     _sound(spec, claim, explicit_limit="late_dropped_max" in given)

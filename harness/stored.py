@@ -25,8 +25,8 @@ from harness.model import (
     EngineManifest,
     EngineReport,
     FaultReport,
-    KeptState,
     FileSeam,
+    KeptState,
     Mark,
     RunSpec,
     SinkClaim,
@@ -241,6 +241,8 @@ class StoredRun:
         for number, key, field, value in zip(*columns, strict=True):
             rows[number].append(Row(key, field, value, HASH))
         return tuple(State(each, self._interpreted(rows[each.number])) for each in kept)
+
+    @cached_property
     def backfill(self) -> Backfill | None:
         """None: there was none."""
         return next(iter(self.store.told("backfill", "told", Backfill)), None)

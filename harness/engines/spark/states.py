@@ -32,7 +32,7 @@ def keep(live: Path, number: int, batch: int, into: Path) -> KeptState | None:
     if not checkpoint.committed(copy, batch):
         return None
     size_bytes = sum(path.stat().st_size for path in copy.rglob("*") if path.is_file())
-    return KeptState(number, batch, checkpoint.in_order(plan.ends), plan.watermark_ms, size_bytes)
+    return KeptState(number, batch, checkpoint.in_order(plan.done), plan.watermark_ms, size_bytes)
 
 
 def folder_of(into: Path, number: int, batch: int) -> Path:

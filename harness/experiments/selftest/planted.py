@@ -30,16 +30,15 @@ from harness.experiments.selftest.by_hand import (
 )
 from harness.judging import lateness
 from harness.judging.asked import Means
-from harness.judging.changed import Changed, below
+from harness.judging.changed import Changed
 from harness.judging.checks import question
 from harness.judging.checks.case import Case
 from harness.judging.checksums import ID_RANGE, PRIME, Checksum
 from harness.judging.judge import as_far_as_read
+from harness.judging.lateness import below
 from harness.judging.ledger import Expectation, Ledger
 from harness.judging.readings import AfterStop, Ambiguity, Edits, Glitch, Named, Observed, State, Stray, Watched
-from harness.model import Batch, BatchLog, EngineReport, FaultReport, FaultSpec, KeptState, Progress, When
-from harness.judging.readings import AfterStop, Ambiguity, Edits, Glitch, Named, Observed, Stray, Watched
-from harness.model import Backfill, Batch, BatchLog, EngineReport, FaultReport, FaultSpec, Progress, When
+from harness.model import Backfill, Batch, BatchLog, EngineReport, FaultReport, FaultSpec, KeptState, Progress, When
 
 KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
 LANDED = FaultReport(KILL, True, True, "seen", batch=3, replayed=True, at_ms=EPOCH_MS + 5_000)

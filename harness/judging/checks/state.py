@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from harness.judging.changed import below
 from harness.judging.checks.case import EXAMPLES, Case, join
+from harness.judging.lateness import below
 from harness.judging.readings import NO_BATCH, State
 from harness.model import CheckResult, Outcome, Witness
 from harness.texts import many
