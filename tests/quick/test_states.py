@@ -93,4 +93,4 @@ def test_a_state_that_nobody_could_judge_is_refused_before_the_run(given, parts)
 def test_the_scenario_keeps_states_before_and_after_its_kill():
     spec, _ = plan.resolve("state", plan.read_scenario("state")[1], {}, manifest.load)
 
-    assert (spec.states, spec.fault.text) == (10, "kill@c3:batch=10")
+    assert (spec.states, spec.fault.text) == (10, "kill@c3:batch=5")
