@@ -90,7 +90,7 @@ def test_a_state_that_nobody_could_judge_is_refused_before_the_run(given, parts)
         assert part in str(refused.value)
 
 
-def test_the_scenario_keeps_states_before_and_after_its_kill():
+def test_the_scenario_keeps_ten_states_and_kills_the_engine():
     spec, _ = plan.resolve("state", plan.read_scenario("state")[1], {}, manifest.load)
 
-    assert (spec.states, spec.fault.text) == (10, "kill@c3:batch=5")
+    assert (spec.states, spec.fault.text) == (10, "kill@c3:batch=3")
