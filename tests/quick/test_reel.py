@@ -14,7 +14,7 @@ from generators.disorder import PRESETS
 from generators.profiles import steady
 from generators.reel import Reel
 from generators.tape import Events, Tape
-from harness.model import TapeSpec
+from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
 from tests.quick.tapes import segments, specs
 
 SPEC = TapeSpec(42, steady(2000, 3000), 4, 20, 4, 10, 10, PRESETS["storm"], probes=7)
@@ -69,6 +69,39 @@ def test_every_event_has_one_id_and_one_place(spec, size):
         assert sum(map(len, mine)) == reel.server_total(server)
         if mine:
             assert same(mine[0], reel.events(server, mine[0].slot))
+
+
+@given(warmed_up())
+@settings(max_examples=60, deadline=None)
+def test_the_copies_are_the_slots_that_send_an_earlier_event_once_more(spec):
+    reel = Reel(spec)
+    doubled = [
+        (int(slot) | block.server << INDEX_BITS, int(number))
+        for block in reel.blocks()
+        for slot, number in zip(block.slot[block.duplicate], block.id[block.duplicate], strict=True)
+    ]
+
+    assert [*zip(*map(np.ndarray.tolist, reel.copies()), strict=True)] == doubled
+
+
+@given(warmed_up(), st.integers(1, 50), st.randoms())
+@settings(max_examples=60, deadline=None)
+def test_each_row_that_a_server_has_a_slot_for_is_found_once(spec, most, random):
+    reel = Reel(spec)
+    slots = [(server, slot) for server in range(reel.servers + 1) for slot in (0, 1, 40, 1 << 30)]
+    ids = np.array([server << INDEX_BITS | slot for server, slot in random.choices(slots, k=200)] + [-1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("generators.reel.BLOCK", most)
+        found = [*reel.by_server(ids)]
+
+    rows = [row for server, rows in found for row in rows.tolist()]
+    assert all((np.diff(rows) > 0).all() and len(rows) <= most for _, rows in found)
+    assert all((ids[rows] >> INDEX_BITS == server).all() for server, rows in found)
+    assert sorted(rows) == [
+        row
+        for row, each in enumerate(ids.tolist())
+        if 0 <= each >> INDEX_BITS < reel.servers and each & INDEX_MASK < reel.server_total(each >> INDEX_BITS)
+    ]
 
 
 @given(warmed_up())

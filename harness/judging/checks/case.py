@@ -220,6 +220,9 @@ class Case:
     @property
     def copies(self) -> NDArray[np.bool_]:
         """Which events were sent before, and are in the log once more: the tape plans some, and each one counts."""
+        ordered = np.sort(self.events.id[self.events.begins_record])
+        if (ordered[1:] != ordered[:-1]).all():  # mostly there are none
+            return np.zeros(len(self.events), dtype=np.bool_)
         _, first, of_event = np.unique(self.events.id, return_index=True, return_inverse=True)
         record = self.events.record
         return np.asarray(record != record[first][of_event])

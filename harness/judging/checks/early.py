@@ -12,6 +12,7 @@ import numpy as np
 from harness.judging.asked import Means
 from harness.judging.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
 from harness.judging.checks.kinds import COUNTS
+from harness.judging.grouping import numbered
 from harness.model import CheckResult, Outcome, Witness
 from harness.texts import many
 
@@ -69,8 +70,8 @@ def _sent_by(case: Case, code: Ints, at_us: Ints) -> Ints:
     begun_us = int(at_us.min())
     sent_us = np.maximum(case.sent_us - begun_us, 0)
     width = int(max(sent_us.max(initial=0), at_us.max() - begun_us)) + 1
-    cells = np.unique(np.concatenate([case.events.cell, code]))
-    events, wanted = np.searchsorted(cells, case.events.cell), np.searchsorted(cells, code)
+    _, cell = numbered(np.concatenate([case.events.cell, code]))
+    events, wanted = np.split(cell, [len(case.events)])
     keys = np.sort(events * width + sent_us)
     until = np.searchsorted(keys, wanted * width + (at_us - begun_us), side="right")
     return np.asarray(until - np.searchsorted(keys, wanted * width, side="left"), dtype=np.int64)

@@ -16,6 +16,7 @@ import numpy as np
 
 from harness.judging.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
 from harness.judging.checks.kinds import GROWING
+from harness.judging.grouping import by_groups, numbered
 from harness.judging.lateness import watermarks_ms
 from harness.model import CheckResult, Outcome, Progress, Witness
 from harness.texts import many
@@ -112,7 +113,8 @@ def _first_right(case: Case) -> tuple[Ints, Ints]:
 def _told_ms(case: Case, codes: Ints) -> Ints:
     """For each cell when the engine first said that it is done and closed; NEVER if it did not."""
     done_ms = _done_ms(case)
-    order = np.argsort(case.events.cell, kind="stable")
+    _, cell = numbered(case.events.cell)
+    order = by_groups(cell, np.arange(len(cell)))
     ordered = case.events.cell[order]
     begin, end = np.searchsorted(ordered, codes), np.searchsorted(ordered, codes, side="right")
     closes_ms = np.append(case.events.closes_ms[order], NEVER_CLOSES)[np.where(begin < end, begin, -1)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from harness.judging.grouping import by_groups
 from harness.measuring import stats
 from harness.measuring.latency.ends import MOST_LEFT_OUT, TOO_MANY, Ends
 from harness.measuring.latency.evidence import Evidence, Looked, collect
@@ -169,7 +170,7 @@ def _headline(raws: Mapping[str, Raw], overtaken_ms: float | None, looked: Looke
 
 def _by_second(raw: Raw, epoch_ms: int) -> pa.Table:
     second = (raw.due_us - epoch_ms * 1000) // 1_000_000
-    order = np.lexsort((raw.corrected_ms, second))
+    order = by_groups(second - second.min(initial=0), np.arange(len(second)))
     second, values_ms = second[order], raw.corrected_ms[order]
     seconds, begins = np.unique(second, return_index=True)
     parts = [part for part in np.split(values_ms, begins[1:]) if len(part)]

@@ -109,7 +109,7 @@ class Sending:
 
 def _repeated(ids: Ints) -> Ints:
     ordered = np.sort(ids)
-    return ordered[1:][ordered[1:] == ordered[:-1]]
+    return np.asarray(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def _among(ids: Ints, some: Ints) -> Mask:

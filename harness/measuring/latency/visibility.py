@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.judging.grouping import by_groups
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -68,7 +70,7 @@ class Visibility:
 
 def ranks(cell: Ints, time_us: Ints) -> tuple[NDArray[np.intp], Ints]:
     """The rows ordered by cell and time, and for each of them which one of its cell it is, from 1."""
-    order = np.lexsort((time_us, cell))
+    order = by_groups(cell, np.argsort(time_us, kind="stable"))
     count = np.bincount(cell)
     return order, np.arange(len(cell)) - np.repeat(np.cumsum(count) - count, count) + 1
 
@@ -77,7 +79,7 @@ def overtaken_us(cell: Ints, time_us: Ints, turn: Ints) -> Ints:
     """By how much each event was overtaken: how much later the latest event of its cell was due that had its turn
     before. Zero for all of them: they became visible in the order in which they were sent.
     """
-    order = np.lexsort((time_us, turn, cell))
+    order = by_groups(cell, np.lexsort((time_us, turn)))
     since_us = time_us - time_us.min(initial=0)
     width = int(since_us.max(initial=0)) + 1
     keys = (cell * width + since_us)[order]
