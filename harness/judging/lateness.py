@@ -38,6 +38,8 @@ class Countable:
     counted_before: NDArray[np.bool_]  # dropped, but an earlier run of its batch had counted it, and may have shown it
 
     def only(self, mask: NDArray[np.bool_]) -> Countable:
+        if mask.all():
+            return self
         rows = (self.permitted[mask], self.dropped[mask], self.batch[mask])
         return Countable(self.events.only(mask), *rows, self.exact, self.counted_before[mask])
 

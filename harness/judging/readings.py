@@ -63,6 +63,8 @@ class LogEvents:
         return len(self.id)
 
     def only(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> LogEvents:
+        if mask.dtype == np.bool_ and mask.all():  # mostly so, and a copy of a long log takes its time and its room
+            return self
         named = {each.name: getattr(self, each.name)[mask] for each in fields(self) if each.name != "columns"}
         return LogEvents(**named, columns={name: column[mask] for name, column in self.columns.items()})
 

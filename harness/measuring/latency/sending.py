@@ -57,6 +57,8 @@ class Sending:
         cells has several rows, and is no copy of itself."""
         begins = events.begins_record
         known, due_us, sent_us = self._of_records(events.only(begins))
+        if begins.all():
+            return known, due_us, sent_us
         of_record = np.cumsum(begins) - 1
         return known[of_record], due_us[of_record], sent_us[of_record]
 
