@@ -67,6 +67,12 @@ class Reel:
         if self.warm_up:
             yield from map(self._before_the_epoch, self.warm_up.blocks(size))
 
+    def sealed_blocks(self) -> Iterator[Events]:
+        """The same, and both tapes are sealed by it."""
+        yield from self.load.sealed_blocks()
+        if self.warm_up:
+            yield from map(self._before_the_epoch, self.warm_up.sealed_blocks())
+
     def copies(self) -> tuple[Ints, Ints]:
         slots, ids = self.load.copies()
         if self.warm_up is None:

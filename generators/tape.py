@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,14 +194,18 @@ class Tape:
 
     def digest(self) -> str:
         """Names the tape: equal digests, equal tapes, whatever made them."""
-        return _digest(self.spec)
+        if self.spec not in _digests:
+            deque(self.sealed_blocks(), maxlen=0)
+        return _digests[self.spec]
 
-    def _drawn_digest(self) -> str:
+    def sealed_blocks(self) -> Iterator[Events]:
+        """All slots. When the last one is taken, the digest is known: to draw all events takes its time."""
         seal = hashlib.blake2b(json.dumps(self._sealed_spec(), sort_keys=True).encode(), digest_size=16)
-        for block in self.blocks(BLOCK):
+        for block in self.blocks():
             for column in block.columns():
                 seal.update(column.astype(column.dtype.newbyteorder("<"), copy=False).tobytes())
-        return seal.hexdigest()
+            yield block
+        _digests[self.spec] = seal.hexdigest()
 
     def _sealed_spec(self) -> dict[str, object]:
         """A tape without probes, spells or checksums has the digest that it had before there were any, and so has one
@@ -243,10 +248,7 @@ class Tape:
         return np.clip(slots, 0, self.server_total(server))
 
 
-@lru_cache(maxsize=4)
-def _digest(spec: TapeSpec) -> str:
-    """A tape is sealed, and soon asked for its seal again by who judges: to draw all events takes its time."""
-    return Tape(spec)._drawn_digest()
+_digests: dict[TapeSpec, str] = {}  # of the tapes that were sealed: who judges a run soon asks for its seal again
 
 
 def _with_bursts(spec: TapeSpec) -> tuple[Segment, ...]:

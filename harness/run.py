@@ -143,7 +143,7 @@ class Run:
     # 2. Fold the tape to the ideal ledger before any engine exists.
     def fold(self) -> None:
         self.screen.phase("seal", f"{many(self.reel.total, 'event')} from seed {self.spec.tape.seed}")
-        self.expected = self.oracle.plan(self.reel.blocks())
+        self.expected = self.oracle.plan(self.reel.sealed_blocks())
 
     # 3. Seal the tape and the plan: all randomness is spent here, and what is expected is settled.
     def seal(self) -> None:

@@ -71,6 +71,20 @@ def test_every_event_has_one_id_and_one_place(spec, size):
             assert same(mine[0], reel.events(server, mine[0].slot))
 
 
+def test_who_takes_all_blocks_has_sealed_both_tapes(monkeypatch):
+    reel = Reel(replace(SPEC, warm_up=WARM_UP))
+    tapes = [tape for tape in (reel.load, reel.warm_up) if tape]
+    digests = [tape.digest() for tape in tapes]
+    assert len(set(digests)) == 2
+
+    monkeypatch.setattr("generators.tape._digests", {})
+    blocks = [*reel.sealed_blocks()]
+    monkeypatch.setattr(Tape, "blocks", lambda _: iter(()))
+
+    assert sum(map(len, blocks)) == reel.total
+    assert [tape.digest() for tape in tapes] == digests
+
+
 @given(warmed_up())
 @settings(max_examples=60, deadline=None)
 def test_the_copies_are_the_slots_that_send_an_earlier_event_once_more(spec):
