@@ -465,6 +465,8 @@ class Progress:
     took_ms: int | None = None  # what lies behind this line; None: it does not say
     state_bytes: int = 0  # 0: it does not say
     end_ms: tuple[int, int] | None = None  # between the batch before and this one, when it took no events
+    # The first offsets that are not in the state with which its start began, on the first line of that; else nothing.
+    restored: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, get_args
 from generators.disorder import PRESETS
 from generators.profiles import PROFILES
 from harness.engines.fake import FAKE
-from harness.engines.manifest import IDS
+from harness.engines.manifest import IDS, IN_VERSIONS
 from harness.explain import nearest
 from harness.model import AD_IMPRESSIONS, EVENT_TIME, MAX_SERVERS, Client, Cut, Time
 from workloads.registry import WORKLOADS
@@ -164,7 +164,7 @@ FIRST_SINK = "the engine's first"
 
 KEYS: dict[str, Key] = {
     "engine": Key(
-        _text("ENGINE", f"{', '.join((*IDS, FAKE))}, spark@VERSION, or the path of a manifest.toml"),
+        _text("ENGINE", f"{', '.join((*IDS, FAKE, *IN_VERSIONS))}, or the path of a manifest.toml"),
         "spark",
         "the system under test",
     ),

@@ -27,7 +27,7 @@ Engine = Annotated[
     str,
     typer.Argument(
         metavar="ENGINE",
-        help=f"{', '.join(manifest.IDS)}, or spark@VERSION.",
+        help=f"{', '.join((*manifest.IDS, *manifest.IN_VERSIONS))}.",
         autocompletion=completion.engine,
     ),
 ]

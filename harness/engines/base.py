@@ -168,3 +168,6 @@ class Engine(Protocol):
 
     def seam(self) -> Seam:
         """While it is down."""
+
+    def began(self) -> Seam:
+        """The same by the word of the newest start, while it is up."""

@@ -363,6 +363,9 @@ class FakeEngine:
         written = self._planned.get(self._committed + 1, restored)
         return Seam(tuple(restored.values()), tuple(written.values()))
 
+    def began(self) -> Seam:
+        return Seam()
+
     def crank(self) -> None:
         """Work off what the clock allows: one batch every BATCH_MS, not before the start-up is over."""
         if not self._running or self._frozen or (self._reached and self._reached.point != "c4"):

@@ -22,7 +22,7 @@ import shutil
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Formatter
 from typing import Any, get_args
@@ -67,8 +67,24 @@ RESULTS = ("redis:compact", "redis:yahoo", "redis:template", "kafka:TOPIC", "com
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 FILE, JOB = "manifest.toml", ".py"
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
-VERSION = re.compile(r"(\d{1,4})\.\d{1,4}\.\d{1,4}")
-OLDEST_SPARK = 4
+VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Of an engine that can be had in other versions than the one that comes with the program."""
+
+    name: str
+    example: str
+    oldest: tuple[int, int, int]
+    why: str  # no older one will do
+
+
+VERSIONS = {
+    "spark": Versions("Spark", "4.1.1", (4, 0, 0), "the job makes a table from Arrow and casts by try_cast"),
+    "flink": Versions("Flink", "2.2.1", (2, 2, 0), "its connector for Kafka was built for that one"),
+}
+IN_VERSIONS = tuple(f"{name}@VERSION" for name in VERSIONS)
 
 
 class ManifestError(Exception):
@@ -164,18 +180,19 @@ def _with_job(manifest: EngineManifest, job: Path) -> EngineManifest:
 
 
 def _in_version(manifest: EngineManifest, version: str) -> EngineManifest:
-    """The same on another version of Spark. Whether there is such a version is found out on its first use."""
+    """The same on another version of its engine. Whether there is such a version is found out on its first use."""
     name = f"{manifest.id}@{version}"
-    if manifest.id != "spark":
-        raise UsageError(f"{name} is no engine: spark alone can be had in other versions, such as spark@4.1.1.")
+    if manifest.id not in VERSIONS:
+        able = " and ".join(VERSIONS)
+        raise UsageError(f"{name} is no engine: {able} alone can be had in other versions, such as spark@4.1.1.")
+    of = VERSIONS[manifest.id]
     numbers = VERSION.fullmatch(version)
     if not numbers:
-        raise UsageError(f"{name} is no engine: a version of Spark is three numbers, such as spark@4.1.1.")
-    if int(numbers[1]) < OLDEST_SPARK:
-        raise UsageError(
-            f"{name} is too old: the job makes a table from Arrow and casts by try_cast, which Spark can since "
-            f"{OLDEST_SPARK}.0.0; give that or a newer one."
-        )
+        example = f"{manifest.id}@{of.example}"
+        raise UsageError(f"{name} is no engine: a version of {of.name} is three numbers, such as {example}.")
+    if tuple(map(int, numbers.groups())) < of.oldest:
+        oldest = ".".join(map(str, of.oldest))
+        raise UsageError(f"{name} is too old: {of.why}, so that {oldest} is the oldest that can be; give a newer one.")
     return replace(manifest, id=name, extends=manifest.id, packages=name, ivy=name)
 
 

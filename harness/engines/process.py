@@ -240,6 +240,7 @@ class ProcessEngine:
                 self._cut_off.append(run)
             else:
                 self._replayed |= spark_checkpoint.open_batches(self._checkpoint)
+        self._progress.begin()
         self.start()
 
     def change(self, changed: Mapping[str, Any]) -> None:
@@ -252,6 +253,9 @@ class ProcessEngine:
 
     def seam(self) -> Seam:
         return Seam(*spark_checkpoint.seam(self._checkpoint)) if self._checkpoint else Seam()
+
+    def began(self) -> Seam:
+        return Seam(spark_checkpoint.in_order(self._progress.restored()))
 
     def become(self, job: Job) -> None:
         """It keeps the options that it was given, and takes its own for those that its predecessor had."""

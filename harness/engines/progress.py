@@ -6,7 +6,7 @@ counted and the first one is named, and none of them ends a run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -30,20 +30,26 @@ def parse(line: bytes) -> Progress:
     missing = [key for key in ("at", "batch", "rows", "offsets") if key not in value]
     if missing:
         raise ValueError(f"the key {missing[0]!r} is missing")
-    if not isinstance(value["offsets"], dict):
-        raise ValueError("its offsets are not a JSON object")
     took_ms, end_ms, at_ms = value.get("took_ms"), value.get("end_ms"), _whole("at", value["at"])
     return Progress(
         at_ms=at_ms,
         batch=_whole("batch", value["batch"]),
         rows=_whole("rows", value["rows"]),
-        offsets={_whole("a partition", p): _whole("an offset", end) for p, end in value["offsets"].items()},
+        offsets=_ends("offsets", value["offsets"]),
         watermark_ms=_whole("watermark_ms", value.get("watermark_ms", 0)),
         dropped=_whole("dropped", value.get("dropped", 0)),
         took_ms=None if took_ms is None else _whole("took_ms", took_ms),
         state_bytes=_whole("state_bytes", value.get("state_bytes", 0)),
         end_ms=None if end_ms is None else _end_ms(end_ms, at_ms),
+        restored=_ends("restored", value.get("restored", {})),
     )
+
+
+def _ends(name: str, value: object) -> dict[int, int]:
+    """Offsets by partition."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is no JSON object")
+    return {_whole("a partition", partition): _whole("an offset", end) for partition, end in value.items()}
 
 
 def _end_ms(value: object, at_ms: int) -> tuple[int, int]:
@@ -95,6 +101,7 @@ class ProgressFile:
         self._line_count = 0
         self._rest = b""  # the beginning of a line whose end is not there yet
         self._newest: Progress | None = None
+        self._restored: Mapping[int, int] = {}
         self._bad_count = 0
         self._first_bad = ""
 
@@ -104,6 +111,16 @@ class ProgressFile:
             if line.strip():
                 self._take(line)
         return self._newest
+
+    def begin(self) -> None:
+        """Another start writes from here on."""
+        self.newest()
+        self._restored = {}
+
+    def restored(self) -> Mapping[int, int]:
+        """What the newest start says to have begun with; nothing before it says so."""
+        self.newest()
+        return self._restored
 
     def notes(self) -> tuple[str, ...]:
         if not self._bad_count:
@@ -125,6 +142,7 @@ class ProgressFile:
     def _take(self, line: bytes) -> None:
         try:
             self._newest = parse(line)
+            self._restored = self._newest.restored or self._restored
         except ValueError as error:
             self._bad_count += 1
             self._first_bad = self._first_bad or f"line {self._line_count}, {line[:80]!r}: {error}."

@@ -1,9 +1,9 @@
-"""Other versions of Spark than the one that comes with the program: `spark@4.1.1` is the engine `spark` on that one.
+"""Other versions than the one that comes with the program: `spark@4.1.1` is the engine `spark` on that one.
 
 What comes with the program is pinned by its maintainers. What belongs to a version that a user names is found out on
 its first use: the packages by uv, the connector by Ivy. The list with its hashes and the sums of the jars are kept in
 the user's cache and are the pins from then on: nothing else is accepted, on the next day or after `engines rm`. Beside
-Spark such an environment has the very packages of this program, so that Spark alone makes a difference.
+the engine such an environment has the very packages of this program, so that the engine alone makes a difference.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from pathlib import Path
 from typing import TextIO
 
 from harness.ending import cache_folder
-from harness.engines.manifest import HERE, lock_file
+from harness.engines.manifest import HERE, VERSIONS, lock_file
 from harness.install import jvm
 from harness.install.installer import BOOTSTRAP, index_settings, run_step
 from harness.model import HarnessError, UsageError
 
 UV = Path(sys.executable).with_name("uv")
-BESIDE_SPARK = ("redis", "hiredis", "numpy", "pyarrow")  # what the job imports
-IVY = HERE / "spark" / "ivy.xml"
+PACKAGE = {"spark": "pyspark", "flink": "apache-flink"}
+# What the job imports and the engine does not bring.
+BESIDE = {"spark": ("redis", "hiredis", "numpy", "pyarrow"), "flink": ("redis", "hiredis")}
+# Spark's connector has the version of Spark. Flink's has versions of its own, and stays.
 CONNECTOR = re.compile(r'(name="spark-sql-kafka-0-10_2\.13" rev=)"[^"]+"')
 
 Say = Callable[[str], None]
@@ -68,20 +70,28 @@ def pin(engine: str, say: Say) -> None:
 
 
 def ivy_of(engine: str) -> str:
-    """That of the engine `spark`, with another version of the connector."""
-    return CONNECTOR.sub(rf'\1"{_version(engine)}"', IVY.read_text(encoding="utf-8"))
+    """That of the engine, with another version of the connector."""
+    name, version = _parts(engine)
+    return CONNECTOR.sub(rf'\1"{version}"', (HERE / name / "ivy.xml").read_text(encoding="utf-8"))
 
 
 def requirements_of(engine: str) -> str:
     """For this Python the very packages that are here. Other Pythons may have none of that version."""
     this = f"python_version == '{sys.version_info.major}.{sys.version_info.minor}'"
-    here = [f"{name}=={version_of(name)} ; {this}" for name in BESIDE_SPARK]
-    others = [f"{name} ; {this.replace('==', '!=')}" for name in BESIDE_SPARK]
-    return "\n".join([f"pyspark=={_version(engine)}", *here, *others, ""])
+    name, _ = _parts(engine)
+    here = [f"{beside}=={version_of(beside)} ; {this}" for beside in BESIDE[name]]
+    others = [f"{beside} ; {this.replace('==', '!=')}" for beside in BESIDE[name]]
+    return "\n".join([_wanted(engine), *here, *others, ""])
 
 
-def _version(engine: str) -> str:
-    return engine.partition("@")[2]
+def _parts(engine: str) -> tuple[str, str]:
+    name, _, version = engine.partition("@")
+    return name, version
+
+
+def _wanted(engine: str) -> str:
+    name, version = _parts(engine)
+    return f"{PACKAGE[name]}=={version}"
 
 
 def _pin_packages(engine: str, folder: Path, lock: TextIO) -> None:
@@ -98,9 +108,10 @@ def _pin_packages(engine: str, folder: Path, lock: TextIO) -> None:
         run_step(f"looking up the packages of {engine}", command, lock, log, index_settings(sys.executable))
     except HarnessError as error:
         said = " ".join(log.read_text(encoding="utf-8", errors="replace").split())
-        if f"no version of pyspark=={_version(engine)}" in said:
+        if f"no version of {_wanted(engine)}" in said:
+            (name, version), package = _parts(engine), PACKAGE[_parts(engine)[0]]
             raise UsageError(
-                f"There is no Spark {_version(engine)}: the package index has no pyspark of that version. "
-                "`pip index versions pyspark` lists those that it has."
+                f"There is no {VERSIONS[name].name} {version}: the package index has no {package} of that version. "
+                f"`pip index versions {package}` lists those that it has."
             ) from error
         raise

@@ -46,8 +46,9 @@ def look_up(text: str, engine: str) -> Candidate:
     if not top or not commit:
         where = f"no commit of the repository {top}" if top else "no commit: this folder is in no repository"
         raise UsageError(
-            f"{text!r} is neither an engine ({', '.join(manifests.IDS)}; spark@VERSION, spark/SINK) nor the path of a "
-            f"manifest or a job, and {where}. A branch that was not fetched is not there: CI needs fetch-depth: 0."
+            f"{text!r} is neither an engine ({', '.join(manifests.IDS)}; {', '.join(manifests.IN_VERSIONS)}, "
+            f"spark/SINK) nor the path of a manifest or a job, and {where}. A branch that was not fetched is not "
+            "there: CI needs fetch-depth: 0."
         )
     if not engine:
         raise UsageError(f"{text!r} is a commit: say with --engine PATH where in {top} the manifest of the job lies.")

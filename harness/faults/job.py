@@ -36,6 +36,8 @@ STATES = ("copy", NO_STATE)
 BEGINS_OPTION = "streamgauge.source.startingOffsets"
 # What another question is made of, and by which option of its orders a job is told so.
 QUESTION = {"counts": "streamgauge.counts", "by": "streamgauge.by", "window": ""}
+# The shipped ones that listen to it.
+LISTEN = ("spark", "flink", "flink-standalone", "kafka-streams")
 
 Orders = Mapping[str, Any]
 
@@ -103,6 +105,8 @@ class ChangeJob(Downtime):
         return "it got its old job and its own state back"
 
     def effect(self, now: Moment) -> str:
+        if not self._seam.restored and not self.refused():
+            self._seam = now.engine.began()
         self._kept = kept_by(self._setting, self._set_before, in_plan(now.engine, self._setting))
         return f"as {now.engine.job.manifest.id}{f'; {self._kept}' if self._kept else ''}"
 
@@ -167,7 +171,7 @@ def _unasked(spec: FaultSpec, own: EngineManifest, to: EngineManifest) -> Iterat
         yield f"means = {means}, and the question is the same: give {', '.join(QUESTION)}"
     if asks and not own.progress:
         yield f"{own.id} reports no progress, so that nobody knows which events its state holds"
-    if asks and to.shipped and not to.simulated and to.job != "spark":
+    if asks and to.shipped and not to.simulated and to.job not in LISTEN:
         yield f"{to.id} does not know another question"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from workloads.ad_impressions.jobs.flink_checkpoints import newest_checkpoint, offsets_in
+from workloads.ad_impressions.jobs.flink_checkpoints import kept, newest_checkpoint, offsets_in
 
 FOR_EVER = -(2**63)
 TOPIC = "streamgauge-a-run"
@@ -57,3 +57,21 @@ def test_a_checkpoint_tells_how_far_each_partition_was_read(tmp_path):
 
 def test_a_checkpoint_that_was_deleted_meanwhile_tells_nothing(tmp_path):
     assert offsets_in(tmp_path / "chk-4", TOPIC) == {}
+
+
+def test_a_savepoint_is_found_by_its_number_and_whole_in_a_copy_too(tmp_path):
+    checkpoint(tmp_path / "state", "a-start", 12)
+    savepoint = tmp_path / "state" / "savepoint-1a-2b"
+    savepoint.mkdir()
+    beginning = struct.pack(">iiq", 0x4960672D, 6, 13)  # as Flink begins all metadata
+    (savepoint / "_metadata").write_bytes(beginning + state_of(TOPIC, 0, 12))
+    (savepoint / "state-of-an-operator").touch()
+
+    newest = kept(savepoint)
+    copy = (tmp_path / "state").rename(tmp_path / "copy")
+
+    found = newest_checkpoint(copy)
+    assert found is not None
+    assert (newest.name, found.name) == ("chk-13", "chk-13")
+    assert offsets_in(found, TOPIC) == {0: 12}
+    assert (found / "state-of-an-operator").exists()

@@ -245,8 +245,10 @@ def test_somebodys_own_engine_is_of_the_workload_that_it_names_or_of_any(tmp_pat
         ("spark@", ["spark@ is", "three numbers"]),
         ("spark@4.1", ["three numbers"]),
         ("spark@../4.1.1", ["three numbers"]),
-        ("reference@1.0.0", ["reference@1.0.0", "spark alone"]),
-        ("spark-tws@4.1.1", ["spark-tws@4.1.1", "spark alone"]),
+        ("flink@2.1.0", ["flink@2.1.0 is too old", "connector", "2.2.0"]),
+        ("flink@2.2", ["three numbers", "flink@2.2.1"]),
+        ("reference@1.0.0", ["reference@1.0.0", "spark and flink alone"]),
+        ("spark-tws@4.1.1", ["spark-tws@4.1.1", "spark and flink alone"]),
         ("sprak@4.1.1", ["Unknown engine 'sprak@4.1.1'"]),
     ],
 )

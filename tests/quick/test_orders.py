@@ -9,6 +9,7 @@ import pytest
 
 from harness.engines.config import EngineConfig
 from harness.model import KafkaAddress, RedisAddress
+from workloads.ad_impressions.jobs import question
 from workloads.jobs import orders
 
 EARLY = EngineConfig(
@@ -54,3 +55,16 @@ def test_a_job_that_is_never_told_ends_with_a_sentence(tmp_path, monkeypatch):
 
     with pytest.raises(SystemExit, match=r"engine.json still does not say where Kafka is"):
         orders.await_services(config)
+
+
+def test_what_is_meant_for_a_job_does_not_reach_its_engine():
+    told = {"options": {"streamgauge.counts": "click+purchase", "state.backend": "rocksdb"}}
+    unasked = {"options": {"streamgauge.source.startingOffsets": "{}"}}
+
+    assert orders.engine_options(told) == {"state.backend": "rocksdb"}
+    assert orders.engine_options(unasked) == {}
+    assert (question.counted(told), question.asked_key({"options": {"streamgauge.by": "ad"}})) == (
+        ("click", "purchase"),
+        "ad",
+    )
+    assert (question.counted(unasked), question.asked_key(unasked)) == (("view",), "campaign")

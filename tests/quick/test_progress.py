@@ -63,6 +63,7 @@ GARBAGE = [
     odd(offsets='{"0": null}'),
     odd(offsets='{"zero": 1}'),
     odd(offsets='{"0": [1]}'),
+    *(odd(restored=value) for value in ("[]", '{"0": null}', '"5"')),
     *(odd(end_ms=value) for value in ("7", "[1]", "[0, 1, 1]", "[1, 0]", "[0, 2]", "[-1, 1]", '["soon", 1]')),
     *(
         odd(**{key: value})
@@ -143,3 +144,19 @@ def test_only_the_moments_of_the_run_are_measured_by(tmp_path):
 
     assert [each.at_ms for each in processed.progress_lines(store)] == [1_763_000, 1_764_000]
     assert len(processed.told(store)) == 6
+
+
+def test_what_a_start_has_restored_is_known_until_the_next_one_begins(tmp_path):
+    path = tmp_path / "progress.jsonl"
+    path.write_bytes(line(1))
+    progress = ProgressFile(path)
+    assert progress.restored() == {}
+
+    path.write_bytes(path.read_bytes() + odd(restored='{"0": 2, "1": 3}') + b"\n" + line(3))
+    assert progress.restored() == {0: 2, 1: 3}
+
+    path.write_bytes(path.read_bytes() + odd(restored='{"0": 4}') + b"\n")
+    progress.begin()
+    assert progress.restored() == {}
+    path.write_bytes(path.read_bytes() + line(5))
+    assert progress.restored() == {}

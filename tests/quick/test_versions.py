@@ -10,7 +10,7 @@ import pytest
 
 from harness.engines import environments, removal, versions
 from harness.engines.job import Surroundings
-from harness.engines.manifest import load, lock_file
+from harness.engines.manifest import HERE, VERSIONS, load, lock_file
 from harness.install import jvm
 from harness.install.prepare import RUN
 from harness.model import HarnessError, UsageError
@@ -135,7 +135,7 @@ def test_what_could_not_be_asked_is_no_answer(outside, index, repository):
 
 
 def test_only_sparks_own_parts_are_of_another_version():
-    ours, other = versions.IVY.read_text(), versions.ivy_of(ENGINE)
+    ours, other = (HERE / "spark" / "ivy.xml").read_text(), versions.ivy_of(ENGINE)
 
     changed = [(a, b) for a, b in zip(ours.splitlines(), other.splitlines(), strict=True) if a != b]
     assert len(changed) == 1
@@ -145,7 +145,7 @@ def test_only_sparks_own_parts_are_of_another_version():
     run = RUN.read_text()
     this = "python_version == '{}.{}'".format(*sys.version_info)
     here = [line.partition(" ; ")[0] for line in beside if line.endswith(this)]
-    assert len(here) == len(versions.BESIDE_SPARK)
+    assert len(here) == len(versions.BESIDE["spark"])
     assert all(f"\n{line} " in f"\n{run}" for line in here)
 
 
@@ -154,4 +154,20 @@ def test_for_another_python_the_packages_beside_spark_are_any_that_it_can_have()
     _, *beside = versions.requirements_of(ENGINE).splitlines()
     other = "python_version != '{}.{}'".format(*sys.version_info)
 
-    assert [line.partition(" ; ")[0] for line in beside if line.endswith(other)] == list(versions.BESIDE_SPARK)
+    assert [line.partition(" ; ")[0] for line in beside if line.endswith(other)] == list(versions.BESIDE["spark"])
+
+
+def test_flinks_connector_has_versions_of_its_own_and_stays():
+    """And beside Flink there are the very packages that the shipped Flink has."""
+    assert versions.ivy_of("flink@2.2.1") == (HERE / "flink" / "ivy.xml").read_text()
+
+    flink, *beside = versions.requirements_of("flink@2.2.1").splitlines()
+    this = "python_version == '{}.{}'".format(*sys.version_info)
+    here = [line.partition(" ; ")[0] for line in beside if line.endswith(this)]
+    assert flink == "apache-flink==2.2.1"
+    assert len(here) == 2
+    assert all(f"\n{line} " in f"\n{lock_file('flink').read_text()}" for line in here)
+
+
+def test_all_that_a_version_needs_is_known_of_each_engine_that_has_them():
+    assert versions.PACKAGE.keys() == versions.BESIDE.keys() == VERSIONS.keys()

@@ -10,12 +10,18 @@ from typing import Any
 
 Config = dict[str, Any]
 
+OWN_OPTION = "streamgauge."  # meant for a job: its engine never sees it
 LOOK_EVERY_S = 0.02
 PATIENCE_S = 300.0
 
 
 def read_orders(path: str) -> Config:
     return {**json.loads(Path(path).read_bytes()), "orders": path}
+
+
+def engine_options(config: Config) -> dict[str, str]:
+    """What `--conf` says to the engine."""
+    return {key: value for key, value in config["options"].items() if not key.startswith(OWN_OPTION)}
 
 
 def await_services(config: Config) -> None:

@@ -33,8 +33,8 @@ from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.jobs import history_files
-from workloads.jobs.orders import Config
-from workloads.jobs.spark_stream import LOT, OWN_OPTION, Reader, of_topic, read_records
+from workloads.jobs.orders import OWN_OPTION, Config
+from workloads.jobs.spark_stream import LOT, Reader, of_topic, read_records
 
 WAY_OPTION = OWN_OPTION + "history"
 HANDED_OVER, FRESH, UNION, UNION_EACH = WAYS = ("handed-over", "fresh", "union", "union-each")

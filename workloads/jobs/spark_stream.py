@@ -30,7 +30,7 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from workloads.jobs.orders import Config, await_services
+from workloads.jobs.orders import OWN_OPTION, Config, await_services, engine_options
 from workloads.jobs.progress_log import ProgressLog
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -40,7 +40,6 @@ MAKES_ARCHIVE = ("-XX:ArchiveClassesAtExit=", "-XX:AOTCacheOutput=")
 LOT = "logOffset"  # what a source of files tells: so many lots of them were taken
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
-OWN_OPTION = "streamgauge."  # meant for a job: Spark never sees it
 SOURCE_OPTION = OWN_OPTION + "source."  # the rest of the name is an option of Spark's Kafka source
 
 Reader = TypeVar("Reader", DataStreamReader, DataFrameReader)
@@ -60,7 +59,7 @@ def session_settings(config: Config) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     }
-    settings |= {key: value for key, value in config["options"].items() if not key.startswith(OWN_OPTION)}
+    settings |= engine_options(config)
     ours = f"-Djava.io.tmpdir={tempfile.gettempdir()} {config['java_options']}"
     settings[JAVA_OPTIONS] = f"{ours} {settings.get(JAVA_OPTIONS, '')}"
     return settings

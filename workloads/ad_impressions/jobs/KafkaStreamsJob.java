@@ -16,8 +16,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -56,6 +59,7 @@ public final class KafkaStreamsJob {
     private static final String OWN_TOPICS = ".streams";
 
     private static final String BY_CAMPAIGN = "by-campaign";
+    private static final String OWN_OPTION = "streamgauge."; // meant for this job: Kafka Streams never sees it
     private static final int REDIS_PATIENCE_MS = 60_000;
     private static final byte[] NOTHING = new byte[0];
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -70,12 +74,17 @@ public final class KafkaStreamsJob {
         properties.putAll(connection(config));
         properties.putAll(settings);
         Jedis redis = new Jedis(URI.create(config.get("redis").asText()), REDIS_PATIENCE_MS);
-        KafkaStreams streams = new KafkaStreams(topology(config, readAds(redis), new Totals(redis)), properties);
+        Question question = Question.of(texts(config.get("options")));
+        Map<String, String> ads = readAds(redis);
+        Map<Integer, Long> begun = new ConcurrentHashMap<>();
+        Topology topology = topology(config, () -> new Views(question, ads, begun), new Totals(redis));
+        KafkaStreams streams = new KafkaStreams(topology, properties);
         streams.setUncaughtExceptionHandler(KafkaStreamsJob::end);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> streams.close(Duration.ofSeconds(20))));
         Path progressPath = Path.of(config.get("progress_path").asText());
         tell(settings, progressPath.resolveSibling("engine_settings.json"));
-        Progress progress = new Progress(config, application, Admin.create(connection(config)), streams, progressPath);
+        Admin admin = Admin.create(connection(config));
+        Progress progress = new Progress(config, application, admin, streams, begun, progressPath);
         progress.setDaemon(true);
         progress.start();
         streams.start();
@@ -98,6 +107,7 @@ public final class KafkaStreamsJob {
         // Its own topics carry event times: a broker would refuse what is dated more than an hour ahead.
         settings.put("topic.message.timestamp.after.max.ms", Long.toString(Long.MAX_VALUE));
         settings.putAll(texts(config.get("options")));
+        settings.keySet().removeIf(key -> key.startsWith(OWN_OPTION));
         return settings;
     }
 
@@ -107,12 +117,12 @@ public final class KafkaStreamsJob {
         return found;
     }
 
-    private static Topology topology(JsonNode config, Map<String, String> ads, Totals totals) {
+    private static Topology topology(JsonNode config, Supplier<Views> views, Totals totals) {
         Duration length = Duration.ofMillis(config.get("window_ms").asLong());
         Duration grace = Duration.ofMillis(config.get("watermark_ms").asLong());
         StreamsBuilder builder = new StreamsBuilder();
         builder.stream(config.get("topic").asText(), Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
-                .process(() -> new Views(ads))
+                .process(views::get)
                 .groupByKey(Grouped.with(BY_CAMPAIGN, Serdes.String(), Serdes.ByteArray()))
                 .windowedBy(TimeWindows.ofSizeAndGrace(length, grace))
                 .count(Materialized.as("counts"))
@@ -148,24 +158,45 @@ public final class KafkaStreamsJob {
         return ads;
     }
 
-    /** What the query needs of an event. */
-    private record View(String campaign, long timeMs) {}
+    /** Which events are counted, and by what. The benchmark counts views by campaign. */
+    private record Question(Set<String> counts, boolean byAd) {
+        static Question of(Map<String, String> options) {
+            String counts = options.getOrDefault(OWN_OPTION + "counts", "view");
+            return new Question(Set.of(counts.split("\\+")), "ad".equals(options.get(OWN_OPTION + "by")));
+        }
+    }
 
-    /** Records to views, with the event's own time and its campaign as the key. What is no view ends here. */
+    /** What the query needs of an event. */
+    private record View(String key, long timeMs) {}
+
+    /**
+     * Records to views, with the event's own time and its campaign as the key. What is no view ends here.
+     *
+     * `begun` learns the offset of the first record of each partition: with that this start begins.
+     */
     private static final class Views extends ContextualProcessor<byte[], byte[], String, byte[]> {
         private static final JsonFactory PARSERS = new JsonFactory();
         private static final long YEAR_10000_MS = 253_402_300_800_000L;
+        private final Question question;
         private final Map<String, String> ads;
+        private final Map<Integer, Long> begun;
+        private boolean isUnderWay;
 
-        Views(Map<String, String> ads) {
+        Views(Question question, Map<String, String> ads, Map<Integer, Long> begun) {
+            this.question = question;
             this.ads = ads;
+            this.begun = begun;
         }
 
         @Override
         public void process(Record<byte[], byte[]> record) {
+            if (!isUnderWay) {
+                context().recordMetadata().ifPresent(at -> begun.putIfAbsent(at.partition(), at.offset()));
+                isUnderWay = true;
+            }
             View view = record.value() == null ? null : view(record.value());
             if (view != null) {
-                context().forward(new Record<>(view.campaign(), NOTHING, view.timeMs()));
+                context().forward(new Record<>(view.key(), NOTHING, view.timeMs()));
             }
         }
 
@@ -195,10 +226,11 @@ public final class KafkaStreamsJob {
             } catch (IOException torn) {
                 return null;
             }
-            if (ad == null || !ads.containsKey(ad) || !"view".equals(kind) || !isTime(time)) {
+            boolean counts = ad != null && ads.containsKey(ad) && kind != null && question.counts().contains(kind);
+            if (!counts || !isTime(time)) {
                 return null;
             }
-            return new View(ads.get(ad), Long.parseLong(time));
+            return new View(question.byAd() ? "ad:" + ad : ads.get(ad), Long.parseLong(time));
         }
 
         private static boolean isTime(String text) {
@@ -234,7 +266,8 @@ public final class KafkaStreamsJob {
      * Tells how far the job is, by what is committed and not by what it means to do.
      *
      * A committed offset of the run's topic says only that its views lie in the topic between the two halves. So such
-     * offsets are told when all that lay there afterwards is committed too.
+     * offsets are told when all that lay there afterwards is committed too. The first line also says what this start
+     * began with: where no record of a partition came yet, that is what is committed.
      */
     private static final class Progress extends Thread {
         private static final int LOOK_EVERY_MS = 100;
@@ -244,19 +277,28 @@ public final class KafkaStreamsJob {
         private final String application;
         private final Admin admin;
         private final KafkaStreams streams;
+        private final Map<Integer, Long> begun;
         private final Path path;
         private int batch;
         private Map<Integer, Long> told = Map.of();
         private Map<Integer, Long> wanted = Map.of();
         private Map<Integer, Long> wantedBetween = Map.of();
 
-        Progress(JsonNode config, String application, Admin admin, KafkaStreams streams, Path path) throws IOException {
+        Progress(
+                JsonNode config,
+                String application,
+                Admin admin,
+                KafkaStreams streams,
+                Map<Integer, Long> begun,
+                Path path)
+                throws IOException {
             this.topic = config.get("topic").asText();
             this.between = application + "-" + BY_CAMPAIGN + "-repartition";
             this.partitions = config.get("partitions").asInt();
             this.application = application;
             this.admin = admin;
             this.streams = streams;
+            this.begun = begun;
             this.path = path;
             if (Files.exists(path)) {
                 append("\n"); // a crash may have torn the last line: let it cost only itself
@@ -335,13 +377,18 @@ public final class KafkaStreamsJob {
         }
 
         private void write(Map<Integer, Long> offsets) throws IOException {
-            long rows = sum(offsets) - sum(told);
-            append(JSON.writeValueAsString(Map.of(
+            Map<String, Object> line = new HashMap<>(Map.of(
                     "at", System.currentTimeMillis(),
                     "batch", batch++,
-                    "rows", rows,
+                    "rows", sum(offsets) - sum(told),
                     "offsets", offsets,
-                    "dropped", dropped())) + "\n");
+                    "dropped", dropped()));
+            if (told.isEmpty()) {
+                Map<Integer, Long> restored = new TreeMap<>(offsets);
+                restored.putAll(begun);
+                line.put("restored", restored);
+            }
+            append(JSON.writeValueAsString(line) + "\n");
             told = offsets;
         }
 

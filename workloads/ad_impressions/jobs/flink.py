@@ -22,7 +22,7 @@ def main(config_path: str) -> int:
     settings = {"rest.port": "0", **common_settings(config)}
     tell_settings(config["progress_path"], told(settings))
     prepare_java(config, HEAP)
-    return run(config, lambda: start_query(config, settings))
+    return run(config, settings, lambda: start_query(config, settings))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What Flink's checkpoints tell: which is the newest complete one, and how much of the topic lies before it.
 
 Each start is a job of its own to Flink, with a folder of its own; the numbers of checkpoints go on from start to start.
+A savepoint has such a number too. It holds no absolute paths, so that it can be moved to where checkpoints lie.
 Flink would also commit offsets to Kafka, but when no events come that takes ten seconds or more.
 """
 
@@ -12,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 METADATA = "_metadata"  # Flink writes it last
+NUMBER = struct.Struct(">iiq")  # its beginning: a mark, the version of its format, the number of the checkpoint
+SAVEPOINTS = "savepoints"
 NO_END = struct.pack(">q", -(2**63))  # of a partition that is read for ever
 
 
@@ -23,6 +26,15 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 def number_of(checkpoint: Path) -> int:
     return int(checkpoint.name.removeprefix("chk-"))
+
+
+def kept(savepoint: Path) -> Path:
+    """The savepoint where `newest_checkpoint` finds it."""
+    content = (savepoint / METADATA).read_bytes()
+    *_, number = NUMBER.unpack_from(content)
+    place = savepoint.with_name(SAVEPOINTS)
+    place.mkdir(exist_ok=True)
+    return savepoint.rename(place / f"chk-{number}")
 
 
 def offsets_in(checkpoint: Path, topic: str) -> dict[int, int]:

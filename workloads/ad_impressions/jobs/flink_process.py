@@ -10,13 +10,16 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pyflink
+from py4j.protocol import Py4JError
 from pyflink.common import JobClient
 
 from workloads.ad_impressions.jobs.ads import read_ads
-from workloads.ad_impressions.jobs.flink_checkpoints import newest_checkpoint, number_of, offsets_in
-from workloads.jobs.orders import Config
+from workloads.ad_impressions.jobs.flink_checkpoints import kept, newest_checkpoint, number_of, offsets_in
+from workloads.jobs.orders import Config, engine_options
 from workloads.jobs.progress_log import ProgressLog
 from workloads.jobs.redis_results import connect
 
@@ -24,9 +27,11 @@ FLINK_HOME = Path(pyflink.__file__).parent
 LOOK_EVERY_S = 0.2
 LOOPBACK = "127.0.0.1"
 
+RESTORED = "execution.state-recovery.path"
+
 PLACES = (
     "pipeline.name",
-    "execution.state-recovery.path",
+    RESTORED,
     "execution.checkpointing.dir",
     "io.tmp.dirs",
     "python.executable",
@@ -69,7 +74,7 @@ def common_settings(config: Config) -> dict[str, str]:
         "taskmanager.bind-host": LOOPBACK,
         "rest.address": LOOPBACK,
         "rest.bind-address": LOOPBACK,
-        **config["options"],
+        **engine_options(config),
     }
 
 
@@ -91,7 +96,7 @@ def checkpoint_folder(config: Config) -> Path:
 def restored(folder: Path) -> dict[str, str]:
     """Go on from the newest complete checkpoint of all starts; begin at the beginning if there is none."""
     newest = newest_checkpoint(folder)
-    return {"execution.state-recovery.path": newest.as_uri()} if newest else {}
+    return {RESTORED: newest.as_uri()} if newest else {}
 
 
 def prepare_java(config: Config, options: str) -> None:
@@ -115,16 +120,20 @@ def prepare_java(config: Config, options: str) -> None:
 
 
 class Progress:
-    """A line for each complete checkpoint that has more of the topic than the one before."""
+    """A line for each complete checkpoint that has more of the topic than the one before.
 
-    def __init__(self, config: Config) -> None:
+    The first of a start also says what that began with. That is looked at before the job runs: later it may be gone.
+    """
+
+    def __init__(self, config: Config, settings: dict[str, str]) -> None:
         self._topic = config["topic"]
         self._folder = checkpoint_folder(config)
         self._log = ProgressLog(config["progress_path"])
         self._newest: Path | None = None
         self._told: dict[int, int] = {}
-        newest = newest_checkpoint(self._folder)
-        self._done = sum(offsets_in(newest, self._topic).values()) if newest else 0  # by earlier starts
+        begins_at = settings.get(RESTORED, "")
+        self._restored = offsets_in(path_of(begins_at), self._topic) if begins_at else {}
+        self._done = sum(self._restored.values())
 
     def tell(self) -> None:
         newest = newest_checkpoint(self._folder)
@@ -134,19 +143,26 @@ class Progress:
         offsets = offsets_in(newest, self._topic)
         if offsets and offsets != self._told:
             done = sum(offsets.values())
-            self._log.write(batch=number_of(newest), rows=done - self._done, offsets=offsets)
-            self._told, self._done = offsets, done
+            first = {"restored": self._restored} if self._restored else {}
+            self._log.write(batch=number_of(newest), rows=done - self._done, offsets=offsets, **first)
+            self._told, self._done, self._restored = offsets, done, {}
 
 
-def run(config: Config, begin: Callable[[], JobClient], keep: Callable[[], bool] = lambda: True) -> int:
+def path_of(uri: str) -> Path:
+    return Path(url2pathname(urlsplit(uri).path))
+
+
+def run(
+    config: Config, settings: dict[str, str], begin: Callable[[], JobClient], keep: Callable[[], bool] = lambda: True
+) -> int:
     """Until SIGTERM, or until the job ends, which it never does by itself, or until `keep` says no.
 
-    The newest checkpoint outlives the job.
+    A savepoint outlives a job that was told to end, and its newest checkpoint any other.
     """
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    progress = Progress(config, settings)
     job = begin()
-    progress = Progress(config)
     while not stopped.wait(LOOK_EVERY_S):
         progress.tell()
         if not keep():
@@ -155,5 +171,16 @@ def run(config: Config, begin: Callable[[], JobClient], keep: Callable[[], bool]
         if status.is_globally_terminal_state():
             print(f"The job has ended: {status.name}. Its log above says why.", file=sys.stderr)
             return 1
-    job.cancel().result()
+    end(job, checkpoint_folder(config))
+    progress.tell()
     return 0
+
+
+def end(job: JobClient, folder: Path) -> None:
+    """In order. A copy of a savepoint is whole, and one of a checkpoint reads the files of the original."""
+    try:
+        savepoint = job.stop_with_savepoint(False, folder.as_uri()).result()
+        kept(path_of(savepoint))
+    except Py4JError as error:  # it is being restored, for one
+        print(f"There is no savepoint, and the newest checkpoint stays: {error}", file=sys.stderr)
+        job.cancel().result()

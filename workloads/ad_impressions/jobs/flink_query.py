@@ -22,6 +22,7 @@ from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
 from pyflink.table.udf import udf
 from redis import Redis
 
+from workloads.ad_impressions.jobs.question import AD, AD_KEY, asked_key, counted
 from workloads.jobs.orders import Config
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, updated_key
@@ -39,7 +40,7 @@ def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     tables.create_temporary_function("to_redis", redis_writer(config["redis"]))
     tables.execute_sql(impressions(config))
     tables.execute_sql("CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')")
-    return tables.execute_sql(counting(config["window_ms"])).get_job_client()
+    return tables.execute_sql(counting(config)).get_job_client()
 
 
 def make_environment(settings: dict[str, str]) -> TableEnvironment:
@@ -80,18 +81,23 @@ def source_options(config: Config) -> dict[str, str]:
     }
 
 
-def counting(window_ms: int) -> str:
+def counting(config: Config) -> str:
+    window_ms, types = config["window_ms"], ", ".join(map(quoted, counted(config)))
+    counted_by = f"{quoted(AD_KEY)} || ad_id" if asked_key(config) == AD else "campaign_id"
     return f"""
         INSERT INTO written
-        SELECT to_redis(campaign_id, window_start_ms, total) FROM (
-            SELECT campaign_id, window_start_ms, COUNT(*) AS total FROM (
-                SELECT campaign_id, happened_at, event_time_ms - MOD(event_time_ms, {window_ms}) AS window_start_ms
+        SELECT to_redis(counted_by, window_start_ms, total) FROM (
+            SELECT counted_by, window_start_ms, COUNT(*) AS total FROM (
+                SELECT
+                    {counted_by} AS counted_by,
+                    happened_at,
+                    event_time_ms - MOD(event_time_ms, {window_ms}) AS window_start_ms
                 FROM impressions
-                WHERE event_type = 'view' AND event_time_ms >= 0 AND happened_at IS NOT NULL
+                WHERE event_type IN ({types}) AND event_time_ms >= 0 AND happened_at IS NOT NULL
             )
             WHERE CURRENT_WATERMARK(happened_at) IS NULL
                 OR TO_TIMESTAMP_LTZ(window_start_ms + {window_ms}, 3) > CURRENT_WATERMARK(happened_at)
-            GROUP BY campaign_id, window_start_ms
+            GROUP BY counted_by, window_start_ms
         )
     """
 

@@ -62,7 +62,7 @@ def main(config_path: str) -> int:
         cluster.wait_until_ready()
         return start_query(config, settings)
 
-    code = run(config, begin, cluster.keep)
+    code = run(config, settings, begin, cluster.keep)
     cluster.stop()
     return code
 

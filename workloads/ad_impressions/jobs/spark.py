@@ -21,31 +21,30 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
+from workloads.ad_impressions.jobs.question import AD, AD_KEY, CAMPAIGN, VIEW, asked_key, counted
 from workloads.ad_impressions.jobs.spark_parse import BEST, ID, PARSERS, Parser, of_types, with_ids
 from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.ad_impressions.jobs.spark_summed_sinks import SUMMED_SINKS, Summed
 from workloads.jobs import spark_history, spark_stream
 from workloads.jobs.crash_points import CrashPoints
-from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.orders import OWN_OPTION, Config, read_orders
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
 from workloads.jobs.redis_sinks import RETRYING, SINKS, write_batch
 from workloads.jobs.spark_history import Part
-from workloads.jobs.spark_stream import OWN_OPTION, Writer, read_records, start
+from workloads.jobs.spark_stream import Writer, read_records, start
 
 YEAR_10000_MS = 253_402_300_800_000
 PARSER_OPTION = OWN_OPTION + "parser"
-# Of another question than the benchmark's: which events are counted, and by what.
-COUNTS_OPTION, BY_OPTION = OWN_OPTION + "counts", OWN_OPTION + "by"
 
 
-def known_views(views: DataFrame, ads: dict[str, str], by: str = "campaign") -> DataFrame:
+def known_views(views: DataFrame, ads: dict[str, str], by: str = CAMPAIGN) -> DataFrame:
     """Views of known ads as (campaign_id, event_time), with their ids if they come with them. Whatever is not an event
     turns to null and is filtered out."""
     ids = [ID] if ID in views.columns else []
     rows = pa.table({"ad_id": list(ads.keys()), "campaign_id": list(ads.values())})
     campaigns = views.sparkSession.createDataFrame(rows)
-    key = F.concat(F.lit("ad:"), "ad_id").alias("campaign_id") if by == "ad" else F.col("campaign_id")
+    key = F.concat(F.lit(AD_KEY), "ad_id").alias("campaign_id") if by == AD else F.col("campaign_id")
     return (
         views.select("ad_id", F.col("event_time").try_cast("long").alias("event_time_ms"), *ids)
         .where(F.col("event_time_ms").between(0, YEAR_10000_MS - 1))
@@ -55,7 +54,7 @@ def known_views(views: DataFrame, ads: dict[str, str], by: str = "campaign") -> 
 
 
 def views_of(
-    parts: Sequence[Part], parse: Parser, ads: dict[str, str], by: str = "campaign", watermark: str = ""
+    parts: Sequence[Part], parse: Parser, ads: dict[str, str], by: str = CAMPAIGN, watermark: str = ""
 ) -> DataFrame:
     """Of all parts of the input, each with a watermark of its own, if any."""
     found = []
@@ -112,7 +111,7 @@ def start_over(
     parts: Sequence[Part], config: Config, parse: Parser, write: Writer, *, ends: bool = False
 ) -> StreamingQuery:
     """`totals` counts in the stream, over all batches; `deltas` counts within each batch."""
-    window_ms, by = config["window_ms"], config["options"].get(BY_OPTION, "campaign")
+    window_ms, by = config["window_ms"], asked_key(config)
     watermark = f"{config['watermark_ms']} milliseconds" if config["sink"] == "absolute" else ""
     views = views_of(parts, parse, read_ads(connect(config["redis"])), by, watermark)
     if config["sink"] == "absolute":
@@ -134,8 +133,8 @@ def own_settings(config: Config) -> dict[str, str]:
 def main(config_path: str) -> int:
     config = read_orders(config_path)
     parse = with_ids if config["checksum"] else PARSERS[chosen_parser(config)]
-    if counts := config["options"].get(COUNTS_OPTION):
-        parse = of_types(counts.split("+"))
+    if (types := counted(config)) != (VIEW,):
+        parse = of_types(types)
     tell_settings(config["progress_path"], own_settings(config))
 
     def start_both(parts: Sequence[Part], own: Config, ends: bool) -> StreamingQuery:

@@ -20,12 +20,12 @@ from workloads.ad_impressions.jobs import spark
 from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS, Parser
 from workloads.ad_impressions.jobs.spark_record import EVENT, FIELDS
 from workloads.jobs import spark_stream
-from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.orders import OWN_OPTION, Config, read_orders
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, updated_key
 from workloads.jobs.redis_sinks import absolute, by_key
 
-WRITER_OPTION = spark_stream.OWN_OPTION + "writer"
+WRITER_OPTION = OWN_OPTION + "writer"
 READ_ONLY = "read only"
 
 # A view exactly as Yahoo writes it, with nothing in a value that means something in JSON, so that it can't be anything

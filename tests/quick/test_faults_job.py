@@ -1,0 +1,78 @@
+"""Another job takes an engine's place: where it began, by the state that it found or by its own word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from harness.engines import environments
+from harness.engines.base import Member, Seam
+from harness.engines.job import OURS, Job
+from harness.engines.manifest import load
+from harness.faults import registry
+from harness.faults.registry import parse
+from tests.quick.cases import SPEC
+from tests.quick.test_faults import report_of
+from tests.quick.test_faults_downtime import Downed, at, told
+
+ASKED = "change-job(counts=click, means=carry)@now"
+
+
+@dataclass
+class Changing(Downed):
+    """Knows the first offsets of its state while it is down, or tells them when it has gone on."""
+
+    job: Job = field(default_factory=lambda: Job(load("flink")))
+    on_disk: tuple[int, ...] = ()
+    by_its_word: tuple[int, ...] = ()
+
+    def become(self, job: Job) -> None:
+        self.job = job
+
+    def seam(self) -> Seam:
+        assert not self.running
+        return Seam(self.on_disk, self.on_disk)
+
+    def began(self) -> Seam:
+        assert self.running
+        return Seam(self.by_its_word)
+
+    def members(self) -> tuple[Member, ...]:
+        return (Member(7, 1, ("/envs/flink-1f/bin/python", "flink.py", str(self.orders)), leads=True),)
+
+
+@pytest.mark.parametrize(
+    ("on_disk", "by_its_word", "seam"),
+    [((3, 4), (), (3, 4)), ((3, 4), (5, 6), (3, 4)), ((), (5, 6), (5, 6)), ((), (), ())],
+)
+def test_the_seam_is_what_the_state_says_and_where_nobody_can_read_that_what_the_job_says(
+    tmp_path, monkeypatch, on_disk, by_its_word, seam
+):
+    monkeypatch.setattr(environments, "prepare", lambda *_: OURS)
+    engine = Changing(orders=tmp_path / "engine.json", newest=told(40), on_disk=on_disk, by_its_word=by_its_word)
+    fault = registry.create(replace(SPEC, fault=parse(ASKED), engine="flink", sink="absolute"), load("flink"))
+
+    at(fault, engine)
+    assert engine.changes[0]["options"]["streamgauge.counts"] == "click"
+    engine.newest = told(50)
+    for now_ms in (200, 300, 400):
+        at(fault, engine, now_ms)
+
+    report = report_of(fault)
+    assert (report.landed, report.healed, report.restored) == (True, True, seam), report.proof
+    assert "runs flink: flink.py, by flink-1f" in report.proof
+
+
+@pytest.mark.parametrize("engine", ["spark", "flink", "flink-standalone", "kafka-streams"])
+def test_these_know_another_question(engine):
+    manifest = load(engine)
+    spec = replace(SPEC, fault=parse(ASKED), engine=engine, sink=manifest.sinks[0].name)
+
+    assert registry.create(spec, manifest).needs == ()
+
+
+def test_others_are_refused():
+    spec = replace(SPEC, fault=parse(ASKED), engine="quix", sink=load("quix").sinks[0].name)
+
+    assert "quix does not know another question" in registry.create(spec, load("quix")).needs
