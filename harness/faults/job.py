@@ -8,6 +8,7 @@ declared before (harness/judging/asked.py).
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -38,6 +39,7 @@ BEGINS_OPTION = "streamgauge.source.startingOffsets"
 QUESTION = {"counts": "streamgauge.counts", "by": "streamgauge.by", "window": ""}
 # The shipped ones that listen to it.
 LISTEN = ("spark", "flink", "flink-standalone", "kafka-streams")
+SEVERAL = re.compile(r"\+(?=[\w.-]+=)")  # a value may hold a plus of its own
 
 Orders = Mapping[str, Any]
 
@@ -52,8 +54,8 @@ class ChangeJob(Downtime):
         self._anew, self._means = spec.options["state"] == NO_STATE, spec.options["means"]
         self._asks = self._asks and not self._clean  # what stands still does not end by itself
         self._own: Job | None = None
-        self._setting = spec.options["conf"].partition("=")[0]
-        self._set_before = self._kept = ""
+        self._set_before = dict.fromkeys(settings_of(spec), "")
+        self._kept = ""
         self._seam = Seam()
 
     def take_down(self, now: Moment) -> str:
@@ -65,7 +67,7 @@ class ChangeJob(Downtime):
     def deed(self, now: Moment) -> None:
         self._own = own = now.engine.job
         self._seam = now.engine.seam()
-        self._set_before = in_plan(now.engine, self._setting)
+        self._set_before = {key: in_plan(now.engine, key) for key in self._set_before}
         surroundings, start = environments.prepare(self._to, lambda _: None), now.engine.starts + 1
         state = beside(own.checkpoint, start) if self._anew else copied(own.checkpoint, start)
         now.engine.become(Job(self._to, surroundings, state))
@@ -107,7 +109,8 @@ class ChangeJob(Downtime):
     def effect(self, now: Moment) -> str:
         if not self._seam.restored and not self.refused():
             self._seam = now.engine.began()
-        self._kept = kept_by(self._setting, self._set_before, in_plan(now.engine, self._setting))
+        kept = (kept_by(key, before, in_plan(now.engine, key)) for key, before in self._set_before.items())
+        self._kept = "; ".join(filter(None, kept))
         return f"as {now.engine.job.manifest.id}{f'; {self._kept}' if self._kept else ''}"
 
     def ignored(self) -> str:
@@ -138,6 +141,12 @@ def others(fault: FaultSpec, own: EngineManifest) -> list[EngineManifest]:
 def other_job(spec: FaultSpec, own: EngineManifest) -> EngineManifest:
     to = spec.options["to"]
     return own if to == SAME else replace(manifest.load(to, own.workload), workload=own.workload)
+
+
+def settings_of(spec: FaultSpec) -> dict[str, str]:
+    """That the new job alone has: KEY=VALUE, or several with a plus between them."""
+    words = [] if spec.options["conf"] == SAME else SEVERAL.split(spec.options["conf"])
+    return {key: value for key, _, value in (word.partition("=") for word in words)}
 
 
 def _changed(spec: FaultSpec, context: Context) -> Fault:
@@ -177,9 +186,9 @@ def _unasked(spec: FaultSpec, own: EngineManifest, to: EngineManifest) -> Iterat
 
 def _unlike(spec: FaultSpec, to: EngineManifest) -> Iterator[str]:
     """What of its state and of its settings can't be."""
-    state, (key, equals, value) = spec.options["state"], spec.options["conf"].partition("=")
-    if key != SAME and not (key and equals and value):
-        yield f"conf = {key} is no KEY=VALUE"
+    state = spec.options["state"]
+    if not all(key and value for key, value in settings_of(spec).items()):
+        yield f"conf = {spec.options['conf']} is no KEY=VALUE"
     if state not in STATES:
         yield f"state = {state} is none of {', '.join(STATES)}"
     elif state == NO_STATE and (spec.options["means"] not in FROM_NOTHING or not to.on_spark):
@@ -190,9 +199,7 @@ def _orders(spec: FaultSpec, context: Context, to: EngineManifest) -> tuple[Orde
     """Of a job that answers what is asked, and of the one before."""
     options, given = spec.options, context.spec.conf
     told = {key: options[name] for name, key in QUESTION.items() if key and options[name] != SAME}
-    if options["conf"] != SAME:
-        key, _, value = options["conf"].partition("=")
-        told[key] = value
+    told |= settings_of(spec)
     before_ms = window_ms = context.spec.window_ms
     if options["window"] != SAME:
         window_ms = round(seconds(options["window"], "window") * 1000)

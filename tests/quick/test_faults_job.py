@@ -11,6 +11,7 @@ from harness.engines.base import Member, Seam
 from harness.engines.job import OURS, Job
 from harness.engines.manifest import load
 from harness.faults import registry
+from harness.faults.job import settings_of
 from harness.faults.registry import parse
 from tests.quick.cases import SPEC
 from tests.quick.test_faults import report_of
@@ -70,6 +71,19 @@ def test_these_know_another_question(engine):
     spec = replace(SPEC, fault=parse(ASKED), engine=engine, sink=manifest.sinks[0].name)
 
     assert registry.create(spec, manifest).needs == ()
+
+
+@pytest.mark.parametrize(
+    ("conf", "settings"),
+    [
+        ("", {}),
+        ("a.b=c=d", {"a.b": "c=d"}),
+        ("a.b=1+c.d-e=2", {"a.b": "1", "c.d-e": "2"}),
+        ("java=-XX:+UseSerialGC -Xmx1g+a=b", {"java": "-XX:+UseSerialGC -Xmx1g", "a": "b"}),
+    ],
+)
+def test_the_new_job_may_have_several_settings(conf, settings):
+    assert settings_of(parse(f"change-job({f'conf={conf}' if conf else 'to=same'})@now")) == settings
 
 
 def test_others_are_refused():

@@ -122,14 +122,15 @@ def prepare_java(config: Config, options: str) -> None:
 class Progress:
     """A line for each complete checkpoint that has more of the topic than the one before.
 
-    The first of a start also says what that began with. That is looked at before the job runs: later it may be gone.
+    The first of a start comes with its own first checkpoint, and also says what it began with. That is looked at before
+    the job runs: later it may be gone.
     """
 
     def __init__(self, config: Config, settings: dict[str, str]) -> None:
         self._topic = config["topic"]
         self._folder = checkpoint_folder(config)
         self._log = ProgressLog(config["progress_path"])
-        self._newest: Path | None = None
+        self._newest = newest_checkpoint(self._folder)
         self._told: dict[int, int] = {}
         begins_at = settings.get(RESTORED, "")
         self._restored = offsets_in(path_of(begins_at), self._topic) if begins_at else {}
