@@ -28,6 +28,7 @@ class Downtime(Strike):
 
     def __init__(self, spec: FaultSpec, context: Context) -> None:
         self._ready_ms = context.manifest.ready_s * 1000
+        self._nothing_within_ms = self._ready_ms * context.spec.patience
         self.land_within_ms = self._ready_ms + SLOW_MS
         self.heal_within_ms = self._ready_ms + SLOW_MS
         self._stands = spec.when.kind == "point"
@@ -89,8 +90,8 @@ class Downtime(Strike):
         """Until it has borne it or stopped."""
         if not now.engine.alive() or now.engine.starts > self._starts:
             self._end = f"it stopped loudly: {_last_words(now)}"
-        elif not self.went_on(now) and now.now_ms - landed_ms > self._ready_ms:
-            self._end = f"it did nothing for {self._ready_ms / 1000:.0f} s"
+        elif not self.went_on(now) and now.now_ms - landed_ms > self._nothing_within_ms:
+            self._end = f"it did nothing for {self._nothing_within_ms / 1000:.0f} s"
         return not self._end and not self.borne(now)
 
     def heal(self, now: Moment) -> None:

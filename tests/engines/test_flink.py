@@ -38,6 +38,14 @@ def test_a_cluster_passes_when_all_of_it_is_killed_on_the_way(tmp_path):
     assert answer["verdict"] == "PASS", answer["sentence"]
 
 
+@pytest.mark.parametrize("stop", ["clean", "kill"])
+def test_a_job_that_goes_on_with_another_question_counts_by_it_from_the_seam_on(tmp_path, stop):
+    answer = run(tmp_path, *SHORT, "--engine", "flink", "--fault", f"change-job(by=ad, means=carry, stop={stop})@t>=6s")
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert "as declared (carry)" in answer["sentence"]
+
+
 @pytest.mark.parametrize("fault", ["none", "kill@offset=50%"])
 def test_what_it_drops_as_late_was_late(tmp_path, fault):
     answer = run(tmp_path, *LATE, "--engine", "flink", "--fault", fault)
@@ -75,3 +83,5 @@ def test_it_is_exact_after_kills_and_an_end_in_order(trial, started):
     trial.await_drained(engine)
 
     assert trial.results() == trial.expected()
+    assert engine.checkpoint is not None
+    assert [*engine.checkpoint.glob("savepoints/chk-*/_metadata")], "it was cancelled, and left no savepoint"

@@ -45,6 +45,14 @@ def test_killed_in_the_middle_it_goes_on_and_is_exact(tmp_path, kafka_address):
     assert not topic_exists(kafka_address, own), "what it made for itself goes with the run"
 
 
+def test_a_job_that_goes_on_with_another_question_counts_by_it_from_the_seam_on(tmp_path):
+    fault = "change-job(by=ad, means=carry)@offset>=50%"
+    answer = run(tmp_path, *ENGINE, *SHORT, *GRACE, "--fault", fault)
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert "as declared (carry)" in answer["sentence"]
+
+
 def test_it_survives_a_storm(tmp_path):
     answer = run(tmp_path, *ENGINE, *SHORT, "--disorder", "storm", "--fault", "kill@offset=50%")
 

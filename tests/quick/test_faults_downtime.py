@@ -225,6 +225,15 @@ def test_an_engine_that_hangs_is_helped_too(spark):
     assert "it did nothing for 120 s; its checkpoint was put back" in report_of(fault).proof
 
 
+def test_who_is_patient_waits_longer_before_it_is_said_to_hang(spark):
+    fault = struck("checkpoint-gap@now", spark, patience=3.0)
+    at(fault, spark, 300_000)
+
+    assert spark.story[-1] == "restart"
+    at(fault, spark, 500_000)
+    assert spark.story[-2:] == ["kill", "restart"]
+
+
 def test_state_is_cut_in_the_file_that_has_to_be_loaded(spark):
     fault = struck("checkpoint-truncate-state@now", spark)
 

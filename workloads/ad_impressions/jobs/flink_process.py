@@ -16,6 +16,7 @@ from urllib.request import url2pathname
 import pyflink
 from py4j.protocol import Py4JError
 from pyflink.common import JobClient
+from pyflink.java_gateway import get_gateway
 
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.flink_checkpoints import kept, newest_checkpoint, number_of, offsets_in
@@ -178,9 +179,13 @@ def run(
 
 
 def end(job: JobClient, folder: Path) -> None:
-    """In order. A copy of a savepoint is whole, and one of a checkpoint reads the files of the original."""
+    """In order. A copy of a savepoint is whole, and one of a checkpoint reads the files of the original.
+
+    PyFlink's own `stop_with_savepoint` names no format, and Flink 2 has no such method any more.
+    """
+    canonical = get_gateway().jvm.org.apache.flink.core.execution.SavepointFormatType.CANONICAL
     try:
-        savepoint = job.stop_with_savepoint(False, folder.as_uri()).result()
+        savepoint = job._j_job_client.stopWithSavepoint(False, folder.as_uri(), canonical).get()
         kept(path_of(savepoint))
     except Py4JError as error:  # it is being restored, for one
         print(f"There is no savepoint, and the newest checkpoint stays: {error}", file=sys.stderr)
