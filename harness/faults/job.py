@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.engines import environments, manifest
-from harness.engines.base import Seam
+from harness.engines.base import Member, Seam
 from harness.engines.job import Job
 from harness.engines.manifest import job_path
 from harness.faults.base import Context, Fault, Kind
@@ -85,7 +85,7 @@ class ChangeJob(Downtime):
         if now.engine.job.manifest != self._to:
             return ""
         leads = next((member for member in now.engine.members() if member.leads), None)
-        if leads is None:
+        if leads is None or not runs(now.engine.job, leads):
             return ""
         asked = f", told {told}" if (told := difference(self._asked, self._back)) else ""
         if self._to.simulated:
@@ -118,6 +118,13 @@ class ChangeJob(Downtime):
 
     def seam(self) -> Seam:
         return self._seam
+
+
+def runs(job: Job, leads: Member) -> bool:
+    """Whether the process that was started has become the job's program: in its first moments it is one of ours."""
+    around = {"{python}": str(job.surroundings.python), "{java}": job.surroundings.java}
+    program = job.manifest.command[0]
+    return leads.command[0] == around.get(program, leads.command[0])
 
 
 def copied(state: str, start: int) -> str:

@@ -5,7 +5,7 @@ Pure: columns in, columns out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -27,7 +27,7 @@ class Changed:
     both_sides: int  # so many cells of the old question have events on both sides of the seam
     collisions: frozenset[int]  # cells of the store in which windows of two lengths lie
     others: Mapping[str, Ledger]  # by the word for it
-    left: Mapping[int, frozenset[int]]  # cells as the old job may have left them, by what they then held
+    left: Mapping[int, Collection[int]]  # cells as the old job may have left them, by what they then held
 
 
 def by_rule(means: Means, old: Countable, new: Countable, restored: Ends) -> Countable:
@@ -53,11 +53,16 @@ def collisions(old: Countable, new: Countable, restored: Ends) -> frozenset[int]
     return frozenset(cell for cell, closes_ms in pairs if ends.get(cell, closes_ms) != closes_ms)
 
 
-def left_by(means: Means, old: Countable, restored: Ends, written: Ends) -> Mapping[int, frozenset[int]]:
+def left_by(means: Means, old: Countable, restored: Ends, written: Ends) -> Mapping[int, Collection[int]]:
     """What cells may hold of the old question that nobody has written since: after a new beginning all that it had
-    written; else what it wrote in a batch that it did not commit."""
+    written; else what it wrote and did not commit. Where nobody knows how far it wrote, that may be any of its counts.
+    """
     events = old.events.only(~old.dropped)
-    committed, all_of_it = (_counts(events.cell[below(events, ends)]) for ends in (restored, written))
+    committed = _counts(events.cell[below(events, restored)])
+    if not written:
+        first = {} if means is Means.FRESH else committed
+        return {cell: range(first.get(cell, 0) + 1, count + 1) for cell, count in _counts(events.cell).items()}
+    all_of_it = _counts(events.cell[below(events, written)])
     if means is Means.FRESH:
         return {cell: frozenset({count, committed.get(cell, count)}) for cell, count in all_of_it.items()}
     return {cell: frozenset({count}) for cell, count in all_of_it.items() if count != committed.get(cell)}

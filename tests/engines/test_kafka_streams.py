@@ -46,7 +46,7 @@ def test_killed_in_the_middle_it_goes_on_and_is_exact(tmp_path, kafka_address):
 
 
 def test_a_job_that_goes_on_with_another_question_counts_by_it_from_the_seam_on(tmp_path):
-    fault = "change-job(by=ad, means=carry)@offset>=50%"
+    fault = "change-job(by=ad, means=carry, stop=clean)@offset>=50%"
     answer = run(tmp_path, *ENGINE, *SHORT, *GRACE, "--fault", fault)
 
     assert answer["verdict"] == "PASS", answer["sentence"]

@@ -93,6 +93,8 @@ def test_what_was_written_and_not_committed_is_known_for_the_cells_that_were_tou
     assert changed.left_by(Means.CARRY, old, (2,), (3,)) == {10: {2}}
     assert changed.left_by(Means.CARRY, old, (2,), (2,)) == {}
     assert changed.left_by(Means.FRESH, old, (2,), (3,)) == {0: {1}, 10: {1, 2}}
+    assert changed.left_by(Means.CARRY, old, (2,), ()) == {0: range(0), 10: range(2, 3), 20: range(1, 2)}
+    assert changed.left_by(Means.FRESH, old, (2,), ()) == {0: range(1, 2), 10: range(1, 3), 20: range(1, 2)}
     assert changed.on_both_sides(old, (2,)) == 1
 
 

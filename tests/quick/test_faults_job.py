@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
 from harness.engines import environments
 from harness.engines.base import Member, Seam
-from harness.engines.job import OURS, Job
+from harness.engines.job import Job, Surroundings
 from harness.engines.manifest import load
 from harness.faults import registry
+from harness.faults.base import Fault
 from harness.faults.job import settings_of
 from harness.faults.registry import parse
 from tests.quick.cases import SPEC
@@ -18,6 +20,7 @@ from tests.quick.test_faults import report_of
 from tests.quick.test_faults_downtime import Downed, at, told
 
 ASKED = "change-job(counts=click, means=carry)@now"
+FLINK = "/envs/flink-1f/bin/python"
 
 
 @dataclass
@@ -27,6 +30,7 @@ class Changing(Downed):
     job: Job = field(default_factory=lambda: Job(load("flink")))
     on_disk: tuple[int, ...] = ()
     by_its_word: tuple[int, ...] = ()
+    program: str = FLINK
 
     def become(self, job: Job) -> None:
         self.job = job
@@ -40,7 +44,14 @@ class Changing(Downed):
         return Seam(self.by_its_word)
 
     def members(self) -> tuple[Member, ...]:
-        return (Member(7, 1, ("/envs/flink-1f/bin/python", "flink.py", str(self.orders)), leads=True),)
+        return (Member(7, 1, (self.program, "flink.py", str(self.orders)), leads=True),)
+
+
+def changed(engine: Changing, monkeypatch) -> Fault:
+    monkeypatch.setattr(environments, "prepare", lambda *_: Surroundings(Path(FLINK)))
+    fault = registry.create(replace(SPEC, fault=parse(ASKED), engine="flink", sink="absolute"), load("flink"))
+    at(fault, engine)
+    return fault
 
 
 @pytest.mark.parametrize(
@@ -50,11 +61,9 @@ class Changing(Downed):
 def test_the_seam_is_what_the_state_says_and_where_nobody_can_read_that_what_the_job_says(
     tmp_path, monkeypatch, on_disk, by_its_word, seam
 ):
-    monkeypatch.setattr(environments, "prepare", lambda *_: OURS)
     engine = Changing(orders=tmp_path / "engine.json", newest=told(40), on_disk=on_disk, by_its_word=by_its_word)
-    fault = registry.create(replace(SPEC, fault=parse(ASKED), engine="flink", sink="absolute"), load("flink"))
+    fault = changed(engine, monkeypatch)
 
-    at(fault, engine)
     assert engine.changes[0]["options"]["streamgauge.counts"] == "click"
     engine.newest = told(50)
     for now_ms in (200, 300, 400):
@@ -63,6 +72,17 @@ def test_the_seam_is_what_the_state_says_and_where_nobody_can_read_that_what_the
     report = report_of(fault)
     assert (report.landed, report.healed, report.restored) == (True, True, seam), report.proof
     assert "runs flink: flink.py, by flink-1f" in report.proof
+
+
+def test_a_process_that_is_not_yet_the_job_proves_nothing(tmp_path, monkeypatch):
+    engine = Changing(orders=tmp_path / "engine.json", newest=told(40), program="/ours/bin/python")
+    fault = changed(engine, monkeypatch)
+
+    at(fault, engine, 200)
+    assert not report_of(fault).landed
+    engine.program = FLINK
+    at(fault, engine, 300)
+    assert report_of(fault).landed
 
 
 @pytest.mark.parametrize("engine", ["spark", "flink", "flink-standalone", "kafka-streams"])

@@ -34,6 +34,7 @@ import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.TopologyDescription;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
@@ -84,7 +85,8 @@ public final class KafkaStreamsJob {
         Path progressPath = Path.of(config.get("progress_path").asText());
         tell(settings, progressPath.resolveSibling("engine_settings.json"));
         Admin admin = Admin.create(connection(config));
-        Progress progress = new Progress(config, application, admin, streams, begun, progressPath);
+        String between = application + "-" + between(topology);
+        Progress progress = new Progress(config, application, between, admin, streams, begun, progressPath);
         progress.setDaemon(true);
         progress.start();
         streams.start();
@@ -120,15 +122,28 @@ public final class KafkaStreamsJob {
     private static Topology topology(JsonNode config, Supplier<Views> views, Totals totals) {
         Duration length = Duration.ofMillis(config.get("window_ms").asLong());
         Duration grace = Duration.ofMillis(config.get("watermark_ms").asLong());
+        // Without names of ours Kafka Streams numbers its topics and its stores by the operators that come before them.
+        boolean named = !"false".equals(texts(config.get("options")).get(OWN_OPTION + "names"));
+        Grouped<String, byte[]> grouped = Grouped.with(Serdes.String(), Serdes.ByteArray());
         StreamsBuilder builder = new StreamsBuilder();
         builder.stream(config.get("topic").asText(), Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
                 .process(views::get)
-                .groupByKey(Grouped.with(BY_CAMPAIGN, Serdes.String(), Serdes.ByteArray()))
+                .groupByKey(named ? grouped.withName(BY_CAMPAIGN) : grouped)
                 .windowedBy(TimeWindows.ofSizeAndGrace(length, grace))
-                .count(Materialized.as("counts"))
+                .count(named ? Materialized.as("counts") : Materialized.with(Serdes.String(), Serdes.Long()))
                 .toStream()
                 .foreach((cell, total) -> totals.write(cell.key(), cell.window().start(), total));
         return builder.build();
+    }
+
+    /** The topic between its two halves, as it is called behind the application's id. */
+    private static String between(Topology topology) {
+        return topology.describe().subtopologies().stream()
+                .flatMap(half -> half.nodes().stream())
+                .filter(node -> node instanceof TopologyDescription.Sink)
+                .map(node -> ((TopologyDescription.Sink) node).topic())
+                .findFirst()
+                .orElseThrow();
     }
 
     /** An error ends the process at once, like a kill: whatever was not committed is done again by the next start. */
@@ -287,13 +302,14 @@ public final class KafkaStreamsJob {
         Progress(
                 JsonNode config,
                 String application,
+                String between,
                 Admin admin,
                 KafkaStreams streams,
                 Map<Integer, Long> begun,
                 Path path)
                 throws IOException {
             this.topic = config.get("topic").asText();
-            this.between = application + "-" + BY_CAMPAIGN + "-repartition";
+            this.between = between;
             this.partitions = config.get("partitions").asInt();
             this.application = application;
             this.admin = admin;

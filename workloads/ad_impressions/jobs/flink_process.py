@@ -29,6 +29,7 @@ LOOK_EVERY_S = 0.2
 LOOPBACK = "127.0.0.1"
 
 RESTORED = "execution.state-recovery.path"
+MAY_LOSE_STATE = "execution.state-recovery.ignore-unclaimed-state"
 
 PLACES = (
     "pipeline.name",
@@ -124,7 +125,7 @@ class Progress:
     """A line for each complete checkpoint that has more of the topic than the one before.
 
     The first of a start comes with its own first checkpoint, and also says what it began with. That is looked at before
-    the job runs: later it may be gone.
+    the job runs: later it may be gone. Nobody knows it where Flink may leave out a part of the state.
     """
 
     def __init__(self, config: Config, settings: dict[str, str]) -> None:
@@ -134,8 +135,9 @@ class Progress:
         self._newest = newest_checkpoint(self._folder)
         self._told: dict[int, int] = {}
         begins_at = settings.get(RESTORED, "")
-        self._restored = offsets_in(path_of(begins_at), self._topic) if begins_at else {}
-        self._done = sum(self._restored.values())
+        found = offsets_in(path_of(begins_at), self._topic) if begins_at else {}
+        self._restored = {} if settings.get(MAY_LOSE_STATE) == "true" else found
+        self._done = sum(found.values())
 
     def tell(self) -> None:
         newest = newest_checkpoint(self._folder)
