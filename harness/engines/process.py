@@ -186,8 +186,8 @@ class ProcessEngine:
         finally:
             child.kill_group()
         if child.returncode():
-            words = " ".join(complaint.reason(child.tail(complaint.REMEMBERED)))
-            raise HarnessError(f"its reader ended with exit code {child.returncode()} ({LOGS}/{STATES}.log): {words}")
+            said = " ".join(complaint.reason(child.tail(complaint.REMEMBERED)))
+            raise HarnessError(f"its reader ended with exit code {child.returncode()} ({LOGS}/{STATES}.log): {said}")
         columns: dict[str, list[str | int]] = parquet.read_table(table).to_pydict()
         return columns
 
