@@ -209,11 +209,11 @@ class Tape:
 
     def _sealed_spec(self) -> dict[str, object]:
         """A tape without probes, spells or checksums has the digest that it had before there were any, and so has one
-        of the only workload that there was. A warm-up is another tape."""
+        of the only workload that there was. A warm-up is another tape, and where its events lie is no part of it."""
         spec = self.spec
         used = {"probe": spec.probes, "spells": spec.spells, "checksum": spec.checksum}
         used |= {"workload": spec.workload != AD_IMPRESSIONS, "declaration": spec.declaration}
-        unsealed = ("warm_up", "waits", *(name for name, value in used.items() if not value))
+        unsealed = ("warm_up", "waits", "history", *(name for name, value in used.items() if not value))
         return {key: value for key, value in asdict(spec).items() if not key.startswith(unsealed)}
 
     def _probing(self, server: int) -> bool:
