@@ -55,6 +55,7 @@ class _Kill:
 
     def __init__(self, spec: FaultSpec) -> None:
         self._spec = spec
+        self._waiting = Waiting(spec.when)
         self._now_ms = 0  # of the last look: a kill may come from a thread
         self._phase = Phase.WAITING
         self._landed = False
@@ -142,6 +143,8 @@ class KillAtPoint(_Kill):
 
     def _wait(self, now: Moment) -> None:
         if not self._armed:
+            if not self._waiting.is_over(now):
+                return
             now.engine.arm(self._spec.when.point, self._spec.when.batch)
             self._armed = True
         if reached := now.engine.reached():
@@ -194,7 +197,7 @@ class KillBetweenBatches(_Kill):
         super().heal(now)
 
     def _wait(self, now: Moment) -> None:
-        if self._hunter is None:
+        if self._hunter is None and self._waiting.is_over(now):
             now.engine.arm(self._spec.when.point, self._spec.when.batch)
             self._hunter = threading.Thread(target=self._hunt, args=(now.engine,), name="fault-c4", daemon=True)
             self._hunter.start()
@@ -250,7 +253,6 @@ class KillAtProgress(_Kill):
 
     def __init__(self, spec: FaultSpec) -> None:
         super().__init__(spec)
-        self._waiting = Waiting(spec.when)
         self._done_before = 0
         self._drained = False
 

@@ -65,7 +65,7 @@ def _first(fault: FaultSpec, since: _Earliest, load_s: float) -> _Earliest:
 
 def _strike(fault: FaultSpec, since: _Earliest, load_s: float) -> _Earliest:
     when, struck = fault.when, since
-    if fault.planned and when.kind == "time":
+    if fault.planned and (when.kind == "time" or when.seconds):
         struck = replace(since, seconds=since.seconds + when.seconds if when.relative else when.seconds)
     if fault.planned and when.kind == "offset":
         struck = replace(since, share=since.share + when.share if when.relative else when.share)

@@ -176,6 +176,8 @@ class Struck:
         if self._spec.when.kind != "point":
             return self._waiting.is_over(now)
         if not self._armed:
+            if not self._waiting.is_over(now):
+                return False
             now.engine.arm(self._spec.when.point, self._spec.when.batch)
             self._armed = True
         reached = now.engine.reached()

@@ -1,6 +1,7 @@
 """Moments, and whether they have come. Faults wait on progress, never on a sleep.
 
-kill@c3:batch=3   sink.c3   kill@batch>=7   kill@offset>=50%   kill@t>=60s   `+` counts from now: batch>=+2
+kill@c3:batch=3   sink.c3   kill@c3:t>=40s   kill@batch>=7   kill@offset>=50%   kill@t>=60s
+`+` counts from now: batch>=+2
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def parse(text: str) -> When:
         return When()
     name, sign, value = re.fullmatch(r"(?:sink\.)?([^:=>]*)(:|>=|=)?(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
     if name in POINTS:
-        return When("point", point=POINTS[name], batch=_batch_of_point(name, value) if sign else 0)
+        return _point(name, value) if sign else When("point", point=POINTS[name])
     if name not in KINDS:
         raise NotUnderstoodError(f"{name!r} is no moment, which are {', '.join(KINDS)}{nearest(name, KINDS)}")
     relative = value.startswith("+")
@@ -43,15 +44,22 @@ def words(when: When) -> str:
     plus = "+" if when.relative else ""
     return {
         "now": "now",
-        "point": f"{when.point}:batch={when.batch}" if when.batch else when.point,
+        "point": _words_of_point(when),
         "batch": f"batch>={plus}{when.batch}",
         "offset": f"offset>={plus}{when.share:.4g}",
         "time": f"t>={plus}{when.seconds:g}s",
     }[when.kind]
 
 
+def _words_of_point(when: When) -> str:
+    if when.seconds:
+        return f"{when.point}:t>={'+' if when.relative else ''}{when.seconds:g}s"
+    return f"{when.point}:batch={when.batch}" if when.batch else when.point
+
+
 class Waiting:
-    """One wait for one moment; knows where it began. Points are armed and reached, which is the faults' own work."""
+    """One wait for one moment; knows where it began. Points are armed and reached, which is the faults' own work: over
+    is then the wait for the time from which on one may be armed."""
 
     def __init__(self, when: When) -> None:
         self._when = when
@@ -61,9 +69,9 @@ class Waiting:
         if self._begin is None:
             self._begin = now
         when, begin = self._when, self._begin if self._when.relative else None
-        if when.kind == "now":
+        if when.kind == "now" or (when.kind == "point" and not when.seconds):
             return True
-        if when.kind == "time":
+        if when.kind in ("time", "point"):
             since_ms = begin.now_ms if begin else now.epoch_ms
             return since_ms > 0 and now.now_ms - since_ms >= when.seconds * 1000
         if now.progress is None:
@@ -74,12 +82,16 @@ class Waiting:
         return done(now) >= (done(begin) if begin else now.before) + when.share * (now.total - now.before)
 
 
-def _batch_of_point(point: str, parameter: str) -> int:
-    """`c3` alone means the first batch that has something to write."""
-    key, _, value = parameter.partition("=")
+def _point(name: str, parameter: str) -> When:
+    """What stands behind `c3:`. The name alone means the first batch that has something to write."""
+    point = POINTS[name]
+    key, _, value = re.fullmatch(r"([^:=>]*)(>=|=)?(.*)", parameter, re.DOTALL).groups()  # type: ignore[union-attr]
+    if key == "t":
+        return When("point", point, seconds=seconds(value.removeprefix("+"), "t"), relative=value.startswith("+"))
     if key != "batch":
-        raise NotUnderstoodError(f"{key!r} after {point} is not known{nearest(key, ('batch',))}; write {point}:batch=3")
-    return _batch(value)
+        known = f"{nearest(key, ('batch', 't'))}; write {name}:batch=3 or {name}:t>=40s"
+        raise NotUnderstoodError(f"{key!r} after {name} is not known{known}")
+    return When("point", point, _batch(value))
 
 
 def is_count(text: str) -> bool:

@@ -100,6 +100,8 @@ def report_of(fault: Fault) -> FaultReport:
         ("none", FaultSpec("none")),
         ("kill@c3:batch=3", FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))),
         ("kill@c1", FaultSpec("kill@c1", "kill", When("point", "c1"))),
+        ("kill@c3:t>=40s", FaultSpec("kill@c3:t>=40s", "kill", When("point", "c3", seconds=40.0))),
+        ("kill@c3:t>=+2s", FaultSpec("kill@c3:t>=+2s", "kill", When("point", "c3", seconds=2.0, relative=True))),
         ("kill@batch=7", FaultSpec("kill@batch=7", "kill", When("batch", batch=7))),
         ("kill@batch>=+7", FaultSpec("kill@batch>=+7", "kill", When("batch", batch=7, relative=True))),
         ("kill@sink.c2", FaultSpec("kill@sink.c2", "kill", When("point", "c2"))),
@@ -122,6 +124,7 @@ def test_a_fault_reads_as_it_is_written(text, spec):
         ("kill@c5", "c1, c2, c3, c4"),
         ("kill@ofset=50%", "nearest: 'offset'"),
         ("kill@c3:bach=3", "nearest: 'batch'"),
+        ("kill@c3:t>=40", "t = '40'"),
         ("kill@c3:batch=-1", "'-1' is not a whole number"),
         ("kill@c3:batch=", "'' is not a whole number"),
         ("kill@batch=x", "'x' is not a whole number"),
@@ -167,6 +170,15 @@ def test_a_kill_at_a_point_is_proved_by_the_replay_of_the_same_plan(point):
     assert (report.landed, report.healed, report.replayed, report.batch) == (True, True, True, 4)
     assert "nothing is left" in report.proof
     assert fault.settled()
+
+
+def test_a_point_that_waits_for_a_time_is_armed_then_and_takes_the_first_batch_that_comes():
+    engine, fault = ScriptedEngine(), create("kill@c3:t>=40s")
+    fault.poll(moment(engine, 40_999, 1000))
+    assert engine.story == []
+
+    fault.poll(moment(engine, 41_000, 1000))
+    assert engine.story == ["arm c3 0"]
 
 
 def test_a_replay_with_another_plan_is_no_replay():
