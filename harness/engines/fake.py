@@ -445,11 +445,14 @@ class FakeEngine:
 
     def _count(self, number: int) -> _Batch:
         ids: dict[Cell, list[int]] = {}
-        newest_ms = self._newest_ms
+        newest_ms, taken = self._newest_ms, 0
         before = self._planned.get(number - 1, {})
         for p, end in self._planned[number].items():
             for offset, event in self._read(p, before.get(p, 0), end):
                 if event is None or event.type not in self._types or self._bad.knows((p, offset), event):
+                    continue
+                taken += 1
+                if self._bad.overflows(taken):
                     continue
                 newest_ms = max(newest_ms, event.time_ms)
                 window = event.time_ms // self._window_ms * self._window_ms
@@ -458,6 +461,8 @@ class FakeEngine:
                 name = event.ad if self._by_ad else event.campaign
                 for key, number_of_event in self._bad.counted((name, window), event.id):
                     ids.setdefault(key, []).append(number_of_event)
+        if self._bad.adds_again(taken, replayed=number in self._replayed):
+            ids = {key: members + members for key, members in ids.items()}
         counts = {key: Tally(len(members), Checksum.of(members)) for key, members in ids.items()}
         if self._sink == "absolute":
             state = dict(self._state)
@@ -609,6 +614,14 @@ class _Misbehaviour:
         name = event.value if self.kind == "dedupe-values" else event.id
         return self.known.setdefault(name, place) != place
 
+    def overflows(self, taken: int) -> bool:
+        """One whose queue holds so many events of a batch."""
+        return self.kind == "overflow" and taken > self.every
+
+    def adds_again(self, taken: int, *, replayed: bool) -> bool:
+        """One that adds a large batch which comes again to what its first run had made."""
+        return self.kind == "large-twice" and replayed and taken > self.every
+
     def period_ms(self) -> int:
         return self.every * 1000 if self.kind == "flush" else BATCH_MS
 
@@ -718,6 +731,8 @@ MISBEHAVIOURS: dict[str, str] = {
     "eat-memory": "is killed by the kernel for want of memory after batch 3",
     "flush": "writes every n seconds only",
     "slow": "works on n events a second and no more",
+    "overflow": "drops what a batch holds beyond n events",
+    "large-twice": "counts a batch of more than n events twice when a crash made it come again",
     "slow-start": "needs n seconds to be back after a kill",
     "forget": "goes on at the end of the log after a kill",
     "latest": "begins at the end of the log",

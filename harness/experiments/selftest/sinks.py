@@ -18,6 +18,7 @@ from harness.model import CRASH_POINTS
 PARTS = ("sinks", "engines")  # of expected.toml
 SINKS = ("absolute", "fenced", "increment", "marker-first", "marker-last")
 STEPS_AFTER_MS = 9000
+KILLED_IN_IT = {"fault": "kill@c3:t>=6s"}
 
 
 def outcomes(folder: Path) -> Iterator[tuple[str, str]]:
@@ -48,6 +49,10 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "counts one in the backlog twice", {**backlog(), **bug("double:1600")}
     yield "begins behind the backlog", {**backlog(), **bug("latest")}
     yield from of_a_history()
+    yield "honest, killed in a burst", {**burst(), **KILLED_IN_IT}
+    yield "drops what does not fit its queue in a burst", {**burst(), **bug("overflow:200")}
+    yield "counts a batch of a burst twice after a kill", {**burst(), **KILLED_IN_IT, **bug("large-twice:200")}
+    yield "the same, killed before the burst", {**burst(), "fault": "kill@c3:t>=3s", **bug("large-twice:200")}
     yield "counts one in 100 an hour ahead", bug("future-window:100")
     yield "counts one in 100 for a stranger", bug("stranger:100")
     yield "writes no numbers", bug("garble:7")
@@ -156,6 +161,11 @@ def backlog() -> dict[str, Any]:
 
 def history() -> dict[str, Any]:
     return {"history": "24s", "backlog": "6s", "disorder": "mobile"}
+
+
+def burst() -> dict[str, Any]:
+    """Ten times the rate, from 5 s on and for 2 s."""
+    return {"profile": {"kind": "burst", "factor": 10, "burst_ms": 2000}, "disorder": "mobile"}
 
 
 def bug(kind: str) -> dict[str, Any]:
