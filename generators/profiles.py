@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,11 +114,15 @@ def steps(rate_per_s: float, duration_ms: int, count: int = 5) -> tuple[Segment,
     return tuple(_flat(length, rate_per_s * (i + 1) / count) for i, length in enumerate(_split(duration_ms, count)))
 
 
-def burst(rate_per_s: float, duration_ms: int, factor: float = 5.0, burst_ms: int = 0) -> tuple[Segment, ...]:
-    """Steady, but in the middle `factor` times as much; a tenth of the duration unless told."""
-    length = burst_ms or max(1, duration_ms // 10)
-    before, after = _split(duration_ms - length, 2)
-    return (_flat(before, rate_per_s), _flat(length, rate_per_s * factor), _flat(after, rate_per_s))
+def burst(
+    rate_per_s: float, duration_ms: int, factor: float = 5.0, burst_ms: int = 0, count: int = 1
+) -> tuple[Segment, ...]:
+    """Steady, but in the middle `factor` times as much; a tenth of the duration unless told. Of several bursts the
+    steady stretches before, between and after are equally long."""
+    length = burst_ms or max(1, duration_ms // (10 * count))
+    first, *others = _split(duration_ms - count * length, count + 1)
+    pairs = ((_flat(length, rate_per_s * factor), _flat(steady_ms, rate_per_s)) for steady_ms in others)
+    return (_flat(first, rate_per_s), *chain.from_iterable(pairs))
 
 
 def square(

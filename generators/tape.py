@@ -68,7 +68,7 @@ class Tape:
     def __init__(self, spec: TapeSpec) -> None:
         self.spec = spec
         self.codec = codec_of(spec)
-        self.profile = Profile(_with_bursts(spec))
+        self.profile = Profile(offered_by(spec))
         self.probes = ProbeSchedule(spec.seed, spec.probes, spec.probe_every_ms, self.profile.duration_ms)
         self.total = self.profile.total + self.probes.total
         self._slice_us = spec.slice_ms * 1000
@@ -251,7 +251,8 @@ class Tape:
 _digests: dict[TapeSpec, str] = {}  # of the tapes that were sealed: who judges a run soon asks for its seal again
 
 
-def _with_bursts(spec: TapeSpec) -> tuple[Segment, ...]:
+def offered_by(spec: TapeSpec) -> tuple[Segment, ...]:
+    """How the rate goes over the load, with the bursts of faults."""
     segments = spec.profile
     for spell in spec.spells:
         if spell.kind == "burst":

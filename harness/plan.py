@@ -280,11 +280,11 @@ def _segments(profile: Any, rate: float, duration_ms: int) -> tuple[Segment, ...
         ):
             raise UsageError(wrong(f"profile.{key}", value, "a number that is not negative"))
         options[key] = int(number) if whole else number
-    longest = [k for k in ("burst_ms", "pause_ms") if options.get(k, 0) >= duration_ms]
+    often = options.get("count", 1) if kind == "burst" else 1
+    longest = [k for k in ("burst_ms", "pause_ms") if often * options.get(k, 0) >= duration_ms]
     if longest:
-        raise UsageError(
-            wrong(f"profile.{longest[0]}", options[longest[0]], f"less than the duration ({duration_ms} ms)")
-        )
+        limit = f"less than the duration ({duration_ms} ms)" + (f", {often} times" if often > 1 else "")
+        raise UsageError(wrong(f"profile.{longest[0]}", options[longest[0]], limit))
     return build(rate, duration_ms, **options)
 
 

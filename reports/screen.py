@@ -18,7 +18,7 @@ from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
 from harness.model import Backfill, CheckResult, Outcome, TapeSpec, Witness
 from harness.texts import many
-from reports import catch_up, outage, outside
+from reports import bursting, catch_up, outage, outside
 from reports.outage import Outage
 from reports.result import Result
 
@@ -107,6 +107,8 @@ def _speed(result: Result) -> Iterator[str]:
         yield from _wrapped("  backlog  ", catch_up.in_words(m.catch_up))
     if result.backfill:
         yield from _wrapped("  batch    ", _cost_of(result.backfill))
+    if m.bursts:
+        yield from _wrapped("  bursts   ", bursting.in_words(m.bursts))
     if back := outage.in_words(result.recovery):
         yield from _wrapped("  recovery ", back)
     if way := headline(m):

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.measuring.band import FEWEST_S, band
 from harness.measuring.cost import ENGINE
 from harness.measuring.measurement import CatchUp, Lack, Quantity
-from harness.measuring.recovery import BASELINE_SHARE, BEHIND_S, CALM_S, runs_of
+from harness.measuring.recovery import BEHIND_S, CALM_S, runs_of
 from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
 from harness.store import unless_missing
@@ -16,8 +17,6 @@ from harness.stored import StoredRun
 
 # The end of the load is what steady means; what only comes there has not been seen to stay.
 STEADY_SHARE = 1 / 3
-FEWEST_S = 10  # of it
-USUAL = (2.0, 4.0)  # times the median of it: what it may be at least, and at most, however uneven the end was
 
 
 def of_run(run: StoredRun, by_second: pa.Table | None) -> CatchUp | None:
@@ -69,12 +68,11 @@ def back(
         return Quantity(
             None, f"in the last {steady_s} s of the load it was still at {middle:,.0f} {what}", lack=Lack.NEVER
         )
-    low, high = USUAL
-    band = noise + float(np.clip(np.nanquantile(end, BASELINE_SHARE), low * middle, high * middle))
-    calm = runs_of(np.nan_to_num(values, nan=np.inf) <= band, CALM_S)
+    most = noise + band(end)
+    calm = runs_of(np.nan_to_num(values, nan=np.inf) <= most, CALM_S)
     if not len(before) or not calm[: len(before)].any():
         return Quantity(None, f"not before the last {steady_s} s of the load", lack=Lack.NEVER)
-    words = f"at most {band:,.0f} {what} for {CALM_S} s, as in the last {steady_s} s of the load"
+    words = f"at most {most:,.0f} {what} for {CALM_S} s, as in the last {steady_s} s of the load"
     return Quantity(float(np.argmax(calm)) + 1 - started_s, words)
 
 

@@ -86,7 +86,7 @@ class Observer:
 
 
 class Lack(StrEnum):
-    """Why a figure of a recovery has no value, as a reader sees it; the worst first."""
+    """Why such a figure has no value, as a reader sees it; the worst first."""
 
     NO_END = "for good"  # what it measures lasted until the end
     NEVER = "never"  # it could have come, and did not
@@ -96,7 +96,7 @@ class Lack(StrEnum):
 
 @dataclass(frozen=True)
 class Quantity:
-    """One figure of a recovery or a catch-up. Without a value it has a lack, and the note says more."""
+    """One figure of a recovery, a catch-up or a burst. Without a value it has a lack, and the note says more."""
 
     value: float | None
     note: str = ""
@@ -122,6 +122,37 @@ class CatchUp:
 
 
 @dataclass(frozen=True)
+class Burst:
+    """What one burst of the load did. Seconds since the epoch."""
+
+    from_s: float
+    until_s: float
+    rate_per_s: float
+    times: float  # the rate before it
+    area: Quantity  # event-seconds above the band, of what was due from its beginning until the next one's
+    back: Quantity  # s after its end; what came in from then on was in the band
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What was seen in a burst, or in the time before, between or after."""
+
+    name: str
+    from_s: float
+    until_s: float
+    figures: Mapping[str, Quantity]  # named with their unit, see harness/measuring/bursting.py
+
+
+@dataclass(frozen=True)
+class Bursts:
+    """How an engine bore the bursts of the load."""
+
+    band_ms: Quantity  # of p99 of latency in a second of steady load
+    bursts: tuple[Burst, ...]
+    stretches: tuple[Stretch, ...]
+
+
+@dataclass(frozen=True)
 class Measurement:
     """All figures of one run; there is none for a run whose answers are wrong or whose certificate is void."""
 
@@ -143,6 +174,7 @@ class Measurement:
     processed_as_seen: bool = False  # by the results; else by the engine's own offsets
     outside_ends: OutsideEnds | None = None  # the engine tells of no ends of batches
     catch_up: CatchUp | None = None  # nothing was waiting
+    bursts: Bursts | None = None  # there were none in the load
 
     def latency_by(self, way: str) -> Latency | None:
         return next((each for each in self.latency if each.way == way), None)

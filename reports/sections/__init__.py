@@ -13,6 +13,7 @@ from reports.evidence import Evidence
 from reports.page import Section
 from reports.sections import (
     backlog,
+    bursts,
     cells,
     checks,
     cost,
@@ -44,6 +45,7 @@ SECTIONS: tuple[Maker, ...] = (
     Maker("cells", "Every cell", cells.section),
     Maker("timeline", "The run over time", timeline.section),
     Maker("backlog", "Backlog", backlog.section, speed=True),
+    Maker("bursts", "Bursts", bursts.section, speed=True),
     Maker("recovery", "Recovery", recovery.section),
     Maker("latency", "Latency by percentile", latency.section, speed=True),
     Maker("cost", "Cost", cost.section, speed=True),

@@ -66,6 +66,7 @@ def test_engines_without_crash_points_are_killed_at_half_of_the_events():
         ({"profile": "stedy"}, ["profile = 'stedy'", "'steady'"]),
         ({"profile": {"kind": "burst", "factr": 3}}, ["'factr'", "'factor'"]),
         ({"profile": {"kind": "burst", "burst_ms": 60_000}}, ["burst_ms = 60000", "less than the duration"]),
+        ({"profile": {"kind": "burst", "burst_ms": 9000, "count": 4}}, ["burst_ms = 9000", "(30000 ms), 4 times"]),
         ({"fault": "kil@c3"}, ["kil", "'kill'"]),
         ({"fault": "kill@c9"}, ["c9", "c1, c2, c3, c4"]),
         ({"late_dropped_max": -1}, ["late_dropped_max = -1", '"any"']),

@@ -29,7 +29,7 @@ class LatencyResult:
     latency: tuple[Latency, ...]
     never_final_share: float | None  # of cells
     dipped_share: float | None  # of cells
-    by_second: pa.Table  # second since the epoch in which events were due, events, p50_ms, p99_ms
+    by_second: pa.Table  # second since the epoch in which events were due, events, p50_ms, p99_ms, max_ms
     raw: pa.Table  # way, corrected_ms, uncorrected_ms; null: never seen
     outside_ends: OutsideEnds | None = None  # the engine tells of no ends
 
@@ -181,6 +181,7 @@ def _by_second(raw: Raw, epoch_ms: int) -> pa.Table:
             "events": pa.array([len(part) for part in parts], pa.int64()),
             "p50_ms": pa.array([each.p50 for each in told], pa.float64()),
             "p99_ms": pa.array([each.p99 for each in told], pa.float64()),
+            "max_ms": pa.array([each.max for each in told], pa.float64()),
         }
     )
 

@@ -1,0 +1,238 @@
+"""What bursts of the load did to an engine, and how soon it was again what it had been. Pure, from the files of a run.
+
+The band (harness/measuring/band.py) is that of p99 of latency in the seconds of steady load before the first burst.
+What is due from the beginning of a burst until the next one is put down to it, also where a fault strikes meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from generators.tape import offered_by
+from harness.measuring import catching_up
+from harness.measuring.band import FEWEST_S, band
+from harness.measuring.cost import ENGINE, MIB
+from harness.measuring.latency import by_rank
+from harness.measuring.latency.ways import Raw
+from harness.measuring.measurement import Burst, Bursts, Lack, Quantity, Stretch
+from harness.measuring.processed import progress_lines
+from harness.measuring.recovery import CALM_S, runs_of
+from harness.measuring.stats import Floats
+from harness.measuring.surges import Surge, surges
+from harness.measuring.timeline import Lines
+from harness.store import unless_missing
+from harness.stored import StoredRun
+from harness.texts import many
+
+# Name: what it is called, and its unit.
+WORDS: dict[str, tuple[str, str]] = {
+    "latency_ms": ("latency", "ms"),
+    "backlog": ("backlog", "events"),
+    "memory_mib": ("memory", "MiB"),
+    "checkpoint_mib": ("checkpoint", "MiB"),
+    "commits_s": ("between commits", "s"),
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was seen of a run over time; each figure by its moments, in seconds since the epoch. None: not looked at."""
+
+    load_s: float
+    p99_ms: Floats | None  # of what was due in each second of the load
+    largest_ms: Floats | None
+    backlog: Floats | None  # at the end of each second of the load
+    events: Raw | None  # each event that counts; due since the epoch
+    memory: tuple[Floats, Floats]  # moments, and MiB
+    checkpoint: tuple[Floats, Floats]
+    commits_s: Floats
+
+
+def of_run(run: StoredRun, by_second: pa.Table | None) -> Bursts | None:
+    """None: there was no burst. `by_second`: latency of what was due in each second of the load."""
+    found = surges(offered_by(run.spec.tape))
+    return borne(found, seen(run, by_second)) if found else None
+
+
+def seen(run: StoredRun, by_second: pa.Table | None) -> Seen:
+    """What is missing of a run costs its own figures only."""
+    lines, load_s, epoch_ms = Lines(run), run.spec.tape.load_ms / 1000, run.epoch_ms
+    seconds = int(load_s)
+    known = by_second is not None and by_second.num_rows > 0
+    return Seen(
+        load_s=load_s,
+        p99_ms=_by_second(by_second, "p99_ms", seconds) if known else None,
+        largest_ms=_by_second(by_second, "max_ms", seconds) if known else None,
+        backlog=catching_up.to_do(lines, seconds),
+        events=_since(unless_missing(lambda: by_rank(run)), epoch_ms) if known else None,
+        memory=_memory(_table(run, "resources.parquet"), epoch_ms),
+        checkpoint=_checkpoint(_table(run, "state.parquet"), epoch_ms),
+        commits_s=np.array([(line.at_ms - epoch_ms) / 1000 for line in progress_lines(run.store)], dtype=np.float64),
+    )
+
+
+def _table(run: StoredRun, name: str) -> pa.Table | None:
+    return unless_missing(lambda: run.store.read_table(name))
+
+
+def _since(events: Raw | None, epoch_ms: int) -> Raw | None:
+    return events and Raw(events.due_us - epoch_ms * 1000, events.corrected_ms, None)
+
+
+def _by_second(table: pa.Table, name: str, seconds: int) -> Floats:
+    """NaN for a second in which nothing was due, infinite where some of it was never seen."""
+    values = np.full(seconds, np.nan)
+    second = table.column("second").to_numpy()
+    within = (second >= 0) & (second < seconds)
+    told = np.array([np.inf if value is None else value for value in table.column(name).to_pylist()])
+    values[second[within]] = told[within]
+    return values
+
+
+def _memory(table: pa.Table | None, epoch_ms: int) -> tuple[Floats, Floats]:
+    """Of the engine and its workers together, at each look."""
+    if table is None:
+        return np.empty(0), np.empty(0)
+    rows = table.filter(pc.is_in(table.column("part"), pa.array(ENGINE)))
+    sums = rows.group_by("at_ms").aggregate([("rss_bytes", "sum")]).sort_by("at_ms")
+    return _moments(sums, "rss_bytes_sum", epoch_ms)
+
+
+def _checkpoint(table: pa.Table | None, epoch_ms: int) -> tuple[Floats, Floats]:
+    if table is None:
+        return np.empty(0), np.empty(0)
+    return _moments(table.filter(pc.is_valid(table.column("checkpoint_bytes"))), "checkpoint_bytes", epoch_ms)
+
+
+def _moments(table: pa.Table, name: str, epoch_ms: int) -> tuple[Floats, Floats]:
+    at_s, values = (np.asarray(table.column(each).to_numpy(), np.float64) for each in ("at_ms", name))
+    return (at_s - epoch_ms) / 1000, values / MIB
+
+
+def borne(found: Sequence[Surge], seen: Seen) -> Bursts:
+    """What the engine made of these bursts."""
+    band_ms = steady_band(found[0], seen.p99_ms)
+    ends_s = [*(surge.from_s for surge in found[1:]), seen.load_s]
+    bursts = tuple(
+        Burst(
+            from_s=surge.from_s,
+            until_s=surge.until_s,
+            rate_per_s=surge.rate_per_s,
+            times=surge.rate_per_s / surge.before_per_s,
+            area=area(seen.events, surge.from_s, next_s, band_ms),
+            back=back(seen.p99_ms, surge, next_s, band_ms, last=next_s == seen.load_s),
+        )
+        for surge, next_s in zip(found, ends_s, strict=True)
+    )
+    return Bursts(band_ms, bursts, tuple(_stretches(found, seen)))
+
+
+def steady_band(first: Surge, p99_ms: Floats | None) -> Quantity:
+    """Of the seconds before the first burst."""
+    if p99_ms is None:
+        return _unknown("latency was not looked at")
+    steady = p99_ms[int(np.ceil(first.steady_s)) : int(first.from_s)]
+    if len(steady) < FEWEST_S:
+        return _unknown(f"{len(steady)} s of steady load before the first burst are too few: {FEWEST_S} s are needed")
+    if not np.isfinite(steady).all():
+        return _unknown("something that was due before the first burst was not seen, or nothing was due")
+    return Quantity(band(steady), f"p99 of latency in a second, by the {len(steady)} s before the first burst")
+
+
+def area(events: Raw | None, from_s: float, until_s: float, band_ms: Quantity) -> Quantity:
+    """By how much each event was later than the band allows, of all of them together."""
+    if band_ms.value is None:
+        return _unknown("there is no band", band_ms)
+    due_s = np.empty(0) if events is None else events.due_us / 1e6
+    due = (due_s >= from_s) & (due_s < until_s)
+    if events is None or not due.any():
+        return _unknown("no event was seen")
+    beyond_s = np.maximum(0.0, events.corrected_ms[due] - band_ms.value) / 1000
+    if not np.isfinite(beyond_s).all():
+        never = many(int((~np.isfinite(beyond_s)).sum()), "event was", "events were")
+        return Quantity(None, f"{never} never seen", lack=Lack.NO_END)
+    over = int((beyond_s > 0).sum())
+    return Quantity(
+        float(beyond_s.sum()), f"of {many(int(due.sum()), 'event')} that count, {over:,} were above the band"
+    )
+
+
+def back(p99_ms: Floats | None, surge: Surge, next_s: float, band_ms: Quantity, *, last: bool) -> Quantity:
+    """From the end of a burst until what came in was in the band, for some seconds."""
+    if p99_ms is None or band_ms.value is None:
+        return _unknown("there is no band", band_ms)
+    first, end = int(np.ceil(surge.until_s)), int(next_s)
+    until = "the load ended" if last else "the next burst began"
+    if end - first < CALM_S:
+        return _unknown(f"{end - first} s later {until}: {CALM_S} s are needed")
+    inside = np.nan_to_num(p99_ms, nan=np.inf) <= band_ms.value
+    if inside[int(surge.from_s) : end].all():
+        return Quantity(0.0, "it never left the band")
+    calm = runs_of(inside[first:end], CALM_S)
+    if not calm.any():
+        return Quantity(None, f"not in the {next_s - surge.until_s:.0f} s until {until}", lack=Lack.NEVER)
+    return Quantity(first + float(np.argmax(calm)) - surge.until_s, f"in the band for {CALM_S} s from then on")
+
+
+def _unknown(why: str, because: Quantity | None = None) -> Quantity:
+    note = f"{why}: {because.note}" if because and because.note else why
+    return Quantity(None, note, lack=Lack.UNKNOWN)
+
+
+def _stretches(found: Sequence[Surge], seen: Seen) -> Iterator[Stretch]:
+    """In turn, from the beginning of the load to its end."""
+    at_s, name = 0.0, "before"
+    for number, surge in enumerate(found, 1):
+        own = f" {number}" if len(found) > 1 else ""
+        yield _stretch(name, at_s, surge.from_s, seen)
+        yield _stretch(f"burst{own}", surge.from_s, surge.until_s, seen)
+        at_s, name = surge.until_s, f"after{own}"
+    yield _stretch(name, at_s, seen.load_s, seen)
+
+
+def _stretch(name: str, from_s: float, until_s: float, seen: Seen) -> Stretch:
+    """The largest of each figure."""
+    seconds = slice(int(from_s), int(np.ceil(until_s)))
+    return Stretch(
+        name,
+        from_s,
+        until_s,
+        {
+            "latency_ms": _largest_latency(seen.largest_ms, seconds),
+            "backlog": _largest(seen.backlog, seconds),
+            "memory_mib": _largest_at(*seen.memory, from_s, until_s, "its processes are not on this machine"),
+            "checkpoint_mib": _largest_at(*seen.checkpoint, from_s, until_s, "it has no folder on this machine"),
+            "commits_s": longest_between(seen.commits_s, from_s, until_s),
+        },
+    )
+
+
+def _largest_latency(values: Floats | None, seconds: slice) -> Quantity:
+    if values is not None and np.isinf(values[seconds]).any():
+        return Quantity(None, "something that was due then was never seen", lack=Lack.NO_END)
+    return _largest(values, seconds)
+
+
+def _largest(values: Floats | None, seconds: slice) -> Quantity:
+    own = np.empty(0) if values is None else values[seconds]
+    return Quantity(float(np.nanmax(own))) if np.isfinite(own).any() else _unknown("it was not looked at")
+
+
+def _largest_at(at_s: Floats, values: Floats, from_s: float, until_s: float, why: str) -> Quantity:
+    own = values[(at_s >= from_s) & (at_s < until_s)]
+    return Quantity(float(own.max())) if len(own) else _unknown(why)
+
+
+def longest_between(moments_s: Floats, from_s: float, until_s: float) -> Quantity:
+    """From one word of its progress to the next, of those between which some of the time lies."""
+    moments_s = np.sort(moments_s)
+    begins_s, ends_s = moments_s[:-1], moments_s[1:]
+    own = (begins_s < until_s) & (ends_s > from_s)
+    if not own.any():
+        return _unknown("it told of no progress")
+    return Quantity(float((ends_s - begins_s)[own].max()))
