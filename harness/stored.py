@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from generators.reel import Reel
+from harness.engines import late, progress
 from harness.judging import digests, log_audit, times
 from harness.judging.asked import asked_of
 from harness.judging.books import slices_of
 from harness.judging.lateness import Countable, countable
-from harness.judging.readings import Doubt, Edits, LogAudit, Observed, State
+from harness.judging.readings import Doubt, Edits, LogAudit, NamedLate, Observed, State
 from harness.model import (
     EVENT_TIME,
     Backfill,
@@ -207,6 +209,17 @@ class StoredRun:
         return log
 
     @cached_property
+    def named_late(self) -> NamedLate | None:
+        """What the engine names of what it dropped; None if it names nothing, or keeps what is late."""
+        path = self.store.path / late.FILE
+        if not path.exists() or self.claim.late != "drop":
+            return None
+        if any(self.store.history("anew")):
+            return NamedLate(np.empty(0, dtype=np.int64), "the topic was made anew, so that places don't name an event")
+        told = [line.dropped for line in progress.stored(self.store.path / progress.FILE)]
+        return late.stored(path, restarts=self.engine.restarts, dropped=max(told, default=0))
+
+    @cached_property
     def sends(self) -> pa.Table:
         """The books of the load."""
         return self.store.read_table("sends.parquet")
@@ -285,7 +298,8 @@ class StoredRun:
         """The verdict and the latency rest on the same events, at the time by which they count."""
         own_time = self.in_totals or self.spec.time == EVENT_TIME
         log = self.log if own_time else times.retimed(self.log.table(), self.spec.time, self.batch_log)
-        return countable(log, self.batch_log, self.spec, self.oracle, self.codec, missing_ms=self.doubt.newest_ms)
+        newest_ms, oracle, codec = self.doubt.newest_ms, self.oracle, self.codec
+        return countable(log, self.batch_log, self.spec, oracle, codec, named=self.named_late, missing_ms=newest_ms)
 
     @cached_property
     def countable_anew(self) -> Countable | None:

@@ -174,6 +174,7 @@ def _assemble(run: StoredRun) -> Case:
         final=claim.final,
         in_order=claim.in_order,
         batch_log=run.batch_log,
+        named=run.named_late,
         exact=counted.exact,
         faults=run.faults,
         engine=run.engine,

@@ -1,8 +1,8 @@
 """Which events count, which may be late, and which exactly were dropped. Columns of the log in, boolean masks out.
 
 Two sources, in this order: the log and the declared lateness say which events *could* be dropped by an honest engine
-(`permitted`); the engine's own durable batch log says which ones *were* (`dropped`). The second may narrow the first,
-never widen it.
+(`permitted`); the engine's own durable batch log, or its own list of them, says which ones *were* (`dropped`). The
+second may narrow the first, never widen it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.faults.times import seconds
-from harness.judging.readings import NO_BATCH, LogEvents, LogTable, parts_of
+from harness.judging.readings import NO_BATCH, LogEvents, LogTable, NamedLate, parts_of
 from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog, EarlierRun, FileSeam, RunSpec
 from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle
 
@@ -34,7 +34,7 @@ class Countable:
     permitted: NDArray[np.bool_]
     dropped: NDArray[np.bool_]
     batch: NDArray[np.int64]
-    exact: bool  # the batch log says of every event whether it was dropped
+    exact: bool  # it is known of every event whether it was dropped
     counted_before: NDArray[np.bool_]  # dropped, but an earlier run of its batch had counted it, and may have shown it
 
     def only(self, mask: NDArray[np.bool_]) -> Countable:
@@ -51,13 +51,14 @@ def countable(
     oracle: Oracle,
     codec: Codec,
     *,
+    named: NamedLate | None = None,
     missing_ms: int | None = None,
     kinds: Collection[int] = (COUNTS,),
 ) -> Countable:
     """All events that count, and which of them were dropped as late, as far as that is known.
 
-    `missing_ms`: the newest time of an event that was sent and is not in the log. `kinds`: of records that may lie in a
-    cell.
+    `named`: those that the engine names, where there is no batch log. `missing_ms`: the newest time of an event that
+    was sent and is not in the log. `kinds`: of records that may lie in a cell.
     """
     columns, before_ms = _counted(log, codec, missing_ms, kinds)
     events, row = events_of(columns, oracle)
@@ -69,6 +70,8 @@ def countable(
     if batch_log is not None and exact:
         gone = dropped(events, batch, batch_log) & late
         before = gone & counted_by(events, batch_log.earlier)
+    elif batch_log is None and named is not None and tells_all(named, events):
+        exact, gone = True, named_among(events, named) & late
     return Countable(events, late, gone, batch, exact, before)
 
 
@@ -211,6 +214,16 @@ def dropped(events: LogEvents, batch: NDArray[np.int64], log: BatchLog) -> NDArr
     taken = np.array(sorted(marks), dtype=np.int64)
     watermark = np.array([marks[int(b)] for b in taken], dtype=np.int64)[np.searchsorted(taken, batch)]
     return np.asarray(events.closes_ms <= watermark)
+
+
+def tells_all(named: NamedLate, events: LogEvents) -> bool:
+    """Of an event that lies in several cells a name does not say for which it was late."""
+    return not named.lacks and len(events) == events.records()
+
+
+def named_among(events: LogEvents, named: NamedLate) -> NDArray[np.bool_]:
+    """Events that the engine says to have dropped."""
+    return np.isin(events.record, named.record)
 
 
 def in_run(events: LogEvents, run: EarlierRun) -> NDArray[np.bool_]:

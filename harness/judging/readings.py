@@ -85,6 +85,14 @@ class LogEvents:
         return int(np.count_nonzero(own.begins_record))
 
 
+@dataclass(frozen=True)
+class NamedLate:
+    """What an engine itself says to have dropped as late."""
+
+    record: NDArray[np.int64]  # numbers as those of LogEvents
+    lacks: str = ""  # why that may not be all of it, or too much
+
+
 def folded(oracle: Oracle, events: LogEvents) -> Ledger:
     return Ledger.of(oracle.fold(events.cell, events.columns))
 

@@ -37,7 +37,19 @@ from harness.judging.checksums import ID_RANGE, PRIME, Checksum
 from harness.judging.judge import as_far_as_read
 from harness.judging.lateness import below
 from harness.judging.ledger import Expectation, Ledger
-from harness.judging.readings import AfterStop, Ambiguity, Edits, Glitch, Named, Observed, State, Stray, Watched
+from harness.judging.readings import (
+    NO_BATCH,
+    AfterStop,
+    Ambiguity,
+    Edits,
+    Glitch,
+    Named,
+    NamedLate,
+    Observed,
+    State,
+    Stray,
+    Watched,
+)
 from harness.model import Backfill, Batch, BatchLog, EngineReport, FaultReport, FaultSpec, KeptState, Progress, When
 
 KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
@@ -144,6 +156,10 @@ def late_events() -> Iterator[Planted]:
     yield "late, one too many", late(dropped - 1, 0)
     yield "late, and one more is missing", late(None, 1)
     yield "not late, and yet called late", _called_late()
+    yield "late, and named", _self_named()
+    yield "late, and one was not named", _self_named(forgets=1)
+    yield "late, and one was named that was counted", _self_named(adds=1)
+    yield "not late, and yet named", _self_named(early=1)
 
 
 def evidence() -> Iterator[Planted]:
@@ -389,6 +405,26 @@ def late(limit: int | None, stolen: int) -> Case:
         exact=True,
         sent_us=sent_ms * 1000,
         watched=watched(log.only(~gone), sent_ms[~gone]),
+    )
+
+
+def _self_named(*, forgets: int = 0, adds: int = 0, early: int = 0) -> Case:
+    """The engine itself names what it dropped: all but so many, and so many more. `early`: so many of what it dropped
+    no honest reading of the log makes late."""
+    whole = late(None, 0)
+    log, gone = whole.events, whole.dropped
+    named = NamedLate(np.concatenate([log.record[gone][forgets:], log.record[~gone][:adds]]))
+    permitted = ~np.isin(log.record, log.record[gone][:early])
+    dropped = lateness.named_among(log, named) & permitted
+    kept = ledger(log, ~dropped)
+    return replace(
+        whole,
+        dropped=dropped,
+        permitted=permitted,
+        batch=np.full(len(log), NO_BATCH, dtype=np.int64),
+        batch_log=None,
+        named=named,
+        expectation=Expectation(kept, kept),
     )
 
 

@@ -22,6 +22,7 @@ from harness.judging.readings import (
     Glitch,
     LogAudit,
     LogEvents,
+    NamedLate,
     Observed,
     State,
     Watched,
@@ -72,7 +73,7 @@ class Case:
     final: bool  # a result comes out once, when its window is closed
     in_order: bool  # the sink claims that outputs of a key leave in the order of their events' times
     batch_log: BatchLog | None
-    exact: bool  # the batch log says of every event whether it was dropped
+    exact: bool  # it is known of every event whether it was dropped
     faults: tuple[FaultReport, ...]
     engine: EngineReport
     certificate: Certificate
@@ -98,6 +99,7 @@ class Case:
     seam: FileSeam | None = None  # None: no older events lay in files
     backfill: Backfill | None = None  # None: no batch counted all once more
     backfilled: Observed | None = None  # what it left; None: it has no answer
+    named: NamedLate | None = None  # None: the engine does not name what it dropped
 
     @property
     def not_read(self) -> str:
@@ -210,7 +212,7 @@ class Case:
 
     @property
     def late_dropped(self) -> int:
-        """How many events, by the batch log, or without one by what the cells lack."""
+        """How many events, as far as the engine tells of each, and else by what the cells lack."""
         return self.events.records(self.dropped) if self.exact else -sum(d.surplus for d in self.left_out)
 
     def fold(self, rows: NDArray[np.bool_]) -> Ledger:

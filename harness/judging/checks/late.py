@@ -49,11 +49,17 @@ def check(case: Case) -> CheckResult:
 
 def _how_known(case: Case, count: int) -> str:
     if not case.exact:
-        why = case.batch_log.note if case.batch_log else "there is no batch log that says which"
-        return f" (inferred from what the cells lack: {why})"
+        return f" (inferred from what the cells lack: {_why_inferred(case)})"
     cells = int((case.dropped & (case.oracle.codes.keys(case.events.cell) < case.oracle.groups)).sum())
     several = f" ({cells:,} times: each is late for a window by itself)" if cells > count else ""
-    return f"{several}, each explained by the watermark of its batch" if count else ""
+    how = "explained by the watermark of its batch" if case.batch_log else "named by the engine itself"
+    return f"{several}, each {how}" if count else ""
+
+
+def _why_inferred(case: Case) -> str:
+    if case.batch_log:
+        return case.batch_log.note
+    return case.named.lacks if case.named else "there is no batch log that says which"
 
 
 def _witnesses(case: Case) -> tuple[Witness, ...]:
@@ -61,19 +67,23 @@ def _witnesses(case: Case) -> tuple[Witness, ...]:
         return case.witnesses(case.left_out)
     dropped = case.dropped.nonzero()[0]
     rows = dropped[np.unique(case.events.record[dropped], return_index=True)[1]][:5]
-    marks = {b.batch: b.drop_watermark_ms for b in case.batch_log.batches} if case.batch_log else {}
-    ends = case.events.closes_ms
     return tuple(
         Witness(
             cell=f"event {int(case.events.id[row]):012x}",
             expected="counted",
             seen="dropped",
-            detail=(
-                f"its window ended {(marks[int(case.batch[row])] - int(ends[row])) / 1000:.1f} s before the watermark "
-                f"of batch {int(case.batch[row])}"
-            ),
+            detail=_explained(case, int(row)),
             event_ids=(f"{int(case.events.id[row]):012x}",),
-            batches=(int(case.batch[row]),),
+            batches=(int(case.batch[row]),) if case.batch_log else (),
         )
         for row in rows
     )
+
+
+def _explained(case: Case, row: int) -> str:
+    """By what the engine left of itself."""
+    batch, ends_ms = int(case.batch[row]), int(case.events.closes_ms[row])
+    if case.batch_log is None:
+        return f"it named partition {case.events.partition[row]}, offset {case.events.offset[row]:,}"
+    (mark_ms,) = (each.drop_watermark_ms for each in case.batch_log.batches if each.batch == batch)
+    return f"its window ended {(mark_ms - ends_ms) / 1000:.1f} s before the watermark of batch {batch}"
