@@ -19,7 +19,7 @@ from harness.measuring import bursting, catching_up, cost, processed, recovery, 
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies
 from harness.measuring.latency.ends import ONLY_THEN
-from harness.measuring.measurement import Measurement, Observer, OutsideEnds, Recovery
+from harness.measuring.measurement import Measurement, Observer, OutsideEnds, Recovery, Steady
 from harness.measuring.timeline import Lines
 from harness.model import Certificate, Outcome, RunSpec, Verdict
 from harness.store import Store, from_files, unless_missing
@@ -99,13 +99,14 @@ def measure(run: StoredRun, verdict: Verdict) -> Measured:
 
 
 def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table) -> Measurement | None:
-    store, spec = run.store, run.spec
+    store = run.store
     ready, epoch, drained = (next(store.history(kind), None) for kind in ("ready", "epoch", "engine"))
     if not (ready and epoch and drained):
         return None
     sends = of_load(run.sends)
     load_s, events = pc.max(sends.column("finished_us")).as_py() / 1e6, pc.sum(sends.column("sent")).as_py()
     lines, resources = Lines(run), unless_missing(lambda: _since_epoch(run, "resources.parquet"))
+    bursts = bursting.of_run(run, latency.by_second if latency else None)
     return Measurement(
         events=events,
         offered_per_s=events / load_s if load_s > 0 else 0.0,
@@ -122,11 +123,15 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         cost=() if resources is None else cost.costs(resources, events),
         checkpoint_bytes=_checkpoint_bytes(run),
         gc_s=_gc_s(run),
-        steady=steady.find(table, load_s, spec.window_ms / 1000, spec.tape.warmed_ms / 1000),
+        steady=None if bursts else _steady(run, table, load_s),  # it asks what comes of one rate
         observer=_observer(store, resources),
         catch_up=catching_up.of_run(run, latency.by_second if latency else None),
-        bursts=bursting.of_run(run, latency.by_second if latency else None),
+        bursts=bursts,
     )
+
+
+def _steady(run: StoredRun, table: pa.Table, load_s: float) -> Steady:
+    return steady.find(table, load_s, run.spec.window_ms / 1000, run.spec.tape.warmed_ms / 1000)
 
 
 def _outside_ends(latency: LatencyResult | None, lines: Lines) -> OutsideEnds | None:
