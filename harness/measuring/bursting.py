@@ -141,7 +141,10 @@ def steady_band(first: Surge, p99_ms: Floats | None) -> Quantity:
         return _unknown(f"{len(steady)} s of steady load before the first burst are too few: {FEWEST_S} s are needed")
     if not np.isfinite(steady).all():
         return _unknown("something that was due before the first burst was not seen, or nothing was due")
-    return Quantity(band(steady), f"p99 of latency in a second, by the {len(steady)} s before the first burst")
+    ends_ms = band(steady)
+    if ends_ms > len(steady) * 1000:
+        return _unknown(f"latency of up to {steady.max() / 1000:.1f} s in the {len(steady)} s before it is not steady")
+    return Quantity(ends_ms, f"p99 of latency in a second, by the {len(steady)} s before the first burst")
 
 
 def area(events: Raw | None, from_s: float, until_s: float, band_ms: Quantity) -> Quantity:
