@@ -1,7 +1,8 @@
 """Reads an engine's late.jsonl: which events it dropped as late, each by its place in the topic, [partition, offset].
 
-It is optional. An engine that has it writes it from its first start on, names an event before it tells progress beyond
-it, and names none that it counts. One that was started again may have named what it counted afterwards.
+It is optional. An engine that has it writes it from its first start on, names all that it dropped by when it has told
+that all of the log is done, and names nothing that it counts. One that was started again may have named what it counted
+afterwards.
 """
 
 from __future__ import annotations

@@ -73,3 +73,13 @@ def test_without_grace_a_kill_loses_what_came_late_to_the_single_event(tmp_path)
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["late-dropped"]), answer["sentence"]
     assert check(answer, "late")["count"] == left_out(answer["run"])
+
+
+def test_asked_to_name_what_it_drops_it_leaves_nothing_to_infer(tmp_path):
+    pause = ["--fault", "pause(for=6s)@t>=7s", "--conf", "streamgauge.late=named"]
+    answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, *pause)
+
+    late = check(answer, "late")
+    assert (answer["verdict"], answer["words"], answer["slack"]) == ("FAIL", ["late-dropped"], 0), answer["sentence"]
+    assert "each named by the engine itself" in late["sentence"]
+    assert late["count"] == left_out(answer["run"]) == told_by_the_engine(answer["run"]) > 0

@@ -3,6 +3,7 @@ import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedWriter;
 import java.io.File;
 import java.io.IOException;
 import java.net.URI;
@@ -28,6 +29,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListOffsetsOptions;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.common.IsolationLevel;
+import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
@@ -38,10 +40,15 @@ import org.apache.kafka.streams.TopologyDescription;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.processor.api.ContextualFixedKeyProcessor;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.processor.api.RecordMetadata;
 import redis.clients.jedis.Jedis;
 import redis.clients.jedis.params.ScanParams;
 import redis.clients.jedis.resps.ScanResult;
@@ -62,6 +69,12 @@ public final class KafkaStreamsJob {
     private static final String BY_CAMPAIGN = "by-campaign";
     private static final String OWN_OPTION = "streamgauge."; // meant for this job: Kafka Streams never sees it
     private static final int REDIS_PATIENCE_MS = 60_000;
+    private static final String DROPPED_TOTAL = "dropped-records-total";
+
+    /** The option by which each event that is dropped as late is named, and its only value. */
+    private static final String LATE = OWN_OPTION + "late";
+
+    private static final String NAMED = "named";
     private static final byte[] NOTHING = new byte[0];
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -78,11 +91,13 @@ public final class KafkaStreamsJob {
         Question question = Question.of(texts(config.get("options")));
         Map<String, String> ads = readAds(redis);
         Map<Integer, Long> begun = new ConcurrentHashMap<>();
-        Topology topology = topology(config, () -> new Views(question, ads, begun), new Totals(redis));
+        Path progressPath = Path.of(config.get("progress_path").asText());
+        Late late = isNamed(config) ? new Late(progressPath.resolveSibling("late.jsonl")) : null;
+        Supplier<Views> views = () -> new Views(question, ads, begun, late != null);
+        Topology topology = topology(config, views, new Totals(redis), late);
         KafkaStreams streams = new KafkaStreams(topology, properties);
         streams.setUncaughtExceptionHandler(KafkaStreamsJob::end);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> streams.close(Duration.ofSeconds(20))));
-        Path progressPath = Path.of(config.get("progress_path").asText());
         tell(settings, progressPath.resolveSibling("engine_settings.json"));
         Admin admin = Admin.create(connection(config));
         String between = application + "-" + between(topology);
@@ -119,16 +134,32 @@ public final class KafkaStreamsJob {
         return found;
     }
 
-    private static Topology topology(JsonNode config, Supplier<Views> views, Totals totals) {
+    private static boolean isNamed(JsonNode config) {
+        String asked = texts(config.get("options")).getOrDefault(LATE, "");
+        if (!asked.isEmpty() && !asked.equals(NAMED)) {
+            System.err.println(LATE + " is '" + asked + "'; the only value is '" + NAMED + "'.");
+            System.exit(1);
+        }
+        return asked.equals(NAMED);
+    }
+
+    /** `late`: null where nobody asked for names. */
+    private static Topology topology(JsonNode config, Supplier<Views> views, Totals totals, Late late) {
         Duration length = Duration.ofMillis(config.get("window_ms").asLong());
         Duration grace = Duration.ofMillis(config.get("watermark_ms").asLong());
         // Without names of ours Kafka Streams numbers its topics and its stores by the operators that come before them.
         boolean named = !"false".equals(texts(config.get("options")).get(OWN_OPTION + "names"));
         Grouped<String, byte[]> grouped = Grouped.with(Serdes.String(), Serdes.ByteArray());
         StreamsBuilder builder = new StreamsBuilder();
-        builder.stream(config.get("topic").asText(), Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
-                .process(views::get)
-                .groupByKey(named ? grouped.withName(BY_CAMPAIGN) : grouped)
+        KStream<String, byte[]> counted = builder.stream(
+                        config.get("topic").asText(), Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
+                .process(views::get);
+        if (late != null) {
+            Repartitioned<String, byte[]> half = Repartitioned.with(Serdes.String(), Serdes.ByteArray());
+            counted = counted.repartition(named ? half.withName(BY_CAMPAIGN) : half)
+                    .processValues(() -> new Witness(late));
+        }
+        counted.groupByKey(named ? grouped.withName(BY_CAMPAIGN) : grouped)
                 .windowedBy(TimeWindows.ofSizeAndGrace(length, grace))
                 .count(named ? Materialized.as("counts") : Materialized.with(Serdes.String(), Serdes.Long()))
                 .toStream()
@@ -151,6 +182,10 @@ public final class KafkaStreamsJob {
         error.printStackTrace();
         Runtime.getRuntime().halt(1);
         return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+    }
+
+    private static double number(Metric metric) {
+        return ((Number) metric.metricValue()).doubleValue();
     }
 
     private static void tell(Map<String, String> settings, Path path) throws IOException {
@@ -187,7 +222,8 @@ public final class KafkaStreamsJob {
     /**
      * Records to views, with the event's own time and its campaign as the key. What is no view ends here.
      *
-     * `begun` learns the offset of the first record of each partition: with that this start begins.
+     * `begun` learns the offset of the first record of each partition: with that this start begins. `placed`: each view
+     * carries its place in the run's topic.
      */
     private static final class Views extends ContextualProcessor<byte[], byte[], String, byte[]> {
         private static final JsonFactory PARSERS = new JsonFactory();
@@ -195,12 +231,14 @@ public final class KafkaStreamsJob {
         private final Question question;
         private final Map<String, String> ads;
         private final Map<Integer, Long> begun;
+        private final boolean placed;
         private boolean isUnderWay;
 
-        Views(Question question, Map<String, String> ads, Map<Integer, Long> begun) {
+        Views(Question question, Map<String, String> ads, Map<Integer, Long> begun, boolean placed) {
             this.question = question;
             this.ads = ads;
             this.begun = begun;
+            this.placed = placed;
         }
 
         @Override
@@ -211,8 +249,13 @@ public final class KafkaStreamsJob {
             }
             View view = record.value() == null ? null : view(record.value());
             if (view != null) {
-                context().forward(new Record<>(view.key(), NOTHING, view.timeMs()));
+                context().forward(new Record<>(view.key(), placed ? place() : NOTHING, view.timeMs()));
             }
+        }
+
+        private byte[] place() {
+            RecordMetadata at = context().recordMetadata().orElseThrow();
+            return ("[" + at.partition() + "," + at.offset() + "]").getBytes(StandardCharsets.UTF_8);
         }
 
         /** Null for all that does not count. Broken UTF-8 is mended, and judged by what is left. */
@@ -254,6 +297,64 @@ public final class KafkaStreamsJob {
                     && text.length() <= 18
                     && text.chars().allMatch(each -> each >= '0' && each <= '9');
             return isNumber && Long.parseLong(text) < YEAR_10000_MS;
+        }
+    }
+
+    /**
+     * Sees each view on its way into its window, and whether Kafka Streams drops it there: what is handed on is worked on
+     * at once, and the task counts what it drops.
+     */
+    private static final class Witness extends ContextualFixedKeyProcessor<String, byte[], byte[]> {
+        private final Late late;
+        private Metric dropped;
+
+        Witness(Late late) {
+            this.late = late;
+        }
+
+        @Override
+        public void process(FixedKeyRecord<String, byte[]> record) {
+            if (dropped == null) {
+                dropped = droppedByTask();
+            }
+            double before = number(dropped);
+            context().forward(record);
+            if (number(dropped) > before) {
+                late.name(record.value());
+            }
+        }
+
+        private Metric droppedByTask() {
+            String task = context().taskId().toString();
+            return context().metrics().metrics().entrySet().stream()
+                    .filter(each -> each.getKey().name().equals(DROPPED_TOTAL))
+                    .filter(each -> task.equals(each.getKey().tags().get("task-id")))
+                    .map(Map.Entry::getValue)
+                    .findFirst()
+                    .orElseThrow();
+        }
+    }
+
+    /** The places of views that were dropped as late, a line each, written before anybody is told of them. */
+    private static final class Late {
+        private final BufferedWriter lines;
+
+        Late(Path path) throws IOException {
+            boolean again = Files.exists(path);
+            lines = Files.newBufferedWriter(path, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+            if (again) {
+                lines.newLine(); // a crash may have torn the last line: let it cost only itself
+            }
+        }
+
+        synchronized void name(byte[] place) {
+            try {
+                lines.write(new String(place, StandardCharsets.UTF_8));
+                lines.newLine();
+                lines.flush();
+            } catch (IOException error) {
+                end(error);
+            }
         }
     }
 
@@ -415,8 +516,8 @@ public final class KafkaStreamsJob {
         /** What Kafka Streams itself says to have left out, since this start. */
         private long dropped() {
             return streams.metrics().values().stream()
-                    .filter(metric -> metric.metricName().name().equals("dropped-records-total"))
-                    .mapToLong(metric -> ((Number) metric.metricValue()).longValue())
+                    .filter(metric -> metric.metricName().name().equals(DROPPED_TOTAL))
+                    .mapToLong(metric -> (long) number(metric))
                     .sum();
         }
 
