@@ -54,6 +54,22 @@ def test_what_it_drops_as_late_was_late(tmp_path, fault):
     assert answer["totals"]["counted"] < answer["totals"]["countable"], "nothing was late, so nothing was tested"
 
 
+def test_asked_to_name_what_it_drops_it_leaves_nothing_to_infer(tmp_path):
+    answer = run(tmp_path, *LATE, "--engine", "flink", "--fault", "none", "--conf", "streamgauge.late=named")
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert check(answer, "late")["count"] > 0
+    assert "each named by the engine itself" in check(answer, "late")["sentence"]
+
+
+def test_with_unaligned_checkpoints_it_tells_no_more_than_it_has_written(tmp_path):
+    unaligned = ["--conf", "execution.checkpointing.unaligned.enabled=true"]
+    answer = run(tmp_path, *SHORT, *unaligned, "--engine", "flink", "--fault", "kill@offset=50%")
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert check(answer, "stale")["outcome"] == "PASS"
+
+
 @pytest.mark.parametrize("name", ["flink", "flink-standalone"])
 def test_it_counts_what_counts_survives_the_rest_and_ends_in_order(trial, started, name):
     ad = next(iter(trial.ads))

@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -19,7 +20,8 @@ from pyflink.common import JobClient
 from pyflink.java_gateway import get_gateway
 
 from workloads.ad_impressions.jobs.ads import read_ads
-from workloads.ad_impressions.jobs.flink_checkpoints import kept, newest_checkpoint, number_of, offsets_in
+from workloads.ad_impressions.jobs.flink_checkpoints import METADATA, kept, newest_checkpoint, number_of, offsets_in
+from workloads.ad_impressions.jobs.flink_late import LateLog, is_named
 from workloads.jobs.orders import Config, engine_options
 from workloads.jobs.progress_log import ProgressLog
 from workloads.jobs.redis_results import connect
@@ -27,6 +29,9 @@ from workloads.jobs.redis_results import connect
 FLINK_HOME = Path(pyflink.__file__).parent
 LOOK_EVERY_S = 0.2
 LOOPBACK = "127.0.0.1"
+# Of what a checkpoint holds of a channel.
+CHANNEL_HEAD_BYTES = 4
+FEW_BYTES = 1024  # more than any number of empty buffers takes
 
 RESTORED = "execution.state-recovery.path"
 MAY_LOSE_STATE = "execution.state-recovery.ignore-unclaimed-state"
@@ -121,8 +126,37 @@ def prepare_java(config: Config, options: str) -> None:
     }
 
 
+def has_data_on_its_way(checkpoint: Path) -> bool:
+    """Whether it holds records that were between two operators, as an unaligned one does: what its source had read by
+    then was not all written. What can't be read any more, because a newer one is there, may have."""
+    jvm = get_gateway().jvm
+    load = jvm.org.apache.flink.runtime.checkpoint.Checkpoints.loadCheckpointMetadata
+    try:
+        stream = jvm.java.io.DataInputStream(jvm.java.io.FileInputStream(str(checkpoint / METADATA)))
+        try:
+            operators = load(stream, jvm.java.lang.ClassLoader.getSystemClassLoader(), str(checkpoint))
+        finally:
+            stream.close()
+        subtasks = [each for one in operators.getOperatorStates().toArray() for each in one.getStates().toArray()]
+        channels = [(each.getInputChannelState(), each.getResultSubpartitionState()) for each in subtasks]
+        return any(holds_data(handle) for pair in channels for kind in pair for handle in kind.toArray())
+    except Py4JError:
+        return True
+
+
+def holds_data(handle: Any) -> bool:
+    """Behind its head each buffer stands with its length, and Flink keeps empty ones as well, as a length of 0."""
+    if handle.getStateSize() > FEW_BYTES:
+        return True
+    stream = handle.getDelegate().openInputStream()
+    try:
+        return any(bytes(stream.readAllBytes())[CHANNEL_HEAD_BYTES:])
+    finally:
+        stream.close()
+
+
 class Progress:
-    """A line for each complete checkpoint that has more of the topic than the one before.
+    """A line for each complete checkpoint that has more of the topic than the one before, and all of that written.
 
     The first of a start comes with its own first checkpoint, and also says what it began with. That is looked at before
     the job runs: later it may be gone. Nobody knows it where Flink may leave out a part of the state.
@@ -145,7 +179,7 @@ class Progress:
             return
         self._newest = newest
         offsets = offsets_in(newest, self._topic)
-        if offsets and offsets != self._told:
+        if offsets and offsets != self._told and not has_data_on_its_way(newest):
             done = sum(offsets.values())
             first = {"restored": self._restored} if self._restored else {}
             self._log.write(batch=number_of(newest), rows=done - self._done, offsets=offsets, **first)
@@ -166,8 +200,11 @@ def run(
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     progress = Progress(config, settings)
+    late = LateLog(config) if is_named(config) else None
     job = begin()
     while not stopped.wait(LOOK_EVERY_S):
+        if late:
+            late.take()
         progress.tell()
         if not keep():
             return 1
@@ -176,6 +213,8 @@ def run(
             print(f"The job has ended: {status.name}. Its log above says why.", file=sys.stderr)
             return 1
     end(job, checkpoint_folder(config))
+    if late:
+        late.take()
     progress.tell()
     return 0
 

@@ -7,7 +7,8 @@ end of its window, and the state of a cell goes a good while after its last even
 partition, so that one which is read more slowly makes nothing late.
 
 The changes go through a Python function that is given many rows at a time and writes them. A checkpoint is complete
-when that has written all that came before it: the offsets of a complete checkpoint tell what can be seen in Redis.
+when that has written all that came before it: the offsets of a complete checkpoint tell what can be seen in Redis. The
+offsets of an unaligned one do when no record was on its way to that function.
 Flink's own way of telling less often, mini-batches, has no place here: its clock would take the place of the watermark
 in the condition that drops late events.
 """
@@ -15,6 +16,7 @@ in the condition that drops late events.
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
 from pyflink.common import Configuration, JobClient
@@ -22,6 +24,7 @@ from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
 from pyflink.table.udf import udf
 from redis import Redis
 
+from workloads.ad_impressions.jobs.flink_late import is_named, parts_folder
 from workloads.ad_impressions.jobs.question import AD, AD_KEY, asked_key, counted
 from workloads.jobs.orders import Config
 from workloads.jobs.progress_log import now_ms
@@ -40,7 +43,12 @@ def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     tables.create_temporary_function("to_redis", redis_writer(config["redis"]))
     tables.execute_sql(impressions(config))
     tables.execute_sql("CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')")
-    return tables.execute_sql(counting(config)).get_job_client()
+    statements = tables.create_statement_set()
+    statements.add_insert_sql(counting(config))
+    if is_named(config):
+        tables.execute_sql(late_table(parts_folder(config)))
+        statements.add_insert_sql(naming(config))
+    return statements.execute().get_job_client()
 
 
 def make_environment(settings: dict[str, str]) -> TableEnvironment:
@@ -51,6 +59,11 @@ def make_environment(settings: dict[str, str]) -> TableEnvironment:
     return TableEnvironment.create(in_streaming_mode.with_configuration(configuration).build())
 
 
+PLACE = """
+            source_partition INT METADATA FROM 'partition' VIRTUAL,
+            source_offset BIGINT METADATA FROM 'offset' VIRTUAL,"""
+
+
 def impressions(config: Config) -> str:
     """The topic as a table. Only what is of a known ad has a time, and moves the watermark."""
     time_ms = "CASE WHEN campaign_of(ad_id) IS NOT NULL THEN TRY_CAST(event_time AS BIGINT) END"
@@ -59,7 +72,7 @@ def impressions(config: Config) -> str:
         CREATE TEMPORARY TABLE impressions (
             ad_id STRING,
             event_type STRING,
-            event_time STRING,
+            event_time STRING,{PLACE if is_named(config) else ""}
             campaign_id AS campaign_of(ad_id),
             event_time_ms AS {time_ms},
             happened_at AS TO_TIMESTAMP_LTZ({time_ms}, 3),
@@ -82,24 +95,40 @@ def source_options(config: Config) -> dict[str, str]:
 
 
 def counting(config: Config) -> str:
-    window_ms, types = config["window_ms"], ", ".join(map(quoted, counted(config)))
     counted_by = f"{quoted(AD_KEY)} || ad_id" if asked_key(config) == AD else "campaign_id"
     return f"""
         INSERT INTO written
         SELECT to_redis(counted_by, window_start_ms, total) FROM (
-            SELECT counted_by, window_start_ms, COUNT(*) AS total FROM (
-                SELECT
-                    {counted_by} AS counted_by,
-                    happened_at,
-                    event_time_ms - MOD(event_time_ms, {window_ms}) AS window_start_ms
-                FROM impressions
-                WHERE event_type IN ({types}) AND event_time_ms >= 0 AND happened_at IS NOT NULL
-            )
+            SELECT counted_by, window_start_ms, COUNT(*) AS total
+            FROM ({events(config, f"{counted_by} AS counted_by")})
             WHERE CURRENT_WATERMARK(happened_at) IS NULL
-                OR TO_TIMESTAMP_LTZ(window_start_ms + {window_ms}, 3) > CURRENT_WATERMARK(happened_at)
+                OR TO_TIMESTAMP_LTZ(window_start_ms + {config["window_ms"]}, 3) > CURRENT_WATERMARK(happened_at)
             GROUP BY counted_by, window_start_ms
         )
     """
+
+
+def naming(config: Config) -> str:
+    """The same with its condition turned round."""
+    return f"""
+        INSERT INTO late
+        SELECT source_partition, source_offset FROM ({events(config, "source_partition, source_offset")})
+        WHERE TO_TIMESTAMP_LTZ(window_start_ms + {config["window_ms"]}, 3) <= CURRENT_WATERMARK(happened_at)
+    """
+
+
+def events(config: Config, columns: str) -> str:
+    types = ", ".join(map(quoted, counted(config)))
+    return f"""
+        SELECT {columns}, happened_at, event_time_ms - MOD(event_time_ms, {config["window_ms"]}) AS window_start_ms
+        FROM impressions
+        WHERE event_type IN ({types}) AND event_time_ms >= 0 AND happened_at IS NOT NULL
+    """
+
+
+def late_table(folder: Path) -> str:
+    options = f"'connector' = 'filesystem', 'path' = {quoted(folder.as_uri())}, 'format' = 'csv'"
+    return f"CREATE TEMPORARY TABLE late (source_partition INT, source_offset BIGINT) WITH ({options})"
 
 
 # KEYS: totals, times of update. ARGV: time, then window and total in turns. A script runs in one piece.
