@@ -103,12 +103,7 @@ def _speed(result: Result) -> Iterator[str]:
         yield from _wrapped("  speed    ", f"withheld: {result.withheld}")
         return
     yield from _wrapped("  speed    ", ", ".join(_rates(m)))
-    if m.catch_up:
-        yield from _wrapped("  backlog  ", catch_up.in_words(m.catch_up))
-    if result.backfill:
-        yield from _wrapped("  batch    ", _cost_of(result.backfill))
-    if m.bursts:
-        yield from _wrapped("  bursts   ", bursting.in_words(m.bursts))
+    yield from _of_its_life(result, m)
     if back := outage.in_words(result.recovery):
         yield from _wrapped("  recovery ", back)
     if way := headline(m):
@@ -126,6 +121,16 @@ def _speed(result: Result) -> Iterator[str]:
         if todo := advice(m.steady, result.spec.tape.warmed_ms / 1000):
             said += f": {todo}"
         yield from _wrapped("  steady   ", yes + said)
+
+
+def _of_its_life(result: Result, m: Measurement) -> Iterator[str]:
+    """What a run had beside a steady load."""
+    if m.catch_up:
+        yield from _wrapped("  backlog  ", catch_up.in_words(m.catch_up))
+    if result.backfill:
+        yield from _wrapped("  batch    ", _cost_of(result.backfill))
+    if m.bursts:
+        yield from _wrapped("  bursts   ", bursting.in_words(m.bursts))
 
 
 def headline(m: Measurement) -> Latency | None:
