@@ -12,8 +12,9 @@ def rows(found: CatchUp) -> Iterator[tuple[str, str, str]]:
     yield "fresh again", found.fresh.text(seconds), found.fresh.note
     if found.per_s is not None:
         yield "done meanwhile", f"{found.per_s:,.0f} events/s", "its start is part of the time"
-    if found.cpu_s_per_million is not None:
-        yield "cost meanwhile", f"{found.cpu_s_per_million:.3g} CPU-s/M", "of the engine, its start included"
+        if found.cpu_s_per_million is not None:
+            cost = f"{found.cpu_s_per_million:.3g} CPU-s/M at {found.per_s:,.0f} events/s"
+            yield "cost meanwhile", cost, "of the engine, its start included"
 
 
 def seconds(value: float) -> str:

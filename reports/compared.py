@@ -24,6 +24,10 @@ def _ms(value: float) -> str:
     return f"{value:,.0f} ms"
 
 
+def _per_s(value: float) -> str:
+    return f"{value:,.0f}/s"
+
+
 def _rate(value: float) -> str:
     return f"{value / 1000:,.0f}k/s"
 
@@ -40,11 +44,13 @@ def _mib(value: float) -> str:
     return f"{value:,.0f} MiB"
 
 
+FIXED_RATE = "offered_per_s"
 # Figure: its heading on a terminal, in words, and how a value is written.
 FIGURES: Mapping[str, tuple[str, str, Callable[[float], str]]] = {
+    FIXED_RATE: ("rate", "the fixed rate, events/s", _per_s),
     "p50_ms": ("p50", "median latency in Redis", _ms),
     "p99_ms": ("p99", "p99 of latency in Redis", _ms),
-    "cpu_s_per_million": ("CPU/M", "CPU-s per million, start included", _cpu),
+    "cpu_s_per_million": ("CPU/M", "CPU-s per million at the fixed rate, start included", _cpu),
     "peak_rss_mib": ("memory", "peak memory", _mib),
     "catch_up_per_s": ("catch-up", "events/s while it catches up", _rate),
     BUSY_CPU: ("busy CPU/M", "CPU-s per million while it catches up", _cpu),
@@ -123,6 +129,12 @@ def whole(found: Table) -> tuple[tuple[str, ...], list[list[str]]]:
         [row.engine, row.outcome.value, *(with_interval(row.figures.get(name), name) for name in FIGURES), cost(row)]
         for row in found.rows
     ]
+
+
+def at_rate(found: Table) -> Iterator[str]:
+    """Of which rate those figures are whose heading names none; the rate is the same for all."""
+    for interval in [row.figures[FIXED_RATE] for row in found.rows if FIXED_RATE in row.figures][:1]:
+        yield f"p50, p99 and CPU/M at {interval.median:,.0f} events/s"
 
 
 def endings(found: Table) -> Iterator[str]:

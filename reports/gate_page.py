@@ -50,7 +50,7 @@ def page_of(record: Record) -> Page:
         outcome=found.outcome,
         word=found.answer.value,
         sentence=f"{found.sentence[:1].upper()}{found.sentence[1:]}.",
-        facts=tuple(_facts(found)),
+        facts=tuple(_facts(record)),
         numbers=tuple(_numbers(record)),
         withheld=_withheld(found),
         sections=(*_speed(record), _sides(record), _machine(record), _again(record), _next(record)),
@@ -64,13 +64,13 @@ def _withheld(found: Gated) -> str:
     return "" if found.effects else found.sentence
 
 
-def _facts(found: Gated) -> Iterator[str]:
+def _facts(record: Record) -> Iterator[str]:
     yield (
-        "Base and head, and the base once more, were up on one broker at the same time. Bursts went into them in turn, "
-        "and all that each of them counted was judged at the end."
+        f"Base and head, and the base once more, were up on one broker at the same time. {record.burst.capitalize()} "
+        "went into them in turn, and all that each of them counted was judged at the end."
     )
-    if found.conditions:
-        yield f"{found.conditions.words[:1].upper()}{found.conditions.words[1:]}."
+    if conditions := record.found.conditions:
+        yield f"{conditions.words[:1].upper()}{conditions.words[1:]}."
 
 
 def _numbers(record: Record) -> Iterator[Number]:

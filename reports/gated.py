@@ -54,6 +54,11 @@ class Record:
         except MissingEvidence:
             return ""
 
+    @property
+    def burst(self) -> str:
+        """What all figures are of: there is no rate, for all of a burst is due when it begins."""
+        return f"bursts of {many(self.rounds[0].events, 'event')}" if self.rounds else "bursts"
+
     def typical(self, effect: Effect) -> Mapping[str, float]:
         """What is compared of each side's rounds. There is no effect of wrong counts, and so no figure."""
         metric = next((each for each in METRICS if each.name == effect.metric), None)

@@ -145,8 +145,9 @@ def _cost(measurement: Measurement) -> Number:
     label, used_s = "CPU per million events", engine_s_per_million(measurement)
     if used_s is None:
         return Number(label, "", note="what the engine's processes used is not known")
+    at = f"at {measurement.offered_per_s:,.0f} events/s"
     others = sum(each.cpu_s_per_million for each in measurement.cost if each.part not in ENGINE_PARTS)
-    return Number(label, f"{used_s:.3g}", "s", f"the engine with its workers; all else took {others:.3g} s")
+    return Number(label, f"{used_s:.3g}", "s", f"the engine with its workers, {at}; all else took {others:.3g} s")
 
 
 def _rate(measurement: Measurement) -> Number:

@@ -114,7 +114,8 @@ def _speed(result: Result) -> Iterator[str]:
         yield "  latency  not known: the results were not looked at while the run went on"
     if (engine := engine_s_per_million(m.cost)) is not None:
         others = "".join(f", {each.part} {each.cpu_s_per_million:.3g}" for each in m.cost if each.part not in ENGINE)
-        yield from _wrapped("  cost     ", f"{engine:.3g} CPU-s of the engine per million events{others}")
+        at = f"at {m.offered_per_s:,.0f}/s"
+        yield from _wrapped("  cost     ", f"{engine:.3g} CPU-s of the engine per million events {at}{others}")
     if m.steady:
         yes = "yes " if m.steady.steady else "no"
         said = m.steady.sentence.removeprefix("not ").removeprefix("steady").lstrip(" " if m.steady.steady else "")

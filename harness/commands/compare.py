@@ -52,7 +52,7 @@ def compare(
         print(json.dumps(reports_compared.as_object(found, place.path)))
     else:
         table = console.table(reports_compared.rows(found), reports_compared.HEADER)
-        told = [f"{found.outcome.value}  {found.sentence}", "", table, "", *reports_compared.searched(found)]
-        told += reports_compared.endings(found)
+        told = [f"{found.outcome.value}  {found.sentence}", "", table, *reports_compared.at_rate(found), ""]
+        told += [*reports_compared.searched(found), *reports_compared.endings(found)]
         console.show_result([*told, str(place.path / "report.html")], found.outcome)
     raise typer.Exit(found.outcome.exit_code)

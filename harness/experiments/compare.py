@@ -169,6 +169,7 @@ def pending(wanted: Sequence[Case], done: Sequence[Ran]) -> list[Case]:
 
 # What each leg is asked for: the name of the figure here, and that of a run's figures or of a recovery's quantities.
 OF_STEADY = {
+    "offered_per_s": "offered_per_s",
     "p50_ms": "probes_p50_ms",
     "p99_ms": "probes_p99_ms",
     "cpu_s_per_million": "engine_cpu_s_per_million",

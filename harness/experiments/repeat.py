@@ -65,6 +65,7 @@ def figures(measurement: Measurement | None) -> dict[str, float]:
 
 
 def _figures(m: Measurement) -> Iterator[tuple[str, float | None]]:
+    yield "offered_per_s", m.offered_per_s
     yield "processed_per_s", m.processed_per_s
     yield "catch_up_per_s", m.catch_up_per_s
     for each in m.latency:

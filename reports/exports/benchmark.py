@@ -27,7 +27,7 @@ def _figures(record: Record) -> Iterator[dict[str, str | float]]:
         extra = f"{record.asked['head']} by {record.asked['base']}: {in_words(effect)}; {rounds}"
         values = record.typical(effect)
         if values:
-            base = f"the base takes {number(values[BASE])}"
+            base = f"in {record.burst}; the base takes {number(values[BASE])}"
             yield {"name": name, "unit": effect.unit, "value": values[HEAD], "extra": f"{base}; {extra}"}
         ratio = effect.head
         within = f"{ratio.low:.3f} to {ratio.high:.3f}"

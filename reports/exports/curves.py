@@ -54,8 +54,9 @@ def _latency(evidence: Evidence) -> Rows:
 
 
 def _cost(evidence: Evidence) -> Rows:
-    head = ("part", "cpu_user_s", "cpu_system_s", "cpu_s_per_million", "peak_rss_mib")
-    return [head, *([getattr(each, name) for name in head] for each in evidence.measurement.cost)]
+    m, of_part = evidence.measurement, ("part", "cpu_user_s", "cpu_system_s", "cpu_s_per_million", "peak_rss_mib")
+    rows = ([*(getattr(each, name) for name in of_part), m.offered_per_s] for each in m.cost)
+    return [(*of_part, "offered_per_s"), *rows]
 
 
 def _csv(rows: Rows) -> str:

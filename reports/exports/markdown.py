@@ -100,7 +100,7 @@ def figures(m: Measurement, outage: Outage) -> Iterator[tuple[str, str]]:
     yield from ((f"latency, {each.way}", _quantiles(each, outage)) for each in m.latency)
     if m.outside_ends:
         yield f"latency {outside.NAME}", outside.clause(m.outside_ends, outage).removeprefix(f"{outside.NAME} ")
-    yield from ((f"cost, {each.part}", _cost(each)) for each in m.cost)
+    yield from ((f"cost, {each.part}", _cost(each, m.offered_per_s)) for each in m.cost)
 
 
 def _quantiles(latency: Latency, outage: Outage) -> str:
@@ -108,5 +108,6 @@ def _quantiles(latency: Latency, outage: Outage) -> str:
     return shown + (" (the tail is a lower bound)" if latency.tail_is_lower_bound else "")
 
 
-def _cost(cost: Cost) -> str:
-    return f"{cost.cpu_s_per_million:,.2f} CPU-s per million events, at most {cost.peak_rss_mib:,.0f} MiB"
+def _cost(cost: Cost, offered_per_s: float) -> str:
+    used = f"{cost.cpu_s_per_million:,.2f} CPU-s per million events at {offered_per_s:,.0f}/s"
+    return f"{used}, at most {cost.peak_rss_mib:,.0f} MiB"

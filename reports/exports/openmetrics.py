@@ -103,4 +103,5 @@ def _of_sides(record: Record, effect: Effect) -> Iterator[Gauge]:
         words = effect.metric.replace("-", "_").replace(" ", "_")
         name = f"{words}_{unit}"
         samples = tuple(({"side": side}, value * factor) for side, value in values.items())
-        yield Gauge(name, unit, f"{effect.metric}: the quantile over rounds that is compared.", samples)
+        about = f"{effect.metric} in {record.burst}: the quantile over rounds that is compared."
+        yield Gauge(name, unit, about, samples)

@@ -19,11 +19,12 @@ def section(evidence: Evidence) -> Section:
     if not measurement.cost:
         raise MissingEvidence("what the processes of this run used was not recorded, so its cost is not known")
     bars = bars_of(measurement)
+    title = f"CPU seconds per million events, at {measurement.offered_per_s:,.0f} events/s"
     told = ", ".join(f"{bar.part} {bar.user_s + bar.system_s:.3g}" for bar in bars)
     return Section(
         "cost",
         "Cost",
-        picture=picture("cost", f"CPU seconds per million events: {told}", lambda sheet: cost.draw(bars, sheet)),
+        picture=picture("cost", f"{title}: {told}", lambda sheet: cost.draw(bars, title, sheet)),
         text=tuple(_text(measurement)),
     )
 

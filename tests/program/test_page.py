@@ -217,6 +217,17 @@ def test_the_speed_of_a_good_run_would_have_been_seen(drawn_good):
     assert pictures == {f"{name}.png" for name in ("cells", "timeline", "recovery", "latency", "cost", "lateness")}
 
 
+def test_what_a_million_events_cost_is_told_with_the_rate_at_which_they_came(drawn_good):
+    html = drawn_good["report.html"].decode()
+
+    assert "the engine with its workers, at 9,999 events/s; all else took" in html
+    assert "CPU seconds per million events, at 9,999 events/s: " in html
+    head, *rows = drawn_good["cost.csv"].decode().splitlines()
+    assert head.endswith(",offered_per_s")
+    assert rows
+    assert all(row.endswith(",9998.6") for row in rows)
+
+
 def test_drawings_that_became_withheld_are_taken_away(good):
     run_page.write(good)
     assert (good.path / "figures" / "latency.png").exists()

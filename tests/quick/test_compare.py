@@ -157,13 +157,13 @@ def test_what_was_not_reached_after_a_kill_has_no_figure():
 
 
 def test_the_table_in_markdown_says_command_and_machine():
-    done = [ran("reference", Leg.STEADY, p50_ms=77.0, cpu_s_per_million=5.5)]
+    done = [ran("reference", Leg.STEADY, p50_ms=77.0, cpu_s_per_million=5.5, offered_per_s=10_000.0)]
     text = compared.markdown(
         compare.table(("reference",), done, 1), "./streamgauge compare reference", [("cores", "2")]
     )
 
     assert "./streamgauge compare reference" in text
-    assert "| reference | PASS | 77 ms |" in text
+    assert "| reference | PASS | 10,000/s | 77 ms |" in text
     assert "cores 2" in text
 
 
@@ -173,6 +173,15 @@ def test_a_run_that_said_nothing_of_speed_leaves_the_others():
 
     assert found.outcome is Outcome.UNKNOWN
     assert row(found, "spark").figures["p50_ms"].median == 1.0
+
+
+def test_what_a_million_events_cost_is_told_with_their_rate():
+    done = [ran("spark", Leg.STEADY, outcome=Outcome.FAIL), ran("reference", Leg.STEADY, offered_per_s=10_000.0)]
+
+    told = compared.at_rate(compare.table(("spark", "reference"), done, 1))
+
+    assert list(told) == ["p50, p99 and CPU/M at 10,000 events/s"]
+    assert list(compared.at_rate(compare.table(("spark",), done[:1], 1))) == []
 
 
 def test_the_table_fits_a_terminal():

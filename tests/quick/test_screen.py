@@ -177,7 +177,7 @@ def test_every_figure_says_how_it_was_measured():
     lines = screen.lines(result(MEASURED))
 
     assert line(lines, "latency") == "  latency  p50 1,234 ms, p99 98,765 ms, by probes (12,345,678)"
-    assert line(lines, "cost").startswith("  cost     2.47e+03 CPU-s of the engine per million events, kafka 1.23e+03")
+    assert line(lines, "cost") == "  cost     2.47e+03 CPU-s of the engine per million events at 1,234,567/s,"
     assert line(lines, "steady").startswith("  steady   no from 1234 s to 5678 s of the load: it grew")
 
 
@@ -290,5 +290,5 @@ def test_markdown_has_a_row_for_each_figure():
     text = markdown.as_text(result(MEASURED))
 
     assert "| latency, rank-matched | p50 1,234 ms, p99 98,765 ms, max 98,765 ms (the tail is a lower bound) |" in text
-    assert "| cost, kafka | 1,234.56 CPU-s per million events, at most 12,346 MiB |" in text
+    assert "| cost, kafka | 1,234.56 CPU-s per million events at 1,234,567/s, at most 12,346 MiB |" in text
     assert "The run is not steady" in text
