@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from harness.measuring.cost import ENGINE, engine_s_per_million
 from harness.measuring.measure import taken_of
 from harness.measuring.measurement import Measurement, Recovery
 from harness.measuring.objective import headline_p99_ms
@@ -19,7 +20,6 @@ from reports.outage import Outage, outage_of
 from reports.page import Number, Page
 from reports.saved import save
 from reports.sections import sections
-from reports.sections.cost import ENGINE_PARTS, engine_s_per_million
 
 
 def write(store: Store) -> Page:
@@ -142,11 +142,11 @@ def _latency(measurement: Measurement, outage: Outage) -> Number:
 
 
 def _cost(measurement: Measurement) -> Number:
-    label, used_s = "CPU per million events", engine_s_per_million(measurement)
+    label, used_s = "CPU per million events", engine_s_per_million(measurement.cost)
     if used_s is None:
         return Number(label, "", note="what the engine's processes used is not known")
     at = f"at {measurement.offered_per_s:,.0f} events/s"
-    others = sum(each.cpu_s_per_million for each in measurement.cost if each.part not in ENGINE_PARTS)
+    others = sum(each.cpu_s_per_million for each in measurement.cost if each.part not in ENGINE)
     return Number(label, f"{used_s:.3g}", "s", f"the engine with its workers, {at}; all else took {others:.3g} s")
 
 

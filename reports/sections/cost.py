@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.measuring.cost import ENGINE
 from harness.measuring.measurement import Cost, Measurement
 from harness.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.figures import cost
 from reports.figures.style import picture
 from reports.page import Section
-
-ENGINE_PARTS = ("engine", "python workers")
 
 
 def section(evidence: Evidence) -> Section:
@@ -30,13 +29,7 @@ def section(evidence: Evidence) -> Section:
 
 
 def bars_of(measurement: Measurement) -> tuple[cost.Bar, ...]:
-    return tuple(_bar(each) for each in sorted(measurement.cost, key=lambda each: each.part not in ENGINE_PARTS))
-
-
-def engine_s_per_million(measurement: Measurement) -> float | None:
-    """What a user pays for: the engine with its Python workers."""
-    parts = [each.cpu_s_per_million for each in measurement.cost if each.part in ENGINE_PARTS]
-    return sum(parts) if parts else None
+    return tuple(_bar(each) for each in sorted(measurement.cost, key=lambda each: each.part not in ENGINE))
 
 
 def _bar(each: Cost) -> cost.Bar:
@@ -47,7 +40,7 @@ def _bar(each: Cost) -> cost.Bar:
         each.cpu_s_per_million * user,
         each.cpu_s_per_million * (1 - user),
         each.peak_rss_mib,
-        each.part in ENGINE_PARTS,
+        each.part in ENGINE,
     )
 
 
