@@ -38,8 +38,8 @@ def bench(
             tuned = list(tuning.tuning(quick=quick, say=console.say))
             found, told = msgspec.to_builtins(tuned), list(tuning.lines(tuned))
         else:
-            ceilings = benches.bench(quick=quick, say=console.say)
-            found, told = msgspec.to_builtins(ceilings), list(benches.lines(ceilings))
+            benched = benches.bench(quick=quick, say=console.say)
+            found, told = msgspec.to_builtins(benched), list(benches.lines(benched))
     if as_json:
         print(json.dumps({"command": "bench", "environment": environment.describe(), "bench": found}))
     else:

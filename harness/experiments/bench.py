@@ -9,11 +9,11 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from harness.experiments.bench_parts import PARTITIONS, Arguments, Cost
+from harness.experiments.bench_records import MILLION, PARTITIONS, Arguments, Cost
 from harness.install import jvm
 from harness.model import HarnessError, KafkaAddress
 from harness.origin import ROOT
@@ -24,7 +24,10 @@ from harness.wait import wait_until
 
 PART_DEADLINE_S = 600.0
 QUICK = 10  # sizes are divided by this
-MILLION = 1_000_000
+BATCHES = "batches"  # the topic that is read again
+OURS, READY_MADE = "ours: tape, bytes, hand-over", "produce_batch(), bytes that are there"
+PARSED, BARE = "ours: parsed to the byte, into a table", "consume(), nothing looked at"
+PRODUCER, CONSUMER = "Kafka's ProducerPerformance", "Kafka's ConsumerPerformance"
 SEND_GOAL = 0.85  # of produce_batch() with bytes that are there already
 READ_GOAL = 0.6  # of the bare consume
 FOLD_GOAL = 5.0  # M events/s per core
@@ -45,40 +48,81 @@ class Ceiling:
     detail: str
 
 
-def bench(quick: bool, say: Callable[[str], None]) -> list[Ceiling]:
+@dataclass(frozen=True)
+class Client:
+    """One way to send the records, or to read them."""
+
+    does: str  # "sends" | "reads"
+    name: str
+    per_s: float
+    cpu_s_per_million: float  # of its process
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that was measured."""
+
+    ceilings: tuple[Ceiling, ...]
+    clients: tuple[Client, ...]
+    missing: str = ""  # which clients are not among them, and why
+
+
+def bench(quick: bool, say: Callable[[str], None]) -> Found:
     """All ceilings, on an embedded broker of our own."""
+    classpath, missing = kafka_tools(say)
     folder = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-bench-")))
     broker = EmbeddedKafka(folder, jvm.jars("services"), jvm.java())
     try:
-        parts = _Parts(folder, broker.start(), QUICK if quick else 1, say)
-        return [_generator(parts), *_log(parts), *_oracle(parts), _oracle_by_sql(parts)]
+        parts = _Parts(folder, broker.start(), QUICK if quick else 1, say, classpath)
+        sending, reading = _sending(parts), _reading(parts)
+        clients = (*_clients("sends", sending), *_clients("reads", reading))
+        ceilings = (_generator(sending), _log(reading), *_oracle(parts), _oracle_by_sql(parts))
+        return Found(ceilings, clients, missing)
     finally:
         broker.stop()
         owners.release_folder(folder)
 
 
-def lines(found: Sequence[Ceiling]) -> Iterator[str]:
+def kafka_tools(say: Callable[[str], None]) -> tuple[str, str]:
+    """The class path of Kafka's own performance tools, or why there is none: `bench` goes on without them."""
+    beside = jvm.classpath("services", say)
+    try:
+        return f"{beside}{os.pathsep}{jvm.classpath('kafka-tools', say)}", ""
+    except HarnessError as error:
+        say(str(error))
+        return "", f"Kafka's own tools are not among them. {error}"
+
+
+def lines(found: Found) -> Iterator[str]:
     """A screen of them."""
-    for each in found:
+    for each in found.ceilings:
         verdict = "reached" if each.reached else "not reached on this machine"
         yield f"{each.name}: {each.value:,.2f} {each.unit} (goal {each.goal:g}: {verdict})"
-        for name, value in each.beside.items():
-            yield f"    beside {name}: {value:,.2f}"
+        if each.beside:
+            yield f"    beside {'; '.join(f'{name}: {value:,.2f}' for name, value in each.beside.items())}"
         yield f"    {each.detail}"
+    yield f"{'client':<50} {'events/s':>11} {'CPU-s per M':>13}"
+    for client in found.clients:
+        name = f"{client.does}  {client.name}"
+        yield f"{name:<50} {client.per_s:>11,.0f} {client.cpu_s_per_million:>13.2f}"
+    if found.missing:
+        yield found.missing
 
 
 class _Parts:
     """Runs parts as processes of their own."""
 
-    def __init__(self, folder: Path, kafka: KafkaAddress, divisor: int, say: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, kafka: KafkaAddress, divisor: int, say: Callable[[str], None], tools: str) -> None:
         self._folder, self._kafka, self._divisor, self._say = folder, kafka, divisor, say
+        self.tools = tools  # the class path of Kafka's own; "" without them
 
     def topic(self, name: str) -> str:
         create_topic(self._kafka, name, PARTITIONS)
         return name
 
     def run(self, part: str, events: int, topic: str = "") -> Cost:
-        arguments = Arguments(events // self._divisor, self._kafka.bootstrap, topic)
+        events //= self._divisor
+        arguments = Arguments(events, self._kafka.bootstrap, topic, self.tools, str(self._folder))
         self._say(f"{part}: {arguments.events:,} events")
         told, result = self._folder / f"{part}.arguments", self._folder / f"{part}.result"
         told.write_text(json.dumps(asdict(arguments)))
@@ -98,46 +142,61 @@ class _Parts:
         return Cost(**json.loads(result.read_text()))
 
 
-def _generator(parts: _Parts) -> Ceiling:
-    batches = parts.run("produce_batches", 5 * MILLION, parts.topic("batches"))
-    ready = parts.run("produce_ready_made", 5 * MILLION, parts.topic("ready"))
-    single = parts.run("produce_one_by_one", MILLION, parts.topic("single"))
-    python = parts.run("produce_with_kafka_python", MILLION // 5, parts.topic("python"))
+def _sending(parts: _Parts) -> dict[str, Cost]:
+    """By the name of the client."""
+    costs = {
+        OURS: parts.run("produce_batches", 5 * MILLION, parts.topic(BATCHES)),
+        READY_MADE: parts.run("produce_ready_made", 5 * MILLION, parts.topic("ready")),
+        "produce() one by one": parts.run("produce_one_by_one", MILLION, parts.topic("single")),
+        "kafka-python": parts.run("produce_with_kafka_python", MILLION // 5, parts.topic("python")),
+    }
+    if parts.tools:
+        costs[PRODUCER] = parts.run("kafka_producer_performance", 5 * MILLION, parts.topic("performance"))
+    return costs
+
+
+def _reading(parts: _Parts) -> dict[str, Cost]:
+    """What our sender has sent."""
+    costs = {
+        BARE: parts.run("consume_bare", 5 * MILLION, BATCHES),
+        "consume(), without the cycle collector": parts.run("consume_uncollected", 5 * MILLION, BATCHES),
+        PARSED: parts.run("recount_log", 5 * MILLION, BATCHES),
+    }
+    if parts.tools:
+        costs[CONSUMER] = parts.run("kafka_consumer_performance", 5 * MILLION, BATCHES)
+    return costs
+
+
+def _clients(does: str, costs: Mapping[str, Cost]) -> Iterator[Client]:
+    for name, cost in costs.items():
+        yield Client(does, name, cost.per_s, cost.cpu_s_per_million)
+
+
+def _generator(costs: Mapping[str, Cost]) -> Ceiling:
+    batches, ready = costs[OURS], costs[READY_MADE]
     spent = ", ".join(f"{name.removesuffix('_us')} {us:.2f}" for name, us in batches.detail.items())
     rest = 1e6 / batches.per_cpu_s - sum(batches.detail.values())
-    value = batches.per_cpu_s / MILLION
     return Ceiling(
         "generator to a real broker",
-        value,
-        "M events per CPU-second of the sender",
+        batches.per_cpu_s / MILLION,
+        "M events per CPU-s",
         round(SEND_GOAL * ready.per_cpu_s / MILLION, 2),
         batches.per_cpu_s >= SEND_GOAL * ready.per_cpu_s,
-        {
-            "produce_batch() of bytes that are there": ready.per_cpu_s / MILLION,
-            "produce() one by one": single.per_cpu_s / MILLION,
-            "kafka-python": python.per_cpu_s / MILLION,
-        },
-        f"{batches.per_cpu_s / ready.per_cpu_s:.0%} of produce_batch(); "
-        f"{batches.per_s / MILLION:.2f} M/s by the wall; us per event: {spent}, threads of the client {rest:.2f}",
+        {},
+        f"{batches.per_cpu_s / ready.per_cpu_s:.0%} of produce_batch(); us: {spent}, its threads {rest:.2f}",
     )
 
 
-def _log(parts: _Parts) -> Iterator[Ceiling]:
-    bare = parts.run("consume_bare", 5 * MILLION, "batches")
-    uncollected = parts.run("consume_uncollected", 5 * MILLION, "batches")
-    whole = parts.run("recount_log", 5 * MILLION, "batches")
-    yield Ceiling(
+def _log(costs: Mapping[str, Cost]) -> Ceiling:
+    whole, bare = costs[PARSED], costs[BARE]
+    return Ceiling(
         "log recount",
         whole.per_s / MILLION,
         "M records/s",
         round(READ_GOAL * bare.per_s / MILLION, 2),
         whole.per_s >= READ_GOAL * bare.per_s,
-        {
-            "bare consume": bare.per_s / MILLION,
-            "bare consume without the cycle collector": uncollected.per_s / MILLION,
-        },
-        f"{whole.per_s / bare.per_s:.0%} of the bare consume; {whole.events:,} records, parsed to the byte and written "
-        f"as a table, with {1e6 / whole.per_cpu_s:.2f} us of CPU for each",
+        {},
+        f"{whole.per_s / bare.per_s:.0%} of the bare consume(); {whole.events:,} records",
     )
 
 

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from generators.disorder import PRESETS
 from generators.encode import Batch, Encoder
 from generators.producers import CONFLUENT_SETTINGS, ConfluentProducer, Producer, PythonProducer
-from generators.profiles import steady
 from generators.tape import Tape
 from harness import readers, recount
-from harness.model import FaultSpec, KafkaAddress, RunSpec, TapeSpec
+from harness.experiments.bench_records import (
+    EPOCH_MS,
+    PARTITIONS,
+    RATE_PER_S,
+    SERVERS,
+    Arguments,
+    Cost,
+    peak_mib,
+    ready_made,
+    tape_of,
+)
+from harness.experiments.bench_tools import kafka_consumer_performance, kafka_producer_performance
+from harness.model import FaultSpec, KafkaAddress, RunSpec
 from harness.readers import Topic
 from harness.store import Store
 from harness.stored import LOG
@@ -36,10 +46,6 @@ from workloads.base import Oracle
 from workloads.declared import oracle as declared
 from workloads.registry import oracle_of, results_of
 
-PARTITIONS = 4
-SERVERS = 10
-RATE_PER_S = 2_500_000  # of the tape's own time; here it is sent as fast as it goes, 2,500 events a slice
-EPOCH_MS = 1_763_700_000_000
 WINDOW_MS = 10_000
 ADS_BY_SQL = declared.Question(
     cells="""
@@ -53,36 +59,7 @@ ADS_BY_SQL = declared.Question(
 )
 # A paced load has little in flight; a queue of millions would measure the memory of the machine instead.
 IN_FLIGHT = 100_000
-READY_MADE = 2_500  # records of one call, as many as a slice has
 DEADLINE_S = 120.0
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """What a part is told; not every part needs all of it."""
-
-    events: int
-    bootstrap: str = ""
-    topic: str = ""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a part took."""
-
-    events: int
-    wall_s: float
-    cpu_s: float
-    peak_mib: float
-    detail: dict[str, float]
-
-    @property
-    def per_s(self) -> float:
-        return self.events / self.wall_s
-
-    @property
-    def per_cpu_s(self) -> float:
-        return self.events / self.cpu_s
 
 
 class Meter:
@@ -101,20 +78,13 @@ class Meter:
 
     def cost(self, events: int) -> Cost:
         wall_s, cpu_s = time.perf_counter() - self._wall, _cpu_s() - self._cpu
-        # Linux counts kibibytes, macOS bytes.
-        unit = 1024.0 if sys.platform == "darwin" else 1.0
-        peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit / 1024.0
-        return Cost(events, wall_s, cpu_s, peak_mib, {name: s * 1e6 / events for name, s in self.parts.items()})
+        detail = {name: s * 1e6 / events for name, s in self.parts.items()}
+        return Cost(events, wall_s, cpu_s, peak_mib(resource.RUSAGE_SELF), detail)
 
 
 def _cpu_s() -> float:
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
-
-
-def tape_of(events: int) -> Tape:
-    profile = steady(RATE_PER_S, events * 1000 // RATE_PER_S)
-    return Tape(TapeSpec(1, profile, SERVERS, 10, PARTITIONS, 100, 10, PRESETS["mobile"]))
 
 
 def produce_batches(arguments: Arguments) -> Cost:
@@ -133,8 +103,7 @@ def produce_one_by_one(arguments: Arguments) -> Cost:
 
 def produce_ready_made(arguments: Arguments) -> Cost:
     """Bytes that are there already, by the client's own call for a batch: what is left when a load costs nothing."""
-    tape = tape_of(READY_MADE * SERVERS)
-    messages = [*Encoder(tape.codec, EPOCH_MS).batch(next(tape.blocks(READY_MADE)))]
+    messages = ready_made()
     client = confluent_kafka.Producer({**CONFLUENT_SETTINGS, "bootstrap.servers": arguments.bootstrap})
     client.produce_batch(arguments.topic, messages, partition=0)
     client.flush(DEADLINE_S)
@@ -347,6 +316,8 @@ PARTS: dict[str, Callable[[Arguments], Cost]] = {
         consume_bare,
         consume_uncollected,
         recount_log,
+        kafka_producer_performance,
+        kafka_consumer_performance,
     )
 }
 

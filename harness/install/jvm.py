@@ -7,7 +7,7 @@ A fetch becomes visible by one rename, after every sum was compared; later uses 
 
 Standard library only, because the launcher asks for Java before anything is installed; pyspark is found, not imported.
 
-    python -m harness.install.jvm [SET...]        fetch what is missing (sets: "services", and names of engines)
+    python -m harness.install.jvm [SET...]        fetch what is missing ("services", "kafka-tools", names of engines)
     python -m harness.install.jvm --pin [SET...]  resolve anew, write jars.sha256 (after a change of ivy.xml)
 """
 
@@ -49,6 +49,7 @@ HOW_TO_GET_JAVA = (
 )
 
 _HARNESS = Path(__file__).resolve().parent.parent
+_OF_NO_ENGINE = {"services": "services", "kafka-tools": "services/kafka-tools"}  # set -> its folder
 # Ivy knows Maven's central repository by itself; a site with a mirror of its own hands in its own settings file. What
 # is switched off here costs a request for every file and more than doubles the time: sources, documentation, and weak
 # sums of what we compare with our own strong ones.
@@ -164,10 +165,7 @@ def classpath(which: str, say: Say = _say_on_stderr) -> str:
 
 def source_folder(which: str) -> Path:
     """Where this set's ivy.xml and jars.sha256 stand."""
-    if is_version(which):
-        folder = pins_folder(which)
-    else:
-        folder = _HARNESS / "services" if which == "services" else _HARNESS / "engines" / which
+    folder = pins_folder(which) if is_version(which) else _HARNESS / _OF_NO_ENGINE.get(which, f"engines/{which}")
     if not (folder / "ivy.xml").is_file():
         raise HarnessError(f"There is no set of JVM artifacts named {which}: {folder / 'ivy.xml'} does not exist.")
     return folder

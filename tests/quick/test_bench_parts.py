@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from harness.experiments import bench_parts
-from harness.experiments.bench_parts import ADS_BY_SQL, EPOCH_MS, PARTS, Arguments, tape_of
+from harness.experiments.bench_parts import ADS_BY_SQL, PARTS
+from harness.experiments.bench_records import EPOCH_MS, Arguments, tape_of
 from workloads.declared.oracle import Oracle
 
 EVENTS = 50_000

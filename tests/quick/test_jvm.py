@@ -142,7 +142,11 @@ def test_sums_are_read_as_they_are_written(tmp_path):
 
 @pytest.mark.parametrize(
     ("which", "expected"),
-    [("services", "kafka_2.13-4.3.1.jar"), ("spark", "spark-sql-kafka-0-10_2.13-4.2.0.jar")],
+    [
+        ("services", "kafka_2.13-4.3.1.jar"),
+        ("kafka-tools", "kafka-tools-4.3.1.jar"),
+        ("spark", "spark-sql-kafka-0-10_2.13-4.2.0.jar"),
+    ],
 )
 def test_the_shipped_sets_are_pinned(which, expected):
     source = jvm.source_folder(which)
@@ -158,6 +162,13 @@ def test_the_connector_fits_the_spark_that_is_installed():
     spark = re.search(r"^pyspark==([\d.]+)$", (ROOT / "requirements/run.in").read_text(), re.MULTILINE)
     assert spark
     assert f"spark-sql-kafka-0-10_2.13-{spark[1]}.jar" in jvm.read_sums(jvm.source_folder("spark") / "jars.sha256")
+
+
+def test_kafka_s_tools_are_those_of_the_broker_on_whose_jars_they_run():
+    broker = jvm.read_sums(jvm.source_folder("services") / "jars.sha256")
+    (tools,) = jvm.read_sums(jvm.source_folder("kafka-tools") / "jars.sha256")
+
+    assert tools.replace("kafka-tools-", "kafka-clients-") in broker
 
 
 def test_an_unknown_set_is_named():
