@@ -123,7 +123,7 @@ class ChangeJob(Downtime):
 def runs(job: Job, leads: Member) -> bool:
     """Whether the process that was started has become the job's program: in its first moments it is one of ours."""
     around = {"{python}": str(job.surroundings.python), "{java}": job.surroundings.java}
-    program = job.manifest.command[0]
+    program = next(iter(job.manifest.command), "")  # the fake engine is no process
     return leads.command[0] == around.get(program, leads.command[0])
 
 
