@@ -43,7 +43,8 @@ def test_they_differ_by_exactly_what_the_stream_dropped_and_each_of_it_is_named(
     assert len(dropped) > 3
     assert f"the batch holds {len(dropped):,} events more" in of_backfill(verdict).sentence
     assert "exactly those that the stream dropped as late" in of_backfill(verdict).sentence
-    assert dropped[0] in of_backfill(verdict).sentence
+    assert f"event {dropped[0]}" in of_backfill(verdict).sentence
+    assert sorted(number for each in of_backfill(verdict).witnesses for number in each.event_ids) == dropped
 
 
 @pytest.mark.parametrize("fault", ["none", "kill@c3:batch=3"])

@@ -4,10 +4,12 @@ batch counts all of them, so that the two differ by exactly what the stream drop
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from harness.judging.checks.case import Case, join
 from harness.judging.ledger import Difference, Expectation, Ledger
 from harness.judging.readings import Observed
-from harness.model import CheckResult, Outcome
+from harness.model import CheckResult, Outcome, Witness
 from harness.texts import many
 
 NAME = "backfill"
@@ -23,7 +25,8 @@ def check(case: Case) -> CheckResult:
         few, more = (sum(max(0, sign * d.surplus) for d in wrong) for sign in (-1, 1))
         sentence = f"the batch counts {few:,} too few and {more:,} too many in {many(len(wrong), 'cell')}"
         return CheckResult(NAME, Outcome.FAIL, sentence, "backfill", len(wrong), "engine", case.witnesses(wrong))
-    return CheckResult(NAME, Outcome.PASS, _beside_the_stream(case, case.backfilled))
+    sentence = _beside_the_stream(case, case.backfilled)
+    return CheckResult(NAME, Outcome.PASS, sentence, witnesses=tuple(_late(case)))
 
 
 def _wrong(case: Case, seen: Observed) -> list[Difference]:
@@ -38,6 +41,12 @@ def _beside_the_stream(case: Case, seen: Observed) -> str:
     cells, late = many(len(apart), "cell"), case.fold(case.dropped)
     if apart != late:
         return f"the batch is right, and the stream differs from it in {cells}; other checks say why"
-    ids = [f"{number:012x}" for number in sorted({*case.events.id[case.dropped].tolist()})]
-    more = many(late.total, "event")
-    return f"the batch holds {more} more in {cells}: exactly those that the stream dropped as late, {join(ids)}"
+    more, ids = many(late.total, "event"), join(dict.fromkeys(witness.cell for witness in _late(case)))
+    return f"the batch holds {more} more in {cells}: exactly those that the stream dropped as late, {ids}"
+
+
+def _late(case: Case) -> Iterator[Witness]:
+    """Each that the batch alone counts; all of them stand in verdict.json."""
+    for row in case.dropped.nonzero()[0].tolist():
+        number, cell = f"{int(case.events.id[row]):012x}", case.cell_name(int(case.events.cell[row]))
+        yield Witness(f"event {number}", "counted by the batch", "dropped by the stream", cell, (number,))
