@@ -35,6 +35,22 @@ def test_either_seam_and_any_sink_is_right_without_a_kill(tmp_path, served, sink
 
 
 @pytest.mark.thorough
+def test_a_stream_begins_with_the_state_that_a_batch_made_from_files(tmp_path, served):
+    answer = run(tmp_path, *HISTORY, *served, "--engine", "spark-tws")
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+
+
+@pytest.mark.thorough
+def test_a_batch_over_files_and_a_range_of_offsets_differs_by_what_the_stream_dropped(tmp_path, served):
+    late = ("--disorder", "late", "--backfill", "spark-batch")
+    answer = run(tmp_path, *HISTORY, *served, *late)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert "exactly those that the stream dropped as late" in check(answer, "backfill")["sentence"]
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("way", "sink", "words"),
     [

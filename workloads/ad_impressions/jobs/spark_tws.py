@@ -5,6 +5,9 @@
 What `count` does in spark.py in the JVM is done here in Python, a row at a time: the price of a query that no built-in
 aggregation can express. Late events are dropped by Spark before they get here, as in spark.py: the event time of a row
 is the end of its window, so that a row is late when its window is closed.
+
+Older events in files are counted by a batch, which hands its totals over as the state with which the stream begins. No
+watermark comes with it: what is late by the files is in time for the stream.
 """
 
 from __future__ import annotations
@@ -25,12 +28,16 @@ from pyspark.sql.streaming.stateful_processor import (
 from workloads.ad_impressions.jobs import spark
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.spark_parse import PARSERS
-from workloads.jobs import spark_stream
+from workloads.ad_impressions.jobs.spark_record import FIELDS
+from workloads.jobs import spark_history, spark_stream
 from workloads.jobs.orders import Config, read_orders
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
+from workloads.jobs.spark_history import Part
+from workloads.jobs.spark_stream import Writer
 
 Key = tuple[str, int]  # campaign, start of the window in epoch ms
+KEY = ("campaign_id", "window_start_ms")
 
 
 class CountViews(StatefulProcessor):
@@ -42,6 +49,12 @@ class CountViews(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
         self._total = handle.getValueState("total", "total bigint")
+
+    def handleInitialState(self, key: Key, initialState: Row, timerValues: TimerValues) -> None:  # noqa: ARG002, N802, N803
+        """In batch 0, of each cell that a batch over files has counted."""
+        _, window_start_ms = key
+        self._total.update((initialState["count"],))
+        self._handle.registerTimer(window_start_ms + self._window_ms)
 
     def handleInputRows(  # noqa: N802
         self,
@@ -67,7 +80,8 @@ class CountViews(StatefulProcessor):
         return iter(())
 
 
-def totals(views: DataFrame, config: Config) -> DataFrame:
+def totals(views: DataFrame, config: Config, known: DataFrame | None = None) -> DataFrame:
+    """`known`: what cells hold before the stream begins."""
     window_ms = config["window_ms"]
     in_windows = views.withWatermark("event_time", f"{config['watermark_ms']} milliseconds").select(
         "campaign_id", F.window("event_time", f"{window_ms} milliseconds")
@@ -78,15 +92,44 @@ def totals(views: DataFrame, config: Config) -> DataFrame:
         F.unix_millis("window.start").alias("window_start_ms"),
         F.window_time("window").alias("event_time"),
     )
-    return cells.groupBy("campaign_id", "window_start_ms").transformWithState(
-        CountViews(window_ms), "campaign_id string, window_start_ms bigint, count bigint", "update", "eventTime"
+    return cells.groupBy(*KEY).transformWithState(
+        CountViews(window_ms),
+        "campaign_id string, window_start_ms bigint, count bigint",
+        "update",
+        "eventTime",
+        initialState=known.groupBy(*KEY) if known else None,
     )
 
 
 def start_query(session: SparkSession, config: Config) -> StreamingQuery:
-    parse = PARSERS[spark.chosen_parser(config)]
-    views = spark.known_views(parse(spark_stream.read_records(session, config)), read_ads(connect(config["redis"])))
-    return spark_stream.start(totals(views, config), config, spark.make_writer(config))
+    parse, ads, write = (
+        PARSERS[spark.chosen_parser(config)],
+        read_ads(connect(config["redis"])),
+        spark.make_writer(config),
+    )
+    if not config["history"]:
+        views = spark.views_of([Part(spark_stream.read_records(session, config))], parse, ads)
+        return spark_stream.start(totals(views, config), config, write)
+    spark_history.refuse(config, FIELDS)
+    old = spark.views_of([spark_history.files(session.read, config)], parse, ads)
+    new = spark_history.kafka(spark_stream.of_topic(session.readStream, config), config)
+    known = spark.count_views(old, config["window_ms"])
+    stream = totals(spark.views_of([new], parse, ads), config, known)
+    return spark_stream.start(stream, config, with_known(known, write))
+
+
+def with_known(known: DataFrame, write: Writer) -> Writer:
+    """Of cells that no event of the stream touches nothing would ever come out: batch 0 writes them too. Run again, it
+    writes the same."""
+
+    def write_all(counts: DataFrame, batch: int) -> None:
+        if batch == 0:
+            rows = [*known.collect(), *counts.collect()]
+            cells = {(row["campaign_id"], row["window_start_ms"]): row for row in rows}
+            counts = known.sparkSession.createDataFrame([*cells.values()], known.schema)
+        write(counts, batch)
+
+    return write_all
 
 
 def main(config_path: str) -> int:
