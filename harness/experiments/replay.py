@@ -7,9 +7,10 @@ means: the same verdict in the same words, the same class, and each fault landed
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.engines import manifest as manifests
 from harness.experiments import one_run
 from harness.experiments.chaos import Seen, classified
 from harness.experiments.drive_chaos import ended
@@ -88,6 +89,8 @@ def planned(run: StoredRun) -> tuple[RunSpec, EngineManifest]:
             f"{run.store.path} can't be run again: the password or the options of its Redis were not kept. Run its "
             "scenario with --redis instead; its page says how."
         )
+    if manifest.shipped:  # the run may come from another checkout
+        manifest = replace(manifest, home=manifests.load(manifest.id, manifest.workload).home)
     one_run.refuse_the_impossible(spec, manifest)
     return spec, manifest
 

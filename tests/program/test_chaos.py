@@ -14,14 +14,16 @@ import pytest
 from typer.testing import CliRunner
 
 from harness import cli
+from harness.engines import fake
 from harness.engines import manifest as manifests
-from harness.experiments import chaos, drive_chaos, one_run
+from harness.experiments import chaos, drive_chaos, one_run, replay
 from harness.experiments.chaos import Case, Ran, Rows, Seen, Wrong, classified
 from harness.experiments.folder import Folder
 from harness.faults import evidence, registry
 from harness.install import environment
 from harness.measuring.measurement import Quantity, Recovery
 from harness.model import CheckResult, Exit, FaultReport, FaultSpec, HarnessError, Outcome, UsageError, Verdict
+from harness.stored import StoredRun
 from reports import chaos_page
 from reports.page import render
 
@@ -519,6 +521,15 @@ def test_a_plan_that_is_run_again_ends_the_same(call, tmp_path):
         "lines"
     ][3]
     assert "landed at batch 3, replayed" in told["lines"][3]["before"]
+
+
+def test_a_plan_of_another_checkout_is_run_on_the_engine_of_this_one(call, tmp_path):
+    call("run", "--engine", "fake", *FAST)
+    path = only(tmp_path / "runs")
+    stored = json.loads((path / "plan.json").read_text())
+    (path / "plan.json").write_text(json.dumps({**stored, "manifest": {**stored["manifest"], "home": "/elsewhere"}}))
+
+    assert replay.planned(StoredRun.open(path))[1] == fake.MANIFEST
 
 
 def test_a_plan_that_ends_otherwise_is_told_so(call, tmp_path):

@@ -12,18 +12,22 @@ from harness import plan
 from harness.engines import fake
 from harness.engines.config import EngineConfig
 from harness.engines.job import OURS, Job
+from harness.engines.manifest import load
 from harness.engines.process import ProcessEngine
-from harness.experiments import one_run, upgrade
+from harness.experiments import one_run, replay, upgrade
 from harness.experiments.upgrade import Upgraded, Word
 from harness.faults.job import copied
 from harness.faults.registry import parse
 from harness.judging.judge import judge
 from harness.measuring import measure
 from harness.model import FaultReport, FaultSpec, KafkaAddress, Outcome, RedisAddress, UsageError, Verdict
+from harness.origin import ROOT
 from harness.services import children
 from harness.stored import StoredRun
 from harness.wait import wait_until
 from tests.program.test_run import SMALL, fake_run
+
+UPGRADES = ROOT / "examples" / "upgrades"
 
 
 @pytest.mark.parametrize(
@@ -152,6 +156,20 @@ def test_a_bracket_may_hold_the_sign_of_a_moment():
 
     assert fault.options["to"] == "spark@4.1.3"
     assert fault.when.kind == "offset"
+
+
+@pytest.mark.parametrize(
+    "plan", sorted(path.parent for path in UPGRADES.glob("*/plan.json")), ids=lambda path: path.name
+)
+def test_a_committed_plan_can_be_run_again_and_says_what_is_expected_of_that(plan):
+    stored = StoredRun.open(plan)
+    spec, manifest = replay.planned(stored)
+
+    assert manifest.home == load(spec.engine).home
+    assert replay.how(stored).outcome is Outcome.FAIL
+    found = upgrade.judged(stored.verdict, stored.faults, 0)
+    lines = (UPGRADES / "README.md").read_text().splitlines()
+    assert f"| {found.word}" in next(line for line in lines if line.startswith(f"| `{plan.name}` |"))
 
 
 OLD = """
