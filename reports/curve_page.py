@@ -33,8 +33,6 @@ from reports.sections import fairness, next_step, reproduce
 
 RATES = ("events/s", "", "visits", "p50", "p90", "p99", "p99.9", "longest", "processed/s", "CPU-s/M", "load CPU-s/M")
 LINKS = ("life", "after", "events/s", "p50", "p99", "CPU-s/M", "load CPU-s/M")
-# Of a run's flags: a search takes none of them.
-CHOSEN = ("rate", "duration", "warm_up", "backlog", "fault", "states", "checksum", "web")
 
 
 def write(folder: Folder) -> Page:
@@ -286,9 +284,7 @@ def _reproduce(searched: Searched) -> Section:
     quick = settings.lives == QUICK.lives
     if settings not in (_as_asked(QUICK, searched), _as_asked(WHOLE, searched)):
         text.append("Its settings are not those of this version of the program; they stand in the fairness card.")
-    if not recipe.in_file:
-        recipe = replace(recipe, keys={key: value for key, value in recipe.keys.items() if key not in CHOSEN})
-    *files, command = recipe.texts()
+    *files, command = reproduce.of_a_search(recipe).texts()
     command = command.replace(f"{COMMAND} run", f"{COMMAND} search", 1) + (" --quick" if quick else "")
     return Section(name, title, text=tuple(text), code=(*files, command))
 

@@ -30,8 +30,6 @@ from reports.sections import next_step as next_steps
 
 TRIALS = ("no.", "stage", "events/s", "said", "p50", "p99", "CPU-s/M", "load CPU-s/M", "run")
 REASONS = ("no.", "events/s", "why it is not said to have held")
-# Of a run's flags: a search takes none of them.
-CHOSEN = ("rate", "duration", "warm_up", "backlog", "fault", "checksum", "web")
 ENDS = ("low", "mid", "high")
 CURVE = (
     "offered_per_s",
@@ -313,9 +311,7 @@ def _reproduce(searched: Searched) -> Section:
         text.append(f"This command differs from the original in {', '.join(unlike)}; experiment.json has all settings.")
     text += reproduce.hidden(spec.public()["redis"])
     text.append("It was made of a fresh run for each trial; a search offers its rates to one living engine now.")
-    if not recipe.in_file:
-        recipe = replace(recipe, keys={key: value for key, value in recipe.keys.items() if key not in CHOSEN})
-    *files, command = recipe.texts()
+    *files, command = reproduce.of_a_search(recipe).texts()
     command = command.replace(f"{COMMAND} run", f"{COMMAND} search", 1)
     return Section(name, title, text=tuple(text), code=(*files, command))
 

@@ -40,6 +40,10 @@ FLAGS = (
     ),
     *("objective_p99_ms", "time", "patience", "checksum", "archive", "workload"),
 )
+# Of these, those that no search takes: it decides its load itself, and nothing comes before or after that.
+OF_ONE_LOAD = (
+    *("rate", "duration", "warm_up", "backlog", "history", "seam", "backfill", "fault", "states", "checksum", "web"),
+)
 ALWAYS = ("engine", "seed")  # said even where they have their default: nobody should have to know it
 
 
@@ -95,6 +99,12 @@ def section(evidence: Evidence) -> Section:
 def hidden(redis: str) -> list[str]:
     """What has to be said beside an address that is not whole."""
     return ["The address of Redis held a password or options, which are not kept."] if HIDDEN in redis else []
+
+
+def of_a_search(recipe: Recipe) -> Recipe:
+    """Without what no search takes. A scenario file may hold it."""
+    own = {key: value for key, value in recipe.keys.items() if recipe.in_file or key not in OF_ONE_LOAD}
+    return replace(recipe, keys=own)
 
 
 def recipe_of(spec: RunSpec, manifest: EngineManifest) -> Recipe:

@@ -340,7 +340,7 @@ def test_the_command_that_made_it(tmp_path, settings, flags, command):
 
 def test_the_command_takes_every_flag_of_its_own(tmp_path):
     """What a run can be told and a search can't must not be in it, or it ends in a sentence on usage."""
-    assert set(reproduce.FLAGS) - set(search_page.CHOSEN) <= set(inspect.signature(search).parameters)
+    assert set(reproduce.FLAGS) - set(reproduce.OF_ONE_LOAD) <= set(inspect.signature(search).parameters)
 
 
 def test_an_engine_that_is_gone_is_named(tmp_path):
