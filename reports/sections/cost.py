@@ -18,12 +18,13 @@ def section(evidence: Evidence) -> Section:
     if not measurement.cost:
         raise MissingEvidence("what the processes of this run used was not recorded, so its cost is not known")
     bars = bars_of(measurement)
-    title = f"CPU seconds per million events, at {measurement.offered_per_s:,.0f} events/s"
+    rate_per_s = measurement.offered_per_s
+    title = f"CPU seconds per million events, at {rate_per_s:,.0f} events/s"
     told = ", ".join(f"{bar.part} {bar.user_s + bar.system_s:.3g}" for bar in bars)
     return Section(
         "cost",
         "Cost",
-        picture=picture("cost", f"{title}: {told}", lambda sheet: cost.draw(bars, title, sheet)),
+        picture=picture("cost", f"{title}: {told}", lambda sheet: cost.draw(bars, rate_per_s, sheet)),
         text=tuple(_text(measurement)),
     )
 
