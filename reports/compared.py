@@ -50,7 +50,7 @@ FIGURES: Mapping[str, tuple[str, str, Callable[[float], str]]] = {
     FIXED_RATE: ("rate", "the fixed rate, events/s", _per_s),
     "p50_ms": ("p50", "median latency in Redis", _ms),
     "p99_ms": ("p99", "p99 of latency in Redis", _ms),
-    "cpu_s_per_million": ("CPU/M", "CPU-s per million at the fixed rate, start included", _cpu),
+    "cpu_s_per_million": ("CPU/M", "CPU-s/M at the fixed rate, with start", _cpu),
     "peak_rss_mib": ("memory", "peak memory", _mib),
     "catch_up_per_s": ("catch-up", "events/s while it catches up", _rate),
     BUSY_CPU: ("busy CPU/M", "CPU-s per million while it catches up", _cpu),
