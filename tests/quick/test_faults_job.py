@@ -13,7 +13,7 @@ from harness.engines.job import Job, Surroundings
 from harness.engines.manifest import load
 from harness.faults import registry
 from harness.faults.base import Fault
-from harness.faults.job import settings_of
+from harness.faults.job import runs, settings_of
 from harness.faults.registry import parse
 from tests.quick.cases import SPEC
 from tests.quick.test_faults import report_of
@@ -110,3 +110,13 @@ def test_others_are_refused():
     spec = replace(SPEC, fault=parse(ASKED), engine="quix", sink=load("quix").sinks[0].name)
 
     assert "quix does not know another question" in registry.create(spec, load("quix")).needs
+
+
+@pytest.mark.parametrize(
+    ("command", "is_the_job"), [((), False), (("/of/ours/python",), False), ((FLINK, "flink.py"), True)]
+)
+def test_between_two_programs_a_process_is_not_yet_the_job(command, is_the_job):
+    """For a moment it has no command line at all."""
+    job = Job(load("flink"), Surroundings(Path(FLINK)))
+
+    assert runs(job, Member(7, 1, command, leads=True)) is is_the_job
