@@ -56,6 +56,11 @@ class Row(NamedTuple):
     kind: str
 
 
+def as_columns(rows: Sequence[Row]) -> Mapping[str, list[str]]:
+    """As a table of a run."""
+    return {column: [row[i] for row in rows] for i, column in enumerate(Row._fields)}
+
+
 def scan(client: redis.Redis, tables: Mapping[str, str] = MappingProxyType({})) -> list[Row]:
     """Everything in the database but the keys of the workload's tables, which are ours and many. One that has another
     kind than it had is no longer ours.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from harness.engines.base import Engine
 from harness.model import Backfill
-from harness.observe import Row
+from harness.observe import as_columns
 from harness.running.answers import covers
 from harness.running.life import Tell
 from harness.running.screen import Screen
@@ -32,9 +32,7 @@ class Backfilling:
             self._world.pause(LOOK_EVERY_S)
         took_ms, cpu_s = self._world.now_ms() - began_ms, self._world.cpu_s(engine)
         if not why:
-            rows = self._world.results()
-            columns = {column: [row[i] for row in rows] for i, column in enumerate(Row._fields)}
-            self._store.write_table(BACKFILLED, columns)
+            self._store.write_table(BACKFILLED, as_columns(self._world.results()))
         engine.stop()
         self._tell("backfill", told=Backfill(engine.manifest.id, why, took_ms, cpu_s, stream_cpu_s))
 

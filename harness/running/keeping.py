@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 
 from harness.model import EngineReport
-from harness.observe import Row, UnreadableError
+from harness.observe import Row, UnreadableError, as_columns
 from harness.running.life import Life, Tell
 from harness.running.screen import Screen
 from harness.store import Store
@@ -87,4 +87,4 @@ class Keeping:
         return True
 
     def _write_rows(self, name: str, rows: Sequence[Row]) -> None:
-        self._store.write_table(name, {column: [row[i] for row in rows] for i, column in enumerate(Row._fields)})
+        self._store.write_table(name, as_columns(rows))

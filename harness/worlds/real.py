@@ -188,19 +188,29 @@ class RealWorld:
             java_options=self._starts.engine.options,
             time=spec.time,
         )
-        return ProcessEngine(
-            self._manifest,
-            config,
-            logs=self._store.logs,
-            evidence=self._store.path / "evidence",
-            private=self._engines_own,
-            env={"JAVA_HOME": self._java_home, **self._tool_options()},
-            surroundings=self._surroundings,
-        )
+        own, kept = self._engines_own, self._store.path
+        return self._process(self._manifest, config, self._surroundings, own, (self._store.logs, kept / "evidence"))
 
-    @property
-    def _java_home(self) -> str:
-        return os.environ.get("JAVA_HOME", str(Path(jvm.java()).resolve().parent.parent))
+    def _process(
+        self,
+        manifest: EngineManifest,
+        config: EngineConfig,
+        surroundings: Surroundings,
+        private: Path,
+        kept: tuple[Path, Path],
+    ) -> ProcessEngine:
+        """An engine of this run. `kept`: its logs and its evidence."""
+        logs, evidence = kept
+        java_home = str(Path(jvm.java()).resolve().parent.parent)
+        return ProcessEngine(
+            manifest,
+            config,
+            logs=logs,
+            evidence=evidence,
+            private=private,
+            env={"JAVA_HOME": os.environ.get("JAVA_HOME", java_home), **self._tool_options()},
+            surroundings=surroundings,
+        )
 
     def _tool_options(self) -> dict[str, str]:
         """What a command line says of a JVM wins over them."""
@@ -365,15 +375,7 @@ class RealWorld:
             jars=tuple(map(str, surroundings.jars)),
             java_options=(),  # an archive of classes is of one job
         )
-        self._again = ProcessEngine(
-            manifest,
-            config,
-            logs=kept,
-            evidence=kept / "evidence",
-            private=private,
-            env={"JAVA_HOME": self._java_home, **self._tool_options()},
-            surroundings=surroundings,
-        )
+        self._again = self._process(manifest, config, surroundings, private, (kept, kept / "evidence"))
         return self._again
 
     def _forget_results(self) -> None:

@@ -165,7 +165,10 @@ class _Course:
     @property
     def _drained(self) -> bool:
         """What a plateau begins with is part of what it is judged by."""
-        return self._now.behind_ms < LEFT_BEHIND * self._settings.objective_p99_ms
+        return not self._left_behind(self._now.behind_ms)
+
+    def _left_behind(self, behind_ms: float) -> bool:
+        return behind_ms >= LEFT_BEHIND * self._settings.objective_p99_ms
 
     def _lost_patience(self) -> bool:
         return self._now.behind_ms > self._settings.patience_ms
@@ -226,7 +229,7 @@ class _Course:
         return None if self._fell_behind(last) or more_per_s >= higher.rate_per_s else more_per_s
 
     def _fell_behind(self, level: Piece) -> bool:
-        return self._left_ms(level) >= LEFT_BEHIND * self._settings.objective_p99_ms
+        return self._left_behind(self._left_ms(level))
 
     def _left_ms(self, level: Piece) -> float:
         """How far behind it was in the end of a plateau."""
@@ -271,9 +274,8 @@ class _Course:
         lasted = self._lasted()
         if self._last.plateau == burst.plateau:
             return self._last if lasted < self._pulse_windows else self._piece(self._pulse_base_per_s, Why.PULSE)
-        was_drained = self._standings[-2].behind_ms < LEFT_BEHIND * self._settings.objective_p99_ms
-        level = self._drained and was_drained and lasted > 1
-        return None if level or lasted >= self._settings.rest_most else self._last
+        stays_level = lasted > 1 and not any(self._left_behind(each.behind_ms) for each in self._standings[-2:])
+        return None if stays_level or lasted >= self._settings.rest_most else self._last
 
     @property
     def _pulse_base_per_s(self) -> float:
@@ -345,7 +347,7 @@ class _Course:
     def _kept_up_per_s(self, own: Sequence[int]) -> float:
         """What was done each second of a plateau that left much behind; else nothing is known of it."""
         before, after = self._standings[own[0] - 1], self._standings[own[-1]]
-        if after.behind_ms < LEFT_BEHIND * self._settings.objective_p99_ms or not _told_alike(before, after):
+        if not self._left_behind(after.behind_ms) or not _told_alike(before, after):
             return math.inf
         return (after.done - before.done) / max(1, after.done_at_ms - before.done_at_ms) * 1000
 
