@@ -3,23 +3,24 @@
 It has the three sinks and the four crash points of the Spark job, its batches, its watermark and its replay, so that
 every phase of a run, every fault and every check can be tried within a second; and two sinks that note a batch in a
 step of its own, before or after they write it, which is how one loses and how one counts twice. And it can be told to
-misbehave: `--conf misbehave=drop:1000` loses one event in a thousand (see MISBEHAVIOURS). It ships with the program
-because the checker has to be shown to fail wherever it runs.
+misbehave (see `misbehaviour.py`). It ships with the program because the checker has to be shown to fail wherever it
+runs.
 """
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from harness.engines.base import Member, Reached, Seam
+from harness.engines.fake_memory import VIEW, Cell, Counts, Event, FakeClock, FakeStore, Log, Tally
 from harness.engines.job import Job
-from harness.explain import nearest
+from harness.engines.misbehaviour import AS_BATCH, MISBEHAVIOURS, Misbehaviour
 from harness.judging.checksums import PREFIX, Checksum
 from harness.model import (
     CRASH_POINTS,
@@ -34,12 +35,29 @@ from harness.model import (
     UsageError,
 )
 
+# Its users find here what it is made of, too.
+__all__ = [
+    "AS_BATCH",
+    "BATCH_MS",
+    "FAKE",
+    "FAKE_PID",
+    "MANIFEST",
+    "MISBEHAVIOURS",
+    "SILENT",
+    "START_MS",
+    "Event",
+    "FakeClock",
+    "FakeEngine",
+    "FakeGhost",
+    "FakeStore",
+    "Log",
+    "check_conf",
+]
+
 FAKE = "fake"
 BATCH_MS = 500
 START_MS = 2000
 MARKER = "marker"
-AS_BATCH = "batch-"  # before a bug: of the one that counts all once more
-VIEW = "view"
 # Of its orders, as the shipped Spark job has them.
 COUNTS, BY = "streamgauge.counts", "streamgauge.by"
 FAKE_PID = 1_000_000_000  # of nobody: systems end long before
@@ -78,80 +96,7 @@ def check_conf(conf: Mapping[str, str]) -> None:
     for key, value in conf.items():
         if key != "misbehave":
             raise UsageError(f"conf {key} = {value!r}: the fake engine knows one key only, misbehave.")
-        _Misbehaviour.parse(value)
-
-
-class Event(NamedTuple):
-    """What an engine can know of a record that is an event of a known ad, mostly a view."""
-
-    campaign: str
-    time_ms: int
-    id: int
-    value: bytes = b""  # the record, as it lies in the log
-    type: str = VIEW
-    ad: str = ""  # the key of its results, where they are by ad
-
-
-FAKE_NOW_MS = 1_750_000_000_000
-
-
-@dataclass
-class FakeClock:
-    """Time that passes only when it is told to. `steps`: so long after its beginning the machine's clock is set ahead
-    by so much, or back."""
-
-    now_ms: int = FAKE_NOW_MS
-    steps: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def ahead_ms(self) -> int:
-        if not self.steps:  # as nearly always; it is asked for all the time
-            return 0
-        return sum(by_ms for after_ms, by_ms in self.steps if self.now_ms - FAKE_NOW_MS >= after_ms)
-
-    @property
-    def wall_ms(self) -> int:
-        """What the machine's clock says, by which engines stamp."""
-        return self.now_ms + self.ahead_ms
-
-
-@dataclass
-class FakeStore:
-    """Redis as far as a sink sees it: hashes of texts."""
-
-    hashes: dict[str, dict[str, str]] = field(default_factory=dict)
-    writes: int = 0  # says whether there is anything new to look at
-
-    def set(self, key: str, name: str, value: str) -> None:
-        self.hashes.setdefault(key, {})[name] = value
-        self.writes += 1
-
-    def delete(self, key: str, name: str) -> None:
-        fields = self.hashes[key]
-        del fields[name]
-        if not fields:
-            del self.hashes[key]
-        self.writes += 1
-
-    def get(self, key: str, name: str) -> str | None:
-        return self.hashes.get(key, {}).get(name)
-
-
-class Tally(NamedTuple):
-    """So many events, and the sums of their ids."""
-
-    events: int = 0
-    sums: Checksum = Checksum()
-
-    def __add__(self, other: object) -> Tally:
-        if not isinstance(other, Tally):
-            return NotImplemented
-        return Tally(self.events + other.events, self.sums + other.sums)
-
-
-Cell = tuple[str, int]  # campaign id, window start
-Counts = dict[Cell, Tally]
-Log = list[list[Event | None]]  # a list of records per partition; None is no event
+        Misbehaviour.parse(value)
 
 
 class FakeEngine:
@@ -175,7 +120,7 @@ class FakeEngine:
         self.killed_for_memory = 0  # so often
         self._log, self._store, self._clock = log, store, clock
         self._sink, self._window_ms, self._watermark_ms = sink, window_ms, watermark_ms
-        self._bad = _Misbehaviour.parse(misbehave)
+        self._bad = Misbehaviour.parse(misbehave)
         self._checksum = checksum
         self._types, self._by_ad = {VIEW}, False
         self._files: list[list[Event | None]] = [[] for _ in log]  # what Kafka has deleted is there alone
@@ -208,7 +153,7 @@ class FakeEngine:
     def start(self) -> None:
         self._running, self._frozen, self._work = True, False, None
         self._starts += 1
-        self._busy_until_ms = self._clock.now_ms + self._bad.start_ms(self._starts)
+        self._busy_until_ms = self._clock.now_ms + self._bad.start_ms(self._starts, START_MS)
         self._forgets = self._bad.kind == ("forget" if self._starts > 1 else "latest")
         open_batch = self._committed + 1
         if open_batch in self._planned:
@@ -377,7 +322,7 @@ class FakeEngine:
             return
         if self._forgets:
             self._skip()
-        self._busy_until_ms = self._clock.now_ms + self._bad.period_ms()
+        self._busy_until_ms = self._clock.now_ms + self._bad.period_ms(BATCH_MS)
         self.ran_ms += BATCH_MS // 10
         if self._bad.starves(self._committed):
             self.waited_ms += 2 * BATCH_MS
@@ -568,192 +513,3 @@ class _Batch:
     writes: Counts
     state: Counts
     newest_ms: int
-
-
-@dataclass
-class _Misbehaviour:
-    """A planted bug, counted over the events that pass through it."""
-
-    text: str
-    kind: str
-    every: int
-    passed: int = 0
-    held: dict[tuple[str, str], str] = field(default_factory=dict)  # campaign and window -> what was not written
-    again: dict[Cell, int] = field(default_factory=dict)  # by cell the event that takes the place of the next one
-    known: dict[bytes | int, tuple[int, int]] = field(default_factory=dict)  # record -> partition and offset
-    visitor: tuple[str, str] | None = None  # the key and the field of what comes and goes
-
-    @classmethod
-    def parse(cls, text: str) -> _Misbehaviour:
-        kind, _, every = text.partition(":")
-        if text and kind not in MISBEHAVIOURS:
-            known = ", ".join(f"{name} ({what})" for name, what in MISBEHAVIOURS.items())
-            raise UsageError(f"conf misbehave = {text!r}: the fake engine knows {known}{nearest(kind, MISBEHAVIOURS)}.")
-        if every and not (every.isdigit() and int(every)):
-            raise UsageError(f"conf misbehave = {text!r}: a whole number above 0 is expected after the colon.")
-        return cls(text, kind, int(every or 1000))
-
-    def _hits(self) -> bool:
-        self.passed += 1
-        return self.passed % self.every == 0
-
-    def counted(self, cell: Cell, event: int) -> list[tuple[Cell, int]]:
-        """The cells into which one event is counted, and as which event."""
-        if self.kind == "swap":
-            if cell in self.again:
-                return [(cell, self.again.pop(cell))]
-            if self._hits():
-                self.again[cell] = event
-        change = _CELL_BUGS.get(self.kind)
-        return [(each, event) for each in (change(cell) if change and self._hits() else [cell])]
-
-    def knows(self, place: tuple[int, int], event: Event) -> bool:
-        """One that drops what it has seen at another place of the log."""
-        if self.kind not in ("dedupe-values", "dedupe-keys"):
-            return False
-        name = event.value if self.kind == "dedupe-values" else event.id
-        return self.known.setdefault(name, place) != place
-
-    def overflows(self, taken: int) -> bool:
-        """One whose queue holds so many events of a batch."""
-        return self.kind == "overflow" and taken > self.every
-
-    def adds_again(self, taken: int, *, replayed: bool) -> bool:
-        """One that adds a large batch which comes again to what its first run had made."""
-        return self.kind == "large-twice" and replayed and taken > self.every
-
-    def period_ms(self) -> int:
-        return self.every * 1000 if self.kind == "flush" else BATCH_MS
-
-    @property
-    def is_slow(self) -> bool:
-        return self.kind == "slow"
-
-    def start_ms(self, starts: int) -> int:
-        return self.every * 1000 if self.kind == "slow-start" and starts > 1 else START_MS
-
-    def clock(self, now_ms: int) -> int:
-        return now_ms // 1000 if self.kind == "seconds" else now_ms
-
-    def starves(self, batch: int) -> bool:
-        return self.kind == "starve" and batch >= 3
-
-    def spell(self, count: int) -> str:
-        return f"{count}?" if self.kind == "garble" and self._hits() else str(count)
-
-    def come_and_go(self, batch: int, store: FakeStore, cell: Cell) -> None:
-        """Between two batches something stands in the results that does not belong there."""
-        if batch == VISIT[0] and self.kind in _VISITORS:
-            self.visitor = _VISITORS[self.kind](cell)
-            store.set(*self.visitor, "1")
-        elif batch == VISIT[1] and self.visitor:
-            store.delete(*self.visitor)
-
-    def as_kept(self, state: Counts, older: Counts, evicted_ms: int) -> Counts:
-        """What a reader of its state finds: cells whose windows begin later than that."""
-        if self.kind == "evict-nothing":
-            return state
-        shown = older if self.kind == "old-copies" else state
-        found = {cell: shown[cell] for cell in sorted(shown) if cell[1] > evicted_ms}
-        if self.kind == "leaky-copies" and found:
-            found.pop(max(found, key=lambda cell: found[cell].events))
-        return found
-
-    def holds_back(self, batch: int, campaign: str, window: str, count: str) -> bool:
-        if self.kind == "flush-at-stop" and batch >= 3:
-            self.held[campaign, window] = count
-        if self.kind == "withhold" and batch >= 3 and count == "1" and not self.held:
-            self.held[campaign, window] = count
-        return (campaign, window) in self.held
-
-    def last_deed(self, store: FakeStore) -> None:
-        """What it does when it is told to stop."""
-        for (campaign, window), count in self.held.items() if self.kind == "flush-at-stop" else ():
-            store.set(campaign, window, count)
-        if self.kind == "double-at-stop":
-            for campaign, counts in store.hashes.items():
-                for window, count in counts.items() if not campaign.startswith(("updated:", PREFIX)) else ():
-                    store.set(campaign, window, str(2 * int(count)))
-
-    def handed_over(self, state: Counts) -> Counts:
-        """What is left of its state when it is given another question."""
-        if self.kind == "empty-state":
-            return {}
-        return {key: state[key] for key in sorted(state)[::2]} if self.kind == "half-state" else state
-
-    def seam(self, seam: FileSeam, partition: int) -> int:
-        """From where on it reads the log behind the files."""
-        begins = seam.begins[partition] if seam.until_ms is not None else seam.ends[partition]
-        return {"early": begins - 1, "late": begins + 1, "earliest": 0}.get(self.kind, begins)
-
-    def kept(self, partition: int, records: list[Event | None]) -> list[Event | None]:
-        """What it reads of the files of a partition."""
-        torn = self.kind == "torn" and partition == TORN
-        return records[: len(records) // 2] if torn else records
-
-    def dies(self, batch: int) -> bool:
-        return self.kind == "die" and batch >= 3
-
-    def eats(self, batch: int) -> bool:
-        return self.kind == "eat-memory" and batch >= 3
-
-    def mute(self, batch: int) -> bool:
-        return self.kind == "mute" or (self.kind == "stall" and batch >= 3)
-
-
-_CELL_BUGS: dict[str, Callable[[Cell], list[Cell]]] = {
-    "drop": lambda _key: [],
-    "double": lambda key: [key, key],
-    "future-window": lambda key: [(key[0], key[1] + 3_600_000)],
-    "stranger": lambda key: [("nobody" + key[0][6:], key[1])],
-}
-VISIT = 5, 15  # batches
-TORN = 1  # partition
-_VISITORS: dict[str, Callable[[Cell], tuple[str, str]]] = {
-    "visiting-text": lambda cell: (cell[0], "soon"),
-    "visiting-window": lambda cell: (cell[0], str(cell[1] + 3_600_000)),
-    "visiting-stranger": lambda cell: ("nobody" + cell[0][6:], str(cell[1])),
-}
-MISBEHAVIOURS: dict[str, str] = {
-    "drop": "loses every n-th event",
-    "double": "counts every n-th event twice",
-    "future-window": "counts every n-th event an hour ahead",
-    "stranger": "counts every n-th event for a campaign that does not exist",
-    "swap": "counts every n-th event twice, and the next one of its cell not at all",
-    "replan": "plans a batch that a crash left open anew, as if its plan had been deleted",
-    "garble": "writes every n-th count as no number",
-    "visiting-text": "shows a field that is no window for some batches",
-    "visiting-window": "shows a count of a window without events for some batches",
-    "visiting-stranger": "shows a campaign that does not exist for some batches",
-    "mute": "never answers",
-    "stall": "stops after batch 3",
-    "die": "ends by itself after batch 3",
-    "eat-memory": "is killed by the kernel for want of memory after batch 3",
-    "flush": "writes every n seconds only",
-    "slow": "works on n events a second and no more",
-    "overflow": "drops what a batch holds beyond n events",
-    "large-twice": "counts a batch of more than n events twice when a crash made it come again",
-    "slow-start": "needs n seconds to be back after a kill",
-    "forget": "goes on at the end of the log after a kill",
-    "latest": "begins at the end of the log",
-    "stale-state": "hands its state over without its last batch, when another job takes its place",
-    "half-state": "keeps half of its state when it is given another question",
-    "empty-state": "keeps nothing of its state when it is given another question",
-    "old-copies": "shows its state as it was before the last batch",
-    "leaky-copies": "shows its state without one of its cells",
-    "evict-nothing": "keeps what its watermark has passed in its state",
-    "withhold": "never writes one of the cells that are in its state",
-    "deaf": "goes on as before when it is given another question",
-    "starve": "gets no CPU any more after batch 3, and wants some",
-    "early": "begins to read Kafka one record before the files end",
-    "late": "begins to read Kafka one record behind the end of the files",
-    "earliest": "reads all that Kafka has beside the files",
-    "torn": "reads half of the files of a partition, and says nothing",
-    "batch-drop": "loses every n-th event when it counts all once more",
-    "batch-double": "counts every n-th event twice when it counts all once more",
-    "seconds": "tells its progress in seconds",
-    "dedupe-values": "counts equal records once",
-    "dedupe-keys": "counts records with equal keys once",
-    "double-at-stop": "doubles all counts when it is told to stop",
-    "flush-at-stop": "writes nothing from batch 3 on until it is told to stop",
-}
