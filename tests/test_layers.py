@@ -59,6 +59,7 @@ LAYERS = [
         "harness.growing",
         "harness.settings",
         "harness.plan",
+        "harness.clashes",
         "harness.judging.judge",
         "harness.judging.contradictions",
         "harness.worlds",
