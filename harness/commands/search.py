@@ -16,17 +16,6 @@ from harness.experiments import drive_search, one_run
 from harness.experiments import search as planner
 from harness.flags import takes
 
-# What a scenario has beside a load is not asked for: a search decides its load itself.
-ITS_LOAD_ALONE = {
-    "fault": "none",
-    "checksum": False,
-    "states": 0,
-    "backlog": "0s",
-    "history": "0s",
-    "seam": "offset",
-    "backfill": "",
-}
-
 
 @takes("engine", "sink", *EVENTS, "time", *SYSTEM)
 def search(
@@ -50,7 +39,7 @@ def search(
         one_run.refuse_the_impossible(spec, engine_manifest)
     else:
         name, keys = plan.read_scenario(scenario)
-        spec, engine_manifest = plan.resolve(name, {**keys, **ITS_LOAD_ALONE}, flags, manifests.load)
+        spec, engine_manifest = plan.resolve(name, {**keys, **planner.WITHOUT}, flags, manifests.load)
         one_run.refuse_the_impossible(spec, engine_manifest)
         place = drive_search.begin(spec, planner.QUICK if quick else planner.WHOLE, out)
     searched = drive_search.drive(place, spec, engine_manifest)

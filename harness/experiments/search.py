@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from harness.experiments.curve import crossing, steer
 from harness.experiments.curve import lives as lives_of
@@ -16,6 +17,18 @@ from harness.experiments.curve.plateau import Measured
 from harness.model import Outcome, RunSpec
 from harness.texts import many
 
+# What a scenario may have beside its load, and what a search has in its place.
+WITHOUT: Mapping[str, Any] = {
+    "fault": "none",
+    "checksum": False,
+    "states": 0,
+    "backlog": "0s",
+    "history": "0s",
+    "seam": "offset",
+    "backfill": "",
+}
+# So these are no flags of a search: it decides its load itself, and nothing comes before or after that.
+OF_ONE_LOAD = ("rate", "duration", "warm_up", "web", *WITHOUT)
 # Beside its load: starting, draining, reading, judging, measuring. Used to foretell.
 OVERHEAD_S = 60
 # Patience is looked at once a window: so much longer than that an event may wait.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import plan
+from harness.experiments.search import OF_ONE_LOAD
 from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, UsageError, redacted
 from harness.origin import COMMAND
 from harness.settings import KEYS
@@ -39,10 +40,6 @@ FLAGS = (
         "web",
     ),
     *("objective_p99_ms", "time", "patience", "checksum", "archive", "workload"),
-)
-# Of these, those that no search takes: it decides its load itself, and nothing comes before or after that.
-OF_ONE_LOAD = (
-    *("rate", "duration", "warm_up", "backlog", "history", "seam", "backfill", "fault", "states", "checksum", "web"),
 )
 ALWAYS = ("engine", "seed")  # said even where they have their default: nobody should have to know it
 

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from harness.commands.search import search
 from harness.experiments.folder import FILE, Folder
 from harness.experiments.older_search import Held, Settings, Stage, Trial
+from harness.experiments.search import OF_ONE_LOAD
 from harness.model import SCHEMA_VERSION, Outcome, UsageError
 from reports.figures import style, throughput
 from reports.figures.throughput import Knee, Range
@@ -340,7 +341,7 @@ def test_the_command_that_made_it(tmp_path, settings, flags, command):
 
 def test_the_command_takes_every_flag_of_its_own(tmp_path):
     """What a run can be told and a search can't must not be in it, or it ends in a sentence on usage."""
-    assert set(reproduce.FLAGS) - set(reproduce.OF_ONE_LOAD) <= set(inspect.signature(search).parameters)
+    assert set(reproduce.FLAGS) - set(OF_ONE_LOAD) <= set(inspect.signature(search).parameters)
 
 
 def test_an_engine_that_is_gone_is_named(tmp_path):
