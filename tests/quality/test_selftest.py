@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness import cli
-from harness.experiments.selftest import clean, drive, mutants, planted
+from harness.experiments.selftest import by_hand, clean, drive, mutants, planted
 from harness.experiments.selftest.report import Report, Tried, lines
 from harness.faults.times import seconds
 from harness.judging import checks
@@ -61,7 +61,7 @@ def test_a_bug_that_escapes_is_told(monkeypatch):
 
 
 def test_a_bug_that_the_matrix_does_not_have_is_told(monkeypatch):
-    monkeypatch.setattr(planted, "counts", lambda: iter([("new", planted.HONEST)]))
+    monkeypatch.setattr(planted, "counts", lambda: iter([("new", by_hand.HONEST)]))
 
     found = {each.name: each for each in drive.by_hand()}
 

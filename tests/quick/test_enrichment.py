@@ -12,7 +12,7 @@ import pytest
 
 from harness.experiments.selftest import orders as planted
 from harness.experiments.selftest.by_hand import EPOCH_MS
-from harness.experiments.selftest.visits import events, in_cells
+from harness.experiments.selftest.declared import events, in_cells
 from harness.judging.judge import conclude
 from harness.judging.readings import folded
 from harness.model import Outcome
@@ -28,7 +28,7 @@ from workloads.registry import codec_of, oracle_of, results_of
 
 
 def asked(seed):
-    tape = replace(planted.TAPE, seed=seed)
+    tape = replace(planted.ASKED.tape, seed=seed)
     oracle, sent = oracle_of(replace(planted.ASKED, tape=tape)), events(tape)
     right = folded(oracle, in_cells(sent, oracle))
     codes, keys = oracle.codes, results_of(tape).keys

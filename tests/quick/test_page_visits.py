@@ -15,6 +15,7 @@ from generators.reel import Reel
 from generators.sends import SENDS
 from harness.experiments.selftest import visits as planted
 from harness.experiments.selftest.by_hand import EPOCH_MS
+from harness.experiments.selftest.declared import Events, events, in_cells
 from harness.judging.judge import conclude
 from harness.judging.readings import folded
 from harness.measuring.latency.sending import Sending
@@ -36,7 +37,7 @@ RIGHT = (
 class Planned:
     """Events as a codec writes them, none of them poison."""
 
-    columns: planted.Events
+    columns: Events
 
     @property
     def id(self):
@@ -88,13 +89,13 @@ def test_the_reference_job_says_what_the_oracle_says(workload, make, seed):
     spec = planted.asked(workload)
     tape = replace(spec.tape, seed=seed)
     oracle, keys = oracle_of(replace(spec, tape=tape)), results_of(tape).keys
-    sent = planted.events(tape)
+    sent = events(tape)
     job, redis = make(), Redis()
     for value in codec_of(tape).write(Planned(sent), EPOCH_MS):
         job.add(value if isinstance(job, Sessions) else (value, 0))
     job.write(cast(Pipeline, redis))
 
-    right = folded(oracle, planted.in_cells(sent, oracle))
+    right = folded(oracle, in_cells(sent, oracle))
     codes = oracle.codes
     assert redis.hashes == {(keys[codes.key(cell)], codes.field(cell)): count for cell, count in right.items()}
     assert job.unusable == 0
@@ -135,7 +136,7 @@ def test_a_visit_that_lies_in_five_windows_was_sent_once_in_each_of_them():
     columns["partition"] = np.concatenate([each.partition for each in blocks])
     columns["event_time_ms"] = EPOCH_MS + np.concatenate([each.event_time_rel_ms for each in blocks])
     due_us = dict(zip(ids.tolist(), np.concatenate([each.intended_us for each in blocks]).tolist(), strict=True))
-    log = planted.in_cells(columns, oracle_of(spec))
+    log = in_cells(columns, oracle_of(spec))
 
     known, due, _ = Sending(reel, EPOCH_MS, books(reel)).of(log)
 

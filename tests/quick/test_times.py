@@ -13,6 +13,7 @@ from harness import plan
 from harness.engines import fake, manifest
 from harness.experiments.selftest import visits
 from harness.experiments.selftest.by_hand import EPOCH_MS
+from harness.experiments.selftest.declared import events, in_cells
 from harness.judging.readings import STAMPED, Observed, folded
 from harness.judging.times import OWN, are_written_down, retimed
 from harness.measuring.misplaced import _differ, _places
@@ -26,7 +27,7 @@ from workloads.registry import oracle_of
 from workloads.totals import InTotals
 
 SPEC = visits.asked("page_visits")
-SENT = visits.events(SPEC.tape)
+SENT = events(SPEC.tape)
 LOG = pa.table({**SENT, "kind": np.full(len(SENT[OWN]), COUNTS, dtype=np.int8)})
 TWO_BATCHES = BatchLog(
     (Batch(0, {0: 100, 1: 150}, 0, at_ms=5_000), Batch(1, {0: 300, 1: 300}, 0, at_ms=7_000)), True, complete=True
@@ -65,7 +66,7 @@ def test_without_whole_evidence_nobody_knows_when_an_event_was_processed(batch_l
 
 def test_in_totals_any_time_gives_the_same_and_what_is_no_count_is_left_out():
     oracle = InTotals(oracle_of(SPEC))
-    own, other = (folded(oracle, visits.in_cells(retimed(LOG, time, None), oracle)) for time in ("event", "append"))
+    own, other = (folded(oracle, in_cells(retimed(LOG, time, None), oracle)) for time in ("event", "append"))
     keys = oracle.codes.keys(own.cells)
 
     assert dict(own) == dict(other)
@@ -77,11 +78,11 @@ def test_in_totals_any_time_gives_the_same_and_what_is_no_count_is_left_out():
 
 def test_in_totals_the_results_are_added_up_over_their_windows():
     oracle = oracle_of(SPEC)
-    windows = folded(oracle, visits.in_cells(SENT, oracle))
+    windows = folded(oracle, in_cells(SENT, oracle))
     totals = InTotals(oracle)
     seen = in_totals(Observed(windows, (), zeros=(7,)), totals)
 
-    assert dict(seen.counts) == dict(folded(totals, visits.in_cells(SENT, totals)))
+    assert dict(seen.counts) == dict(folded(totals, in_cells(SENT, totals)))
     assert not seen.zeros
     assert totals.name(int(min(seen.counts)), 0).endswith(", all windows together")
 

@@ -18,11 +18,13 @@ from harness.model import (
     Certificate,
     Disorder,
     EngineReport,
+    FaultReport,
     FaultSpec,
     Progress,
     RunSpec,
     Segment,
     TapeSpec,
+    When,
 )
 from workloads.base import Ints, Kind, Oracle, Value
 from workloads.registry import oracle_of
@@ -155,3 +157,14 @@ def case(log: LogEvents | None = None, **changes: Any) -> Case:
         span_ms=(EPOCH_MS - 60_000, EPOCH_MS + 600_000),
     )
     return replace(honest, **changes)
+
+
+KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
+LANDED = FaultReport(KILL, True, True, "seen", batch=3, replayed=True, at_ms=EPOCH_MS + 5_000)
+HONEST = case()
+BEYOND = cell(0, EPOCH_MS + 9_000_000)
+FIRST, LAST = min(HONEST.log_ledger), max(HONEST.log_ledger)
+
+
+def seen(change: Ledger | dict[int, int], **more: Any) -> Case:
+    return case(observed=Observed(HONEST.log_ledger + Ledger(change), ()), **more)

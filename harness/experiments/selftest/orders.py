@@ -9,17 +9,14 @@ from functools import cache
 
 import numpy as np
 
-from harness.experiments.selftest.by_hand import SPEC, case
-from harness.experiments.selftest.visits import Events, events, in_cells
+from harness.experiments.selftest.declared import Events, events, honest_run, of_question
 from harness.judging.checks.case import Case
-from harness.judging.ledger import Expectation, Ledger
-from harness.judging.readings import LogEvents, Observed, folded
+from harness.judging.ledger import Ledger
+from harness.judging.readings import LogEvents, Observed
 from workloads.base import NULL, Oracle
-from workloads.registry import oracle_of, shipped
+from workloads.registry import shipped
 
-QUESTION = shipped("enrichment")
-TAPE = replace(SPEC.tape, workload=QUESTION.id, declaration=QUESTION.declaration, campaigns=0)
-ASKED = replace(SPEC, tape=TAPE)
+ASKED = of_question("enrichment", shipped("enrichment").declaration)
 LENGTH_MS = 10_000  # of a window
 
 
@@ -29,21 +26,10 @@ def planted() -> tuple[tuple[str, Case], ...]:
 
 
 def _planted() -> Iterator[tuple[str, Case]]:
-    oracle, sent = oracle_of(ASKED), events(TAPE)
-    log = in_cells(sent, oracle)
-    right = folded(oracle, log)
-    agreed = {"tape_ledger": right, "log_ledger": right, "expectation": Expectation(right, right)}
-    nobody_looked = {"watched": None, "blind": "nobody looked"}
-    left = _in_order(log, oracle)
-    honest = case(
-        log,
-        spec=ASKED,
-        oracle=oracle,
-        observed=Observed(right, (), left=left),
-        in_order=True,
-        **agreed,
-        **nobody_looked,
-    )
+    unordered, sent = honest_run(ASKED), events(ASKED.tape)
+    oracle, right = unordered.oracle, unordered.log_ledger
+    left = _in_order(unordered.events, oracle)
+    honest = replace(unordered, observed=Observed(right, (), left=left), in_order=True)
     orders = list(zip(sent["event_id"].tolist(), sent["user"].tolist(), strict=True))
     outputs = {event: oracle.codes.one(user, event) for event, user in orders}
     values = {event: oracle.codes.one(oracle.groups + user, event) for event, user in orders}

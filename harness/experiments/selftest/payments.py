@@ -14,13 +14,11 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.experiments.selftest.by_hand import SPEC, case
-from harness.experiments.selftest.visits import EVENTS, Events, events, in_cells
+from harness.experiments.selftest.declared import EVENTS, Events, events, honest_run, in_cells, of_question
 from harness.judging.checks.case import Case
 from harness.judging.ledger import Expectation
 from harness.judging.readings import LogEvents, Observed, folded
 from workloads.base import Oracle
-from workloads.registry import oracle_of
 
 DECLARED = """
 id = "payments"
@@ -44,8 +42,7 @@ payments = "count"
 cents = "sum"
 """
 SEALED = json.dumps({"text": DECLARED, "schema": None})
-TAPE = replace(SPEC.tape, workload="payments", declaration=SEALED, campaigns=0)
-ASKED = replace(SPEC, tape=TAPE)
+ASKED = of_question("payments", SEALED)
 
 
 @cache  # DuckDB folds them; no mutant changes how
@@ -54,12 +51,8 @@ def planted() -> tuple[tuple[str, Case], ...]:
 
 
 def _planted() -> Iterator[tuple[str, Case]]:
-    oracle, sent = oracle_of(ASKED), events(TAPE)
-    log = in_cells(sent, oracle)
-    right = folded(oracle, log)
-    agreed = {"tape_ledger": right, "log_ledger": right, "expectation": Expectation(right, right)}
-    nobody_looked = {"watched": None, "blind": "nobody looked"}
-    honest = case(log, spec=ASKED, oracle=oracle, observed=Observed(right, ()), **agreed, **nobody_looked)
+    honest, sent = honest_run(ASKED), events(ASKED.tape)
+    oracle, log = honest.oracle, honest.events
     refunds = np.flatnonzero(sent["cents"] < 0)
     first, all_rows = int(refunds[len(refunds) // 2]), np.arange(EVENTS)
 

@@ -5,36 +5,24 @@ A mistake is made with the events, as an engine makes it, and not with the answe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from generators.draws import Lane
-from harness.experiments.selftest.by_hand import EPOCH_MS, SPEC, case
-from harness.judging import lateness, times
+from harness.experiments.selftest.declared import EVENTS, Events, events, honest_run, in_cells, of_question
+from harness.judging import times
 from harness.judging.checks.case import Case
 from harness.judging.ledger import Expectation, Ledger
-from harness.judging.readings import STAMPED, LogEvents, Observed, folded
-from harness.model import EVENT_TIME, RunSpec, TapeSpec, Time
+from harness.judging.readings import STAMPED, Observed, folded
+from harness.model import EVENT_TIME, RunSpec, Time
 from workloads.base import Oracle
-from workloads.registry import codec_of, oracle_of, shipped
+from workloads.registry import shipped
 
 PLAIN, SLIDING, SESSIONS = "page_visits", "page_visits_sliding", "page_visits_sessions"
-EVENTS, PARTITIONS, EVERY_MS = 600, 2, 100
 LENGTH_MS, STEP_MS = 10_000, 2_000
-DELAY_MS = 350  # until a broker has appended an event
-
-Events = Mapping[str, NDArray[Any]]
-
-
-def asked(workload: str) -> RunSpec:
-    declared = shipped(workload).declaration
-    return replace(SPEC, tape=replace(SPEC.tape, workload=workload, declaration=declared, campaigns=0))
 
 
 @cache  # DuckDB folds them; no mutant changes how
@@ -48,15 +36,13 @@ def _planted() -> Iterator[tuple[str, Case]]:
     yield from _by_append()
 
 
+def asked(workload: str) -> RunSpec:
+    return of_question(workload, shipped(workload).declaration)
+
+
 def _honest(workload: str, time: Time = EVENT_TIME) -> tuple[Case, Callable[[Ledger], Case]]:
     """A run in which all is right, and what makes one of it whose results are others."""
-    spec = replace(asked(workload), time=time)
-    oracle, sent = oracle_of(spec), events(spec.tape)
-    log = in_cells(times.retimed(pa.table(dict(sent)), time, None), oracle)
-    right, planned = folded(oracle, log), folded(oracle, in_cells(sent, oracle))
-    agreed = {"tape_ledger": planned, "log_ledger": planned, "expectation": Expectation(right, right)}
-    nobody_looked = {"watched": None, "blind": "nobody looked"}
-    honest = case(log, spec=spec, oracle=oracle, observed=Observed(right, ()), **agreed, **nobody_looked)
+    honest = honest_run(replace(asked(workload), time=time))
     return honest, lambda counts: replace(honest, observed=Observed(counts, ()))
 
 
@@ -125,23 +111,6 @@ def _two_of_one_visitor(pages: Sequence[int], oracle: Oracle) -> tuple[int, int]
     keys = oracle.codes.keys(np.array(pages))
     row = int(np.flatnonzero(keys[1:] == keys[:-1])[0])
     return pages[row], pages[row + 1]
-
-
-def events(tape: TapeSpec) -> Events:
-    """A visit each 100 ms, the first one at the very beginning of a window; by partition and offset, as in a log."""
-    n = np.arange(EVENTS, dtype=np.int64)
-    rows = np.lexsort((n, n % PARTITIONS))
-    none = np.zeros(EVENTS, dtype=np.bool_)
-    content = codec_of(tape).draw(Lane.of(tape.seed, "selftest").at(n), probes=None, hot=none, sure=none)
-    columns = {**content, "partition": (n % PARTITIONS).astype(np.int16), "offset": n // PARTITIONS, "event_id": n}
-    columns[times.OWN] = EPOCH_MS + EVERY_MS * n
-    columns[STAMPED] = columns[times.OWN] + DELAY_MS
-    return {name: column[rows] for name, column in columns.items()}
-
-
-def in_cells(sent: Events | pa.Table, oracle: Oracle) -> LogEvents:
-    columns = {name: sent[name].to_numpy() for name in sent.column_names} if isinstance(sent, pa.Table) else sent
-    return lateness.events_of(columns, oracle)[0]
 
 
 def _moved(sent: Events) -> Events:
