@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from harness.engines import manifest
 from harness.experiments import search
 from harness.experiments.curve import lives as lives_of
 from harness.experiments.curve import steer
@@ -18,8 +17,6 @@ from harness.experiments.curve.plateau import Measured
 from harness.experiments.folder import Folder
 from harness.experiments.search import QUICK, WHOLE, digits
 from harness.experiments.searched import Searched, read
-from harness.model import UsageError
-from harness.origin import COMMAND
 from harness.texts import many
 from reports import curve
 from reports.curve import knee, rungs, time_spent
@@ -270,23 +267,11 @@ def _fairness(searched: Searched) -> Section:
 
 
 def _reproduce(searched: Searched) -> Section:
-    name, title, spec, settings = "reproduce", "Do it again", searched.spec, searched.settings
-    try:
-        engine = manifest.load(spec.engine, spec.workload)
-    except UsageError as error:
-        return Section(name, title, missing=(f"the command that made this, because its engine is not here: {error}",))
-    spec = replace(spec, objective_p99_ms=settings.life.objective_p99_ms)
-    recipe = reproduce.recipe_of(spec, engine)
-    text = []
-    if unlike := reproduce.differences(recipe.resolve(engine), spec):
-        text.append(f"This command differs from the original in {', '.join(unlike)}; experiment.json has all settings.")
-    text += reproduce.hidden(spec.public()["redis"])
-    quick = settings.lives == QUICK.lives
+    settings, remarks = searched.settings, []
     if settings not in (_as_asked(QUICK, searched), _as_asked(WHOLE, searched)):
-        text.append("Its settings are not those of this version of the program; they stand in the fairness card.")
-    *files, command = reproduce.of_a_search(recipe).texts()
-    command = command.replace(f"{COMMAND} run", f"{COMMAND} search", 1) + (" --quick" if quick else "")
-    return Section(name, title, text=tuple(text), code=(*files, command))
+        remarks = ["Its settings are not those of this version of the program; they stand in the fairness card."]
+    quick = settings.lives == QUICK.lives
+    return reproduce.of_a_search(searched.spec, settings.life.objective_p99_ms, remarks, quick=quick)
 
 
 def _as_asked(settings: Any, searched: Searched) -> Any:

@@ -111,3 +111,12 @@ class Folder:
     def load(self, key: str, kind: type[T] | Any) -> T:
         value: T = msgspec.convert(msgspec.json.decode((self.path / FILE).read_bytes())[key], kind)
         return value
+
+    def part(self, key: str, kind: type[T]) -> T:
+        """As `load`, of an experiment that may be anybody's: what is wrong with it is told by its name."""
+        try:
+            return self.load(key, kind)
+        except KeyError:
+            raise UsageError(f"{self.path / FILE} holds no {key}; its page can't be made.") from None
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{self.path / FILE} is not what it should be, in its {key}: {error}.") from None

@@ -6,21 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
-
-import msgspec
+from typing import Any
 
 from harness.experiments import search
 from harness.experiments.curve import kept, labels
 from harness.experiments.curve import lives as lives_of
 from harness.experiments.curve.labels import Label
 from harness.experiments.curve.plateau import Measured, Why
-from harness.experiments.folder import FILE, Folder
+from harness.experiments.folder import Folder
 from harness.experiments.search import Found, Lived, Settings, Unit
-from harness.model import RunSpec, UsageError
+from harness.model import RunSpec
 from harness.store import Store
 
-T = TypeVar("T")
 KIND = "search"
 OF_BEFORE = "trials"  # what a search holds that was made of many runs, as an earlier version did
 
@@ -77,24 +74,15 @@ class Searched:
 def read(folder: Folder) -> Searched:
     """Refused, by its name, when it is missing, torn or not that of a search."""
     Folder.open(folder.path, KIND)
-    lives = _part(folder, "lives", tuple[Lived, ...])
+    lives = folder.part("lives", tuple[Lived, ...])
     stores = [Store(folder.path / life.run) for life in lives]
     kept_in = [kept.load(store) if store.has(kept.FILE) else [] for store in stores]
     return Searched(
         path=folder.path,
-        spec=_part(folder, "spec", RunSpec),
-        settings=_part(folder, "settings", Settings),
-        environment=_part(folder, "environment", dict[str, Any]),
-        units=_part(folder, "units", tuple[Unit, ...]),
+        spec=folder.part("spec", RunSpec),
+        settings=folder.part("settings", Settings),
+        environment=folder.part("environment", dict[str, Any]),
+        units=folder.part("units", tuple[Unit, ...]),
         lives=lives,
         lived=tuple(tuple(lives_of.apart(number, own)) for number, own in enumerate(kept_in)),
     )
-
-
-def _part(folder: Folder, key: str, kind: type[T]) -> T:
-    try:
-        return folder.load(key, kind)
-    except KeyError:
-        raise UsageError(f"{folder.path / FILE} holds no {key}; its page can't be made.") from None
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{folder.path / FILE} is not what it should be, in its {key}: {error}.") from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullLocator
 
-from reports.figures.style import DURATION, MUTED, SHORT, Sheet, duration, log_ticks
+from reports.figures.style import DURATION, SHORT, Sheet, line_of_objective, log_ticks
 from reports.figures.throughput import Knee, Range, Rung
 
 BAND, PALE = 0.2, 0.12
@@ -31,15 +31,7 @@ def draw(lines: Sequence[Line], objective_p99_ms: float, sheet: Sheet) -> None:
         _one(lower, line, lambda rung: rung.cpu_s_per_million)
         if line.knee and line.knee.failed_per_s:
             upper.axvspan(line.knee.held_per_s, line.knee.failed_per_s, color=line.colour, alpha=PALE, linewidth=0)
-    upper.axhline(objective_p99_ms, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0)
-    upper.annotate(
-        f"objective: {duration(objective_p99_ms)}",
-        (0, objective_p99_ms),
-        (3, 3),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        color=MUTED,
-    )
+    line_of_objective(upper, "objective", objective_p99_ms)
     log_ticks(upper)
     upper.margins(y=0.12)
     upper.yaxis.set_major_formatter(DURATION)

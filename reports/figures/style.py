@@ -194,6 +194,19 @@ def log_ticks(axes: Axes, *, few: bool = False) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
 
 
+def line_of_objective(axes: Axes, name: str, ms: float) -> None:
+    """Above it, a latency is too long."""
+    axes.axhline(ms, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0)
+    axes.annotate(
+        f"{name}: {duration(ms)}",
+        (0, ms),
+        (3, 3),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        color=MUTED,
+    )
+
+
 def duration(ms: float) -> str:
     """A time as a person would say it."""
     if ms == 0:

@@ -19,7 +19,7 @@ from reports.figures.style import (
     SHORT,
     SKY,
     Sheet,
-    duration,
+    line_of_objective,
     log_ticks,
     short,
 )
@@ -118,15 +118,7 @@ def _latencies(
     if longest:
         axes.plot(*zip(*longest, strict=True), "_", color=MUTED, markersize=9, label="longest")
     if objective_p99_ms is not None:
-        axes.axhline(objective_p99_ms, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0)
-        axes.annotate(
-            f"objective for p99: {duration(objective_p99_ms)}",
-            (0, objective_p99_ms),
-            (3, 3),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            color=MUTED,
-        )
+        line_of_objective(axes, "objective for p99", objective_p99_ms)
     _latency_axis(axes, rungs, objective_p99_ms)
     axes.set_title("latency", fontweight="bold")
 

@@ -6,17 +6,14 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from harness.engines import manifest
 from harness.experiments.folder import FINISHED, Folder
 from harness.experiments.older_search import Held, Stage, Trial
-from harness.model import Outcome, UsageError
-from harness.origin import COMMAND
+from harness.model import Outcome
 from harness.store import Store
 from harness.texts import many
 from reports.exports import experiment, suite
@@ -299,21 +296,8 @@ def _flat(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _reproduce(searched: Searched) -> Section:
-    name, title, spec, settings = "reproduce", "Do it again", searched.spec, searched.settings
-    try:
-        engine = manifest.load(spec.engine, spec.workload)
-    except UsageError as error:
-        return Section(name, title, missing=(f"the command that made this, because its engine is not here: {error}",))
-    spec = replace(spec, objective_p99_ms=settings.objective_p99_ms)
-    recipe = reproduce.recipe_of(spec, engine)
-    text = []
-    if unlike := reproduce.differences(recipe.resolve(engine), spec):
-        text.append(f"This command differs from the original in {', '.join(unlike)}; experiment.json has all settings.")
-    text += reproduce.hidden(spec.public()["redis"])
-    text.append("It was made of a fresh run for each trial; a search offers its rates to one living engine now.")
-    *files, command = reproduce.of_a_search(recipe).texts()
-    command = command.replace(f"{COMMAND} run", f"{COMMAND} search", 1)
-    return Section(name, title, text=tuple(text), code=(*files, command))
+    other = "It was made of a fresh run for each trial; a search offers its rates to one living engine now."
+    return reproduce.of_a_search(searched.spec, searched.settings.objective_p99_ms, [other])
 
 
 def _curve(searched: Searched) -> str:

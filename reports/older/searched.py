@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
-
-from harness.experiments.folder import FILE, Folder
+from harness.experiments.folder import Folder
 from harness.experiments.older_search import Answer, Held, Settings, Stage, Trial, answer, disturbed, verdicts
-from harness.model import RunSpec, UsageError
+from harness.model import RunSpec
 from reports.figures.throughput import Knee, Range, Rung
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -112,20 +108,11 @@ def read(folder: Folder) -> Searched:
     Folder.open(folder.path, "search")
     return Searched(
         path=folder.path,
-        spec=_part(folder, "spec", RunSpec),
-        settings=_part(folder, "settings", Settings),
-        environment=_part(folder, "environment", dict[str, Any]),
-        trials=_part(folder, "trials", tuple[Trial, ...]),
+        spec=folder.part("spec", RunSpec),
+        settings=folder.part("settings", Settings),
+        environment=folder.part("environment", dict[str, Any]),
+        trials=folder.part("trials", tuple[Trial, ...]),
     )
-
-
-def _part(folder: Folder, key: str, kind: type[T]) -> T:
-    try:
-        return folder.load(key, kind)
-    except KeyError:
-        raise UsageError(f"{folder.path / FILE} holds no {key}; its page can't be made.") from None
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{folder.path / FILE} is not what it should be, in its {key}: {error}.") from None
 
 
 def _has_figures(trial: Trial) -> bool:

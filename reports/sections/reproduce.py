@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness import plan
+from harness.engines import manifest as manifests
 from harness.experiments.search import OF_ONE_LOAD
 from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, UsageError, redacted
 from harness.origin import COMMAND
@@ -98,7 +99,25 @@ def hidden(redis: str) -> list[str]:
     return ["The address of Redis held a password or options, which are not kept."] if HIDDEN in redis else []
 
 
-def of_a_search(recipe: Recipe) -> Recipe:
+def of_a_search(spec: RunSpec, objective_p99_ms: float, remarks: Sequence[str], *, quick: bool = False) -> Section:
+    """Of a search whose runs had this spec. `remarks`: what has to be said beside its command."""
+    name, title = "reproduce", "Do it again"
+    try:
+        engine = manifests.load(spec.engine, spec.workload)
+    except UsageError as error:
+        return Section(name, title, missing=(f"the command that made this, because its engine is not here: {error}",))
+    spec = replace(spec, objective_p99_ms=objective_p99_ms)
+    recipe = recipe_of(spec, engine)
+    text = hidden(spec.public()["redis"])
+    if unlike := differences(recipe.resolve(engine), spec):
+        told = f"This command differs from the original in {', '.join(unlike)}; experiment.json has all settings."
+        text = [told, *text]
+    *files, command = _without_a_load(recipe).texts()
+    command = command.replace(f"{COMMAND} run", f"{COMMAND} search", 1) + (" --quick" if quick else "")
+    return Section(name, title, text=(*text, *remarks), code=(*files, command))
+
+
+def _without_a_load(recipe: Recipe) -> Recipe:
     """Without what no search takes. A scenario file may hold it."""
     own = {key: value for key, value in recipe.keys.items() if recipe.in_file or key not in OF_ONE_LOAD}
     return replace(recipe, keys=own)
