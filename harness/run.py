@@ -469,9 +469,7 @@ class Run:
             # Of one that is done, the results only have to be looked at once more: it was the harness that stood still.
             if now_ms - since_ms > waits_s * 1000 and not covers(self._progress(), ends):
                 seen = f"{done:,} of {many(sum(ends.values()), 'record')} are done"
-                raise EngineGone(
-                    self.excuses.unless_starved("stuck", f"nothing has moved for {waits_s:.0f} s; {seen}", since_ms)
-                )
+                raise self._stuck(f"nothing has moved for {waits_s:.0f} s; {seen}", since_ms)
 
     def _stillness(self) -> Stillness:
         return Stillness(
@@ -518,9 +516,7 @@ class Run:
             self._tick()
             # A harness that was stopped for a while comes back behind the deadline, and the engine may be done.
             if self.world.now_ms() - max(begun_ms, self.life.started_ms) > deadline_s * 1000 and not predicate():
-                raise EngineGone(
-                    self.excuses.unless_starved("stuck", f"no answer within {deadline_s:.0f} s; {seen()}", begun_ms)
-                )
+                raise self._stuck(f"no answer within {deadline_s:.0f} s; {seen()}", begun_ms)
 
     @property
     def _ready_s(self) -> float:
