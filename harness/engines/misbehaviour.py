@@ -16,6 +16,7 @@ from harness.model import FileSeam, UsageError
 AS_BATCH = "batch-"  # before a bug: of the one that counts all once more
 VISIT = 5, 15  # batches
 TORN = 1  # partition
+STRETCHES = 6  # batches, into which somebody may divide what files hold
 MISBEHAVIOURS: dict[str, str] = {
     "drop": "loses every n-th event",
     "double": "counts every n-th event twice",
@@ -50,7 +51,9 @@ MISBEHAVIOURS: dict[str, str] = {
     "early": "begins to read Kafka one record before the files end",
     "late": "begins to read Kafka one record behind the end of the files",
     "earliest": "reads all that Kafka has beside the files",
+    "last-window": "counts from Kafka too what the files hold of the window in which they end",
     "torn": "reads half of the files of a partition, and says nothing",
+    "stale-files": "begins with what the files held without the last batch of it",
     "batch-drop": "loses every n-th event when it counts all once more",
     "batch-double": "counts every n-th event twice when it counts all once more",
     "seconds": "tells its progress in seconds",
@@ -186,10 +189,13 @@ class Misbehaviour:
     def seam(self, seam: FileSeam, partition: int) -> int:
         """From where on it reads the log behind the files."""
         begins = seam.begins[partition] if seam.until_ms is not None else seam.ends[partition]
-        return {"early": begins - 1, "late": begins + 1, "earliest": 0}.get(self.kind, begins)
+        others = {"early": begins - 1, "late": begins + 1, "earliest": 0, "last-window": seam.begins[partition]}
+        return others.get(self.kind, begins)
 
     def kept(self, partition: int, records: list[Event | None]) -> list[Event | None]:
         """What it reads of the files of a partition."""
+        if self.kind == "stale-files":
+            return records[: -len(records) // STRETCHES]
         torn = self.kind == "torn" and partition == TORN
         return records[: len(records) // 2] if torn else records
 

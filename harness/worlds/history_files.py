@@ -91,12 +91,15 @@ class HistoryFiles:
         columns = [columns_of(values, self._codec) for values in partitions]
         for partition, values in enumerate(partitions):
             self._write(partition, values, cuts(columns[partition], moments.stretches_ms), moments.days)
-        seam = seam_of(columns, moments, by)
+        return History(str(self._folder), self._let_go(seam_of(columns, moments, by)))
+
+    def _let_go(self, seam: FileSeam) -> FileSeam:
+        """And from where on Kafka still has records."""
         gone = {partition: begins for partition, begins in enumerate(seam.begins) if begins}
         if gone:
             self._log.keep(gone, gone)
             kafka.delete_records(self._address, self._topic, gone)
-        return History(str(self._folder), seam)
+        return seam
 
     def _write(self, partition: int, values: Sequence[bytes | None], ends: Sequence[int], days: Sequence[str]) -> None:
         """A reader that goes by the age of files gets them stretch by stretch."""

@@ -1,16 +1,26 @@
-"""Spark reads older events from files and newer ones from Kafka, as one input: right, killed, and wrong at the seam."""
+"""Older events lie in files and newer ones in Kafka, as one input: right, killed, and wrong at the seam."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.engines.test_runs import check, run
-from tests.engines.trial import SOON_UP
+from harness.engines.job import History
+from harness.model import FileSeam
+from harness.store import Store
+from harness.wait import wait_until
+from tests.engines.test_runs import check, run, told
+from tests.engines.trial import DEADLINE_S, SOON_UP
+from tests.quick.spoiled import ENDS, SPOILED, spoil, write_files
 
-SEAMS = Path(__file__).parent / "seams" / "manifest.toml"
-HISTORY = ("history", "--rate", "1000", "--history", "36s", "--backlog", "10s", "--duration", "12s", *SOON_UP)
+HERE = Path(__file__).parent
+SEAMS = {name: HERE / "seams" / name / "manifest.toml" for name in ("", "tws", "kafka-streams")}
+SHORT = ("--rate", "1000", "--history", "36s", "--backlog", "10s", "--duration", "12s")
+HISTORY = ("history", *SHORT, *SOON_UP)
 WAY = "streamgauge.history="
 
 pytestmark = pytest.mark.timeout(400)
@@ -33,8 +43,45 @@ def test_a_seam_by_time_is_right_too(tmp_path, served):
 
 
 @pytest.mark.thorough
-def test_a_stream_begins_with_the_state_that_a_batch_made_from_files(tmp_path, served):
-    answer = run(tmp_path, *HISTORY, *served, "--engine", "spark-tws")
+@pytest.mark.parametrize(
+    ("engine", "fault"),
+    [
+        ("spark-tws", "none"),
+        ("spark-tws", "kill@c3:batch=0"),  # the batch that takes the state over
+        ("kafka-streams", "none"),
+        ("kafka-streams", "kill@batch>=2"),  # among the files
+    ],
+)
+def test_a_stream_begins_with_the_state_that_files_have_made(tmp_path, served, engine, fault):
+    answer = run(tmp_path, "bootstrap", *SHORT, *served, *soon_up(engine), "--engine", engine, "--fault", fault)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert "were moved into files" in check(answer, "log")["sentence"]
+    if fault == "kill@c3:batch=0":
+        assert "batch 0, which was replayed" in check(answer, "fault")["sentence"]
+    if fault == "kill@batch>=2":
+        assert restored_by_the_second_start(answer["run"]) < in_files(answer["run"])
+
+
+def soon_up(engine):
+    """A JVM that does not optimise, where the engine's settings say so."""
+    return SOON_UP if "tws" in str(engine) else ()
+
+
+def restored_by_the_second_start(folder):
+    lines = [json.loads(line) for line in (Path(folder) / "progress.jsonl").read_text().splitlines() if line.strip()]
+    _, second = (line["restored"] for line in lines if "restored" in line)
+    return sum(second.values())
+
+
+def in_files(folder):
+    return sum(next(Store(Path(folder)).history("history"))["seam"]["ends"])
+
+
+@pytest.mark.thorough
+def test_kafka_streams_takes_a_seam_by_time_too(tmp_path, served):
+    by_time = ("--engine", "kafka-streams", "--seam", "time", "--history", "48s", "--fault", "kill@batch>=2")
+    answer = run(tmp_path, "bootstrap", *SHORT, *served, *by_time)
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
 
@@ -73,8 +120,59 @@ def test_what_the_other_ways_make_of_it(tmp_path, served, way, words):
     ],
 )
 def test_who_is_wrong_at_the_seam_fails_by_its_right_name(tmp_path, served, bug, said):
-    answer = run(tmp_path, *HISTORY, *served, "--engine", SEAMS, "--conf", f"streamgauge.bug={bug}")
+    answer = run(tmp_path, *HISTORY, *served, "--engine", SEAMS[""], "--conf", f"streamgauge.bug={bug}")
 
     assert answer["verdict"] == "FAIL"
     assert answer["sentence"].startswith(said), answer["sentence"]
     assert ("at the seam" in answer["sentence"]) is (bug == "early")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("job", "bug", "said"),
+    [
+        ("tws", "early", "duplicated: "),
+        ("tws", "stale", "lost: "),
+        ("kafka-streams", "early", "duplicated: "),
+        ("kafka-streams", "late", "lost: "),
+        ("kafka-streams", "earliest", "duplicated: "),
+        ("kafka-streams", "stale", "lost: "),  # the state without what the last file of each partition holds
+    ],
+)
+def test_a_state_that_is_handed_over_wrongly_fails_by_its_right_name(tmp_path, served, job, bug, said):
+    planted = ("--engine", SEAMS[job], "--conf", f"streamgauge.bug={bug}")
+    answer = run(tmp_path, "bootstrap", *SHORT, *served, *soon_up(job), *planted)
+
+    assert answer["verdict"] == "FAIL"
+    assert answer["sentence"].startswith(said), answer["sentence"]
+    assert ("at the seam" in answer["sentence"]) is (bug != "stale")
+
+
+@pytest.mark.thorough
+def test_what_retention_took_is_in_the_files(tmp_path):
+    """A broker of its own: how often it looks is a setting with which it starts."""
+    arguments = ["run", "bootstrap", "--engine", "kafka-streams", "--duration", "12s", "--out", str(tmp_path), "--json"]
+    command = [sys.executable, "-m", "tests.engines.by_retention", *arguments, "--conf", "streamgauge.late=named"]
+    answer = told(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    seam = next(Store(Path(answer["run"])).history("history"))["seam"]
+    broker = (Path(answer["run"]) / "logs" / "kafka.log").read_text()
+    assert all(seam["begins"])
+    assert "due to log retention size" in broker
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("how", "said"), SPOILED)
+def test_kafka_streams_refuses_files_in_the_words_of_spark(trial, how, said):
+    folder = trial.folder / "history"
+    write_files(folder)
+    spoil(folder, how)
+    engine = trial.engine("kafka-streams", "highest")
+    engine.change({"history": History(str(folder), FileSeam(ENDS, ENDS))})
+    engine.start()
+    wait_until(lambda: not engine.alive(), deadline_s=DEADLINE_S, what="it to end", state=lambda: str(engine.tail(5)))
+
+    assert engine.exit_code() == 1
+    assert said in "\n".join(engine.tail(20))
+    assert engine.progress() is None

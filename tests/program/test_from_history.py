@@ -71,7 +71,9 @@ def test_either_seam_is_right(tmp_path, seam, keys):
         ),
         ("late", "2 cells: exactly the first record of each partition behind the files, passed over at the seam"),
         ("earliest", "exactly what both files and Kafka have, counted twice at the seam"),
+        ("last-window", "exactly what both have of the window in which the files end, counted twice at the seam"),
         ("torn", "lost: "),
+        ("stale-files", "lost: "),
     ],
 )
 def test_who_is_wrong_at_the_seam_is_told_so(tmp_path, bug, words):

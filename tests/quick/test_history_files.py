@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -18,10 +17,10 @@ from harness.model import KafkaAddress, Segment
 from harness.services import kafka
 from harness.worlds.history_files import STRETCHES, HistoryFiles, Moments, as_lines, cuts, seam_of
 from tests.quick.cases import SPEC
+from tests.quick.spoiled import ENDS, EVENT, SPOILED, named, spoil, write_files
 from workloads.base import BESIDE, COUNTS, NO_EVENT
-from workloads.jobs.history_files import files_of, stretch_of, wrong_with
+from workloads.jobs.history_files import files_of, wrong_with
 
-EVENT = b'{"ad_id": "a", "event_type": "view", "event_time": "%d"}'
 FIELDS = ("ad_id", "event_type", "event_time")
 UNTIL_MS, HISTORY_MS = 1_750_000_060_000, 60_000
 
@@ -61,12 +60,6 @@ def test_the_stretches_end_where_the_history_does():
     assert MOMENTS.stretches_ms[-1] == UNTIL_MS
     assert all(later - earlier == HISTORY_MS // STRETCHES for earlier, later in pairwise(MOMENTS.stretches_ms.tolist()))
     assert set(MOMENTS.days) == {"2025-06-15"}
-
-
-def named(path):
-    stretch = stretch_of(path.name)
-    assert stretch
-    return stretch
 
 
 class Kept:
@@ -126,44 +119,13 @@ def test_what_was_moved_can_be_counted(moved):
     assert wrong_with(folder, dict(enumerate(seam.ends)), FIELDS) == []
 
 
-def spoil(folder, how):
-    plain = next(path for path in files_of(folder) if path.name.startswith("1-") and path.suffix == ".json")
-    packed = next(path for path in files_of(folder) if path.name.startswith("1-") and path.suffix == ".gz")
-    stretch = named(plain)
-    lines = plain.read_bytes().splitlines(keepends=True)
-    again = plain.with_name(f"1-{stretch.first + 10:012}-{stretch.end:012}.json")
-    changes: dict[str, Callable[[], object]] = {
-        "torn": lambda: plain.write_bytes(plain.read_bytes()[:-20]),
-        "torn at a line": lambda: plain.write_bytes(b"".join(lines[:-5])),
-        "torn, packed": lambda: packed.write_bytes(packed.read_bytes()[:-20]),
-        "empty": lambda: plain.write_bytes(b""),
-        "gone": plain.unlink,
-        "overlapping": lambda: again.write_bytes(b"".join(lines[10:])),
-        "too far": lambda: plain.with_name("1-000000000600-000000000601.json").write_bytes(lines[0]),
-        "of another schema": lambda: plain.write_bytes(b'{"user": 1}\n' * len(lines)),
-        "no file of it": lambda: plain.with_name("_SUCCESS").touch(),
-    }
-    changes[how]()
-
-
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        ("torn", "is torn: its last line, 100 of 100, has no end"),
-        ("torn at a line", "holds 95 records, and should hold 100"),
-        ("torn, packed", "is torn: Compressed file ended"),
-        ("empty", "is empty, and should hold 100 records"),
-        ("gone", "records 0 to 99 of partition 1 lie in no file"),
-        ("overlapping", "records 10 to 99 of partition 1 lie in 1-000000000000-000000000100.json and"),
-        ("too far", "goes on behind record 599, where the files of partition 1 end"),
-        ("of another schema", "holds no event: no line has all of ad_id, event_type, event_time"),
-        ("no file of it", "_SUCCESS is not named PARTITION-FIRST-END.json"),
-    ],
-)
-def test_what_is_wrong_with_files_is_said(moved, how, said):
-    folder, seam, _ = moved
+@pytest.mark.parametrize(("how", "said"), SPOILED)
+def test_what_is_wrong_with_files_is_said(tmp_path, how, said):
+    folder = tmp_path / "history"
+    write_files(folder)
+    assert wrong_with(folder, dict(enumerate(ENDS)), FIELDS) == []
     spoil(folder, how)
-    wrong = wrong_with(folder, dict(enumerate(seam.ends)), FIELDS)
+    wrong = wrong_with(folder, dict(enumerate(ENDS)), FIELDS)
 
     assert any(said in each for each in wrong), wrong
 

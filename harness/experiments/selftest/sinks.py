@@ -83,7 +83,9 @@ def of_a_history() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "begins in Kafka one record too early", {**history(), **bug("early")}
     yield "begins in Kafka one record too late", {**history(), **bug("late")}
     yield "reads all that Kafka has beside the files", {**history(), **bug("earliest")}
+    yield "counts the window in which the files end on both sides", {**history(), **bug("last-window")}
     yield "reads half of a torn file, and says nothing", {**history(), **bug("torn")}
+    yield "hands over what the files held without its last batch", {**history(), **bug("stale-files")}
 
 
 def clocked() -> Iterator[tuple[str, dict[str, Any]]]:

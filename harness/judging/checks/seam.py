@@ -43,8 +43,10 @@ def _beside(events: LogEvents, seam: FileSeam) -> Iterator[tuple[str, Mask]]:
         each = f"{'record' if records == 1 else many(records, 'record')} of each partition"
         yield f"the last {each} in files", between(events, _moved(seam.ends, -records), _moved(seam.ends))
         yield f"the first {each} behind the files", between(events, _moved(seam.ends), _moved(seam.ends, records))
-    yield "what both files and Kafka have", between(events, _moved(seam.begins), _moved(seam.ends))
-    in_files = below(events, seam.ends)
+    in_files, both = below(events, seam.ends), between(events, _moved(seam.begins), _moved(seam.ends))
+    last_window = events.closes_ms == events.closes_ms[in_files].max(initial=0)
+    yield "what both have of the window in which the files end", both & last_window
+    yield "what both files and Kafka have", both
     go_on = np.isin(events.cell, events.cell[~in_files])
     yield "what the files held of cells that go on in Kafka", in_files & go_on
 

@@ -1,18 +1,19 @@
-"""The Spark job with a mistake where files end and Kafka begins.
+"""A Spark job with a mistake where files end and Kafka begins.
 
-python seams.py CONFIG.json
+python seams.py CONFIG.json [JOB]
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
-from workloads.ad_impressions.jobs import spark
-from workloads.jobs import spark_history
+from workloads.jobs import history_files, spark_history
 from workloads.jobs.orders import read_orders
 
 TORN = 1  # partition
+UNSEEN = ("torn-unseen", "packed-unseen", "stale")
 
 
 def offsets_by(shift):
@@ -37,17 +38,28 @@ def tear(config, ending):
     files[0].write_bytes(whole[: len(whole) // 2])
 
 
-def main(path: str) -> int:
+def forget_the_last_batch(config):
+    """Of each partition the last file is gone."""
+    ends = config["history"]["ends"]
+    for path in history_files.files_of(Path(config["history"]["folder"])):
+        stretch = history_files.stretch_of(path.name)
+        if stretch and stretch.end == ends[stretch.partition]:
+            path.unlink()
+
+
+def main(path: str, job: str = "spark") -> int:
     config = read_orders(path)
     bug = config["options"]["streamgauge.bug"]
     if bug in ("torn", "torn-unseen", "packed-unseen"):
         tear(config, ".gz" if bug == "packed-unseen" else ".json")
-    if bug.endswith("-unseen"):  # it counts what it finds
+    if bug == "stale":
+        forget_the_last_batch(config)
+    if bug in UNSEEN:  # it counts what it finds
         spark_history.refuse = lambda *_: None
     begins = {"early": offsets_by(-1), "late": offsets_by(1), "earliest": earliest}
     spark_history.starting_offsets = begins.get(bug, spark_history.starting_offsets)
-    return spark.main(path)
+    return importlib.import_module(f"workloads.ad_impressions.jobs.{job}").main(path)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

@@ -21,6 +21,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
+import java.util.function.LongPredicate;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -28,10 +29,12 @@ import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListOffsetsOptions;
 import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.CloseOptions;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
@@ -61,12 +64,21 @@ import redis.clients.jedis.resps.ScanResult;
  * Exactly once as Kafka Streams means it: offsets, state and what it sends between its two halves are one transaction.
  * Redis is outside of it. So totals are written, and only where they are higher than what is there: after a crash the
  * state goes back to its last commit and counts up again, which nobody who reads the results shall see.
+ *
+ * Older events in files become a topic of its own. The same topology counts that one to its end, under the same
+ * application id, and so makes the state with which it then goes on in the run's topic. Kafka holds all that goes over:
+ * the state in its changelog, and where to go on in the offsets of the group, which are set when the files are done. So
+ * whoever finds offsets of the run's topic there knows that it was handed over, wherever an earlier start was killed.
  */
-public final class KafkaStreamsJob {
+public class KafkaStreamsJob {
     /** The harness deletes topics that have the run's topic and a dot in their names, when they are not its own. */
     private static final String OWN_TOPICS = ".streams";
 
+    private static final String OF_HISTORY = "-history";
+    private static final List<String> FIELDS = List.of("ad_id", "event_type", "event_time"); // each event has them
+
     private static final String BY_CAMPAIGN = "by-campaign";
+    private static final Duration CLOSED_WITHIN = Duration.ofSeconds(20);
     private static final String OWN_OPTION = "streamgauge."; // meant for this job: Kafka Streams never sees it
     private static final int REDIS_PATIENCE_MS = 60_000;
     private static final String DROPPED_TOTAL = "dropped-records-total";
@@ -78,33 +90,116 @@ public final class KafkaStreamsJob {
     private static final byte[] NOTHING = new byte[0];
     private static final ObjectMapper JSON = new ObjectMapper();
 
+    private final JsonNode config;
+    private final String topic;
+    private final String application;
+    private final Map<String, String> settings;
+    private final Path progressPath;
+    private final Question question;
+    private final Late late;
+    private final Totals totals;
+    private final Map<String, String> ads;
+    private final Admin admin;
+    private volatile KafkaStreams streams;
+
     public static void main(String[] arguments) throws Exception {
+        new KafkaStreamsJob(orders(arguments)).run();
+    }
+
+    static JsonNode orders(String[] arguments) throws IOException {
         // Native libraries are unpacked there, and a killed JVM can't remove them: they go with the run's own folder.
         System.setProperty("java.io.tmpdir", System.getenv().getOrDefault("TMPDIR", "/tmp"));
-        JsonNode config = JSON.readTree(new File(arguments[0]));
-        String application = config.get("topic").asText() + OWN_TOPICS;
-        Map<String, String> settings = settings(config, application);
+        return JSON.readTree(new File(arguments[0]));
+    }
+
+    KafkaStreamsJob(JsonNode config) throws IOException {
+        this.config = config;
+        topic = config.get("topic").asText();
+        application = topic + OWN_TOPICS;
+        settings = settings(config, application);
+        progressPath = Path.of(config.get("progress_path").asText());
+        question = Question.of(texts(config.get("options")));
+        late = isNamed(config) ? new Late(progressPath.resolveSibling("late.jsonl")) : null;
+        Jedis redis = new Jedis(URI.create(config.get("redis").asText()), REDIS_PATIENCE_MS);
+        totals = new Totals(redis);
+        ads = readAds(redis);
+        admin = Admin.create(connection(config));
+    }
+
+    void run() throws Exception {
+        tell(settings, progressPath.resolveSibling("engine_settings.json"));
+        Progress progress = new Progress(config.get("partitions").asInt(), application, admin, progressPath);
+        progress.setDaemon(true);
+        progress.start();
+        Runtime.getRuntime().addShutdownHook(new Thread(this::stop));
+        History history = history();
+        if (history != null && !isHandedOver()) {
+            countFiles(history, progress);
+            handOver(seam(history));
+        }
+        start(new Part(topic, history == null ? timeMs -> true : history.countsFromKafka(), null), progress);
+    }
+
+    /** What of the input lies in files; null for nothing. */
+    History history() throws IOException {
+        return History.of(config.get("history"));
+    }
+
+    /** With which record of each partition Kafka goes on behind the files. */
+    List<Long> seam(History history) {
+        return history.seam();
+    }
+
+    private void countFiles(History history, Progress progress) throws Exception {
+        List<String> wrong = history.wrong(FIELDS);
+        if (!wrong.isEmpty()) {
+            String why = String.join("; ", wrong);
+            System.err.println("The files in " + history.folder() + " can't be counted: " + why + ". Nothing was read.");
+            System.exit(1);
+        }
+        String name = application + OF_HISTORY;
+        new HistoryTopic(name, history, admin).load(connection(config));
+        start(new Part(name, history.countsFromFiles(), history), progress);
+        progress.awaitEnd();
+        // A member that may come back at once keeps its place, and nobody may set the offsets of a group that has members.
+        streams.close(CloseOptions.groupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP)
+                .withTimeout(CLOSED_WITHIN));
+    }
+
+    private boolean isHandedOver() throws ExecutionException, InterruptedException {
+        return admin.listConsumerGroupOffsets(application).partitionsToOffsetAndMetadata().get().keySet().stream()
+                .anyMatch(place -> place.topic().equals(topic));
+    }
+
+    /** All partitions in one step. */
+    private void handOver(List<Long> seam) throws ExecutionException, InterruptedException {
+        Map<TopicPartition, OffsetAndMetadata> offsets = IntStream.range(0, seam.size())
+                .boxed()
+                .collect(Collectors.toMap(
+                        partition -> new TopicPartition(topic, partition),
+                        partition -> new OffsetAndMetadata(seam.get(partition))));
+        admin.alterConsumerGroupOffsets(application, offsets).all().get();
+    }
+
+    /** A part of the input. `history`: of the one that comes from files, which has an end; null for Kafka. */
+    private record Part(String topic, LongPredicate counts, History history) {}
+
+    private void start(Part part, Progress progress) {
+        Map<Integer, Long> begun = new ConcurrentHashMap<>();
+        Topology topology = topology(part.topic(), () -> new Views(question, ads, begun, part.counts(), late != null));
         Properties properties = new Properties();
         properties.putAll(connection(config));
         properties.putAll(settings);
-        Jedis redis = new Jedis(URI.create(config.get("redis").asText()), REDIS_PATIENCE_MS);
-        Question question = Question.of(texts(config.get("options")));
-        Map<String, String> ads = readAds(redis);
-        Map<Integer, Long> begun = new ConcurrentHashMap<>();
-        Path progressPath = Path.of(config.get("progress_path").asText());
-        Late late = isNamed(config) ? new Late(progressPath.resolveSibling("late.jsonl")) : null;
-        Supplier<Views> views = () -> new Views(question, ads, begun, late != null);
-        Topology topology = topology(config, views, new Totals(redis), late);
-        KafkaStreams streams = new KafkaStreams(topology, properties);
+        streams = new KafkaStreams(topology, properties);
         streams.setUncaughtExceptionHandler(KafkaStreamsJob::end);
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> streams.close(Duration.ofSeconds(20))));
-        tell(settings, progressPath.resolveSibling("engine_settings.json"));
-        Admin admin = Admin.create(connection(config));
-        String between = application + "-" + between(topology);
-        Progress progress = new Progress(config, application, between, admin, streams, begun, progressPath);
-        progress.setDaemon(true);
-        progress.start();
+        progress.follow(part, application + "-" + between(topology), streams, begun);
         streams.start();
+    }
+
+    private void stop() {
+        if (streams != null) {
+            streams.close(CLOSED_WITHIN);
+        }
     }
 
     private static Map<String, Object> connection(JsonNode config) {
@@ -143,16 +238,18 @@ public final class KafkaStreamsJob {
         return asked.equals(NAMED);
     }
 
-    /** `late`: null where nobody asked for names. */
-    private static Topology topology(JsonNode config, Supplier<Views> views, Totals totals, Late late) {
+    /**
+     * The same for each topic from which it reads: its own topics and stores keep their names, and its halves their
+     * numbers, which the state goes by. So what a part of the input counts is decided in `views`, and not by a step more.
+     */
+    private Topology topology(String from, Supplier<Views> views) {
         Duration length = Duration.ofMillis(config.get("window_ms").asLong());
         Duration grace = Duration.ofMillis(config.get("watermark_ms").asLong());
         // Without names of ours Kafka Streams numbers its topics and its stores by the operators that come before them.
         boolean named = !"false".equals(texts(config.get("options")).get(OWN_OPTION + "names"));
         Grouped<String, byte[]> grouped = Grouped.with(Serdes.String(), Serdes.ByteArray());
         StreamsBuilder builder = new StreamsBuilder();
-        KStream<String, byte[]> counted = builder.stream(
-                        config.get("topic").asText(), Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
+        KStream<String, byte[]> counted = builder.stream(from, Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
                 .process(views::get);
         if (late != null) {
             Repartitioned<String, byte[]> half = Repartitioned.with(Serdes.String(), Serdes.ByteArray());
@@ -222,8 +319,8 @@ public final class KafkaStreamsJob {
     /**
      * Records to views, with the event's own time and its campaign as the key. What is no view ends here.
      *
-     * `begun` learns the offset of the first record of each partition: with that this start begins. `placed`: each view
-     * carries its place in the run's topic.
+     * `begun` learns the offset of the first record of each partition: with that this start begins. `counts`: whether a
+     * view is of this part of the input, by its time. `placed`: each one carries its place in the run's topic.
      */
     private static final class Views extends ContextualProcessor<byte[], byte[], String, byte[]> {
         private static final JsonFactory PARSERS = new JsonFactory();
@@ -231,13 +328,20 @@ public final class KafkaStreamsJob {
         private final Question question;
         private final Map<String, String> ads;
         private final Map<Integer, Long> begun;
+        private final LongPredicate counts;
         private final boolean placed;
         private boolean isUnderWay;
 
-        Views(Question question, Map<String, String> ads, Map<Integer, Long> begun, boolean placed) {
+        Views(
+                Question question,
+                Map<String, String> ads,
+                Map<Integer, Long> begun,
+                LongPredicate counts,
+                boolean placed) {
             this.question = question;
             this.ads = ads;
             this.begun = begun;
+            this.counts = counts;
             this.placed = placed;
         }
 
@@ -248,7 +352,7 @@ public final class KafkaStreamsJob {
                 isUnderWay = true;
             }
             View view = record.value() == null ? null : view(record.value());
-            if (view != null) {
+            if (view != null && counts.test(view.timeMs())) {
                 context().forward(new Record<>(view.key(), placed ? place() : NOTHING, view.timeMs()));
             }
         }
@@ -383,39 +487,30 @@ public final class KafkaStreamsJob {
      *
      * A committed offset of the run's topic says only that its views lie in the topic between the two halves. So such
      * offsets are told when all that lay there afterwards is committed too. The first line also says what this start
-     * began with: where no record of a partition came yet, that is what is committed.
+     * began with: where no record of a partition came yet, that is what is committed. Of files no more is told than lies
+     * before the seam: what Kafka has too may count from there.
      */
     private static final class Progress extends Thread {
         private static final int LOOK_EVERY_MS = 100;
-        private final String topic;
-        private final String between;
         private final int partitions;
         private final String application;
         private final Admin admin;
-        private final KafkaStreams streams;
-        private final Map<Integer, Long> begun;
         private final Path path;
         private int batch;
+        private Part part;
+        private String between;
+        private KafkaStreams streams;
+        private Map<Integer, Long> begun;
         private Map<Integer, Long> told = Map.of();
+        private Map<Integer, Long> done = Map.of(); // of this part
         private Map<Integer, Long> wanted = Map.of();
         private Map<Integer, Long> wantedBetween = Map.of();
+        private long droppedBefore; // in earlier parts
 
-        Progress(
-                JsonNode config,
-                String application,
-                String between,
-                Admin admin,
-                KafkaStreams streams,
-                Map<Integer, Long> begun,
-                Path path)
-                throws IOException {
-            this.topic = config.get("topic").asText();
-            this.between = between;
-            this.partitions = config.get("partitions").asInt();
+        Progress(int partitions, String application, Admin admin, Path path) throws IOException {
+            this.partitions = partitions;
             this.application = application;
             this.admin = admin;
-            this.streams = streams;
-            this.begun = begun;
             this.path = path;
             if (Files.exists(path)) {
                 append("\n"); // a crash may have torn the last line: let it cost only itself
@@ -425,13 +520,29 @@ public final class KafkaStreamsJob {
             }
         }
 
+        /** What is about to start. */
+        synchronized void follow(Part part, String between, KafkaStreams streams, Map<Integer, Long> begun) {
+            this.part = part;
+            this.between = between;
+            this.streams = streams;
+            this.begun = begun;
+            done = wanted = wantedBetween = Map.of();
+        }
+
+        /** All that its part of the input holds is counted. */
+        synchronized void awaitEnd() throws InterruptedException {
+            List<Long> ends = part.history().ends();
+            while (!IntStream.range(0, partitions).allMatch(each -> done.getOrDefault(each, 0L) >= ends.get(each))) {
+                wait();
+            }
+            droppedBefore = dropped();
+        }
+
         @Override
         public void run() {
             while (true) {
                 try {
-                    if (streams.state() == KafkaStreams.State.RUNNING) {
-                        look();
-                    }
+                    look();
                 } catch (ExecutionException away) {
                     // Kafka does not answer: there is nothing to tell.
                 } catch (IOException | InterruptedException error) {
@@ -445,13 +556,16 @@ public final class KafkaStreamsJob {
             }
         }
 
-        private void look() throws ExecutionException, InterruptedException, IOException {
+        private synchronized void look() throws ExecutionException, InterruptedException, IOException {
+            if (streams == null || streams.state() != KafkaStreams.State.RUNNING) {
+                return;
+            }
             Map<TopicPartition, Long> committed = committed();
             Map<Integer, Long> stable = ends(IsolationLevel.READ_COMMITTED);
             Map<Integer, Long> ends = ends(IsolationLevel.READ_UNCOMMITTED);
-            Map<Integer, Long> done = of(between, committed);
+            Map<Integer, Long> taken = of(between, committed);
             boolean all = IntStream.range(0, partitions).allMatch(each -> {
-                long offset = done.getOrDefault(each, 0L);
+                long offset = taken.getOrDefault(each, 0L);
                 // Where no transaction is open, the last record is the mark of the last one's end, which nobody reads.
                 long end = ends.get(each) - (ends.get(each).equals(stable.get(each)) ? 1 : 0);
                 return offset >= end || offset >= wantedBetween.getOrDefault(each, 0L);
@@ -459,11 +573,23 @@ public final class KafkaStreamsJob {
             if (!all) {
                 return;
             }
-            if (!wanted.equals(told)) {
-                write(wanted);
+            if (!wanted.isEmpty() && !beforeTheSeam(wanted).equals(told)) {
+                write(beforeTheSeam(wanted));
             }
-            wanted = of(topic, committed);
+            done = wanted;
+            notifyAll();
+            wanted = of(part.topic(), committed);
             wantedBetween = ends;
+        }
+
+        private Map<Integer, Long> beforeTheSeam(Map<Integer, Long> offsets) {
+            if (part.history() == null) {
+                return offsets;
+            }
+            List<Long> seam = part.history().seam();
+            Map<Integer, Long> found = new TreeMap<>(offsets);
+            found.replaceAll((partition, offset) -> Math.min(offset, seam.get(partition)));
+            return found;
         }
 
         private Map<TopicPartition, Long> committed() throws ExecutionException, InterruptedException {
@@ -515,7 +641,7 @@ public final class KafkaStreamsJob {
 
         /** What Kafka Streams itself says to have left out, since this start. */
         private long dropped() {
-            return streams.metrics().values().stream()
+            return droppedBefore + streams.metrics().values().stream()
                     .filter(metric -> metric.metricName().name().equals(DROPPED_TOTAL))
                     .mapToLong(metric -> (long) number(metric))
                     .sum();

@@ -1,0 +1,104 @@
+"""streamgauge with a broker that deletes older records by itself, where a run with a history would delete them.
+
+    python -m tests.engines.by_retention run history ...
+
+Retention deletes whole segments, the oldest first, as long as more than so many bytes are left without one. So it is
+known beforehand where Kafka will begin: where a segment does, and nowhere later than a run would have had it. What lies
+below is kept for the judge, and then the broker has to come to exactly that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from harness import __main__ as program
+from harness.model import FileSeam, KafkaAddress
+from harness.services import kafka
+from harness.services.kafka import EmbeddedKafka
+from harness.wait import wait_until
+from harness.worlds import real, services
+from harness.worlds.history_files import HistoryFiles
+
+SMALLEST_SEGMENT = 1024 * 1024  # that a topic may have
+LOOKS_MS = "500"
+DEADLINE_S = 60
+
+
+class Segment(NamedTuple):
+    first: int  # record
+    size: int
+
+
+class Broker(EmbeddedKafka):
+    """It looks often for what is to be deleted, and soon after its start."""
+
+    data: Path
+
+    def properties(self, broker_port: int, controller_port: int) -> dict[str, str]:
+        Broker.data = self._data
+        often = {"log.retention.check.interval.ms": LOOKS_MS, "log.initial.task.delay.ms": LOOKS_MS}
+        return {**super().properties(broker_port, controller_port), **often}
+
+
+class ByRetention(HistoryFiles):
+    def _let_go(self, seam: FileSeam) -> FileSeam:
+        partitions = [segments_of(Broker.data / "log" / f"{self._topic}-{p}") for p, _ in enumerate(seam.begins)]
+        left = max(size_from(segments, first) for segments, first in zip(partitions, seam.begins, strict=True))
+        begins = tuple(first_left(segments, left) for segments in partitions)
+        assert all(begins), f"nothing would be deleted: {partitions}"
+        gone = dict(enumerate(begins))
+        self._log.keep(gone, gone)
+        retain(self._address, self._topic, left)
+        wait_until(
+            lambda: kafka.beginning_offsets(self._address, self._topic) == gone,
+            deadline_s=DEADLINE_S,
+            what=f"retention to delete what lies below {gone}",
+            state=lambda: f"Kafka begins at {kafka.beginning_offsets(self._address, self._topic)}.",
+        )
+        retain(self._address, self._topic, -1)
+        return replace(seam, begins=begins)
+
+
+def segments_of(partition: Path) -> list[Segment]:
+    return [Segment(int(path.stem), path.stat().st_size) for path in sorted(partition.glob("*.log"))]
+
+
+def size_from(segments: Sequence[Segment], record: int) -> int:
+    """Of the segment in which it lies, and all behind."""
+    later = [segment for segment, following in pairwise(segments) if following.first > record]
+    return sum(segment.size for segment in (*later, segments[-1]))
+
+
+def first_left(segments: Sequence[Segment], left: int) -> int:
+    """The first record when as many of the oldest segments are gone as may go."""
+    size = sum(segment.size for segment in segments)
+    for segment in segments[:-1]:
+        if size - segment.size < left:
+            return segment.first
+        size -= segment.size
+    return segments[-1].first
+
+
+def retain(address: KafkaAddress, topic: str, size: int) -> None:
+    entry = ConfigEntry("retention.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": address.bootstrap})
+    for done in admin.incremental_alter_configs([resource]).values():
+        done.result(timeout=DEADLINE_S)
+
+
+def main() -> None:
+    kafka.TOPIC_CONFIG["segment.bytes"] = str(SMALLEST_SEGMENT)
+    services.EmbeddedKafka = Broker  # type: ignore[misc]
+    real.HistoryFiles = ByRetention  # type: ignore[misc]
+    program.main()
+
+
+if __name__ == "__main__":
+    main()
