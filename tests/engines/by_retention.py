@@ -14,13 +14,15 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from kafka.admin import ConfigResource
 
 from harness import __main__ as program
 from harness.model import FileSeam, KafkaAddress
 from harness.services import kafka
 from harness.services.kafka import EmbeddedKafka
+from harness.services.kafka_admin import administering
 from harness.wait import wait_until
 from harness.worlds import real, services
 from harness.worlds.history_files import HistoryFiles
@@ -86,18 +88,17 @@ def first_left(segments: Sequence[Segment], left: int) -> int:
 
 
 def retain(address: KafkaAddress, topic: str, size: int) -> None:
-    entry = ConfigEntry("retention.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": address.bootstrap})
-    for done in admin.incremental_alter_configs([resource]).values():
-        done.result(timeout=DEADLINE_S)
+    with administering(address, f"topic {topic}") as admin:
+        admin.alter_configs([ConfigResource("TOPIC", topic, {"retention.bytes": str(size)})])
 
 
 def main() -> None:
-    kafka.TOPIC_CONFIG["segment.bytes"] = str(SMALLEST_SEGMENT)
-    services.EmbeddedKafka = Broker  # type: ignore[misc]
-    real.HistoryFiles = ByRetention  # type: ignore[misc]
-    program.main()
+    with (
+        patch.dict(kafka.TOPIC_CONFIG, {"segment.bytes": str(SMALLEST_SEGMENT)}),
+        patch.object(services, "EmbeddedKafka", Broker),
+        patch.object(real, "HistoryFiles", ByRetention),
+    ):
+        program.main()
 
 
 if __name__ == "__main__":

@@ -58,7 +58,8 @@ def main(path: str, job: str = "spark") -> int:
         spark_history.refuse = lambda *_: None
     begins = {"early": offsets_by(-1), "late": offsets_by(1), "earliest": earliest}
     spark_history.starting_offsets = begins.get(bug, spark_history.starting_offsets)
-    return importlib.import_module(f"workloads.ad_impressions.jobs.{job}").main(path)
+    code: int = importlib.import_module(f"workloads.ad_impressions.jobs.{job}").main(path)
+    return code
 
 
 if __name__ == "__main__":
