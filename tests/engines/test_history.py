@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from harness import recount
 from harness.engines.job import History
 from harness.model import FileSeam
 from harness.store import Store
 from harness.wait import wait_until
+from harness.worlds.history_files import as_lines
 from tests.engines.test_runs import check, run, told
 from tests.engines.trial import DEADLINE_S, SOON_UP
 from tests.quick.spoiled import ENDS, SPOILED, spoil, write_files
@@ -72,6 +74,10 @@ def restored_by_the_second_start(folder):
     lines = [json.loads(line) for line in (Path(folder) / "progress.jsonl").read_text().splitlines() if line.strip()]
     _, second = (line["restored"] for line in lines if "restored" in line)
     return sum(second.values())
+
+
+def await_end(engine):
+    wait_until(lambda: not engine.alive(), deadline_s=DEADLINE_S, what="it to end", state=lambda: str(engine.tail(5)))
 
 
 def in_files(folder):
@@ -149,6 +155,33 @@ def test_a_state_that_is_handed_over_wrongly_fails_by_its_right_name(tmp_path, s
 
 
 @pytest.mark.thorough
+def test_kafka_streams_dies_when_it_has_counted_the_files_and_goes_on_where_they_end(trial):
+    """The group has no member then, and no offset of the topic: Kafka knows only how far the files are counted."""
+    trial.send(4000)
+    ends = dict.fromkeys(trial.log, 600)
+    values = recount.read_values(trial.kafka, trial.topic, ends)
+    folder = trial.folder / "history"
+    folder.mkdir()
+    for partition, end in ends.items():
+        (folder / f"{partition}-0-{end}.json").write_bytes(as_lines(values[partition], packed=False))
+    seam = FileSeam(tuple(ends.values()), tuple(ends.values()))
+    engine = trial.engine(str(SEAMS["kafka-streams"]), "highest")
+    engine.change({"history": History(str(folder), seam), "options": {"streamgauge.bug": "dies"}})
+    try:
+        engine.start()
+        await_end(engine)
+        told_before = engine.progress()
+        engine.restart()
+        trial.await_drained(engine)
+    finally:
+        engine.stop()
+
+    assert told_before is not None
+    assert told_before.offsets == ends
+    assert trial.results() == trial.expected()
+
+
+@pytest.mark.thorough
 def test_what_retention_took_is_in_the_files(tmp_path):
     """A broker of its own: how often it looks is a setting with which it starts."""
     arguments = ["run", "bootstrap", "--engine", "kafka-streams", "--duration", "12s", "--out", str(tmp_path), "--json"]
@@ -171,7 +204,7 @@ def test_kafka_streams_refuses_files_in_the_words_of_spark(trial, how, said):
     engine = trial.engine("kafka-streams", "highest")
     engine.change({"history": History(str(folder), FileSeam(ENDS, ENDS))})
     engine.start()
-    wait_until(lambda: not engine.alive(), deadline_s=DEADLINE_S, what="it to end", state=lambda: str(engine.tail(5)))
+    await_end(engine)
 
     assert engine.exit_code() == 1
     assert said in "\n".join(engine.tail(20))

@@ -30,12 +30,21 @@ final class Seams extends KafkaStreamsJob {
             case "early" -> moved(-1);
             case "late" -> moved(1);
             case "earliest" -> whole.begins();
+            case "dies" -> onTheSecondStart(whole.ends());
             default -> whole.ends();
         };
     }
 
     private List<Long> moved(long records) {
         return whole.ends().stream().map(end -> end + records).toList();
+    }
+
+    /** The first one dies: all files are counted, and nobody knows where Kafka goes on. */
+    private List<Long> onTheSecondStart(List<Long> ends) {
+        if (whole.folder().resolveSibling("died").toFile().mkdir()) {
+            Runtime.getRuntime().halt(1);
+        }
+        return ends;
     }
 
     /** The last file of each partition is gone, and nobody looks for it. */
