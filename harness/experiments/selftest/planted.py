@@ -55,7 +55,7 @@ from harness.judging.readings import (
     Stray,
     Watched,
 )
-from harness.model import Backfill, Batch, BatchLog, EngineReport, FaultReport, KeptState
+from harness.model import Backfill, Batch, BatchLog, EngineReport, FaultReport, FileSeam, KeptState
 
 SUMMED = case(spec=replace(SPEC, tape=replace(SPEC.tape, checksum=True)))
 CHANGED = Changed(Means.CARRY, (5,), question.FEWEST_CELLS, frozenset(), {}, {})
@@ -158,6 +158,7 @@ def evidence() -> Iterator[Planted]:
     yield "nothing sent", case(sent=0)
     yield "nothing in the log", case(events(0), audit=replace(HONEST.audit, found=0))
     yield "no window closed", case(events(20))
+    yield "few cells begin in files and go on in Kafka", case(seam=FileSeam((75, 75), (50, 50)))
     for kind in ("missing", "doubled", "foreign", "altered"):
         yield f"a record {kind}", case(audit=replace(HONEST.audit, **_one(kind)))
     yield "files were edited", replace(HONEST, edits=Edits(9, ("log.parquet was edited",)))

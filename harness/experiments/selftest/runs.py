@@ -28,13 +28,16 @@ SMALL: Mapping[str, Any] = {
     "disorder": "none",
     "fault": "none",
 }
+# A seam has to lie in so many cells that they prove something.
+WITH_A_SEAM: Mapping[str, Any] = {**SMALL, "campaigns": 60}
 
 
 def fake_run(
     folder: Path, manifest: EngineManifest = fake.MANIFEST, clock: FakeClock | None = None, **changes: Any
 ) -> tuple[Verdict, Store]:
-    """One run of the fake engine: SMALL but for some keys of a scenario."""
-    spec, manifest = plan.resolve("selftest", {**SMALL, **changes}, {}, lambda *_: manifest)
+    """One run of the fake engine: a small one but for some keys of a scenario."""
+    small = WITH_A_SEAM if "history" in changes else SMALL
+    spec, manifest = plan.resolve("selftest", {**small, **changes}, {}, lambda *_: manifest)
     store = Store.create(folder, "fake")
     world = FakeWorld(spec, store, manifest, clock)
     return run(

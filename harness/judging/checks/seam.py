@@ -12,7 +12,7 @@ import numpy as np
 
 from harness.judging.checks.case import Case
 from harness.judging.checks.kinds import COUNTS
-from harness.judging.lateness import Ends, below, between
+from harness.judging.lateness import Ends, below, between, in_files
 from harness.judging.ledger import Difference, Ledger
 from harness.judging.readings import LogEvents
 from harness.model import FileSeam
@@ -20,6 +20,14 @@ from harness.texts import many
 from workloads.base import Mask
 
 FURTHEST = 3  # records; who is wrong by more is not wrong by counting
+
+
+def on_both_sides(case: Case) -> int:
+    """So many cells have events in files and in Kafka: only those show whether it goes on right."""
+    if case.seam is None:
+        return 0
+    old = in_files(case.events, case.seam)
+    return len(np.intersect1d(case.events.cell[old], case.events.cell[~old]))
 
 
 def counted_twice(case: Case, over: list[Difference]) -> str:
@@ -43,12 +51,12 @@ def _beside(events: LogEvents, seam: FileSeam) -> Iterator[tuple[str, Mask]]:
         each = f"{'record' if records == 1 else many(records, 'record')} of each partition"
         yield f"the last {each} in files", between(events, _moved(seam.ends, -records), _moved(seam.ends))
         yield f"the first {each} behind the files", between(events, _moved(seam.ends), _moved(seam.ends, records))
-    in_files, both = below(events, seam.ends), between(events, _moved(seam.begins), _moved(seam.ends))
-    last_window = events.closes_ms == events.closes_ms[in_files].max(initial=0)
+    held, both = below(events, seam.ends), between(events, _moved(seam.begins), _moved(seam.ends))
+    last_window = events.closes_ms == events.closes_ms[held].max(initial=0)
     yield "what both have of the window in which the files end", both & last_window
     yield "what both files and Kafka have", both
-    go_on = np.isin(events.cell, events.cell[~in_files])
-    yield "what the files held of cells that go on in Kafka", in_files & go_on
+    go_on = np.isin(events.cell, events.cell[~held])
+    yield "what the files held of cells that go on in Kafka", held & go_on
 
 
 def _moved(ends: Ends, by: int = 0) -> Mapping[int, int]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.judging.checks import seam
 from harness.judging.checks.case import Case
+from harness.judging.checks.question import FEWEST_CELLS
 from harness.model import CheckResult, Outcome
 from harness.texts import many
 from workloads.base import NEVER
@@ -16,11 +18,12 @@ def check(case: Case) -> CheckResult:
         word = "" if case.cut_short else "vacuous"
         return CheckResult("vacuity", Outcome.UNKNOWN, "; ".join(reasons), word=word, blame="evidence")
     windows = len(case.begins_ms(case.expectation.may))
+    crossing = f"; {many(seam.on_both_sides(case), 'cell')} on both sides of the seam" if case.seam else ""
     return CheckResult(
         "vacuity",
         Outcome.PASS,
         f"{many(case.events.records(), 'countable event')} in {many(len(case.expectation.may), 'cell')} "
-        f"of {many(windows, 'window')}",
+        f"of {many(windows, 'window')}{crossing}",
     )
 
 
@@ -33,3 +36,5 @@ def _reasons(case: Case) -> Iterator[str]:
         yield "the Kafka log holds no event that has to be counted"
     elif int(case.events.time_ms.max()) < int(case.events.closes_ms.min()) != NEVER:
         yield "no window ever closed"
+    elif case.seam and (cells := seam.on_both_sides(case)) < FEWEST_CELLS:
+        yield f"{cells} cells have events in files and in Kafka, and fewer than {FEWEST_CELLS} prove nothing"
