@@ -1,12 +1,7 @@
-import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonParser;
-import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.BufferedWriter;
 import java.io.File;
 import java.io.IOException;
-import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -17,7 +12,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
-import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
@@ -53,8 +47,6 @@ import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.processor.api.RecordMetadata;
 import redis.clients.jedis.Jedis;
-import redis.clients.jedis.params.ScanParams;
-import redis.clients.jedis.resps.ScanResult;
 
 /**
  * The Kafka Streams job: ad impressions from Kafka, counted per campaign and window, into Redis.
@@ -80,7 +72,6 @@ public class KafkaStreamsJob {
     private static final String BY_CAMPAIGN = "by-campaign";
     private static final Duration CLOSED_WITHIN = Duration.ofSeconds(20);
     private static final String OWN_OPTION = "streamgauge."; // meant for this job: Kafka Streams never sees it
-    private static final int REDIS_PATIENCE_MS = 60_000;
     private static final String DROPPED_TOTAL = "dropped-records-total";
 
     /** The option by which each event that is dropped as late is named, and its only value. */
@@ -95,10 +86,9 @@ public class KafkaStreamsJob {
     private final String application;
     private final Map<String, String> settings;
     private final Path progressPath;
-    private final Question question;
+    private final AdViews adViews;
     private final Late late;
-    private final Totals totals;
-    private final Map<String, String> ads;
+    private final HighestTotals totals;
     private final Admin admin;
     private volatile KafkaStreams streams;
 
@@ -118,11 +108,10 @@ public class KafkaStreamsJob {
         application = topic + OWN_TOPICS;
         settings = settings(config, application);
         progressPath = Path.of(config.get("progress_path").asText());
-        question = Question.of(texts(config.get("options")));
         late = isNamed(config) ? new Late(progressPath.resolveSibling("late.jsonl")) : null;
-        Jedis redis = new Jedis(URI.create(config.get("redis").asText()), REDIS_PATIENCE_MS);
-        totals = new Totals(redis);
-        ads = readAds(redis);
+        Jedis redis = HighestTotals.connect(config.get("redis").asText());
+        totals = new HighestTotals(redis);
+        adViews = new AdViews(texts(config.get("options")), AdViews.readAds(redis));
         admin = Admin.create(connection(config));
     }
 
@@ -186,7 +175,7 @@ public class KafkaStreamsJob {
 
     private void start(Part part, Progress progress) {
         Map<Integer, Long> begun = new ConcurrentHashMap<>();
-        Topology topology = topology(part.topic(), () -> new Views(question, ads, begun, part.counts(), late != null));
+        Topology topology = topology(part.topic(), () -> new Views(adViews, begun, part.counts(), late != null));
         Properties properties = new Properties();
         properties.putAll(connection(config));
         properties.putAll(settings);
@@ -260,7 +249,9 @@ public class KafkaStreamsJob {
                 .windowedBy(TimeWindows.ofSizeAndGrace(length, grace))
                 .count(named ? Materialized.as("counts") : Materialized.with(Serdes.String(), Serdes.Long()))
                 .toStream()
-                .foreach((cell, total) -> totals.write(cell.key(), cell.window().start(), total));
+                // Just before each commit the cache hands over what has changed since the last one.
+                .foreach((cell, total) ->
+                        totals.write(Map.of(cell.key(), Map.of(cell.window().start(), total))));
         return builder.build();
     }
 
@@ -291,31 +282,6 @@ public class KafkaStreamsJob {
         Files.move(part, path, StandardCopyOption.ATOMIC_MOVE);
     }
 
-    /** Ad -> campaign. The benchmark keeps each pair as a plain string; all else there has another type or key. */
-    private static Map<String, String> readAds(Jedis redis) {
-        Map<String, String> ads = new HashMap<>();
-        String cursor = ScanParams.SCAN_POINTER_START;
-        do {
-            ScanResult<String> page = redis.scan(cursor, new ScanParams().count(5000), "string");
-            String[] keys = page.getResult().stream().filter(key -> key.length() == 36).toArray(String[]::new);
-            List<String> campaigns = keys.length == 0 ? List.of() : redis.mget(keys);
-            IntStream.range(0, campaigns.size()).forEach(each -> ads.put(keys[each], campaigns.get(each)));
-            cursor = page.getCursor();
-        } while (!cursor.equals(ScanParams.SCAN_POINTER_START));
-        return ads;
-    }
-
-    /** Which events are counted, and by what. The benchmark counts views by campaign. */
-    private record Question(Set<String> counts, boolean byAd) {
-        static Question of(Map<String, String> options) {
-            String counts = options.getOrDefault(OWN_OPTION + "counts", "view");
-            return new Question(Set.of(counts.split("\\+")), "ad".equals(options.get(OWN_OPTION + "by")));
-        }
-    }
-
-    /** What the query needs of an event. */
-    private record View(String key, long timeMs) {}
-
     /**
      * Records to views, with the event's own time and its campaign as the key. What is no view ends here.
      *
@@ -323,23 +289,14 @@ public class KafkaStreamsJob {
      * view is of this part of the input, by its time. `placed`: each one carries its place in the run's topic.
      */
     private static final class Views extends ContextualProcessor<byte[], byte[], String, byte[]> {
-        private static final JsonFactory PARSERS = new JsonFactory();
-        private static final long YEAR_10000_MS = 253_402_300_800_000L;
-        private final Question question;
-        private final Map<String, String> ads;
+        private final AdViews views;
         private final Map<Integer, Long> begun;
         private final LongPredicate counts;
         private final boolean placed;
         private boolean isUnderWay;
 
-        Views(
-                Question question,
-                Map<String, String> ads,
-                Map<Integer, Long> begun,
-                LongPredicate counts,
-                boolean placed) {
-            this.question = question;
-            this.ads = ads;
+        Views(AdViews views, Map<Integer, Long> begun, LongPredicate counts, boolean placed) {
+            this.views = views;
             this.begun = begun;
             this.counts = counts;
             this.placed = placed;
@@ -351,7 +308,7 @@ public class KafkaStreamsJob {
                 context().recordMetadata().ifPresent(at -> begun.putIfAbsent(at.partition(), at.offset()));
                 isUnderWay = true;
             }
-            View view = record.value() == null ? null : view(record.value());
+            AdViews.View view = views.view(record.value());
             if (view != null && counts.test(view.timeMs())) {
                 context().forward(new Record<>(view.key(), placed ? place() : NOTHING, view.timeMs()));
             }
@@ -360,47 +317,6 @@ public class KafkaStreamsJob {
         private byte[] place() {
             RecordMetadata at = context().recordMetadata().orElseThrow();
             return ("[" + at.partition() + "," + at.offset() + "]").getBytes(StandardCharsets.UTF_8);
-        }
-
-        /** Null for all that does not count. Broken UTF-8 is mended, and judged by what is left. */
-        private View view(byte[] value) {
-            String ad = null;
-            String kind = null;
-            String time = null;
-            try (JsonParser parser = PARSERS.createParser(new String(value, StandardCharsets.UTF_8))) {
-                if (parser.nextToken() != JsonToken.START_OBJECT) {
-                    return null;
-                }
-                while (parser.nextToken() == JsonToken.FIELD_NAME) {
-                    String field = parser.currentName();
-                    String text = parser.nextToken() == JsonToken.VALUE_STRING ? parser.getText() : null;
-                    parser.skipChildren();
-                    switch (field) {
-                        case "ad_id" -> ad = text;
-                        case "event_type" -> kind = text;
-                        case "event_time" -> time = text;
-                        default -> {}
-                    }
-                }
-                if (parser.nextToken() != null) {
-                    return null; // more than one value
-                }
-            } catch (IOException torn) {
-                return null;
-            }
-            boolean counts = ad != null && ads.containsKey(ad) && kind != null && question.counts().contains(kind);
-            if (!counts || !isTime(time)) {
-                return null;
-            }
-            return new View(question.byAd() ? "ad:" + ad : ads.get(ad), Long.parseLong(time));
-        }
-
-        private static boolean isTime(String text) {
-            boolean isNumber = text != null
-                    && !text.isEmpty()
-                    && text.length() <= 18
-                    && text.chars().allMatch(each -> each >= '0' && each <= '9');
-            return isNumber && Long.parseLong(text) < YEAR_10000_MS;
         }
     }
 
@@ -441,44 +357,18 @@ public class KafkaStreamsJob {
 
     /** The places of views that were dropped as late, a line each, written before anybody is told of them. */
     private static final class Late {
-        private final BufferedWriter lines;
+        private final Lines lines;
 
         Late(Path path) throws IOException {
-            boolean again = Files.exists(path);
-            lines = Files.newBufferedWriter(path, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
-            if (again) {
-                lines.newLine(); // a crash may have torn the last line: let it cost only itself
-            }
+            lines = new Lines(path);
         }
 
-        synchronized void name(byte[] place) {
+        void name(byte[] place) {
             try {
-                lines.write(new String(place, StandardCharsets.UTF_8));
-                lines.newLine();
-                lines.flush();
+                lines.add(new String(place, StandardCharsets.UTF_8));
             } catch (IOException error) {
                 end(error);
             }
-        }
-    }
-
-    /** Where the counts go. Just before each commit the cache hands over what has changed since the last one. */
-    private static final class Totals {
-        private static final String WRITE_IF_HIGHER = """
-                if tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0) < tonumber(ARGV[2]) then
-                    redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-                    redis.call('HSET', KEYS[2], ARGV[1], ARGV[3])
-                end
-                """;
-        private final Jedis redis;
-
-        Totals(Jedis redis) {
-            this.redis = redis;
-        }
-
-        synchronized void write(String campaign, long windowMs, long total) {
-            String[] words = {Long.toString(windowMs), Long.toString(total), Long.toString(System.currentTimeMillis())};
-            redis.eval(WRITE_IF_HIGHER, List.of(campaign, "updated:" + campaign), List.of(words));
         }
     }
 
