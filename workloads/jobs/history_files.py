@@ -11,11 +11,14 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
+
+from workloads.jobs.orders import Config
 
 NAME = re.compile(r"(\d+)-(\d+)-(\d+)\.json(?:\.gz)?")
 PACKED = ".gz"
@@ -38,6 +41,13 @@ def stretch_of(name: str) -> Stretch | None:
 
 def files_of(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def refuse(config: Config, fields: Sequence[str]) -> None:
+    """Before anything is counted: engines read a torn line as no event, and say nothing."""
+    told = config["history"]
+    if wrong := wrong_with(Path(told["folder"]), dict(enumerate(told["ends"])), fields):
+        sys.exit(f"The files in {told['folder']} can't be counted: {'; '.join(wrong)}. Nothing was read.")
 
 
 def wrong_with(folder: Path, ends: Mapping[int, int], fields: Sequence[str]) -> list[str]:

@@ -62,7 +62,7 @@ class Queries(NamedTuple):
 def queries(config: Config, start: Start, fields: Sequence[str]) -> Queries:
     if not config["history"]:
         return Queries(lambda _: None, lambda session: start([Part(read_records(session, config))], config, False))
-    refuse(config, fields)
+    history_files.refuse(config, fields)
     way = chosen_way(config)
     if way in (UNION, UNION_EACH):
         return Queries(lambda _: None, lambda session: start(_both(session, config, way), config, False))
@@ -79,13 +79,6 @@ def chosen_way(config: Config) -> str:
     if way in (UNION, UNION_EACH) and config["history"]["until_ms"] is not None:
         sys.exit(f"{WAY_OPTION} = {way!r} has its seam by offset; leave --seam out.")
     return way
-
-
-def refuse(config: Config, fields: Sequence[str]) -> None:
-    """Before anything is counted: Spark reads a torn line as no event, and says nothing."""
-    told = config["history"]
-    if wrong := history_files.wrong_with(Path(told["folder"]), dict(enumerate(told["ends"])), fields):
-        sys.exit(f"The files in {told['folder']} can't be counted: {'; '.join(wrong)}. Nothing was read.")
 
 
 def _files_first(session: SparkSession, config: Config, start: Start, way: str) -> StreamingQuery | None:

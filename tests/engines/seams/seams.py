@@ -55,7 +55,7 @@ def main(path: str, job: str = "spark") -> int:
     if bug == "stale":
         forget_the_last_batch(config)
     if bug in UNSEEN:  # it counts what it finds
-        spark_history.refuse = lambda *_: None
+        history_files.refuse = lambda *_: None
     begins = {"early": offsets_by(-1), "late": offsets_by(1), "earliest": earliest}
     spark_history.starting_offsets = begins.get(bug, spark_history.starting_offsets)
     code: int = importlib.import_module(f"workloads.ad_impressions.jobs.{job}").main(path)

@@ -22,7 +22,7 @@ from workloads.ad_impressions.jobs import spark
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.spark_parse import PARSERS, with_ids
 from workloads.ad_impressions.jobs.spark_record import FIELDS
-from workloads.jobs import spark_history, spark_stream
+from workloads.jobs import history_files, spark_history, spark_stream
 from workloads.jobs.orders import Config, read_orders
 from workloads.jobs.progress_log import ProgressLog, tell_settings
 from workloads.jobs.redis_results import connect
@@ -73,7 +73,7 @@ def main(config_path: str) -> None:
     tell_settings(config["progress_path"], spark.own_settings(config))
     parse = with_ids if config["checksum"] else PARSERS[spark.chosen_parser(config)]
     if config["history"]:
-        spark_history.refuse(config, FIELDS)
+        history_files.refuse(config, FIELDS)
     ads, write = read_ads(connect(config["redis"])), spark.make_writer(config)
     progress, topic = ProgressLog(config["progress_path"]), Topic(config)
     session = spark_stream.make_session(config)

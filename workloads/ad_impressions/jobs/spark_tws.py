@@ -29,7 +29,7 @@ from workloads.ad_impressions.jobs import spark
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.spark_parse import PARSERS
 from workloads.ad_impressions.jobs.spark_record import FIELDS
-from workloads.jobs import spark_history, spark_stream
+from workloads.jobs import history_files, spark_history, spark_stream
 from workloads.jobs.orders import Config, read_orders
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
@@ -110,7 +110,7 @@ def start_query(session: SparkSession, config: Config) -> StreamingQuery:
     if not config["history"]:
         views = spark.views_of([Part(spark_stream.read_records(session, config))], parse, ads)
         return spark_stream.start(totals(views, config), config, write)
-    spark_history.refuse(config, FIELDS)
+    history_files.refuse(config, FIELDS)
     old = spark.views_of([spark_history.files(session.read, config)], parse, ads)
     new = spark_history.kafka(spark_stream.of_topic(session.readStream, config), config)
     known = spark.count_views(old, config["window_ms"])
