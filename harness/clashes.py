@@ -146,8 +146,11 @@ def _of_states(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> Non
     if not spec.states:
         return
     oracle, whys = oracle_of(spec), []
-    if manifest.evidence != "spark-checkpoint":
-        whys.append(f"{manifest.id} leaves no checkpoint of Spark's (evidence = 'spark-checkpoint')")
+    if manifest.evidence != "spark-checkpoint" and not manifest.states:
+        whys.append(
+            f"{manifest.id} leaves no checkpoint of Spark's (evidence = 'spark-checkpoint'), and does not say what "
+            "reads one of its own ('states')"
+        )
     if claim.late != "drop":
         whys.append(f"the sink {claim.name!r} adds each batch to the results, and keeps no state")
     if [value.kind for value in oracle.values] != [Kind.COUNT] or oracle.merges or spec.time != EVENT_TIME:

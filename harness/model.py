@@ -304,6 +304,9 @@ class EngineManifest:
     key: str = ""  # of redis:template
     field: str = ""
     read: tuple[str, ...] = ()  # of command: argv template
+    states: tuple[
+        str, ...
+    ] = ()  # argv template of what reads copies of its checkpoints; () where Spark does it, or none
     build: tuple[str, ...] = ()  # argv template of what makes the job from a checkout, () for nothing
     logs: tuple[str, ...] = ()  # patterns of further log files, relative to its home
     early: str = ""  # in words: how counts of a window that is still open come to be seen

@@ -517,6 +517,7 @@ CLAIM_KEYS: Mapping[str, tuple[_Reader, bool]] = {
     "key": (_text, False),
     "field": (_text, False),
     "read": (_command, False),
+    "states": (_command, False),
 }
 
 # Of the file beside a shipped job. A query may leave other evidence than the engine's own: the job's word wins.

@@ -21,6 +21,7 @@ from harness.engines import complaint, yahoo_conf
 from harness.engines.base import Member, Reached, Seam
 from harness.engines.config import EngineConfig, write_privately
 from harness.engines.driver import Driver, members_of
+from harness.engines.flink import kept_checkpoint
 from harness.engines.job import OURS, Job, Surroundings
 from harness.engines.kept import Kept
 from harness.engines.manifest import job_path
@@ -39,8 +40,9 @@ JAVA_OPTIONS_FILE = "java.options"  # as `java @FILE` reads it
 LOGS = "logs"  # of a run, as its report names it
 WORKLOADS = ROOT / "workloads"
 SCRATCH, NEIGHBOURS, STATES = "scratch", "neighbours", "states"  # in the private folder of a run
-READS_STATES = WORKLOADS / "jobs" / "spark_states.py"
+SPARKS_READER = ("{python}", str(WORKLOADS / "jobs" / "spark_states.py"), "{config}")
 STATES_DEADLINE_S = 600.0
+COLUMNS = ("number", "key", "field", "value")  # of what was read
 # pyspark and pyflink trust these before they look for the Spark or the Flink that they came with.
 OTHER_ENGINES = frozenset(
     {
@@ -170,14 +172,18 @@ class ProcessEngine:
         return replace(log, earlier=(*earlier, *self._cut_off))
 
     def keep_state(self, number: int, batch: int) -> KeptState | None:
-        return states.keep(self._checkpoint, number, batch, self._states) if self._checkpoint else None
+        if self._checkpoint:
+            return states.keep(self._checkpoint, number, batch, self._states)
+        told, live = self._progress.newest(), self.checkpoint
+        return kept_checkpoint.keep(live, number, told, self._states) if live and told else None
 
     def read_states(self) -> Mapping[str, Sequence[str | int]]:
-        """By Spark itself, with the settings of the job: some of them say how its state is written."""
-        from pyarrow import parquet  # takes its time, and few runs need it
-
+        """By the engine itself, with the settings of the job: some of them say how its state is written."""
         table = self._states / "read"
-        words = (self._surroundings.python, READS_STATES, self._config.write(self._states), self._states, table)
+        reader = argv_of(
+            self._manifest, self._manifest.states or SPARKS_READER, self._config.write(self._states), self._surroundings
+        )
+        words = (*reader, self._states, table)
         # A job of somebody's own finds no neighbours of ours; the reader does.
         env = {**self._env, "PYTHONPATH": str(self._private / NEIGHBOURS)}
         child = spawn([*map(str, words)], name=STATES, log=self._logs / f"{STATES}.log", env=env)
@@ -188,8 +194,7 @@ class ProcessEngine:
         if child.returncode():
             said = " ".join(complaint.reason(child.tail(complaint.REMEMBERED)))
             raise HarnessError(f"its reader ended with exit code {child.returncode()} ({LOGS}/{STATES}.log): {said}")
-        columns: dict[str, list[str | int]] = parquet.read_table(table).to_pydict()
-        return columns
+        return columns_of(table)
 
     @property
     def _states(self) -> Path:
@@ -388,6 +393,19 @@ def argv_of(
     program, *arguments = (word.format(**words) for word in command)
     beside_manifest = Path(manifest.home) / program
     return [str(beside_manifest) if beside_manifest.is_file() else program, *arguments]
+
+
+def columns_of(table: Path) -> dict[str, list[str | int]]:
+    """Spark leaves a folder of Parquet, and others leave a file with an object of JSON on each line."""
+    from pyarrow import parquet  # takes its time, and few runs need it
+
+    columns: dict[str, list[str | int]]
+    if table.is_dir():
+        columns = parquet.read_table(table).to_pydict()
+    else:
+        rows = [json.loads(line) for line in table.read_text(encoding="utf-8").splitlines()]
+        columns = {name: [row[name] for row in rows] for name in COLUMNS}
+    return columns
 
 
 def _furnish(private: Path) -> None:

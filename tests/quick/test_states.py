@@ -74,7 +74,7 @@ def test_what_is_purged_in_the_middle_of_a_copy_is_left_out(tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("given", "parts"),
     [
-        ({"engine": "reference"}, ["reference leaves no checkpoint of Spark's"]),
+        ({"engine": "reference"}, ["reference leaves no checkpoint of Spark's", "('states')"]),
         ({"engine": "spark-rtm"}, ["spark-rtm leaves no checkpoint"]),
         ({"sink": "fenced"}, ["the sink 'fenced'", "keeps no state"]),
         ({"workload": "page_visits"}, ["one count in windows"]),

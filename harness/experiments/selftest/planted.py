@@ -262,7 +262,10 @@ def states() -> Iterator[Planted]:
     yield "the same, and it is stuck", _looked_into(right, observed=without, engine=stuck)
     yield "its state could not be read", _looked_into(states_unread="exit code 1")
     yield "its state was never kept", _looked_into()
-    yield "its state, and nobody knows what was late", _looked_into(right, exact=False)
+    anything = np.ones(len(HONEST.events), dtype=np.bool_)
+    yield "its state, and nobody knows what was late", _looked_into(right, exact=False, permitted=anything)
+    yield "its state after a checkpoint, as it should be", _of_checkpoints(right)
+    yield "the state of the checkpoint before", _of_checkpoints(_holding(right, before))
 
 
 def checksummed() -> Iterator[Planted]:
@@ -293,6 +296,15 @@ def _looked_into(*found: State, **more: Any) -> Case:
     taken = np.searchsorted([end for end, _ in ends], HONEST.events.offset, side="right")
     known: dict[str, Any] = {"batch": taken, "batch_log": BatchLog(batches, True, True), "drops_late": True}
     return case(**{**known, "spec": replace(SPEC, states=2), "exact": True, "states": found, **more})
+
+
+def _of_checkpoints(*found: State) -> Case:
+    """Of an engine without batches, which tells what its checkpoints hold."""
+    told = tuple(
+        Progress(EPOCH_MS + 1000 * number, number, 0, dict(enumerate(_ends(number))), _watermark_ms(number))
+        for number in range(30)
+    )
+    return _looked_into(*found, batch=HONEST.batch, batch_log=None, exact=False, told=told)
 
 
 def _ends(batch: int) -> tuple[int, int]:

@@ -1,8 +1,8 @@
-"""State: what Spark held in it after some of its batches, as its own reader found it in a copy of the checkpoint.
+"""State: what an engine held in it after some of its batches, as its own reader found it in a copy of the checkpoint.
 
-By Spark's rules a cell is in the state after a batch when it has events below the batch's offsets that were not dropped
-as late, and the batch's watermark has not passed the end of its window; it is there with all of these events. And it is
-in the results, which a batch writes before it is committed.
+A cell is in the state after a batch when it has events below the batch's offsets that were not dropped as late, and the
+batch's watermark has not passed the end of its window; it is there with all of these events. And it is in the results,
+which a batch writes before it is committed. For Flink a checkpoint is such a batch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from harness.judging.checks.case import EXAMPLES, Case, join
-from harness.judging.lateness import below
+from harness.judging.lateness import below, between
 from harness.judging.readings import NO_BATCH, State
 from harness.model import CheckResult, Outcome, Witness
 from harness.texts import many
@@ -67,8 +67,8 @@ def _unknown(case: Case) -> str:
         return f"it was kept, and could not be read: {case.states_unread}"
     if not case.states:
         return "no batch came to its end whose state could be copied"
-    if not case.exact:
-        return "the batch log does not say which events were dropped as late, so that nobody knows what has to be in it"
+    if not case.exact and case.permitted.any():
+        return "nobody says which events were dropped as late, so that nobody knows what has to be in it"
     return ""
 
 
@@ -112,14 +112,24 @@ def _held(case: Case, taken: Mask, watermark_ms: int) -> Mask:
 
 
 def _is_of_earlier(case: Case, state: State) -> bool:
-    """A batch drops by the watermark by which the one before it has evicted."""
-    batches = case.batch_log.batches if case.batch_log else ()
-    before = [(one.batch, after.drop_watermark_ms) for one, after in pairwise(batches) if one.batch < state.kept.batch]
-    known = case.batch != NO_BATCH
     return any(
-        case.fold(_held(case, known & (case.batch <= batch), watermark_ms)) == state.held.counts
-        for batch, watermark_ms in reversed(before)
+        case.fold(_held(case, taken, watermark_ms)) == state.held.counts
+        for taken, watermark_ms in _earlier(case, state)
     )
+
+
+def _earlier(case: Case, state: State) -> Iterator[tuple[Mask, int]]:
+    """What each batch before it had taken, and the watermark by which it evicted; the newest first."""
+    if case.batch_log is None:
+        for told in reversed(case.told):
+            if told.batch < state.kept.batch:
+                yield between(case.events, {}, told.offsets), told.watermark_ms
+        return
+    # A batch of Spark drops by the watermark by which the one before it has evicted.
+    known = case.batch != NO_BATCH
+    for one, after in reversed([*pairwise(case.batch_log.batches)]):
+        if one.batch < state.kept.batch:
+            yield known & (case.batch <= one.batch), after.drop_watermark_ms
 
 
 def _witness(case: Case, odd: Odd) -> Witness:

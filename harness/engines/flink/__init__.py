@@ -1,0 +1,1 @@
+"""Flink as a system under test. Its jobs are in workloads; nothing here imports pyflink."""
