@@ -57,6 +57,7 @@ IDS = (
     "spark-pandas",
     "flink",
     "flink-standalone",
+    "flink-java",
     "kafka-streams",
     "quix",
 )

@@ -38,7 +38,7 @@ BEGINS_OPTION = "streamgauge.source.startingOffsets"
 # What another question is made of, and by which option of its orders a job is told so.
 QUESTION = {"counts": "streamgauge.counts", "by": "streamgauge.by", "window": ""}
 # The shipped ones that listen to it.
-LISTEN = ("spark", "flink", "flink-standalone", "kafka-streams")
+LISTEN = ("spark", "flink", "flink-standalone", "flink-java", "kafka-streams")
 SEVERAL = re.compile(r"\+(?=[\w.-]+=)")  # a value may hold a plus of its own
 
 Orders = Mapping[str, Any]

@@ -85,7 +85,7 @@ def test_a_process_that_is_not_yet_the_job_proves_nothing(tmp_path, monkeypatch)
     assert report_of(fault).landed
 
 
-@pytest.mark.parametrize("engine", ["spark", "flink", "flink-standalone", "kafka-streams"])
+@pytest.mark.parametrize("engine", ["spark", "flink", "flink-standalone", "flink-java", "kafka-streams"])
 def test_these_know_another_question(engine):
     manifest = load(engine)
     spec = replace(SPEC, fault=parse(ASKED), engine=engine, sink=manifest.sinks[0].name)

@@ -1,0 +1,113 @@
+"""Flink's job in Java on a real Kafka and a real Redis: killed, ended in order, and with older events in files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.engines.odd import odd_records
+from tests.engines.test_runs import SHORT, check, run
+from tests.engines.trial import START_MS, WINDOW_MS
+
+NAME, SINK = "flink-java", "absolute"
+ENGINE = ("--engine", NAME)
+HISTORY = ("history", "--rate", "1000", "--history", "36s", "--backlog", "10s", "--duration", "12s", "--fault", "none")
+# So that there is one to go on from while the files are read.
+OFTEN = ("--conf", "execution.checkpointing.interval=100 ms")
+SEAMS = Path(__file__).parent / "seams" / "flink.toml"
+
+# What plain `test` runs is Spark and the reference.
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
+
+
+def lines_of(answer):
+    return [json.loads(line) for line in (Path(answer["run"]) / "progress.jsonl").read_text().split("\n") if line]
+
+
+def test_it_passes_when_it_is_killed_on_the_way(tmp_path):
+    answer = run(tmp_path, *SHORT, *ENGINE, "--fault", "kill@offset=50%")
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert "it went on to" in check(answer, "fault")["sentence"]
+
+
+def test_a_job_that_goes_on_with_another_question_counts_by_it_from_the_seam_on(tmp_path):
+    fault = "change-job(by=ad, means=carry, stop=clean)@offset>=50%"
+    answer = run(tmp_path, *SHORT, *ENGINE, "--fault", fault)
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert "as declared (carry)" in answer["sentence"]
+
+
+def test_asked_to_name_what_it_drops_it_leaves_nothing_to_infer(tmp_path):
+    late = ["--duration", "40s", "--rate", "3000", "--disorder", "late", "--fault", "none"]
+    answer = run(tmp_path, *late, *ENGINE, "--conf", "streamgauge.late=named")
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert check(answer, "late")["count"] > 0
+    assert "each named by the engine itself" in check(answer, "late")["sentence"]
+
+
+def test_it_counts_what_counts_survives_the_rest_and_ends_in_order(trial, started):
+    ad = next(iter(trial.ads))
+    for _, record, counts in odd_records(ad, START_MS):
+        trial.send_record(record, (trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS) if counts else None)
+    trial.send(5_000)
+    engine = started(NAME, SINK)
+    trial.await_drained(engine)
+
+    engine.stop()
+
+    told = json.loads((trial.folder / "engine_settings.json").read_text())
+    assert told["execution.checkpointing.interval"] == "1 s"
+    assert trial.results() == trial.expected()
+    assert engine.exit_code() == 0
+    assert engine.notes() == ()
+
+
+def test_it_is_exact_after_kills_and_an_end_in_order(trial, started):
+    engine = started(NAME, SINK)
+    for fault in ("kill@offset=50%", "kill@offset=50%", "stop@offset=50%"):
+        trial.send(500)
+        trial.await_drained(engine)
+        report = trial.suffer(engine, SINK, fault, total=2 * (trial.sent + 3_000))
+        assert (report.landed, report.healed) == (True, True), report
+    trial.await_drained(engine)
+
+    assert trial.results() == trial.expected()
+    assert engine.checkpoint is not None
+    assert [*engine.checkpoint.glob("savepoints/chk-*/_metadata")], "it was cancelled, and left no savepoint"
+
+
+def test_files_and_then_kafka_are_one_input(tmp_path, served):
+    answer = run(tmp_path, *HISTORY, *ENGINE, *served)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert "were moved into files" in check(answer, "log")["sentence"]
+
+
+def test_killed_among_the_files_it_goes_on_there(tmp_path, served):
+    long = ("--rate", "2000", "--history", "60s")
+    answer = run(tmp_path, *HISTORY, *long, *ENGINE, *served, *OFTEN, "--fault", "kill@offset=2%")
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    seam = next(json.loads(line) for line in (Path(answer["run"]) / "history.jsonl").open() if '"seam"' in line)["seam"]
+    [restored] = [line["restored"] for line in lines_of(answer) if "restored" in line]
+    assert sum(restored.values()) < sum(seam["ends"]), "it was killed behind the files, so that nothing was tried"
+
+
+def test_a_seam_by_time_is_right_too(tmp_path, served):
+    answer = run(tmp_path, *HISTORY, *ENGINE, *served, "--seam", "time", "--history", "48s")
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+
+
+@pytest.mark.parametrize(("shift", "said"), [(-1, "duplicated: "), (1, "lost: ")])
+def test_who_is_wrong_at_the_seam_fails_by_its_right_name(tmp_path, served, shift, said):
+    answer = run(tmp_path, *HISTORY, *served, "--engine", SEAMS, "--conf", f"streamgauge.shift={shift}")
+
+    assert answer["verdict"] == "FAIL"
+    assert answer["sentence"].startswith(said), answer["sentence"]
+    assert "at the seam" in answer["sentence"]

@@ -1,0 +1,26 @@
+"""The Flink job in Java, when the files of its history were looked at.
+
+    python flink_java.py CONFIG.json JAVA WORD...
+
+The words start FlinkJob.java, which gets the same orders and takes the place of this process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from workloads.ad_impressions.jobs.spark_record import FIELDS
+from workloads.jobs import history_files
+from workloads.jobs.orders import read_orders
+
+
+def main(config_path: str, java: str, *words: str) -> None:
+    config = read_orders(config_path)
+    if config["history"]:
+        history_files.refuse(config, FIELDS)
+    os.execvp(java, [java, *words, config_path])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
