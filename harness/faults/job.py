@@ -121,12 +121,13 @@ class ChangeJob(Downtime):
 
 
 def runs(job: Job, leads: Member) -> bool:
-    """Whether the process that was started has become the job's program: in its first moments it is one of ours, and
-    between two programs it has no command line."""
+    """Whether the process that was started has become the job's program, or another one that its command names and that
+    takes its place: in its first moments it is one of ours, and between two programs it has no command line."""
     if job.manifest.simulated:
         return True
     around = {"{python}": str(job.surroundings.python), "{java}": job.surroundings.java}
-    return any(word == around.get(job.manifest.command[0], word) for word in leads.command[:1])
+    programs = {around.get(word, word) for word in job.manifest.command}
+    return any(word in programs for word in leads.command[:1])
 
 
 def copied(state: str, start: int) -> str:

@@ -120,3 +120,13 @@ def test_between_two_programs_a_process_is_not_yet_the_job(command, is_the_job):
     job = Job(load("flink"), Surroundings(Path(FLINK)))
 
     assert runs(job, Member(7, 1, command, leads=True)) is is_the_job
+
+
+@pytest.mark.parametrize(
+    ("program", "is_the_job"), [("/usr/bin/python", True), ("/jdk/bin/java", True), ("/other/bin/java", False)]
+)
+def test_a_job_may_become_another_program_that_its_command_names(program, is_the_job):
+    """It looks at files first, and then it is Java."""
+    job = Job(load("flink-java"), Surroundings(Path("/usr/bin/python"), java="/jdk/bin/java"))
+
+    assert runs(job, Member(7, 1, (program, "..."), leads=True)) is is_the_job
