@@ -40,7 +40,7 @@ JAVA_OPTIONS_FILE = "java.options"  # as `java @FILE` reads it
 LOGS = "logs"  # of a run, as its report names it
 WORKLOADS = ROOT / "workloads"
 SCRATCH, NEIGHBOURS, STATES = "scratch", "neighbours", "states"  # in the private folder of a run
-SPARKS_READER = ("{python}", str(WORKLOADS / "jobs" / "spark_states.py"), "{config}")
+READS_STATES = WORKLOADS / "jobs" / "spark_states.py"
 STATES_DEADLINE_S = 600.0
 COLUMNS = ("number", "key", "field", "value")  # of what was read
 # pyspark and pyflink trust these before they look for the Spark or the Flink that they came with.
@@ -179,11 +179,10 @@ class ProcessEngine:
 
     def read_states(self) -> Mapping[str, Sequence[str | int]]:
         """By the engine itself, with the settings of the job: some of them say how its state is written."""
-        table = self._states / "read"
-        reader = argv_of(
-            self._manifest, self._manifest.states or SPARKS_READER, self._config.write(self._states), self._surroundings
-        )
-        words = (*reader, self._states, table)
+        table, config = self._states / "read", self._config.write(self._states)
+        sparks = [self._surroundings.python, READS_STATES, config]
+        own = self._manifest.states and argv_of(self._manifest, self._manifest.states, config, self._surroundings)
+        words = (*(own or sparks), self._states, table)
         # A job of somebody's own finds no neighbours of ours; the reader does.
         env = {**self._env, "PYTHONPATH": str(self._private / NEIGHBOURS)}
         child = spawn([*map(str, words)], name=STATES, log=self._logs / f"{STATES}.log", env=env)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.store import Store
+from harness.stored import StoredRun
 from tests.engines.odd import odd_records
 from tests.engines.test_runs import SHORT, check, run
 from tests.engines.trial import START_MS, WINDOW_MS
@@ -18,12 +20,18 @@ HISTORY = ("history", "--rate", "1000", "--history", "36s", "--backlog", "10s", 
 OFTEN = ("--conf", "execution.checkpointing.interval=100 ms")
 SEAMS = Path(__file__).parent / "seams" / "flink.toml"
 
+BOOTSTRAPPED = ("--conf", "streamgauge.history=bootstrapped")
+
 # What plain `test` runs is Spark and the reference.
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
 
 
 def lines_of(answer):
     return [json.loads(line) for line in (Path(answer["run"]) / "progress.jsonl").read_text().split("\n") if line]
+
+
+def seam_of(answer):
+    return next(Store.open(Path(answer["run"])).history("history"))["seam"]
 
 
 def test_it_passes_when_it_is_killed_on_the_way(tmp_path):
@@ -93,7 +101,7 @@ def test_killed_among_the_files_it_goes_on_there(tmp_path, served):
     answer = run(tmp_path, *HISTORY, *long, *ENGINE, *served, *OFTEN, "--fault", "kill@offset=2%")
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
-    seam = next(json.loads(line) for line in (Path(answer["run"]) / "history.jsonl").open() if '"seam"' in line)["seam"]
+    seam = seam_of(answer)
     [restored] = [line["restored"] for line in lines_of(answer) if "restored" in line]
     assert sum(restored.values()) < sum(seam["ends"]), "it was killed behind the files, so that nothing was tried"
 
@@ -102,6 +110,24 @@ def test_a_seam_by_time_is_right_too(tmp_path, served):
     answer = run(tmp_path, *HISTORY, *ENGINE, *served, "--seam", "time", "--history", "48s")
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+
+
+@pytest.mark.parametrize("fault", ["none", "kill@offset=90%"])
+def test_a_batch_makes_the_state_with_which_it_begins(tmp_path, served, fault):
+    answer = run(tmp_path, *HISTORY, *ENGINE, *served, *BOOTSTRAPPED, "--fault", fault)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    seam, restored = seam_of(answer), [line["restored"] for line in lines_of(answer) if "restored" in line]
+    assert [*restored[0].values()] == seam["ends"]
+
+
+def test_the_state_after_random_checkpoints_is_what_the_log_says_also_after_a_kill(tmp_path, served):
+    dials = ("--rate", "1000", "--duration", "30s", "--watermark", "60s", "--fault", "kill@offset=50%")
+    answer = run(tmp_path, "state", *dials, *ENGINE, *served)
+    states = StoredRun.open(Path(answer["run"])).states
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert f" in {len(states)} states are what the log says" in check(answer, "state")["sentence"]
 
 
 @pytest.mark.parametrize(("shift", "said"), [(-1, "duplicated: "), (1, "lost: ")])

@@ -63,11 +63,16 @@ public final class FlinkJob {
     private static final String LATE = OWN_OPTION + "late"; // whether each event that is dropped as late is named
     private static final String NAMED = "named"; // its only value
     private static final String IDS = OWN_OPTION + "ids"; // false: operators have none of ours
+    private static final String HISTORY = OWN_OPTION + "history"; // how files and Kafka are read as one
+    private static final String HYBRID = "hybrid"; // by one source
+    private static final String BOOTSTRAPPED = "bootstrapped"; // a batch makes state of the files
     private static final String RESTORED = "execution.state-recovery.path";
     private static final String UNALIGNED = "execution.checkpointing.unaligned.enabled";
-    static final String COUNTS = "counts"; // the id of the operator whose state holds the cells
+    static final String VIEWS = "views"; // the ids of the operators that have a state: how far each partition is ...
+    static final String COUNTS = "counts"; // ... and the cells
     private static final String METADATA = "_metadata"; // of a checkpoint; Flink writes it last
     private static final String NUMBERED = "chk-";
+    private static final String SAVEPOINTS = "savepoints";
     private static final Set<String> PLACES =
             Set.of("pipeline.name", RESTORED, "execution.checkpointing.dir", "io.tmp.dirs");
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -95,6 +100,9 @@ public final class FlinkJob {
         // Native libraries are unpacked there, and a killed JVM can't remove them: they go with the run's own folder.
         System.setProperty("java.io.tmpdir", System.getenv().getOrDefault("TMPDIR", "/tmp"));
         Path folder = checkpointFolder(orders);
+        if (isBootstrapped(orders) && newestCheckpoint(folder).isEmpty()) {
+            Bootstrap.write(orders, whatCounts(orders), folder.resolve(SAVEPOINTS).resolve(NUMBERED + 0));
+        }
         Map<String, String> settings = settings(orders, folder);
         tell(settings, progressPath(orders).resolveSibling("engine_settings.json"));
         StreamExecutionEnvironment flink =
@@ -118,7 +126,7 @@ public final class FlinkJob {
         SingleOutputStreamOperator<FlinkRecords.Counted> events = (ids ? records.uid("records") : records)
                 .transform("views", FlinkRecords.Counted.TYPE, views(orders))
                 .setParallelism(1);
-        WindowedStream<FlinkRecords.Counted, String, TimeWindow> cells = (ids ? events.uid("views") : events)
+        WindowedStream<FlinkRecords.Counted, String, TimeWindow> cells = (ids ? events.uid(VIEWS) : events)
                 .keyBy(FlinkRecords.Counted::key, Types.STRING)
                 .window(TumblingEventTimeWindows.of(Duration.ofMillis(orders.get("window_ms").asLong())))
                 .trigger(new AtEachEvent());
@@ -131,16 +139,18 @@ public final class FlinkJob {
         }
     }
 
-    private static Views views(JsonNode orders) {
+    private static WhatCounts whatCounts(JsonNode orders) {
         JsonNode untilMs = orders.path("history").path("until_ms");
         try (Jedis redis = HighestTotals.connect(orders.get("redis").asText())) {
-            return new Views(
-                    new AdViews(texts(orders.get("options")), AdViews.readAds(redis)),
-                    orders.get("partitions").asInt(),
-                    orders.get("watermark_ms").asLong(),
-                    untilMs.isNumber() ? untilMs.asLong() : null,
-                    progressPath(orders));
+            AdViews views = new AdViews(texts(orders.get("options")), AdViews.readAds(redis));
+            return new WhatCounts(views, untilMs.isNumber() ? untilMs.asLong() : null);
         }
+    }
+
+    private static Views views(JsonNode orders) {
+        int partitions = orders.get("partitions").asInt();
+        long latenessMs = orders.get("watermark_ms").asLong();
+        return new Views(whatCounts(orders), partitions, latenessMs, progressPath(orders));
     }
 
     static final class Count implements AggregateFunction<FlinkRecords.Counted, Long, Long> {
@@ -165,7 +175,7 @@ public final class FlinkJob {
         }
     }
 
-    private static final class Cell implements WindowFunction<Long, FlinkRecords.Total, String, TimeWindow> {
+    static final class Cell implements WindowFunction<Long, FlinkRecords.Total, String, TimeWindow> {
         @Override
         public void apply(String key, TimeWindow window, Iterable<Long> counts, Collector<FlinkRecords.Total> out) {
             counts.forEach(count -> out.collect(new FlinkRecords.Total(key, window.getStart(), count)));
@@ -173,7 +183,7 @@ public final class FlinkJob {
     }
 
     /** Flink itself clears a window when the watermark has passed its end. */
-    private static final class AtEachEvent extends Trigger<Object, TimeWindow> {
+    static final class AtEachEvent extends Trigger<Object, TimeWindow> {
         @Override
         public TriggerResult onElement(Object event, long timeMs, TimeWindow window, TriggerContext context) {
             return TriggerResult.FIRE;
@@ -198,9 +208,18 @@ public final class FlinkJob {
     private static Source<FlinkRecords.Logged, ?, ?> source(JsonNode orders, Map<Integer, Long> begins) {
         KafkaSource<FlinkRecords.Logged> kafka = kafka(orders, begins);
         JsonNode history = orders.get("history");
-        return history.isNull()
+        return history.isNull() || isBootstrapped(orders)
                 ? kafka
                 : HybridSource.builder(HistoryFormat.source(history.get("folder").asText())).addSource(kafka).build();
+    }
+
+    private static boolean isBootstrapped(JsonNode orders) {
+        String asked = texts(orders.get("options")).getOrDefault(HISTORY, HYBRID);
+        if (!asked.equals(HYBRID) && !asked.equals(BOOTSTRAPPED)) {
+            throw new IllegalArgumentException(
+                    HISTORY + " is '" + asked + "'; give '" + HYBRID + "' or '" + BOOTSTRAPPED + "'.");
+        }
+        return asked.equals(BOOTSTRAPPED) && !orders.get("history").isNull();
     }
 
     /** By a seam in time files and Kafka overlap, and which of their events count is decided behind. */
@@ -332,7 +351,7 @@ public final class FlinkJob {
 
     /** Where it is found as the newest of them: it has a number too. */
     private static void keep(Path savepoint) throws IOException {
-        Path kept = Files.createDirectories(savepoint.resolveSibling("savepoints"));
+        Path kept = Files.createDirectories(savepoint.resolveSibling(SAVEPOINTS));
         try (DataInputStream metadata = new DataInputStream(Files.newInputStream(savepoint.resolve(METADATA)))) {
             metadata.readInt(); // a mark
             metadata.readInt(); // the version of its format

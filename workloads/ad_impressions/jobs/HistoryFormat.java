@@ -67,8 +67,8 @@ public final class HistoryFormat implements BulkFormat<FlinkRecords.Logged, File
             this.first = Long.parseLong(name[1]);
             InputStream content = path.getFileSystem().open(path);
             this.lines = new BufferedInputStream(path.getName().endsWith(".gz") ? new GZIPInputStream(content) : content);
-            while (this.taken < taken) {
-                next();
+            while (this.taken < taken && next() != null) {
+                // it was read before
             }
         }
 

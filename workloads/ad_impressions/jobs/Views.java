@@ -31,13 +31,11 @@ import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 final class Views extends AbstractStreamOperator<FlinkRecords.Counted>
         implements OneInputStreamOperator<FlinkRecords.Logged, FlinkRecords.Counted> {
     private static final String REACHES = "reaches";
-    private static final long NO_EVENT = Long.MIN_VALUE;
     private static final long STEP_MS = 50; // a watermark for each event would go to all that count
     private static final ObjectMapper JSON = new ObjectMapper();
-    private final AdViews views;
+    private final WhatCounts counts;
     private final int partitions;
     private final long latenessMs;
-    private final Long untilMs;
     private final String progressPath;
     private transient long[] next;
     private transient long[] newestMs;
@@ -51,12 +49,10 @@ final class Views extends AbstractStreamOperator<FlinkRecords.Counted>
     /** What lies before a checkpoint, and by when windows have to end that are over for it. */
     private record Done(long[] next, long watermarkMs) {}
 
-    /** `untilMs`: events before it count from files, and later ones from Kafka; null: all of both do. */
-    Views(AdViews views, int partitions, long latenessMs, Long untilMs, Path progressPath) {
-        this.views = views;
+    Views(WhatCounts counts, int partitions, long latenessMs, Path progressPath) {
+        this.counts = counts;
         this.partitions = partitions;
         this.latenessMs = latenessMs;
-        this.untilMs = untilMs;
         this.progressPath = progressPath.toString();
     }
 
@@ -65,10 +61,9 @@ final class Views extends AbstractStreamOperator<FlinkRecords.Counted>
         super.initializeState(context);
         next = new long[partitions];
         newestMs = new long[partitions];
-        Arrays.fill(newestMs, NO_EVENT);
-        watermarkMs = NO_EVENT;
-        saved = context.getOperatorStateStore()
-                .getListState(new ListStateDescriptor<>(REACHES, FlinkRecords.Reach.TYPE));
+        Arrays.fill(newestMs, WhatCounts.NO_EVENT);
+        watermarkMs = WhatCounts.NO_EVENT;
+        saved = context.getOperatorStateStore().getListState(reaches());
         for (FlinkRecords.Reach reach : saved.get()) {
             next[reach.partition()] = reach.next();
             newestMs[reach.partition()] = reach.newestMs();
@@ -85,20 +80,21 @@ final class Views extends AbstractStreamOperator<FlinkRecords.Counted>
         int partition = record.partition();
         advance();
         next[partition] = Math.max(next[partition], record.offset() + 1);
-        AdViews.View view = views.view(record.value());
-        if (view == null || untilMs != null && record.fromFile() != view.timeMs() < untilMs) {
-            return;
+        FlinkRecords.Counted event = counts.event(record);
+        if (event != null) {
+            newestMs[partition] = Math.max(newestMs[partition], event.timeMs());
+            output.collect(new StreamRecord<>(event, event.timeMs()));
         }
-        newestMs[partition] = Math.max(newestMs[partition], view.timeMs());
-        FlinkRecords.Counted counted =
-                new FlinkRecords.Counted(view.key(), view.timeMs(), partition, record.offset());
-        output.collect(new StreamRecord<>(counted, view.timeMs()));
+    }
+
+    static ListStateDescriptor<FlinkRecords.Reach> reaches() {
+        return new ListStateDescriptor<>(REACHES, FlinkRecords.Reach.TYPE);
     }
 
     /** An event is judged by what came before it. */
     private void advance() {
-        long slowestMs = Arrays.stream(newestMs).min().orElse(NO_EVENT);
-        if (slowestMs != NO_EVENT && slowestMs - latenessMs - 1 >= watermarkMs + STEP_MS) {
+        long slowestMs = Arrays.stream(newestMs).min().orElse(WhatCounts.NO_EVENT);
+        if (slowestMs != WhatCounts.NO_EVENT && slowestMs - latenessMs - 1 >= watermarkMs + STEP_MS) {
             watermarkMs = slowestMs - latenessMs - 1; // it says that no event of this time comes any more
             output.emitWatermark(new Watermark(watermarkMs));
         }
