@@ -31,6 +31,7 @@ public final class FlinkStates {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     public static void main(String[] arguments) throws Exception {
+        System.setProperty("java.io.tmpdir", System.getenv().getOrDefault("TMPDIR", "/tmp"));
         JsonNode orders = JSON.readTree(new File(arguments[0]));
         try (BufferedWriter table = Files.newBufferedWriter(Path.of(arguments[2]));
                 Stream<Path> copies = Files.find(Path.of(arguments[1]), 2, (path, what) -> Files.exists(
