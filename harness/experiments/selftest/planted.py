@@ -55,7 +55,7 @@ from harness.judging.readings import (
     Stray,
     Watched,
 )
-from harness.model import Backfill, Batch, BatchLog, EngineReport, FaultReport, FileSeam, KeptState
+from harness.model import Backfill, Batch, BatchLog, EngineReport, FaultReport, FileSeam, KeptState, Progress
 
 SUMMED = case(spec=replace(SPEC, tape=replace(SPEC.tape, checksum=True)))
 CHANGED = Changed(Means.CARRY, (5,), question.FEWEST_CELLS, frozenset(), {}, {})
