@@ -28,8 +28,8 @@ SMALL: Mapping[str, Any] = {
     "disorder": "none",
     "fault": "none",
 }
-# A seam has to lie in so many cells that they prove something.
-WITH_A_SEAM: Mapping[str, Any] = {**SMALL, "campaigns": 60}
+# A seam has to lie in so many cells that they prove something, and a record on either side of it has to count.
+WITH_A_SEAM: Mapping[str, Any] = {**SMALL, "campaigns": 60, "rate": 1000, "seed": 2}
 
 
 def fake_run(
