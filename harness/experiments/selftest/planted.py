@@ -262,8 +262,9 @@ def states() -> Iterator[Planted]:
     yield "the same, and it is stuck", _looked_into(right, observed=without, engine=stuck)
     yield "its state could not be read", _looked_into(states_unread="exit code 1")
     yield "its state was never kept", _looked_into()
-    anything = np.ones(len(HONEST.events), dtype=np.bool_)
-    yield "its state, and nobody knows what was late", _looked_into(right, exact=False, permitted=anything)
+    unsure = {"permitted": np.ones(len(HONEST.events), dtype=np.bool_), "exact": False}
+    expectation = Expectation(Ledger(), HONEST.log_ledger)
+    yield "its state, and nobody knows what was late", _looked_into(right, **unsure, expectation=expectation)
     yield "its state after a checkpoint, as it should be", _of_checkpoints(right)
     yield "the state of the checkpoint before", _of_checkpoints(_holding(right, before))
 
