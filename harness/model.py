@@ -467,6 +467,10 @@ class Progress:
     dropped: int = 0
     took_ms: int | None = None  # what lies behind this line; None: it does not say
     state_bytes: int = 0  # 0: it does not say
+    state_cells: int = 0  # rows of the state, 0: it does not say
+    memory_bytes: int = 0  # that the store of the state uses, 0: it does not say
+    commit_ms: int = 0  # that it took to bring the state of this batch into the checkpoint, all tasks together
+    commit_bytes: int = 0  # that were written there
     end_ms: tuple[int, int] | None = None  # between the batch before and this one, when it took no events
     # The first offsets that are not in the state with which its start began, on the first line of that; else nothing.
     restored: Mapping[int, int] = field(default_factory=dict)

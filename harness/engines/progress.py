@@ -16,6 +16,8 @@ from harness.texts import many, shown
 from harness.whole import whole
 
 FILE = "progress.jsonl"
+# What a line may say of the state, once a batch is in the checkpoint.
+OF_STATE = ("state_bytes", "state_cells", "memory_bytes", "commit_ms", "commit_bytes")
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -39,7 +41,7 @@ def parse(line: bytes) -> Progress:
         watermark_ms=_whole("watermark_ms", value.get("watermark_ms", 0)),
         dropped=_whole("dropped", value.get("dropped", 0)),
         took_ms=None if took_ms is None else _whole("took_ms", took_ms),
-        state_bytes=_whole("state_bytes", value.get("state_bytes", 0)),
+        **{name: _whole(name, value.get(name, 0)) for name in OF_STATE},
         end_ms=None if end_ms is None else _end_ms(end_ms, at_ms),
         restored=_ends("restored", value.get("restored", {})),
     )

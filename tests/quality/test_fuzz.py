@@ -108,7 +108,7 @@ def test_progress_lines(wrong, tmp_path):
     line = st.fixed_dictionaries(
         {},
         optional={
-            **dict.fromkeys(("at", "batch", "rows", "took_ms", "watermark_ms", "dropped", "state_bytes"), values),
+            **dict.fromkeys(("at", "batch", "rows", "took_ms", "watermark_ms", "dropped", *progress.OF_STATE), values),
             "offsets": st.one_of(values, st.dictionaries(texts, values, max_size=3)),
             "end_ms": st.one_of(values, st.lists(numbers, min_size=2, max_size=2)),
         },

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engines.progress import ProgressFile
+from harness.engines.progress import OF_STATE, ProgressFile
 from harness.measuring import processed
 from harness.model import Progress
 from harness.store import Store
@@ -67,7 +67,7 @@ GARBAGE = [
     *(odd(end_ms=value) for value in ("7", "[1]", "[0, 1, 1]", "[1, 0]", "[0, 2]", "[-1, 1]", '["soon", 1]')),
     *(
         odd(**{key: value})
-        for key in ("at", "batch", "rows", "took_ms", "watermark_ms", "dropped", "state_bytes", "end_ms")
+        for key in ("at", "batch", "rows", "took_ms", "watermark_ms", "dropped", "end_ms", *OF_STATE)
         for value in ("Infinity", "-Infinity", "NaN", "9" * 400, "1e30", "1e999", "true", '"soon"', '"1e3"', "[]", "{}")
     ),
 ]

@@ -38,6 +38,7 @@ CLASS_PATH = "spark.driver.extraClassPath"
 STOP_PATIENCE_S = 5.0
 MAKES_ARCHIVE = ("-XX:ArchiveClassesAtExit=", "-XX:AOTCacheOutput=")
 LOT = "logOffset"  # what a source of files tells: so many lots of them were taken
+COPIED = "rocksdbBytesCopied"  # into the checkpoint; of the heap Spark does not tell it
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 SOURCE_OPTION = OWN_OPTION + "source."  # the rest of the name is an option of Spark's Kafka source
@@ -120,14 +121,19 @@ class Progress(StreamingQueryListener):
         self._log.write(**self.line(event.progress))
 
     def line(self, progress: StreamingQueryProgress) -> dict[str, Any]:
+        operators = progress.stateOperators
         return {
             "batch": progress.batchId,
             "rows": progress.numInputRows,
             "offsets": done(progress),
             "watermark_ms": epoch_ms(progress.eventTime.get("watermark", "")),
-            "dropped": sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators),
+            "dropped": sum(operator.numRowsDroppedByWatermark for operator in operators),
             "took_ms": progress.batchDuration,
-            "state_bytes": sum(state_bytes(operator) for operator in progress.stateOperators),
+            "state_bytes": sum(map(state_bytes, operators)),
+            "state_cells": sum(operator.numRowsTotal for operator in operators),
+            "memory_bytes": sum(operator.memoryUsedBytes for operator in operators),
+            "commit_ms": sum(operator.commitTimeMs for operator in operators),
+            "commit_bytes": sum(int(operator.customMetrics.get(COPIED, 0)) for operator in operators),
         }
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
