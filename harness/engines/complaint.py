@@ -19,6 +19,8 @@ _COLOUR = re.compile("[\N{REPLACEMENT CHARACTER}\x1b]\\[[0-9;]*m")
 _CHATTER = re.compile(r"(^|[\s\[])(INFO|DEBUG|TRACE)\b")
 _ERROR = re.compile(r"(^|[\s\[])(ERROR|FATAL|CRITICAL|SEVERE)[\]\s:]")
 _PANIC = re.compile(r"^(panic|fatal error|runtime error): |^thread '.*' panicked at |^Segmentation fault|^Aborted\b")
+# Who has used up a heap of its own tells it at that moment; all that is told afterwards follows from it.
+_USED_UP = re.compile(r"\bOutOfMemoryError\b|\bMemoryError\b")
 _CAUSE = re.compile(r"^Caused by: \S")
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\s*$")
 # A name with a package before it, or one that ends as exceptions do; what it says comes after a colon.
@@ -64,6 +66,7 @@ def exception(lines: Sequence[str]) -> tuple[str, ...]:
     found = [number for number in range(len(plain)) if _complains(plain, number)]
     if not found:
         return ()
+    found = [number for number in found if _USED_UP.search(plain[number])] or found
     number = found[-1]
     return tuple(line for line in (_before(plain, found), plain[number].strip(), _place(plain, number)) if line)
 
@@ -74,6 +77,12 @@ def _before(lines: Sequence[str], found: Sequence[int]) -> str:
         return ""
     between = lines[found[-2] + 1 : found[-1]]
     return lines[found[-2]].strip() if all(map(_inside_traceback, between)) else ""
+
+
+def used_up(lines: Sequence[str]) -> str:
+    """The words by which a program tells that it has used up the memory that it may have; "" where it tells no such."""
+    found = filter(None, map(_USED_UP.search, lines))
+    return next((sign.string[sign.start() :] for sign in found), "")
 
 
 def last(lines: Sequence[str]) -> tuple[str, ...]:

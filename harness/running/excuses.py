@@ -9,16 +9,18 @@ from dataclasses import replace
 
 from harness import room
 from harness.ending import summary
+from harness.engines import complaint
 from harness.model import EngineReport, EngineState, HarnessError, UsageError
 from harness.room import NoRoomError
 from harness.store import Store
-from harness.texts import many
+from harness.texts import many, shown
 from harness.watching import out_of_memory, starvation
 from harness.worlds.base import World
 
 ROOM_EVERY_MS = 250
 # An engine that wants a CPU and gets none is told from one that wants none by what its threads were booked.
 BOOKS_EVERY_MS = 5000
+LONGEST_WORDS = 80
 UNSERVED_ADVICE = "no planned fault was at work on it: look whether the job or somebody else did this, and run it again"
 ROOM_ADVICE = "free some there (`streamgauge rm` removes runs), or name another folder with --out or TMPDIR"
 MEMORY_ADVICE = "take a machine or a container with more memory: docs/run.md tells how much a run needs"
@@ -47,6 +49,8 @@ class Excuses:
     def ended(self, state: EngineState, detail: str) -> EngineReport:
         engine = self._world.engine
         words = engine.last_words()
+        if own := complaint.used_up(words.lines):
+            detail = f"{detail}; it had used up the memory that it was given: {shown(own, LONGEST_WORDS)}"
         return EngineReport(state, detail, engine.starts - 1, words.lines, words.log)
 
     def unless_starved(self, state: EngineState, detail: str, since_ms: int) -> EngineReport:

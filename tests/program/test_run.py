@@ -13,7 +13,7 @@ from harness import plan
 from harness.engines import fake
 from harness.judging.judge import judge
 from harness.measuring import measure
-from harness.model import HarnessError, Outcome, UsageError
+from harness.model import HarnessError, LastWords, Outcome, UsageError
 from harness.observe import UnreadableError
 from harness.run import run
 from harness.running.life import RESTART_PAUSES_S
@@ -430,6 +430,17 @@ def test_a_wrong_count_is_wrong_on_a_crowded_machine_too(tmp_path):
 
     assert (stuck.outcome, stuck.words) == (Outcome.UNKNOWN, ("starved",))
     assert (wrong.outcome, wrong.words) == (Outcome.FAIL, ("duplicated",))
+
+
+@pytest.mark.parametrize(("bug", "word"), [("die", "crashed"), ("stall", "stuck")])
+def test_a_heap_that_was_used_up_is_named_in_the_verdict(tmp_path, monkeypatch, bug, word):
+    words = LastWords("logs/engine-1.log", ("java.lang.OutOfMemoryError: Java heap space",))
+    monkeypatch.setattr(fake.FakeEngine, "last_words", lambda _: words)
+
+    verdict, _, _ = fake_run(tmp_path, fault="none", conf={"misbehave": bug})
+
+    assert (verdict.outcome, verdict.words) == (Outcome.FAIL, (word,))
+    assert "it had used up the memory that it was given: OutOfMemoryError: Java heap space" in verdict.sentence
 
 
 def test_whom_the_kernel_killed_for_memory_has_not_crashed(tmp_path):

@@ -18,6 +18,17 @@ from harness.wait import wait_until
 
 LOGS = Path(__file__).parent / "logs"  # as engines wrote them, whole
 
+HEAP = """\
+26/11/25 12:00:01 ERROR Executor: Exception in task 0.0 in stage 41.0 (TID 82)
+java.lang.OutOfMemoryError: Java heap space
+\tat org.apache.spark.sql.catalyst.expressions.UnsafeRow.copy(UnsafeRow.java:447)
+26/11/25 12:00:02 ERROR SparkUncaughtExceptionHandler: Uncaught exception in thread Thread[#62,Executor task,5,main]
+java.lang.OutOfMemoryError: Java heap space
+Traceback (most recent call last):
+  File "/home/me/job.py", line 12, in <module>
+    query.isActive
+ConnectionRefusedError: [Errno 111] Connection refused
+"""
 PYTHON = """\
 reading settings
 Traceback (most recent call last):
@@ -117,6 +128,7 @@ def test_flink_tells_the_last_of_its_nested_causes_and_what_it_is_the_cause_of()
             "    at Object.<anonymous> (/home/me/job.js:3:7)\n\nNode.js v22.1.0",
             ("TypeError: no table",),
         ),
+        (HEAP, ("java.lang.OutOfMemoryError: Java heap space",)),
         ("INFO starting\nERROR no licence\nINFO waiting\n", ("ERROR no licence",)),
         ("\x1b[31mERROR\x1b[0m no licence\n", ("ERROR no licence",)),
         ("INFO Retrying after TimeoutException: x\nall well\n", ()),
@@ -129,6 +141,7 @@ def test_flink_tells_the_last_of_its_nested_causes_and_what_it_is_the_cause_of()
         "go",
         "rust",
         "node",
+        "a heap that was used up, and what follows from it",
         "logged",
         "coloured",
         "chatter",
@@ -136,6 +149,23 @@ def test_flink_tells_the_last_of_its_nested_causes_and_what_it_is_the_cause_of()
 )
 def test_the_last_exception_is_found(text, words):
     assert complaint.exception(text.splitlines()) == words
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (HEAP.splitlines(), "OutOfMemoryError: Java heap space"),
+        (
+            ["Caused by: java.lang.OutOfMemoryError: GC overhead limit exceeded"],
+            "OutOfMemoryError: GC overhead limit exceeded",
+        ),
+        (["MemoryError"], "MemoryError"),
+        (PYTHON.splitlines(), ""),
+        ([], ""),
+    ],
+)
+def test_a_program_that_used_up_its_memory_says_so(lines, words):
+    assert complaint.used_up(lines) == words
 
 
 def test_without_an_exception_what_says_something_is_left_once_each():
