@@ -29,6 +29,7 @@ KINDS: dict[str, tuple[str, str]] = {
 }
 SMALL = frozenset({"late-dropped"})  # legal where it is explained: shown, and no alarm
 ROWS_MAX, COLUMNS_MAX = 160, 700
+APART_MAX = 200  # marks side by side that an eye can tell apart
 LABELS_MAX = 6
 NAMED_MAX = 300  # tooltips
 RIGHT_ALPHA = 0.32
@@ -91,7 +92,7 @@ def _wrong(axes: Axes, grid: Grid, row_px: float, sheet: Sheet) -> None:
     size = 12.0 if few else min(11.0, max(7.0, row_px * 0.7))
     shown = sorted(grid.marks, key=lambda mark: mark.kind not in SMALL)  # alarms on top
     for kind, (marker, colour) in KINDS.items():
-        rest = [mark for mark in shown if mark.kind == kind and not mark.text]
+        rest = thinned([mark for mark in shown if mark.kind == kind and not mark.text], grid.present.shape)
         axes.plot(*_places(rest), marker, color=colour, markersize=_size_px(kind, size), linestyle="none")
     for number, mark in enumerate(mark for mark in shown if mark.text):
         marker, colour = KINDS[mark.kind]
@@ -108,6 +109,12 @@ def _wrong(axes: Axes, grid: Grid, row_px: float, sheet: Sheet) -> None:
         sheet.tooltips[f"cell-{number}"] = mark.text
     if few:
         _label(axes, alarms, grid.present.shape[1])
+
+
+def thinned(marks: Sequence[Mark], shape: tuple[int, ...]) -> list[Mark]:
+    """Of those that would lie upon each other one: where a million cells are wrong, a page has to open all the same."""
+    parts = [-(-length // APART_MAX) for length in shape]  # so many rows, or columns, are one
+    return [*{(mark.window // parts[0], mark.campaign // parts[1]): mark for mark in marks}.values()]
 
 
 def _size_px(kind: str, size: float) -> float:

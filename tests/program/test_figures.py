@@ -29,6 +29,15 @@ def curve(samples, censored=0):
     return percentiles.Curve("probes", np.sort(np.array(samples, dtype=np.float64)), censored, style.BLUE)
 
 
+def test_of_wrong_cells_in_one_place_one_is_drawn_and_where_there_is_room_each():
+    few, many = ([cells.Mark(n, n % 7, "lost", "", "") for n in range(count)] for count in (190, 100_000))
+
+    assert cells.thinned(few, (7, 190)) == few
+    drawn = cells.thinned(many, (7, 100_000))
+    assert len(drawn) <= 7 * cells.APART_MAX
+    assert {mark.window for mark in drawn} == set(range(7))
+
+
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=300), st.integers(0, 50))
 def test_a_curve_ends_where_ten_samples_lie_beyond_and_never_among_the_unseen(samples, censored):
     drawn = curve(samples, censored)
