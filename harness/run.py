@@ -63,6 +63,7 @@ from workloads.totals import InTotals
 TICK_S = 0.05
 # A look at all results costs more than all else that the harness does while it waits for the end.
 LOOK_EVERY_S = 0.25
+LOOK_SHARE = 1 / 4  # of the time: a look at millions of cells takes seconds, in which the engine needs the CPU
 JUDGE = "judge"  # the phase of a run whose world is closed
 # By an engine's own progress it is done; what it wrote last may be a moment behind.
 SETTLED_MS = 1000
@@ -455,9 +456,12 @@ class Run:
         last, done = self.answers.snapshot(), self._done()
         begun_ms = still_ms = self.world.now_ms()
         moved_ms = 0
+        look_s = 0.0
         while not (covers(self._progress(), ends) and self.world.now_ms() - still_ms >= still_for_ms):
-            self._tick_for(LOOK_EVERY_S)
-            now_ms, snapshot = self.world.now_ms(), self.answers.snapshot()
+            self._tick_for(max(LOOK_EVERY_S, look_s / LOOK_SHARE))
+            looked_ms, snapshot = self.world.now_ms(), self.answers.snapshot()
+            now_ms = self.world.now_ms()
+            look_s = (now_ms - looked_ms) / 1000
             if snapshot != last or self._done() != done:
                 moved_ms = now_ms
             if snapshot != last or not covers(self._progress(), ends):
@@ -511,9 +515,12 @@ class Run:
 
     def _until(self, predicate: Callable[[], bool], deadline_s: float, seen: Callable[[], str]) -> None:
         """An engine that was started meanwhile has all of the time again."""
-        begun_ms = self.world.now_ms()
+        begun_ms = looked_ms = self.world.now_ms()
         while not predicate():
+            look_s = (self.world.now_ms() - looked_ms) / 1000
             self._tick()
+            self._tick_for(look_s / LOOK_SHARE - TICK_S)
+            looked_ms = self.world.now_ms()
             # A harness that was stopped for a while comes back behind the deadline, and the engine may be done.
             if self.world.now_ms() - max(begun_ms, self.life.started_ms) > deadline_s * 1000 and not predicate():
                 raise self._stuck(f"no answer within {deadline_s:.0f} s; {seen()}", begun_ms)
