@@ -153,6 +153,8 @@ class FakeEngine:
     def start(self) -> None:
         self._running, self._frozen, self._work = True, False, None
         self._starts += 1
+        if self._starts > 1:
+            self._state = self._bad.restored(self._state, self._older)
         self._busy_until_ms = self._clock.now_ms + self._bad.start_ms(self._starts, START_MS)
         self._forgets = self._bad.kind == ("forget" if self._starts > 1 else "latest")
         open_batch = self._committed + 1
@@ -207,7 +209,8 @@ class FakeEngine:
         if ends is None or not self._manifest.progress:
             return None
         at_ms, watermark_ms = self._bad.clock(self._clock.wall_ms), self._watermarks.get(self._committed, 0)
-        return Progress(at_ms, self._committed, 0, ends, watermark_ms)
+        cells, commit_ms = len(self._state), self._bad.commit_ms(self._state)
+        return Progress(at_ms, self._committed, 0, ends, watermark_ms, state_cells=cells, commit_ms=commit_ms)
 
     def collect(self) -> None:
         """Its evidence lies in memory and is never purged."""
@@ -470,6 +473,7 @@ class FakeEngine:
         self._bad.come_and_go(number, self._store, min(self._work.writes, default=("", 0)))
         self._older = self._state
         self._committed, self._state, self._newest_ms = number, self._work.state, self._work.newest_ms
+        self._busy_until_ms += self._bad.commit_ms(self._state)
         self._work = None
 
 

@@ -37,6 +37,9 @@ MISBEHAVIOURS: dict[str, str] = {
     "overflow": "drops what a batch holds beyond n events",
     "large-twice": "counts a batch of more than n events twice when a crash made it come again",
     "slow-start": "needs n seconds to be back after a kill",
+    "thrash": "needs n ms for each cell of its state at each commit",
+    "stale-checkpoint": "goes on from the state before its last batch after a kill",
+    "no-checkpoint": "goes on with an empty state after a kill",
     "forget": "goes on at the end of the log after a kill",
     "latest": "begins at the end of the log",
     "stale-state": "hands its state over without its last batch, when another job takes its place",
@@ -136,6 +139,16 @@ class Misbehaviour:
 
     def start_ms(self, starts: int, usual_ms: int) -> int:
         return self.every * 1000 if self.kind == "slow-start" and starts > 1 else usual_ms
+
+    def restored(self, state: Counts, older: Counts) -> Counts:
+        """What it finds in its checkpoint when it is started again."""
+        if self.kind == "no-checkpoint":
+            return {}
+        return older if self.kind == "stale-checkpoint" else state
+
+    def commit_ms(self, state: Counts) -> int:
+        """One that writes all of its state at each commit."""
+        return self.every * len(state) if self.kind == "thrash" else 0
 
     def clock(self, now_ms: int) -> int:
         return now_ms // 1000 if self.kind == "seconds" else now_ms

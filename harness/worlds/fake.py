@@ -146,8 +146,9 @@ class FakeWorld:
             return
         self._newest_batch = newest.batch
         line = {"at": newest.at_ms, "batch": newest.batch, "rows": newest.rows, "offsets": newest.offsets}
+        line |= {"watermark_ms": newest.watermark_ms, "state_cells": newest.state_cells, "commit_ms": newest.commit_ms}
         with (self._store.path / "progress.jsonl").open("ab") as file:
-            file.write(msgspec.json.encode({**line, "watermark_ms": newest.watermark_ms}) + b"\n")
+            file.write(msgspec.json.encode(line) + b"\n")
 
     def open(self) -> None:
         self._encoder = Encoder(self._codec, 0)

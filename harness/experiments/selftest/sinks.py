@@ -72,6 +72,7 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
     yield from waited_for()
     yield from asked()
     yield from looked_into()
+    yield from with_a_big_state()
     yield "killed when it is too late to be", {"fault": "kill@c3:batch=100000"}
 
 
@@ -149,6 +150,17 @@ def looked_into() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "its state lacks a cell", {**dials, **bug("leaky-copies")}
     yield "its state keeps what is over", {**dials, **bug("evict-nothing")}
     yield "one cell of its state is never written", {**dials, **bug("withhold")}
+
+
+def with_a_big_state() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Nothing leaves it before the load is over."""
+    dials = {"sink": "absolute", "watermark": "60s", "disorder": "mobile"}
+    killed = {**dials, "fault": "kill@c3:batch=8; kill@c3:batch=16"}
+    yield "nothing leaves its state, and it is killed twice", killed
+    yield "has an empty state after a kill", {**killed, **bug("no-checkpoint")}
+    yield "has the state before its last batch after a kill", {**killed, **bug("stale-checkpoint")}
+    yield "each commit takes longer, and is soon enough", {**dials, **bug("thrash:10")}
+    yield "each commit takes longer, until it stands still", {**dials, **bug("thrash:1000")}
 
 
 def warm_up() -> dict[str, Any]:
