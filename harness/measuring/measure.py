@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from generators.marks import totals_of
 from harness.certificate import of_load
 from harness.judging.asked import asked_of
-from harness.measuring import bursting, catching_up, cost, processed, recovery, steady
+from harness.measuring import bursting, catching_up, cost, growth, processed, recovery, steady
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies
 from harness.measuring.latency.ends import ONLY_THEN
@@ -127,6 +127,7 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         observer=_observer(store, resources),
         catch_up=catching_up.of_run(run, latency.by_second if latency else None),
         bursts=bursts,
+        growth=growth.of_run(run),
     )
 
 

@@ -153,6 +153,38 @@ class Bursts:
 
 
 @dataclass(frozen=True)
+class Commit:
+    """The state of one batch when it was in the checkpoint. None: the engine does not tell it."""
+
+    at_s: float  # since the epoch
+    cells: int
+    state_bytes: int | None
+    memory_bytes: int | None  # of the store of the state
+    took_ms: int | None  # all tasks together
+    written_bytes: int | None
+
+
+@dataclass(frozen=True)
+class GrowthStep:
+    """An equal part of the way up to the largest state: the largest sizes, and the median of its commits."""
+
+    cells: int  # in its end
+    commits: int
+    state_bytes: int | None
+    memory_bytes: int | None
+    took_ms: int | None
+    written_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How the state of an engine grew while nothing left it."""
+
+    commits: tuple[Commit, ...]
+    steps: tuple[GrowthStep, ...]
+
+
+@dataclass(frozen=True)
 class Measurement:
     """All figures of one run; there is none for a run whose answers are wrong or whose certificate is void."""
 
@@ -175,6 +207,7 @@ class Measurement:
     outside_ends: OutsideEnds | None = None  # the engine tells of no ends of batches
     catch_up: CatchUp | None = None  # nothing was waiting
     bursts: Bursts | None = None  # there were none in the load
+    growth: Growth | None = None  # some of the state left it meanwhile, or nobody tells what lay in it
 
     def latency_by(self, way: str) -> Latency | None:
         return next((each for each in self.latency if each.way == way), None)

@@ -1,0 +1,78 @@
+"""How the state of an engine grew under a load during which nothing leaves it, and what its checkpoints took. Pure.
+
+All is told against the cells that lie in the state, and not against time: a commit costs what there is to commit. The
+engine tells it itself, batch by batch, when the state of that batch is in the checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from statistics import median
+
+from harness.measuring.measurement import Commit, Growth, GrowthStep
+from harness.measuring.processed import progress_lines
+from harness.model import Progress, RunSpec
+from harness.stored import StoredRun
+
+STEPS = 5
+
+
+def of_run(run: StoredRun) -> Growth | None:
+    """None: some of the state is evicted while the load goes on, or the engine does not tell what lies in it."""
+    if not keeps_all(run.spec):
+        return None
+    return grown(progress_lines(run.store), run.epoch_ms)
+
+
+def keeps_all(spec: RunSpec) -> bool:
+    """No event is so old that its window could be closed before the load has ended."""
+    return spec.watermark_ms >= spec.tape.warm_up_ms + spec.tape.load_ms
+
+
+def grown(lines: Sequence[Progress], epoch_ms: int) -> Growth | None:
+    """Up to the largest state: what comes behind it was evicted by the closing events."""
+    told = sorted((line for line in lines if line.state_cells > 0), key=lambda line: line.at_ms)
+    most = max((line.state_cells for line in told), default=0)
+    upwards = [*takewhile(lambda line: line.state_cells < most, told)]
+    commits = tuple(_commit(line, epoch_ms) for line in told[: len(upwards) + 1])
+    return Growth(commits, tuple(_steps(commits))) if commits else None
+
+
+def _commit(line: Progress, epoch_ms: int) -> Commit:
+    return Commit(
+        at_s=(line.at_ms - epoch_ms) / 1000,
+        cells=line.state_cells,
+        state_bytes=line.state_bytes or None,
+        memory_bytes=line.memory_bytes or None,
+        took_ms=line.commit_ms or None,
+        written_bytes=line.commit_bytes or None,
+    )
+
+
+def _steps(commits: Sequence[Commit]) -> Iterator[GrowthStep]:
+    """Equal parts of the way up; one in which no batch ended is left out."""
+    most, low = commits[-1].cells, 0
+    for part in range(1, STEPS + 1):
+        high = most * part // STEPS
+        own = [each for each in commits if low < each.cells <= high]
+        if own:
+            yield GrowthStep(
+                cells=own[-1].cells,
+                commits=len(own),
+                state_bytes=_known([each.state_bytes for each in own], max),
+                memory_bytes=_known([each.memory_bytes for each in own], max),
+                took_ms=_known([each.took_ms for each in own], median),
+                written_bytes=_known([each.written_bytes for each in own], median),
+            )
+        low = high
+
+
+def _known(values: Sequence[int | None], of: Callable[[list[int]], float]) -> int | None:
+    known = [value for value in values if value is not None]
+    return round(of(known)) if known else None
+
+
+def cells_at(found: Growth, at_s: float) -> int:
+    """In the last state that was known at that moment."""
+    return max((each.cells for each in found.commits if each.at_s <= at_s), default=0)

@@ -1,0 +1,52 @@
+"""How the state of an engine grew, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness.measuring.growth import cells_at
+from harness.measuring.measurement import Growth, GrowthStep, Recovery
+from harness.room import size_in_words
+from harness.texts import many
+from reports.outage import FIRST_OUTPUT
+
+
+def rows(found: Growth) -> Iterator[tuple[str, ...]]:
+    """Each step of the way up."""
+    for step in found.steps:
+        sizes = (step.state_bytes, step.memory_bytes)
+        yield (f"{step.cells:,}", *map(_size, sizes), str(step.commits), _ms(step.took_ms), _size(step.written_bytes))
+
+
+def returns(found: Growth, recoveries: Sequence[Recovery]) -> Iterator[tuple[str, str, str]]:
+    """Each fault, what lay in the state when it struck, and how soon output came again."""
+    for each in recoveries:
+        back = each.quantities.get(FIRST_OUTPUT)
+        cells = f"{cells_at(found, each.struck_s):,}"
+        yield each.fault, cells, "-" if back is None else back.text(lambda seconds: f"{seconds:.1f} s")
+
+
+def in_words(found: Growth, recoveries: Sequence[Recovery]) -> str:
+    """One sentence of how large it became, what a commit took at the bottom and at the top, and what a return took."""
+    first, last = found.steps[0], found.steps[-1]
+    said = [_largest(last)]
+    for step, where in ((first, f"at up to {first.cells:,}"), (last, "in the end")):
+        if step.took_ms is not None:
+            wrote = "" if step.written_bytes is None else f" and wrote {_size(step.written_bytes)}"
+            said.append(f"a commit took {_ms(step.took_ms)}{wrote} {where}")
+    back = [f"{after} at {cells}" for _, cells, after in returns(found, recoveries)]
+    return "; ".join([*said, f"output again after {', '.join(back)}"] if back else said)
+
+
+def _largest(step: GrowthStep) -> str:
+    size = "" if step.state_bytes is None else f", {_size(step.state_bytes)}"
+    memory = "" if step.memory_bytes is None else f" with {_size(step.memory_bytes)} of memory"
+    return f"{many(step.cells, 'cell')}{size}{memory}"
+
+
+def _size(size: int | None) -> str:
+    return "-" if size is None else size_in_words(size)
+
+
+def _ms(ms: int | None) -> str:
+    return "-" if ms is None else f"{ms:,} ms"

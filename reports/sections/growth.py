@@ -1,0 +1,72 @@
+"""From what an engine tells of its state while nothing leaves it to what that costs, against the cells in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness.measuring.growth import cells_at
+from harness.measuring.measurement import Commit, Growth, Recovery
+from reports import growth as words
+from reports.evidence import Evidence
+from reports.figures import growth as figure
+from reports.figures.style import BLUE, ORANGE, RED, picture
+from reports.outage import FIRST_OUTPUT
+from reports.page import Section, Table
+
+COLUMNS = ("cells, up to", "state", "memory of its store", "commits", "one took", "one wrote")
+TEXT = (
+    "Nothing left the state while the load went on. Each dot is a batch when its state was in the checkpoint, as the "
+    "engine tells it: a commit is the time of all its tasks, memory is what the store of the state used. The table has "
+    "the largest sizes, and the medians of the commits."
+)
+
+
+def section(evidence: Evidence) -> Section | None:
+    found = evidence.measurement.growth
+    if found is None:
+        return None
+    panels = tuple(panels_of(found, evidence.recovery))
+    alt = f"{', '.join(panel.title for panel in panels)} against the cells in the state"
+    tables = [Table(COLUMNS, tuple(words.rows(found)))]
+    if back := tuple(words.returns(found, evidence.recovery)):
+        tables.append(Table(("fault", "cells then", "first output after"), back))
+    return Section(
+        "growth",
+        "A growing state",
+        picture=picture("growth", alt, lambda sheet: figure.draw(panels, sheet)) if panels else None,
+        text=(TEXT,),
+        tables=tuple(tables),
+    )
+
+
+def panels_of(found: Growth, recoveries: Sequence[Recovery]) -> Iterator[figure.Panel]:
+    """What is known."""
+    sizes = [
+        _dots("the state", BLUE, found.commits, [each.state_bytes for each in found.commits], joined=True),
+        _dots("memory of its store", ORANGE, found.commits, [each.memory_bytes for each in found.commits], joined=True),
+    ]
+    took = _dots("took", BLUE, found.commits, [each.took_ms for each in found.commits])
+    wrote = _dots("wrote", BLUE, found.commits, [each.written_bytes for each in found.commits])
+    panels = (
+        ("size, bytes", "bytes", sizes),
+        ("a commit took", "ms", [took]),
+        ("a commit wrote, bytes", "bytes", [wrote]),
+        ("first output after a fault", "ms", [_returns(found, recoveries)]),
+    )
+    for title, unit, dots in panels:
+        if known := tuple(each for each in dots if len(each.values)):
+            yield figure.Panel(title, unit, known)
+
+
+def _dots(
+    name: str, colour: str, commits: Sequence[Commit], values: Sequence[int | None], *, joined: bool = False
+) -> figure.Dots:
+    known = [(each.cells, value) for each, value in zip(commits, values, strict=True) if value is not None]
+    return figure.Dots(name, [cells for cells, _ in known], [value for _, value in known], colour, joined=joined)
+
+
+def _returns(found: Growth, recoveries: Sequence[Recovery]) -> figure.Dots:
+    """Of the faults after which output is known to have come again."""
+    back = [(cells_at(found, each.struck_s), each.quantities.get(FIRST_OUTPUT)) for each in recoveries]
+    known = [(cells, each.value * 1000) for cells, each in back if each is not None and each.value is not None]
+    return figure.Dots("after a fault", [cells for cells, _ in known], [ms for _, ms in known], RED)

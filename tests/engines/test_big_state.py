@@ -1,0 +1,24 @@
+"""A state that nothing leaves, small enough for a test: what Spark tells of it, batch by batch, and over two kills."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engines.test_runs import run
+from tests.engines.trial import SOON_UP
+
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
+
+
+def test_what_a_commit_took_and_wrote_is_told_against_the_cells(tmp_path, served):
+    dials = ("--rate", "1000", "--duration", "50s", "--campaigns", "300", "--fault", "kill@c3:t>=8s; kill@c3:t>=30s")
+    answer = run(tmp_path, "big-state", *dials, *SOON_UP, *served)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    commits = answer["measurement"]["growth"]["commits"]
+    cells = [each["cells"] for each in commits]
+    assert cells == sorted(cells)
+    assert answer["totals"]["cells"] - cells[-1] < 10, "cells that only the harness' own events made"
+    assert all(each["state_bytes"] and each["memory_bytes"] and each["took_ms"] for each in commits)
+    assert max(each["written_bytes"] for each in commits)
+    assert [each["quantities"]["first_output_s"]["value"] > 0 for each in answer["recovery"]] == [True, True]
