@@ -240,6 +240,9 @@ class StoredRun:
 
     @cached_property
     def observed_after_stop(self) -> Observed:
+        """Mostly the stop has changed nothing, and what was read once need not be read again."""
+        if self.store.read_table(AFTER_STOP).equals(self.store.read_table(OBSERVED)):
+            return self.observed
         return self._interpreted(self._rows(AFTER_STOP))
 
     @cached_property

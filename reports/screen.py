@@ -133,7 +133,7 @@ def _of_its_life(result: Result, m: Measurement) -> Iterator[str]:
     if m.bursts:
         yield from _wrapped("  bursts   ", bursting.in_words(m.bursts))
     if m.growth:
-        yield from _wrapped("  state    ", growth.in_words(m.growth, result.recovery))
+        yield from _wrapped("  growth   ", growth.in_words(m.growth, result.recovery))
 
 
 def headline(m: Measurement) -> Latency | None:

@@ -46,6 +46,10 @@ class Ledger(Mapping[int, int]):
         """Their codes, in no order."""
         return np.fromiter(self._counts, dtype=np.int64, count=len(self._counts))
 
+    def equals(self, other: Ledger) -> bool:
+        """What == says of any two mappings, which takes seconds for millions of cells."""
+        return self._counts == other._counts
+
     def count(self, cell: int) -> int:
         return self._counts.get(cell, 0)
 
@@ -98,5 +102,7 @@ class Expectation:
     def differences(self, seen: Ledger) -> list[Difference]:
         """Every cell outside its interval, also those that nobody expects, in order of their codes."""
         must, may = self.must, self.may
+        if seen.equals(must) and seen.equals(may):  # as nearly always
+            return []
         unlike = [cell for cell in {*may, *seen} if not must.count(cell) <= seen.count(cell) <= may.count(cell)]
         return [Difference(cell, must.count(cell), may.count(cell), seen.count(cell)) for cell in sorted(unlike)]

@@ -18,6 +18,12 @@ def test_addition_is_associative_commutative_and_undone_by_subtraction(a, b, c):
     assert dict(a + b - b) == dict(a)
 
 
+@given(LEDGERS, LEDGERS)
+def test_two_are_equal_whatever_they_were_made_of(a, b):
+    assert (a + b).equals(b + a)
+    assert a.equals(b) == (a == b) == (dict(a) == dict(b))
+
+
 @given(LEDGERS)
 def test_zero_counts_are_forgotten(a):
     assert dict(a - a) == {}
