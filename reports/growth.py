@@ -28,14 +28,17 @@ def returns(found: Growth, recoveries: Sequence[Recovery]) -> Iterator[tuple[str
 
 def in_words(found: Growth, recoveries: Sequence[Recovery]) -> str:
     """One sentence of how large it became, what a commit took at the bottom and at the top, and what a return took."""
-    first, last = found.steps[0], found.steps[-1]
+    [*lower, last] = found.steps
     said = [_largest(last)]
-    for step, where in ((first, f"at up to {first.cells:,}"), (last, "in the end")):
-        if step.took_ms is not None:
-            wrote = "" if step.written_bytes is None else f" and wrote {_size(step.written_bytes)}"
-            said.append(f"a commit took {_ms(step.took_ms)}{wrote} {where}")
+    said += [_commit(step, f"at up to {step.cells:,}") for step in lower[:1] if step.took_ms is not None]
+    said += [_commit(last, "in the end")] if last.took_ms is not None else []
     back = [f"{after} at {cells}" for _, cells, after in returns(found, recoveries)]
     return "; ".join([*said, f"output again after {', '.join(back)}"] if back else said)
+
+
+def _commit(step: GrowthStep, where: str) -> str:
+    wrote = "" if step.written_bytes is None else f" and wrote {_size(step.written_bytes)}"
+    return f"a commit took {_ms(step.took_ms)}{wrote} {where}"
 
 
 def _largest(step: GrowthStep) -> str:

@@ -53,9 +53,8 @@ def _all(result: Result) -> Iterator[str]:
     asked = f"{spec.title} on {spec.engine}/{spec.sink}, seed {spec.tape.seed}"
     yield from _wrapped("  run      ", f"{asked}, disorder {spec.disorder_name}")
     yield from _load(result)
+    told = ("fault", "late", *(["state"] if spec.states else []), *(["backfill"] if result.backfill else []))
     for check in verdict.checks:
-        told = ("fault", "late", "state") if spec.states else ("fault", "late")
-        told = ("fault", "late", "backfill") if result.backfill else ("fault", "late")
         if check.name in told and check.outcome is Outcome.PASS:
             yield from _wrapped(f"  {check.name:<9}", check.sentence)
     if result.notes:

@@ -44,9 +44,12 @@ def draw(panels: Sequence[Panel], sheet: Sheet) -> None:
 
 def _panel(axes: Axes, panel: Panel) -> None:
     for dots in panel.dots:
-        line = "-" if dots.joined else ""
-        axes.plot(dots.cells, dots.values, line, color=dots.colour, label=dots.name, marker="o", markersize=3.5)
+        line = "-" if dots.joined else "none"
+        axes.plot(
+            dots.cells, dots.values, color=dots.colour, label=dots.name, linestyle=line, marker="o", markersize=3.5
+        )
     axes.set_title(panel.title, fontweight="bold")
+    axes.margins(y=0.12)
     axes.set_ylim(bottom=0)
     axes.locator_params(axis="y", nbins=4)
     axes.yaxis.set_major_formatter(DURATION if panel.unit == "ms" else SHORT)

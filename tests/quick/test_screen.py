@@ -9,12 +9,26 @@ import pytest
 
 from harness import plan
 from harness.engines import fake
-from harness.measuring.measurement import Cost, Lack, Latency, Measurement, Quantiles, Quantity, Recovery, Steady
+from harness.measuring.measurement import (
+    Commit,
+    Cost,
+    Growth,
+    GrowthStep,
+    Lack,
+    Latency,
+    Measurement,
+    Quantiles,
+    Quantity,
+    Recovery,
+    Steady,
+)
 from harness.model import Certificate, CheckResult, Outcome, Verdict, Witness
 from reports import screen
 from reports.exports import markdown
 from reports.result import Result
 
+COMMIT = Commit(1.0, 9, 50_000_000, 16_000_000, 7, None)
+STEP = GrowthStep(9, 1, 50_000_000, 16_000_000, 7, None)
 PARTS = ("engine", "python workers", "kafka", "redis", "generator", "harness")
 CHECKS = (
     "vacuity",
@@ -97,6 +111,18 @@ def wrong(name, *witnesses):
 
 def words_of(lines):
     return " ".join(lines).split()
+
+
+def test_a_state_that_was_looked_into_and_one_that_grew_have_a_line_each():
+    looked = result(replace(MEASURED, growth=Growth((COMMIT,), (STEP,))))
+    looked = replace(looked, spec=replace(looked.spec, states=2))
+    right = CheckResult("state", Outcome.PASS, "9 cells in 2 states are what the log says")
+    looked = replace(looked, verdict=replace(looked.verdict, checks=(*CHECKED, right)))
+
+    assert line(screen.lines(looked), "state") == "  state    9 cells in 2 states are what the log says"
+    assert line(screen.lines(looked), "growth") == (
+        "  growth   9 cells, 50 MB with 16 MB of memory; a commit took 7 ms in the end"
+    )
 
 
 def test_the_ordinary_screen_fits_a_terminal_of_80_by_24():
