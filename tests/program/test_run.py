@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -430,6 +432,29 @@ def test_a_wrong_count_is_wrong_on_a_crowded_machine_too(tmp_path):
 
     assert (stuck.outcome, stuck.words) == (Outcome.UNKNOWN, ("starved",))
     assert (wrong.outcome, wrong.words) == (Outcome.FAIL, ("duplicated",))
+
+
+class Ponderous(FakeWorld):
+    """It has so many cells that each look at them takes two seconds."""
+
+    LOOKS: ClassVar[list[int]] = []
+
+    def snapshot(self):
+        self.LOOKS.append(self.now_ms())
+        self._clock.now_ms += 2000
+        return super().snapshot()
+
+
+@pytest.mark.parametrize("bug", ["mute", "stall"])
+def test_looks_that_take_long_leave_the_engine_most_of_the_time(tmp_path, monkeypatch, bug):
+    """It waits for the opening events or in the drain for 30 s, until the engine is stuck."""
+    monkeypatch.setattr(Ponderous, "LOOKS", [])
+
+    verdict, _, _ = fake_run(tmp_path, Ponderous, fault="none", conf={"misbehave": bug})
+
+    assert verdict.words == ("stuck",)
+    *looks_ms, _at_the_deadline = Ponderous.LOOKS[-4:]
+    assert min(np.diff(looks_ms)) >= 8000
 
 
 @pytest.mark.parametrize(("bug", "word"), [("die", "crashed"), ("stall", "stuck")])
