@@ -134,8 +134,7 @@ class StoredRun:
     @cached_property
     def question(self) -> Question | None:
         """The other one that its job came to answer; None: it stayed the same, or nothing came of the change."""
-        changed = any(each.landed and not each.refused for each in self.changes)
-        return other_question(self.spec, self.oracle.codes) if changed else None
+        return other_question(self.spec, self.oracle.codes) if self.change else None
 
     @cached_property
     def reel(self) -> Reel:
@@ -174,9 +173,10 @@ class StoredRun:
         return tuple(self.store.told("fault", "report", FaultReport))
 
     @property
-    def changes(self) -> tuple[FaultReport, ...]:
-        """Those that gave the engine another question."""
-        return tuple(each for each in self.faults if asked_of(each.spec))
+    def change(self) -> FaultReport | None:
+        """The one that gave the engine another question; None: none did, or nothing came of it."""
+        took = (each for each in self.faults if asked_of(each.spec) and each.landed and not each.refused)
+        return next(took, None)
 
     @cached_property
     def seam(self) -> FileSeam | None:

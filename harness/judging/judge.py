@@ -235,7 +235,8 @@ def _asked_of_tape(run: StoredRun, question: Question) -> Ledger:
 
 def _changed(run: StoredRun, old: Countable, new: Countable) -> tuple[Countable, Changed]:
     """What counts by the rule that was declared, and what would by other rules."""
-    [report, *_] = (each for each in run.changes if each.landed and not each.refused)
+    report = run.change
+    assert report
     asked, restored = asked_of(report.spec), report.restored
     assert asked
     by = {means: changed.by_rule(means, old, new, restored) for means in (Means.CARRY, Means.FRESH, Means.ANEW)}

@@ -3,6 +3,9 @@
 A count is surely wrong while it is larger than the number of events that had been sent by then, while it is smaller
 than a right count that had been shown before, and, when it is wrong in the end and too small, from its last change on.
 That is a lower bound: a count that is merely behind is no wrong one.
+
+Where the job came to answer another question on the way, a count is held against the old one until the new job was
+started, and then against what was declared. That can be said of `carry` alone, and of the keys that are looked at.
 """
 
 from __future__ import annotations
@@ -11,22 +14,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.judging.asked import Means, asked_of
+from harness.judging.changed import by_rule
+from harness.judging.checks import question
 from harness.measuring.latency import evidence
-from harness.measuring.latency.evidence import WRONG
+from harness.measuring.latency.evidence import WRONG, Evidence
 from harness.measuring.latency.visibility import Floats, Ints, Samples
+from harness.model import FaultReport
 from harness.stored import StoredRun
 
 # A count that is ahead of its events for less than one look may be the clocks' doing.
 SHORTEST_S = 0.05
+REPLACED = "what the old job had written stands until the new one writes it anew, and nothing says until when it may"
+NOT_LOOKED_AT = "nobody looked at its new keys while it went on"
 
 
 @dataclass(frozen=True)
 class Exposure:
     """Stretches in which a cell was seen with a wrong count, in seconds since the epoch; infinite: never corrected."""
 
-    cell: Ints
+    cell: Ints  # by its code
     from_s: Floats
     to_s: Floats
+
+    def __add__(self, other: Exposure) -> Exposure:
+        times_s = ((self.from_s, other.from_s), (self.to_s, other.to_s))
+        return Exposure(np.concatenate((self.cell, other.cell)), *map(np.concatenate, times_s))
 
     def within(self, from_s: float, to_s: float) -> Exposure:
         """What of it began before `to_s` and was not over by `from_s`."""
@@ -50,17 +63,51 @@ class Exposure:
         return np.asarray(began - np.searchsorted(np.sort(self.to_s), moments_s, side="right"), dtype=np.int64)
 
 
+def unknowable(change: FaultReport | None) -> str:
+    """Why nobody can say what was right at each moment of a run whose question was changed; "" where it can be said."""
+    asked = asked_of(change.spec) if change else None
+    if change is None or asked is None:
+        return ""
+    reasons = {
+        question.UNPROVEN["no seam"]: not change.restored,
+        question.WRONG["collision"]: "window_ms" in asked.words,
+        NOT_LOOKED_AT: "by" in asked.words,
+        REPLACED: asked.means is not Means.CARRY,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
 def exposure(run: StoredRun) -> Exposure:
-    """Of a stored run. Raises MissingEvidence with the name of what is missing."""
-    found = evidence.collect(run)
-    events, cells = found.events, found.cells
+    """Of a stored run of which it can be said. Raises MissingEvidence with the name of what is missing."""
+    old, change, asked, anew = evidence.collect(run), run.change, run.question, run.countable_anew
+    if not (change and asked and anew):
+        return _shown(old)
+    began_us = change.landed_ms * 1000
+    carried = by_rule(Means.CARRY, run.countable, anew, change.restored)
+    return _shown(old, until_us=began_us) + _shown(evidence.collect_by(run, asked, carried), from_us=began_us)
+
+
+def _shown(found: Evidence, from_us: int = 0, until_us: float = np.inf) -> Exposure:
+    """Between these moments. What is wrong in the end is so by the rule that holds then."""
+    events, cells, looks = found.events, found.cells, _since(found.samples, from_us)
     # Only of a count it is known at each moment how large it may be.
-    counted, sent = cells.counts[found.samples.cell], cells.counts[events.cell]
-    samples = Samples(*(column[counted] for column in (found.samples.cell, found.samples.at_us, found.samples.count)))
-    wrong = stretches(samples, events.cell[sent], events.sent_us[sent], np.flatnonzero(cells.final == WRONG))
+    seen, sent = cells.counts[looks.cell] & (looks.at_us < until_us), cells.counts[events.cell]
+    samples = Samples(looks.cell[seen], looks.at_us[seen], looks.count[seen])
+    wrong_in_the_end = np.flatnonzero((cells.final == WRONG) & np.isinf(until_us))
+    wrong = stretches(samples, events.cell[sent], events.sent_us[sent], wrong_in_the_end)
     measured = ~cells.marked[wrong.cell]  # nobody knows to the millisecond when a mark was sent
     epoch_s = found.epoch_ms / 1000
-    return Exposure(wrong.cell[measured], wrong.from_s[measured] - epoch_s, wrong.to_s[measured] - epoch_s)
+    from_s, to_s = wrong.from_s[measured], np.minimum(wrong.to_s[measured], until_us / 1e6)
+    return Exposure(cells.code[wrong.cell[measured]], from_s - epoch_s, to_s - epoch_s)
+
+
+def _since(samples: Samples, from_us: int) -> Samples:
+    """As they would have been seen by somebody who came then: each cell at once, as it stood."""
+    order = np.lexsort((samples.at_us, samples.cell))
+    cell, at_us, count = samples.cell[order], samples.at_us[order], samples.count[order]
+    overwritten = (cell[1:] == cell[:-1]) & (at_us[1:] <= from_us)
+    kept = ~np.append(overwritten, np.zeros(min(1, len(cell)), dtype=np.bool_))
+    return Samples(cell[kept], np.maximum(at_us, from_us)[kept], count[kept])
 
 
 def stretches(samples: Samples, sent_cell: Ints, sent_us: Ints, wrong_in_the_end: Ints) -> Exposure:

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.measuring.exposure import Exposure, exposure
+from harness.measuring.exposure import Exposure, exposure, unknowable
 from harness.measuring.measurement import Lack, Quantity, Recovery
 from harness.measuring.processed import progress_lines
 from harness.measuring.stats import Floats
@@ -77,7 +77,8 @@ class Watched:
     changes_s: Floats  # each look at the results that saw counts grow
     windows: Mapping[float, float]  # the start of each window -> when anything of it was seen first
     backlog: Floats | None  # due and not done, at the end of each second
-    wrong: Exposure | None
+    wrong: Exposure | None  # None: nobody knows
+    why_unknown: str = "the results were not looked at"
     starts_s: tuple[float, ...] = ()
     stops_s: tuple[float, ...] = ()  # the engine ended by itself
     errors: tuple[tuple[float, str], ...] = ()
@@ -112,7 +113,7 @@ def twin_of(store: Store) -> Watched | None:
 
 def watched(run: StoredRun) -> Watched:
     """Read a run. What is missing of it costs its own quantities only."""
-    store, spec, lines = run.store, run.spec, Lines(run)
+    store, spec, lines, unsayable = run.store, run.spec, Lines(run), unknowable(run.change)
     epoch_ms = int(next(store.history("epoch"))["epoch_ms"])
     told = {kind: list(store.history(kind)) for kind in ("started", "restart", "gone", "error", "engine", "fault")}
 
@@ -134,7 +135,8 @@ def watched(run: StoredRun) -> Watched:
         changes_s=changes_s,
         windows=windows,
         backlog=_backlog(lines),
-        wrong=unless_missing(lambda: exposure(run)),
+        wrong=None if unsayable else unless_missing(lambda: exposure(run)),
+        why_unknown=unsayable or Watched.why_unknown,
         starts_s=since_s("started"),
         stops_s=tuple(sorted([*since_s("restart"), *crashed])),
         errors=tuple(zip(since_s("error"), (entry["line"] for entry in told["error"]), strict=True)),
@@ -414,7 +416,7 @@ def _loud_stop(run: Watched, stretch: _Stretch, stops_s: list[float]) -> Quantit
 
 def _wrong_value(run: Watched, stretch: _Stretch) -> Quantity:
     if run.wrong is None:
-        return Quantity(None, "the results were not looked at", lack=Lack.UNKNOWN)
+        return Quantity(None, run.why_unknown, lack=Lack.UNKNOWN)
     found = run.wrong.within(stretch.struck_s, stretch.until_s)
     if not len(found.cell):
         return Quantity(0.0, "no cell was seen wrong")

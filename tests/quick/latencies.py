@@ -60,12 +60,12 @@ def looked_at(truth: World, turn=None, period_ms: int = PERIOD_MS) -> Evidence:
     size = np.bincount(cell)
     campaign = np.zeros(len(size), dtype=np.int64)
     campaign[cell] = truth.campaign
-    none = np.zeros(len(cell), dtype=np.bool_)
+    none, every = np.zeros(len(cell), dtype=np.bool_), np.ones(len(size), dtype=np.bool_)
     return Evidence(
         probes_from=truth.probes_from,
         epoch_ms=EPOCH_MS,
         events=Events(cell, truth.due_us + begin_us, truth.sent_us + begin_us, turn, none),
-        cells=Cells(campaign, size, size, np.zeros(len(size), dtype=np.bool_), np.ones(len(size), dtype=np.bool_)),
+        cells=Cells(campaign, size, size, ~every, every, np.arange(len(size))),
         samples=Samples(cell_of[last], look_of[last] * period_us + begin_us, count[last]),
         looked=Looked(period_ms, period_ms, period_ms),
         yahoo_ms=np.zeros(0, dtype=np.int64),

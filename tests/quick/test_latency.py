@@ -289,7 +289,7 @@ def test_of_a_value_that_is_no_count_only_the_first_and_the_last_moment_are_know
 
     def found(*, counts):
         one = np.zeros(1, dtype=np.int64)
-        cells = Cells(one, one + 2, one + 2, np.zeros(1, dtype=np.bool_), np.array([counts]))
+        cells = Cells(one, one + 2, one + 2, np.zeros(1, dtype=np.bool_), np.array([counts]), one)
         return Ways(events, cells, Visibility(samples, 1), probes_from=1, epoch_us=0)
 
     assert found(counts=True).rank_matched.corrected_ms.tolist() == [300, 300]

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.faults.registry import parse
 from harness.measuring import measure, recovery
-from harness.measuring.exposure import Exposure, stretches
+from harness.measuring.exposure import NOT_LOOKED_AT, REPLACED, Exposure, stretches, unknowable
 from harness.measuring.latency.visibility import Samples
 from harness.measuring.measurement import Lack, Recovery
 from harness.measuring.recovery import Watched, recover
@@ -381,6 +382,23 @@ def test_exposures_of_a_cell_add_up_and_are_cut_to_the_fault():
 
     assert found.of_cells_s(9.0).tolist() == [1.5]
     assert found.wrong_at(np.array([5.7, 7.0, 8.5])).tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "restored", "why"),
+    [
+        ("counts=click, means=carry", (3,), ""),
+        ("counts=click, means=carry", (), "nobody knows which events are in the state with which the new job began"),
+        ("counts=click, means=anew", (3,), REPLACED),
+        ("counts=click, by=ad, means=fresh", (3,), NOT_LOOKED_AT),
+        ("window=20s, means=carry", (3,), "windows of two lengths lie in the same cells of the store"),
+        ("to=same", (), ""),
+    ],
+)
+def test_what_was_right_at_each_moment_is_known_of_a_question_that_was_carried_on(options, restored, why):
+    fault = parse(f"change-job({options})@now")
+
+    assert unknowable(FaultReport(fault, True, True, "seen", restored=restored)) == why
 
 
 @pytest.mark.parametrize(("sink", "wrong"), [("absolute", False), ("increment", True)])

@@ -53,6 +53,7 @@ class Cells:
     final: Ints  # the right final count, or WRONG where the results hold another one
     marked: Mask  # holds an event of the harness itself, which is never measured
     counts: Mask  # it holds the number of its events, so that it holds k when k of them are visible
+    code: Ints  # as everywhere in the run
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,12 @@ class Evidence:
 
 def collect(run: StoredRun) -> Evidence:
     """Raises MissingEvidence with the name of what is missing."""
-    spec, epoch_ms, oracle, log = run.spec, run.epoch_ms, run.oracle, run.countable
+    return collect_by(run, run.oracle, run.countable)
+
+
+def collect_by(run: StoredRun, oracle: Oracle, log: Countable) -> Evidence:
+    """The same by a question, and by what counts for it."""
+    spec, epoch_ms = run.spec, run.epoch_ms
     marks = set(log.events.cell[_is_mark(log)].tolist())
     log = log.only(np.isin(oracle.codes.keys(log.events.cell), sampled_keys(spec.tape)) & ~_may_fall(oracle, log))
     known, due_us, sent_us = Sending(run.reel, epoch_ms, run.sends).of(log.events)
@@ -146,7 +152,7 @@ def _cells(codes: Ints, keys: Ints, events: Events, unsure: Mask, observed: Ledg
     marked = np.zeros(len(codes), dtype=np.bool_)
     marked[events.cell[events.mark]] = True
     final = np.where((least <= seen) & (seen <= count), seen, WRONG)
-    return Cells(keys, count, final, marked, np.ones(len(codes), dtype=np.bool_))
+    return Cells(keys, count, final, marked, np.ones(len(codes), dtype=np.bool_), codes)
 
 
 def _right(codes: Ints, expected: Ledger, observed: Ledger) -> Ints:

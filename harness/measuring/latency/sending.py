@@ -18,7 +18,6 @@ from generators.reel import Reel
 from harness.judging.readings import LogEvents
 from harness.measuring.latency.visibility import Ints, Mask
 from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER
-from workloads.registry import codec_of
 
 _PARTITION_BITS = 10
 _COPY_BITS = 5
@@ -30,14 +29,14 @@ _BEFORE_US, _AFTER_US = 0, np.iinfo(np.int64).max >> 2
 class _Planned:
     """Slots, a row each."""
 
-    id: Ints  # of the view that it sends, -1 where it sends none
+    id: Ints  # of the event that it sends, -1 where it sends none
     partition: Ints
     slot: Ints
     due_us: Ints  # absolutely
 
 
 class Sending:
-    """Due and sent, of the views of a run. What was booked as due at another time than planned, as a burst is, was due
+    """Due and sent, of the events of a run. What was booked as due at another time than planned, as a burst is, was due
     when it was booked."""
 
     def __init__(self, reel: Reel, epoch_ms: int, books: pa.Table) -> None:
@@ -90,13 +89,11 @@ class Sending:
         return slots, due_us
 
     def _planned(self, slots: Ints) -> _Planned:
-        """What these slots send; what is no view, or no slot of ours, has no id."""
-        codec = codec_of(self._reel.spec)
+        """What these slots send; what is no event, or no slot of ours, has no id."""
         ids, partition, due_us = np.full(len(slots), -1, dtype=np.int64), *np.zeros((2, len(slots)), dtype=np.int64)
         for server, rows in self._reel.by_server(slots):
             events = self._reel.events(server, slots[rows] & INDEX_MASK)
-            views = codec.counts(events.content) & (events.poison == 0)
-            ids[rows] = np.where(views, events.id.astype(np.int64), -1)
+            ids[rows] = np.where(events.poison == 0, events.id.astype(np.int64), -1)
             partition[rows], due_us[rows] = events.partition, events.intended_us + self._epoch_us
         return _Planned(ids, partition, slots, due_us)
 
