@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.engines.spark import checkpoint
+from harness.engines.spark import checkpoint, forgotten
 from harness.judging.lateness import batch_of
 from harness.judging.readings import LogEvents
 from harness.model import Batch, BatchLog, FileSeam
@@ -93,6 +93,27 @@ def test_it_can_be_done_again_wherever_it_broke_off(tmp_path, died):
 
     assert checkpoint.read(folder, drops_late=True) == checkpoint.read(whole, drops_late=True)
     assert not (folder / "sources/0").exists()
+
+
+def test_a_job_that_dies_before_its_new_plan_was_copied_has_forgotten_no_batch(tmp_path):
+    live, copies = of_files(tmp_path / "live"), tmp_path / "copies"
+    checkpoint.collect(live, copies)
+    spark_history.hand_over(live, BEGINS)
+    forgotten.set_apart(live, copies, 2)
+    checkpoint.collect(live, copies)
+
+    assert forgotten.earlier_runs(copies, drops_late=True, allow_multiple=True) == ()
+    assert checkpoint.read(copies, drops_late=True) == checkpoint.read(live, drops_late=True)
+
+
+def test_a_plan_that_differs_in_more_than_its_source_is_another_one(tmp_path):
+    live, copies = of_files(tmp_path / "live"), tmp_path / "copies"
+    checkpoint.collect(live, copies)
+    batch(live, 2, plan(999, BEGINS))
+    forgotten.set_apart(live, copies, 2)
+    checkpoint.collect(live, copies)
+
+    assert [each.batch for each in forgotten.earlier_runs(copies, drops_late=True, allow_multiple=True)] == [2]
 
 
 def test_without_a_plan_there_is_nothing_to_go_on_from(tmp_path):

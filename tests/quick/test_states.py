@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +14,14 @@ from hypothesis import strategies as st
 from harness import plan
 from harness.engines import manifest
 from harness.engines.spark import states
-from harness.model import UsageError
+from harness.experiments.selftest.by_hand import ledger
+from harness.judging.checks import state
+from harness.judging.lateness import below, in_files
+from harness.judging.ledger import Ledger
+from harness.judging.readings import Observed, State
+from harness.model import Batch, BatchLog, FileSeam, KeptState, Outcome, UsageError
 from harness.running.states import drawn
+from tests.quick.cases import EPOCH_MS, SPEC, case, events
 from tests.quick.test_checkpoint import make
 
 
@@ -69,6 +77,33 @@ def test_what_is_purged_in_the_middle_of_a_copy_is_left_out(tmp_path, monkeypatc
 
     assert states.keep(live, 1, 1, tmp_path / "copies")
     assert [path.name for path in (tmp_path / "copies").rglob("*.zip")] == ["2.zip"]
+
+
+MIDDLE = FileSeam(ends=(50, 50), begins=(10, 10), until_ms=EPOCH_MS + 6000)
+
+
+@pytest.mark.parametrize(("lacks", "word"), [(0, ""), (1, "forgotten")])
+def test_behind_a_seam_by_time_a_state_lacks_what_lies_in_files_and_counts_from_kafka(lacks, word):
+    """The copy says how far the files reach, also when their place in the plan was given to Kafka."""
+    log = events()
+    files = in_files(log, MIDDLE)
+    held = ledger(log, files)
+    kept = KeptState(1, 0, MIDDLE.ends, 0, 0)
+    seen = Ledger(dict([*held.items()][lacks:]))
+    found = state.check(
+        case(
+            log,
+            spec=replace(SPEC, states=1),
+            seam=MIDDLE,
+            batch=np.where(files, 0, 1),
+            batch_log=BatchLog((Batch(0, {}, 0), Batch(1, {0: 150, 1: 150}, 0)), True, True),
+            exact=True,
+            states=(State(kept, Observed(seen, ())),),
+        )
+    )
+
+    assert held != ledger(log, below(log, MIDDLE.ends)), "by its offsets it would be another one"
+    assert (found.word, found.outcome) == (word, Outcome.FAIL if word else Outcome.PASS), found.sentence
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """What a checkpoint has forgotten, because somebody edited it while the engine was down.
 
-Spark itself takes back nothing: it only purges the oldest files. So whatever else is missing from a checkpoint when
-the engine is started again, or is not what it was, was run before and is not known any more. What those runs wrote to
-the results is there all the same, so that the copies of their plans are set apart, in a folder per start:
+Spark itself takes back nothing: it only purges the oldest files. A job whose files are done gives their place in the
+newest plan to Kafka (workloads/jobs/spark_history.py), and forgets nothing either. So whatever else is missing from a
+checkpoint when the engine is started again, or is not what it was, was run before and is not known any more. What those
+runs wrote to the results is there all the same, so that the copies of their plans are set apart, in a folder per start:
 
     forgotten/2/offsets/4    batch 4 was planned so, and start 2 knew nothing of it
     forgotten/2/commits/4    and it had been committed
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.engines.spark.checkpoint import Planned, numbers, parse
+from harness.engines.spark.checkpoint import Planned, gone_over, numbers, parse
 from harness.model import EarlierRun
 
 FOLDER = "forgotten"
@@ -27,7 +28,8 @@ def set_apart(live: Path, copies: Path, start: int) -> None:
         for batch in numbers(copies / folder):
             source, copy = live / folder / str(batch), copies / folder / str(batch)
             purged = bool(there) and batch < there[0]
-            if not purged and _content(source) != copy.read_bytes():
+            before, now = copy.read_bytes(), _content(source)
+            if not (purged or now == before or (now and gone_over(before, now))):
                 _keep_plan(copies, apart, batch)
                 _move(copy, apart / folder / str(batch))
     if not (live / "metadata").exists():

@@ -14,7 +14,7 @@ from itertools import pairwise
 from harness.judging.checks.case import EXAMPLES, Case, join
 from harness.judging.lateness import below, between
 from harness.judging.readings import NO_BATCH, State
-from harness.model import CheckResult, Outcome, Witness
+from harness.model import CheckResult, KeptState, Outcome, Witness
 from harness.texts import many
 from workloads.base import Mask
 
@@ -85,7 +85,7 @@ def _after(batches: Iterable[int]) -> str:
 
 def _odd(case: Case, state: State) -> Iterator[Odd]:
     kept, seen = state.kept, state.held.counts
-    taken = below(case.events, kept.ends)
+    taken = _taken(case, kept)
     expected = case.fold(_held(case, taken, kept.watermark_ms))
     unlike = sorted(cell for cell in {*expected, *seen} if expected.count(cell) != seen.count(cell))
     if unlike:
@@ -104,6 +104,14 @@ def _word(expected: int, seen: int, whole: int) -> str:
     if not seen:
         return FORGOTTEN
     return NOT_EVICTED if not expected and seen == whole else WRONG
+
+
+def _taken(case: Case, kept: KeptState) -> Mask:
+    """By its offsets. Where older events lay in files, a batch has taken each from where it counts."""
+    if case.seam is None:
+        return below(case.events, kept.ends)
+    taken: Mask = (case.batch != NO_BATCH) & (case.batch <= kept.batch)
+    return taken
 
 
 def _held(case: Case, taken: Mask, watermark_ms: int) -> Mask:
