@@ -1,7 +1,8 @@
 """A stored plan once more, in a directory of its own, and whether it ended the same way.
 
 A seed fixes the events and the plan, but not the scheduling of processes. So the same outcome
-means: the same verdict in the same words, the same class, and each fault landed where it did before.
+means: the same verdict in the same words, the same class, and each fault landed where it did before. Which batch a
+change of the question meets is such a matter, too: where what came of it has a name, that alone is compared.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from harness.experiments import one_run
 from harness.experiments.chaos import Seen, classified
 from harness.experiments.drive_chaos import ended
 from harness.faults.when import words
+from harness.judging.checks import question
 from harness.model import HIDDEN, EngineManifest, Exit, FaultReport, Outcome, RunSpec, UsageError
 from harness.store import MissingEvidence
 from harness.stored import StoredRun
@@ -102,7 +104,7 @@ def how(run: StoredRun) -> Ended:
         raise UsageError(f"{error}: `streamgauge recheck {run.store.path}` judges a run from what is there.") from None
     faults, engine = ended(run.store)
     seen, _ = classified(verdict, faults, engine.state, planned=spec.fault.planned)
-    return Ended(verdict.outcome, verdict.words, seen, tuple(_landed(faults)))
+    return Ended(verdict.outcome, question.telling(verdict.words), seen, tuple(_landed(faults)))
 
 
 def compared(run: str, before: Ended, again_run: str, again: Ended) -> Replayed:

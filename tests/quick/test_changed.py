@@ -137,6 +137,19 @@ def test_a_write_that_was_not_committed_explains_only_what_it_touched():
     assert not question.check(replace(wrong, change=replace(PROVEN, left={first: seen[first]}))).word
 
 
+@pytest.mark.parametrize(
+    ("words", "telling"),
+    [
+        (("collision", "lost", "non-monotonic"), ("collision",)),
+        (("residue", "phantom", "stopped"), ("residue", "stopped")),
+        (("lost", "duplicated"), ("lost", "duplicated")),
+        ((), ()),
+    ],
+)
+def test_what_has_a_name_is_not_named_again_by_each_check_that_sees_it(words, telling):
+    assert question.telling(words) == telling
+
+
 def test_a_plan_says_what_is_asked_and_what_that_means():
     fault = parse("kill@t>=2s; change-job(counts=click, window=20s, means=anew)@t>=5s")
 

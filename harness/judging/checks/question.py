@@ -8,6 +8,8 @@ of the store.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.judging.asked import Means
 from harness.judging.changed import Changed
 from harness.judging.checks.case import Case
@@ -30,6 +32,8 @@ WRONG = {
     "partial": "the new question is answered only from the seam on",
     "residue": "what is wrong was left there by the old job, and nobody has written it anew",
 }
+# What other checks say of the same counts. Which of these come depends on the batch that the change met.
+BESIDE_IT = frozenset({"lost", "duplicated", "phantom", "masked", "non-monotonic", "early", "stale"})
 
 
 def check(case: Case) -> CheckResult:
@@ -46,6 +50,12 @@ def check(case: Case) -> CheckResult:
     if case.differences:
         return CheckResult(NAME, Outcome.PASS, "no other question explains what is wrong; other checks say what is")
     return CheckResult(NAME, Outcome.PASS, RIGHT[change.means])
+
+
+def telling(words: Sequence[str]) -> tuple[str, ...]:
+    """Those of a verdict that say what came of it: where a way has a name, the others beside it say no more."""
+    named = any(word in WRONG for word in words)
+    return tuple(word for word in words if not (named and word in BESIDE_IT))
 
 
 def _unproven(change: Changed) -> str:
