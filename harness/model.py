@@ -569,6 +569,7 @@ class FaultReport:
     # and the first one that the old job can't have written.
     restored: tuple[int, ...] = ()  # by partition; (): nobody knows
     written: tuple[int, ...] = ()
+    stateless: bool = False  # the old job left no state that could be copied
 
 
 @dataclass(frozen=True)

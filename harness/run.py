@@ -582,6 +582,7 @@ class Run:
             self.reel.total,
             self.world.field,
             self.reel.warm_up_total,
+            self.world.changed_ms(),
         )
 
     def _tick(self) -> None:

@@ -14,6 +14,7 @@ from harness.commands.planned import EVENTS, SYSTEM, Scenario
 from harness.commands.shared import RUNS, Json
 from harness.engines import manifest as manifests
 from harness.experiments import one_run, upgrade
+from harness.faults import registry as faults
 from harness.faults.job import MEANS, STATES, STOPS
 from harness.flags import takes
 from harness.model import UsageError
@@ -27,7 +28,7 @@ def upgrade_job(
     old: Annotated[str, typer.Option("--from", metavar="JOB", help="The job that runs: an engine or a manifest.")],
     new: Annotated[str, typer.Option("--to", metavar="JOB", help="The job that takes its place.")],
     stop: Annotated[str, typer.Option(metavar="|".join(STOPS), help="How the old job is ended.")] = "kill",
-    at: Annotated[str, typer.Option(metavar="WHEN", help="When, as of a fault.")] = "offset>=50%",
+    at: Annotated[str, typer.Option(metavar="WHEN", help="When, as of a fault; in the middle, if you don't say.")] = "",
     asks: Annotated[
         str, typer.Option(metavar="QUESTION", help="What the new job counts instead, as counts=click, by=ad.")
     ] = "",
@@ -47,8 +48,9 @@ def upgrade_job(
         raise UsageError(f"--stop = {stop!r} is not possible; {' or '.join(STOPS)} is expected.")
     name, keys = plan.read_scenario(scenario)
     others = {"state": state, "conf": to_conf, "means": means, "asks": asks}
-    asked = {**flags, "engine": old, "fault": upgrade.fault(_whole(new), stop, at, **others)}
-    spec, manifest = plan.resolve(name, keys, asked, manifests.load)
+    calm, manifest = plan.resolve(name, keys, {**flags, "engine": old, "fault": "none"}, manifests.load)
+    fault = upgrade.fault(_whole(new), stop, at or faults.middle(manifest, calm.tape.load_ms), **others)
+    spec, manifest = plan.resolve(name, keys, {**flags, "engine": old, "fault": fault}, manifests.load)
     one_run.refuse_the_impossible(spec, manifest)
     lines = upgrade.difference(manifest, manifests.load(_whole(new), manifest.workload))
     result = one_run.answer(spec, manifest, out)

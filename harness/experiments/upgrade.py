@@ -18,6 +18,8 @@ from harness.model import CheckResult, EngineManifest, FaultReport, Outcome, Ver
 
 DIFFERENCE = "jobs.diff"
 WENT_ON = "it went on from a copy of the state, and all counts are right"
+DUPLICATED = "duplicated"  # a word of a verdict
+STATELESS = "the old job left no state that could be copied"
 UNSAID = ("home", "shipped")  # of a manifest: where it lies
 
 
@@ -66,7 +68,7 @@ def judged(verdict: Verdict, faults: tuple[FaultReport, ...], changed_lines: int
     found = next((each for each in faults if each.spec.action.startswith("change-")), None)
     if verdict.outcome is Outcome.FAIL and _about_counts(verdict.checks):
         word = next((word for word in OF_QUESTION if word in verdict.words), Word.WRONG)
-        return Upgraded(word, verdict.sentence, changed_lines)
+        return Upgraded(word, _spoilt(verdict, found), changed_lines)
     if found is None or not found.landed:
         return Upgraded(Word.UNKNOWN, found.proof if found else "the new job was never started", changed_lines)
     if found.refused:
@@ -78,7 +80,16 @@ def judged(verdict: Verdict, faults: tuple[FaultReport, ...], changed_lines: int
     return Upgraded(Word.RIGHT, _went_on(found), changed_lines)
 
 
+def _spoilt(verdict: Verdict, report: FaultReport | None) -> str:
+    """A job without a state begins with nothing of what it had counted, and may read it once more."""
+    if report is None or not report.stateless or DUPLICATED not in verdict.words:
+        return verdict.sentence
+    return f"counts again: {STATELESS}, and the new one counted once more what that had counted; {verdict.sentence}"
+
+
 def _went_on(report: FaultReport) -> str:
+    if report.stateless:
+        return f"{STATELESS}; the new one went on all the same, and all counts are right"
     asked = asked_of(report.spec)
     return f"{WENT_ON}: {question.RIGHT[asked.means]}" if asked else WENT_ON
 

@@ -20,11 +20,15 @@ from harness.texts import shown
 
 # To come to a standstill, to be killed, to be looked at, on a machine that has much else to do.
 SLOW_MS = 60_000.0
+# So long after its end a change of the results may still be one that it had made, and that was seen late.
+SEEN_LATE_MS = 2000
 QUIET = "c1"
 
 
 class Downtime(Strike):
     """The families say what is done while it is down, what is seen of it, and how it is undone."""
+
+    by_results = False  # one that reports no progress is seen to go on by what it writes
 
     def __init__(self, spec: FaultSpec, context: Context) -> None:
         self._ready_ms = context.manifest.ready_s * 1000
@@ -37,6 +41,7 @@ class Downtime(Strike):
         self._killed = ""
         self._starts = 0
         self._before = 0
+        self._up_ms = 0  # when it was first looked at after its new start
         self._end = ""
 
     @abstractmethod
@@ -88,6 +93,7 @@ class Downtime(Strike):
 
     def holds(self, now: Moment, landed_ms: int) -> bool:
         """Until it has borne it or stopped."""
+        self._up_ms = self._up_ms or now.now_ms
         if not now.engine.alive() or now.engine.starts > self._starts:
             self._end = f"it stopped loudly: {_last_words(now)}"
         elif not self.went_on(now) and now.now_ms - landed_ms > self._nothing_within_ms:
@@ -103,6 +109,7 @@ class Downtime(Strike):
             if was_up:
                 now.engine.kill()
             self._before = max(self._before, done(now))  # it may have gone on for a while before it stopped
+            self._up_ms = now.now_ms
             self._end += f"; {self.undo(now)}"
             if was_up:
                 now.engine.restart()
@@ -112,7 +119,8 @@ class Downtime(Strike):
             return "it was let go, and nothing was done to it"
         if not self.went_on(now):
             return ""
-        words = (self._end, f"it went on from {self._before:,} to {done(now):,} records", self.effect(now))
+        on = f"from {self._before:,} to {done(now):,} records" if now.progress else "by its results, which changed"
+        words = (self._end, f"it went on {on}", self.effect(now))
         return "; ".join(word for word in words if word)
 
     def refused(self) -> str:
@@ -133,7 +141,11 @@ class Downtime(Strike):
         self._starts = engine.starts
 
     def went_on(self, now: Moment) -> bool:
-        return now.engine.alive() and done(now) > self._before
+        if not now.engine.alive():
+            return False
+        if now.engine.manifest.progress:
+            return done(now) > self._before
+        return now.changed_ms is not None and now.changed_ms > self._up_ms + SEEN_LATE_MS
 
 
 def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:
@@ -142,7 +154,7 @@ def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:
     missing = []
     if not manifest.resumes:
         missing.append(f"{manifest.id} does not resume after a kill, by its own manifest")
-    if not manifest.progress:
+    if not (manifest.progress or strike.by_results):
         missing.append(f"{manifest.id} reports no progress, so it could not be seen to go on")
     if spec.when.point == "c4":
         missing.append("at c4 nothing stands still: take c1, c2 or c3")

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from harness.engines import environments, manifest
 from harness.engines.base import Member, Seam
@@ -39,6 +40,7 @@ BEGINS_OPTION = "streamgauge.source.startingOffsets"
 QUESTION = {"counts": "streamgauge.counts", "by": "streamgauge.by", "window": ""}
 # The shipped ones that listen to it.
 LISTEN = ("spark", "flink", "flink-standalone", "flink-java", "kafka-streams")
+SAVEPOINT = "execution.state-recovery.path"  # of Flink: with which state it begins
 SEVERAL = re.compile(r"\+(?=[\w.-]+=)")  # a value may hold a plus of its own
 
 Orders = Mapping[str, Any]
@@ -46,6 +48,8 @@ Orders = Mapping[str, Any]
 
 class ChangeJob(Downtime):
     """`to`: the job that takes its place. `asked`, `back`: orders of a job with another question, and those before."""
+
+    by_results = True
 
     def __init__(self, spec: FaultSpec, context: Context, to: EngineManifest, asked: Orders, back: Orders) -> None:
         super().__init__(spec, context)
@@ -57,6 +61,7 @@ class ChangeJob(Downtime):
         self._set_before = dict.fromkeys(settings_of(spec), "")
         self._kept = ""
         self._seam = Seam()
+        self._stateless = False
 
     def take_down(self, now: Moment) -> str:
         return now.engine.end() if self._clean else now.engine.kill()
@@ -66,6 +71,7 @@ class ChangeJob(Downtime):
 
     def deed(self, now: Moment) -> None:
         self._own = own = now.engine.job
+        self._stateless = left_nothing(now.engine.checkpoint)
         self._seam = now.engine.seam()
         self._set_before = {key: in_plan(now.engine, key) for key in self._set_before}
         surroundings, start = environments.prepare(self._to, lambda _: None), now.engine.starts + 1
@@ -104,14 +110,15 @@ class ChangeJob(Downtime):
             now.engine.become(self._own)
             if self._asked != self._back:
                 now.engine.change(self._back)
-        return "it got its old job and its own state back"
+        return "it got its old job back" if self._stateless else "it got its old job and its own state back"
 
     def effect(self, now: Moment) -> str:
         if not self._seam.restored and not self.refused():
             self._seam = now.engine.began()
         kept = (kept_by(key, before, in_plan(now.engine, key)) for key, before in self._set_before.items())
         self._kept = "; ".join(filter(None, kept))
-        return f"as {now.engine.job.manifest.id}{f'; {self._kept}' if self._kept else ''}"
+        found = "no state was left to copy" if self._stateless else ""
+        return "; ".join(filter(None, (f"as {now.engine.job.manifest.id}", found, self._kept)))
 
     def ignored(self) -> str:
         return self._kept
@@ -119,15 +126,26 @@ class ChangeJob(Downtime):
     def seam(self) -> Seam:
         return self._seam
 
+    def stateless(self) -> bool:
+        return self._stateless
+
 
 def runs(job: Job, leads: Member) -> bool:
     """Whether the process that was started has become the job's program, or another one that its command names and that
-    takes its place: in its first moments it is one of ours, and between two programs it has no command line."""
+    takes its place: in its first moments it is one of ours, and between two programs it has no command line. What a
+    script of anybody's becomes nobody knows."""
     if job.manifest.simulated:
         return True
     around = {"{python}": str(job.surroundings.python), "{java}": job.surroundings.java}
+    if job.manifest.command[0] not in around:
+        return bool(leads.command)
     programs = {around.get(word, word) for word in job.manifest.command}
     return any(word in programs for word in leads.command[:1])
+
+
+def left_nothing(state: Path | None) -> bool:
+    """Whether a job that has ended left no state. None: nobody can look where it lies."""
+    return state is not None and not (state.is_dir() and any(state.iterdir()))
 
 
 def copied(state: str, start: int) -> str:
@@ -196,9 +214,12 @@ def _unasked(spec: FaultSpec, own: EngineManifest, to: EngineManifest) -> Iterat
 
 def _unlike(spec: FaultSpec, to: EngineManifest) -> Iterator[str]:
     """What of its state and of its settings can't be."""
-    state = spec.options["state"]
-    if not all(key and value for key, value in settings_of(spec).items()):
+    state, settings = spec.options["state"], settings_of(spec)
+    if not all(key and value for key, value in settings.items()):
         yield f"conf = {spec.options['conf']} is no KEY=VALUE"
+    savepoint = urlsplit(settings.get(SAVEPOINT, ""))
+    if savepoint.scheme in ("", "file") and savepoint.path and not Path(unquote(savepoint.path)).exists():
+        yield f"there is no savepoint at {settings[SAVEPOINT]}"
     if state not in STATES:
         yield f"state = {state} is none of {', '.join(STATES)}"
     elif state == NO_STATE and (spec.options["means"] not in FROM_NOTHING or not to.on_spark):
@@ -225,7 +246,7 @@ KINDS = (
         "ended, and another job started in its place, on a copy of its state",
         "goes on, no count changes; or stops loudly and goes on as it was",
         _changed,
-        needs="an engine that resumes and reports its progress, and a job with the same sink",
+        needs="an engine that resumes, and a job with the same sink",
         options={
             "to": SAME,
             "stop": "kill",

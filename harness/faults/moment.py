@@ -68,6 +68,7 @@ class Moment:
     total: int  # planned records
     field: Field | None = None  # None: a world without services
     before: int = 0  # so many of the planned records are of a warm-up, and come before the others
+    changed_ms: int | None = None  # when the results were last seen to change; None: nobody saw it
 
 
 def done(moment: Moment) -> int:

@@ -45,7 +45,12 @@ def default_fault(manifest: EngineManifest, claim: SinkClaim, duration_ms: int) 
         return parse("none")
     if "c3" in claim.crash_points:
         return parse("kill@c3:batch=3")
-    return parse("kill@offset=50%" if manifest.progress else f"kill@t>={duration_ms // 2}ms")
+    return parse(f"kill@{middle(manifest, duration_ms)}")
+
+
+def middle(manifest: EngineManifest, duration_ms: int) -> str:
+    """The moment when half of a load is done; when half of it was due, if nobody knows what is done."""
+    return "offset=50%" if manifest.progress else f"t>={duration_ms // 2}ms"
 
 
 def links(fault: FaultSpec) -> set[str]:

@@ -77,6 +77,10 @@ class Strike(ABC):
         """Where an engine that was changed began."""
         return Seam()
 
+    def stateless(self) -> bool:
+        """Whether there was no state with which it could have begun."""
+        return False
+
 
 def struck(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
     """The strike on its course, or why this run can't have it."""
@@ -168,6 +172,7 @@ class Struck:
                 ignored=self._strike.ignored(),
                 restored=self._strike.seam().restored,
                 written=self._strike.seam().written,
+                stateless=self._strike.stateless(),
             ),
         )
 

@@ -36,8 +36,8 @@ ONE_PORT = pytest.mark.xdist_group("port 6379")
 pytestmark = pytest.mark.timeout(400)
 
 
-def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "harness", "run", "--out", str(folder), "--json", *map(str, arguments)]
+def start(folder: Path, *arguments: object, does: str = "run") -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "harness", does, "--out", str(folder), "--json", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -51,6 +51,10 @@ def told(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 def run(folder: Path, *arguments: object) -> dict[str, Any]:
     return told(start(folder, *arguments))
+
+
+def upgrade(folder: Path, *arguments: object) -> dict[str, Any]:
+    return told(start(folder, *arguments, does="upgrade"))
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -266,6 +270,17 @@ def test_a_template_for_a_job_of_the_original_starts_it_as_its_own_script_does(t
 
     assert answer["verdict"] == "PASS", answer["sentence"]
     assert name.removesuffix("-streams") in (tmp_path / "started").read_text()
+
+
+@ONE_PORT
+def test_an_upgrade_of_a_job_of_the_original_counts_again_what_it_had_counted(tmp_path):
+    """It reports no progress, and has no state: the new one begins at the beginning of the topic."""
+    jobs = ("--from", YAHOO / "once", "--to", YAHOO / "once")
+    answer = upgrade(tmp_path, "calm", "--rate", "1000", "--duration", "10s", "--campaigns", "20", *jobs)
+
+    assert (answer["exit"], answer["upgrade"]["word"]) == (Exit.FAIL, "wrong")
+    assert answer["upgrade"]["sentence"].startswith("counts again: the old job left no state that could be copied")
+    assert "no state was left to copy" in check(answer, "fault")["sentence"]
 
 
 def test_existing_servers_are_used_and_what_is_foreign_is_left_alone(tmp_path, kafka_address, redis_address):

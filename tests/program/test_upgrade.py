@@ -19,8 +19,19 @@ from harness.experiments.upgrade import Upgraded, Word
 from harness.faults.job import copied
 from harness.faults.registry import parse
 from harness.judging.judge import judge
-from harness.measuring import measure
-from harness.model import FaultReport, FaultSpec, KafkaAddress, Outcome, RedisAddress, UsageError, Verdict
+from harness.measuring import measure, recovery
+from harness.measuring.exposure import NOT_LOOKED_AT, REPLACED, exposure
+from harness.measuring.measurement import Lack, Quantity
+from harness.model import (
+    CheckResult,
+    FaultReport,
+    FaultSpec,
+    KafkaAddress,
+    Outcome,
+    RedisAddress,
+    UsageError,
+    Verdict,
+)
 from harness.origin import ROOT
 from harness.services import children
 from harness.stored import StoredRun
@@ -98,6 +109,47 @@ def test_no_speed_is_that_of_two_questions(tmp_path):
     assert measure.withheld(StoredRun(store).spec, verdict, None, "").startswith("the question changes on the way")
 
 
+def wrong_value(folder: Path, fault: str, bug: str = "") -> Quantity:
+    _, store, _ = fake_run(folder, **ASKED, fault=fault, conf={"misbehave": bug} if bug else {})
+    (found,) = recovery.of_run(StoredRun(store), "")
+    return found.quantities["wrong_value_s"]
+
+
+def test_what_a_reader_was_shown_is_held_against_the_question_of_its_time(tmp_path):
+    carried = upgrade.fault("same", "kill", "batch>=16", means="carry", asks="counts=click")
+
+    assert wrong_value(tmp_path, carried) == Quantity(0.0, "no cell was seen wrong")
+    half = wrong_value(tmp_path, carried, "half-state")
+    assert (half.value, half.lack) == (None, Lack.NO_END)
+    assert "never corrected" in half.note
+
+
+def test_what_was_written_and_not_committed_is_right_until_the_new_job_is_there(tmp_path):
+    """At c3 the old job has written a batch that the state does not hold."""
+    fault = upgrade.fault("same", "kill", "c3:batch=16", means="carry", asks="counts=click")
+    _, store, _ = fake_run(tmp_path, **ASKED, fault=fault)
+    stored = StoredRun(store)
+    shown, change = exposure(stored), stored.change
+
+    assert change is not None
+    assert len(shown.cell)
+    assert shown.from_s.min() == pytest.approx((change.landed_ms - stored.epoch_ms) / 1000)
+
+
+@pytest.mark.parametrize(
+    ("means", "asks", "why"),
+    [
+        ("carry", "by=ad", NOT_LOOKED_AT),
+        ("fresh", "counts=click", REPLACED),
+        ("carry", "window=20s", "windows of two lengths lie in the same cells of the store"),
+    ],
+)
+def test_where_nobody_can_know_what_was_right_meanwhile_the_reason_is_told(tmp_path, means, asks, why):
+    found = wrong_value(tmp_path, upgrade.fault("same", "kill", "batch>=16", means=means, asks=asks))
+
+    assert found == Quantity(None, why, lack=Lack.UNKNOWN)
+
+
 def test_a_job_that_stops_loudly_is_a_refusal_and_quoted():
     spec = FaultSpec("change-job@batch>=8", "change-job")
     report = FaultReport(spec, landed=True, healed=True, proof="p", refused="it stopped loudly: exit code 1, 'no'")
@@ -106,6 +158,33 @@ def test_a_job_that_stops_loudly_is_a_refusal_and_quoted():
     found = upgrade.judged(verdict, (report,), 3)
     assert found == Upgraded(Word.REFUSED, "it stopped loudly: exit code 1, 'no'", 3)
     assert found.outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(
+    ("sentence", "word", "said"),
+    [
+        ("", Word.RIGHT, "the old job left no state that could be copied; the new one went on all the same, and all"),
+        ("duplicated: 9 events too many", Word.WRONG, "counts again: the old job left no state that could be copied"),
+        ("lost: 9 events are missing", Word.WRONG, "lost: 9 events are missing"),
+    ],
+)
+def test_a_job_that_leaves_no_state_is_said_to_count_again_what_it_had_counted(sentence, word, said):
+    report = FaultReport(FaultSpec("change-job@t>=5s", "change-job"), True, True, "p", stateless=True)
+    outcome = Outcome.FAIL if sentence else Outcome.PASS
+    checks = (CheckResult("counts", outcome, sentence, word=sentence.partition(":")[0]),)
+    found = upgrade.judged(Verdict(outcome, sentence, 0, checks, {}), (report,), 0)
+
+    assert (found.word, found.outcome) == (word, outcome)
+    assert found.sentence.startswith(said)
+    assert sentence in found.sentence
+
+
+def test_a_foreign_job_without_progress_may_be_changed_too(tmp_path):
+    verdict, store, _ = fake_run(tmp_path, manifest=fake.SILENT, fault="change-job@t>=5s", sink="absolute")
+    (told,) = store.history("fault")
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert "it went on by its results, which changed" in told["report"]["proof"]
 
 
 def test_two_jobs_differ_in_their_manifests_and_in_their_programs(tmp_path):
@@ -132,6 +211,8 @@ def test_two_jobs_differ_in_their_manifests_and_in_their_programs(tmp_path):
         ("change-job(counts=click)@batch>=2", "does not say what is right"),
         ("change-job(conf=nothing)@batch>=2", "is no KEY=VALUE"),
         ("change-job(state=none)@batch>=2", "without a state"),
+        ("change-job(conf=execution.state-recovery.path=/nowhere/at/all)@batch>=2", "no savepoint at /nowhere/at/all"),
+        ("change-job(conf=execution.state-recovery.path=file:///no%20where)@batch>=2", "no savepoint at file:///no"),
         ("change-job(state=half)@batch>=2", "state = half is none of copy, none"),
         ("change-job(means=carry)@batch>=2", "the question is the same"),
         ("change-job(counts=click, means=maybe)@batch>=2", "means = maybe is none of"),

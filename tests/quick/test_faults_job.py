@@ -13,10 +13,13 @@ from harness.engines.job import Job, Surroundings
 from harness.engines.manifest import load
 from harness.faults import registry
 from harness.faults.base import Fault
+from harness.faults.downtime import SEEN_LATE_MS
 from harness.faults.job import runs, settings_of
+from harness.faults.moment import Moment
 from harness.faults.registry import parse
+from harness.model import FaultReport
 from tests.quick.cases import SPEC
-from tests.quick.test_faults import report_of
+from tests.quick.test_faults import TOTAL, report_of
 from tests.quick.test_faults_downtime import Downed, at, told
 
 ASKED = "change-job(counts=click, means=carry)@now"
@@ -72,6 +75,78 @@ def test_the_seam_is_what_the_state_says_and_where_nobody_can_read_that_what_the
     report = report_of(fault)
     assert (report.landed, report.healed, report.restored) == (True, True, seam), report.proof
     assert "runs flink: flink.py, by flink-1f" in report.proof
+
+
+def looked(fault: Fault, engine: Changing, now_ms: int, changed_ms: int | None) -> FaultReport:
+    """When the results were last seen to change, which is all that is known of a job without progress."""
+    fault.poll(Moment(now_ms, 1, engine, None, TOTAL, changed_ms=changed_ms))  # type: ignore[arg-type]
+    return report_of(fault)
+
+
+@pytest.mark.parametrize("files", [(), ("chk-1",)])
+def test_a_job_without_progress_goes_on_by_its_results_and_may_have_left_no_state(tmp_path, monkeypatch, files):
+    monkeypatch.setattr(environments, "prepare", lambda *_: Surroundings(Path(FLINK)))
+    for name in files:
+        (tmp_path / "state" / name).mkdir(parents=True)
+    silent = replace(load("flink"), progress=False)
+    engine = Changing(manifest=silent, job=Job(silent), checkpoint=tmp_path / "state", orders=tmp_path / "engine.json")
+    spec = replace(SPEC, fault=parse("change-job@now"), engine="flink", sink="absolute")
+    fault = registry.create(spec, silent)
+
+    looked(fault, engine, 100, 90)
+    assert engine.story[-1] == "restart"
+    assert looked(fault, engine, 200, 90).landed
+    looked(fault, engine, 300, 250)
+    assert not fault.settled(), "what the old job wrote last may be seen late"
+    looked(fault, engine, 3000, 200 + SEEN_LATE_MS + 200)
+    report = looked(fault, engine, 3100, 3050)
+
+    assert (fault.over(), report.healed, report.stateless) == (True, True, not files)
+    assert "it went on by its results, which changed" in report.proof
+    assert ("no state was left to copy" in report.proof) == (not files)
+
+
+def test_a_job_without_progress_that_writes_nothing_any_more_gets_the_old_one_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "prepare", lambda *_: Surroundings(Path(FLINK)))
+    silent = replace(load("flink"), progress=False)
+    engine = Changing(manifest=silent, job=Job(silent), orders=tmp_path / "engine.json")
+    fault = registry.create(replace(SPEC, fault=parse("change-job@now"), engine="flink", sink="absolute"), silent)
+    late_ms = round(silent.ready_s * 1000) + 1000
+
+    for now_ms in (100, 200, 300, late_ms):
+        looked(fault, engine, now_ms, 90)
+    report = looked(fault, engine, late_ms + 5000, late_ms + 4000)
+
+    assert "it did nothing for" in report.refused
+    assert report.refused.endswith("it got its old job and its own state back")
+    assert report.healed
+
+
+def test_who_stops_at_the_state_of_another_query_is_quoted_and_the_old_job_has_its_own_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "prepare", lambda *_: Surroundings(Path(FLINK)))
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "chk-1").write_text("of the old job")
+    own = Job(load("flink"), Surroundings(Path(FLINK)), str(tmp_path / "state"))
+    engine = Changing(job=own, checkpoint=tmp_path / "state", orders=tmp_path / "engine.json", newest=told(40))
+    fault = registry.create(
+        replace(SPEC, fault=parse("change-job@now"), engine="flink", sink="absolute"), load("flink")
+    )
+    at(fault, engine)
+    copy = Path(engine.job.checkpoint)
+    (copy / "chk-1").write_text("half read by the new one")
+    at(fault, engine, 200)
+    engine.running, engine.code = False, 1
+    at(fault, engine, 300)
+    engine.restart()
+    engine.newest = told(50)
+    at(fault, engine, 400)
+
+    report = report_of(fault)
+    assert report.refused.startswith("it stopped loudly: exit code 1, ")
+    assert "java.io.EOFException: cut" in report.refused
+    assert (report.landed, report.healed, report.stateless) == (True, True, False)
+    assert engine.job == own
+    assert (tmp_path / "state" / "chk-1").read_text() == "of the old job"
 
 
 def test_a_process_that_is_not_yet_the_job_proves_nothing(tmp_path, monkeypatch):

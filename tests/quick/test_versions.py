@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.engines import environments, removal, versions
+from harness.engines import environments, fake, removal, versions
 from harness.engines.job import Surroundings
 from harness.engines.manifest import HERE, VERSIONS, load, lock_file
+from harness.experiments import one_run
+from harness.faults.registry import parse
 from harness.install import jvm
 from harness.install.prepare import RUN
 from harness.model import HarnessError, UsageError
+from tests.quick.cases import SPEC
 
 ENGINE = "spark@4.1.1"
 NOT_THERE = "Because there is no version of\n  pyspark==4.1.1 and you require it, your requirements are unsatisfiable."
@@ -121,6 +125,14 @@ def test_a_version_that_does_not_exist_is_a_sentence_and_leaves_nothing(outside,
     assert not versions.pinned(ENGINE)
     assert not jvm.pins_folder(ENGINE).exists()
     assert removal.remove(load(ENGINE), print) == []
+
+
+def test_a_version_that_a_job_is_to_change_to_is_looked_for_before_anything_starts(outside):
+    outside.index_says = NOT_THERE
+    spec = replace(SPEC, fault=parse(f"change-job(to={ENGINE})@now"))
+
+    with pytest.raises(UsageError, match=r"There is no Spark 4\.1\.1"):
+        one_run.prepare(spec, fake.MANIFEST)
 
 
 @pytest.mark.parametrize(("index", "repository"), [("connection refused", ""), ("", "the repository has no connector")])
