@@ -101,9 +101,9 @@ class ChangeJob(Downtime):
             return ""
         # Two versions of an engine run the same file, each with the Python of its own environment.
         words = [word for word in map(Path, leads.command) if word.name == job_path(self._to).name]
-        of = Path(leads.command[0]).parent.parent.name
+        of = f", by {folder}" if (folder := Path(leads.command[0]).parent.parent.name) else ""
         program = words[0].name if words else Path(leads.command[0]).name
-        return f"process {leads.pid} runs {self._to.id}: {program}, by {of}{asked}"
+        return f"process {leads.pid} runs {self._to.id}: {program}{of}{asked}"
 
     def undo(self, now: Moment) -> str:
         if self._own:

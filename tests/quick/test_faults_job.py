@@ -197,6 +197,13 @@ def test_between_two_programs_a_process_is_not_yet_the_job(command, is_the_job):
     assert runs(job, Member(7, 1, command, leads=True)) is is_the_job
 
 
+@pytest.mark.parametrize(("command", "is_the_job"), [((), False), (("/bin/bash", "/opt/flink/bin/flink"), True)])
+def test_a_script_of_somebodys_may_become_any_program(command, is_the_job):
+    job = Job(replace(load("flink"), command=("flink", "run", "{config}")))
+
+    assert runs(job, Member(7, 1, command, leads=True)) is is_the_job
+
+
 @pytest.mark.parametrize(
     ("program", "is_the_job"), [("/usr/bin/python", True), ("/jdk/bin/java", True), ("/other/bin/java", False)]
 )

@@ -107,8 +107,8 @@ def _word(expected: int, seen: int, whole: int) -> str:
 
 
 def _taken(case: Case, kept: KeptState) -> Mask:
-    """By its offsets. Where older events lay in files, a batch has taken each from where it counts."""
-    if case.seam is None:
+    """By its offsets. Where older events lay in files, a batch has taken each from where it counts, as its log says."""
+    if case.seam is None or case.batch_log is None:
         return below(case.events, kept.ends)
     taken: Mask = (case.batch != NO_BATCH) & (case.batch <= kept.batch)
     return taken
