@@ -113,10 +113,11 @@ class LongTable:
         import pyarrow.parquet as pq
 
         with self._readable(), pq.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(max_chunksize, columns=self.schema.names):
-                batch.validate(full=True)
-                self._refuse(pa.Table.from_batches([batch]))
-                yield batch
+            for group in range(file.num_row_groups):  # Arrow reads far ahead in more than one
+                for batch in file.iter_batches(max_chunksize, row_groups=[group], columns=self.schema.names):
+                    batch.validate(full=True)
+                    self._refuse(pa.Table.from_batches([batch]))
+                    yield batch
 
     def _refuse(self, rows: pa.Table) -> None:
         """Rows that are not what is expected of them."""

@@ -304,6 +304,10 @@ class StoredRun:
         newest_ms, oracle, codec = self.doubt.newest_ms, self.oracle, self.codec
         return countable(log, self.batch_log, self.spec, oracle, codec, named=self.named_late, missing_ms=newest_ms)
 
+    def let_go_of_events(self) -> None:
+        """They take more room than all else. Whoever asks for them again has them made again."""
+        self.__dict__.pop("countable", None)
+
     @cached_property
     def countable_anew(self) -> Countable | None:
         """The same by the other question, of the whole log."""

@@ -33,6 +33,7 @@ READ_GOAL = 0.6  # of the bare consume
 FOLD_GOAL = 5.0  # M events/s per core
 SQL_GOAL = 1.0  # M events/s per core
 MEMORY_GOAL_MIB = 300.0
+AFTERWARDS_GOAL_MIB = 1024.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def bench(quick: bool, say: Callable[[str], None]) -> Found:
         parts = _Parts(folder, broker.start(), QUICK if quick else 1, say, classpath)
         sending, reading = _sending(parts), _reading(parts)
         clients = (*_clients("sends", sending), *_clients("reads", reading))
-        ceilings = (_generator(sending), _log(reading), *_oracle(parts), _oracle_by_sql(parts))
+        ceilings = (_generator(sending), _log(reading), *_oracle(parts), _oracle_by_sql(parts), _after_a_run(parts))
         return Found(ceilings, clients, missing)
     finally:
         broker.stop()
@@ -221,6 +222,27 @@ def _oracle(parts: _Parts) -> Iterator[Ceiling]:
         {f"a tape of {made.events:,} events": made.peak_mib},
         f"{large.events:,} events, made and folded in {large.wall_s:.1f} s",
     )
+
+
+def _after_a_run(parts: _Parts) -> Ceiling:
+    small, large = (_judged(parts, events * MILLION) for events in (13, 60))
+    spent = {name: us * large.events / MILLION for name, us in large.detail.items()}
+    others = {**spent, "other threads": large.cpu_s - sum(spent.values())}
+    return Ceiling(
+        "memory after a run",
+        large.peak_mib,
+        "MiB at most",
+        AFTERWARDS_GOAL_MIB,
+        large.peak_mib < AFTERWARDS_GOAL_MIB,
+        {f"a run of {small.events:,} events": small.peak_mib},
+        f"{large.events:,} events, judged and measured from their files in {large.wall_s:.1f} s; CPU-s: "
+        + ", ".join(f"{name} {cpu_s:.1f}" for name, cpu_s in others.items()),
+    )
+
+
+def _judged(parts: _Parts, events: int) -> Cost:
+    parts.run("store_run", events)
+    return parts.run("judge_run", events)
 
 
 def _oracle_by_sql(parts: _Parts) -> Ceiling:

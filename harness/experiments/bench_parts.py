@@ -37,11 +37,14 @@ from harness.experiments.bench_records import (
     ready_made,
     tape_of,
 )
+from harness.experiments.bench_stored import stored_run
 from harness.experiments.bench_tools import kafka_consumer_performance, kafka_producer_performance
+from harness.judging.judge import judge
+from harness.measuring import measure
 from harness.model import FaultSpec, KafkaAddress, RunSpec
 from harness.readers import Topic
 from harness.store import Store
-from harness.stored import LOG
+from harness.stored import LOG, StoredRun
 from workloads.base import Oracle
 from workloads.declared import oracle as declared
 from workloads.registry import oracle_of, results_of
@@ -302,6 +305,30 @@ def _ends(consumer: confluent_kafka.Consumer, topic: str) -> dict[int, int]:
     return {number: consumer.get_watermark_offsets(place, timeout=10)[1] for number, place in places.items()}
 
 
+def store_run(arguments: Arguments) -> Cost:
+    """A whole run without its services, for `judge_run`."""
+    meter = Meter()
+    run = StoredRun(stored_run(_of_run(arguments), arguments.events))
+    return meter.cost(run.reel.total)
+
+
+def judge_run(arguments: Arguments) -> Cost:
+    """All that comes of the files of a run but its page, as `recheck` makes it: the verdict, and what was measured."""
+    (folder,) = _of_run(arguments).iterdir()
+    run, meter = StoredRun.open(folder), Meter()
+    with meter.part("judging"):
+        verdict = judge(run)
+    with meter.part("measuring"):
+        measurement = measure.save(run, verdict)
+    if measurement is None:
+        raise RuntimeError(f"The run in {folder} should be right and measured, and is {verdict.sentence}.")
+    return meter.cost(run.reel.total)
+
+
+def _of_run(arguments: Arguments) -> Path:
+    return Path(arguments.folder) / f"run-{arguments.events}"
+
+
 PARTS: dict[str, Callable[[Arguments], Cost]] = {
     part.__name__: part
     for part in (
@@ -316,6 +343,8 @@ PARTS: dict[str, Callable[[Arguments], Cost]] = {
         consume_bare,
         consume_uncollected,
         recount_log,
+        store_run,
+        judge_run,
         kafka_producer_performance,
         kafka_consumer_performance,
     )

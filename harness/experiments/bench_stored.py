@@ -1,6 +1,6 @@
 """A run as its services leave it, made without them and as large as one likes: a tape, a log that holds all of it, and
-the results of an engine that counted each event once, two seconds of them in a batch. Whoever judges and measures it has
-as much to do as with any run of its size.
+the results of an engine that counted each event once, two seconds of them in a batch. Whoever judges and measures it
+has as much to do as with any run of its size.
 
 The engine is the fake one, which keeps a log of its batches as Spark does: so the fate of each event is judged too.
 """
@@ -8,8 +8,11 @@ The engine is the fake one, which keeps a log of its batches as Spark does: so t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -40,7 +43,8 @@ BATCH_MS = 2000
 
 def stored_run(folder: Path, events: int) -> Store:
     """About so many events, at the rate of a fast engine: a longer run is a larger one."""
-    settings = {"engine": fake.FAKE, "rate": RATE_PER_S, "duration": f"{events * 1000 // RATE_PER_S}ms", "fault": "none"}
+    duration = f"{events * 1000 // RATE_PER_S}ms"
+    settings = {"engine": fake.FAKE, "rate": RATE_PER_S, "duration": duration, "fault": "none"}
     spec, manifest = plan.resolve("bench", {}, settings, lambda *_: fake.MANIFEST)
     store = Store.create(folder, "bench")
     _Made(spec, manifest, store).all()
@@ -67,61 +71,52 @@ class _Made:
         self._ends: list[dict[int, int]] = [{} for _ in self._batches]
 
     def all(self) -> None:
-        store = self._store
-        store.write_json("spec.json", self._spec.public())
-        store.write_json("environment.json", {})
-        planned = self._oracle.plan(self._reel.sealed_blocks())
-        load = self._reel.load
-        tape, expected = Sealed(load.digest(), load.total, load.duration_ms), Expected(seal_of(planned))
-        store.write_json("plan.json", Plan(tape, self._manifest, expected))
-        store.write_table("expected.parquet", planned)
-        self._books = self._sent()
-        store.write_table("sends.parquet", {name: self._books[name] for name in SENDS})
-        store.write_parts(LOG, self._log())
-        store.write_json("batches.json", BatchLog(self._batch_log(), drops_late=True, complete=True))
-        self._tell_progress()
-        store.write_table("samples.parquet", self._samples())
-        store.write_table("glitches.parquet", Glitches().columns)
-        found = Ledger.of(self._oracle.settle(planned, EPOCH_MS))
-        rows = self._rows(found + Ledger.of(totals_of(self._oracle, self._codec, (*self._opening, *self._closing))))
+        planned = self._plan()
+        self._store.write_table("sends.parquet", {name: self._books[name] for name in SENDS})
+        self._store.write_parts(LOG, self._log())
+        self._engine_tells()
+        self._store.write_table("samples.parquet", self._samples())
+        self._store.write_table("glitches.parquet", Glitches().columns)
+        rows = as_columns(self._results(planned))
         for name in (OBSERVED, AFTER_STOP):
-            store.write_table(name, as_columns(rows))
+            self._store.write_table(name, rows)
         self._tell()
-        digests.write(store)
+        digests.write(self._store)
+
+    def _plan(self) -> Mapping[str, Any]:
+        load, planned = self._reel.load, self._oracle.plan(self._reel.sealed_blocks())
+        tape, expected = Sealed(load.digest(), load.total, load.duration_ms), Expected(seal_of(planned))
+        self._store.write_json("spec.json", self._spec.public())
+        self._store.write_json("environment.json", {})
+        self._store.write_json("plan.json", Plan(tape, self._manifest, expected))
+        self._store.write_table("expected.parquet", planned)
+        return planned
 
     def _marks(self, kind: MarkKind, first: int, time_ms: int) -> tuple[Mark, ...]:
         return tuple(mark(first + p, 0, p, time_ms, kind) for p in self._partitions)
 
-    def _sent(self) -> Columns:
-        """The books: every slice when it was due. And the partition of each."""
+    @cached_property
+    def _books(self) -> Columns:
+        """Every slice was sent when it was due; beside that stands its partition."""
         reel = self._reel
         slices = [(server, *each) for server in range(reel.servers) for each in reel.slices(server)]
         server, number, low, high = np.array(slices, dtype=np.int64).T
         due_us = np.array([reel.slice_due_us(*each) for each in zip(server.tolist(), number.tolist(), strict=True)])
         partition = [reel.slice_partition(*each) for each in zip(server.tolist(), number.tolist(), strict=True)]
-        names = ("server", "slice", "slot_lo", "slot_hi", "intended_us", "sent_us", "finished_us", "sent", "acked")
         columns = (server, number, low, high, due_us, due_us, due_us, high - low, high - low)
-        return {**dict(zip(names, columns, strict=True)), "partition": np.array(partition)}
+        return {**dict(zip(SENDS, columns, strict=True)), "partition": np.array(partition)}
 
     def _log(self) -> Iterator[Columns]:
-        """Partition by partition, and batch by batch."""
+        """Partition by partition: the opening event, what each batch takes, and the closing event."""
         for p in self._partitions:
+            taken = (self._taken(batch, p) for batch in self._batches)
             end = 0
-            for columns in self._of_partition(p):
-                count = len(columns["event_id"])
-                place = {"partition": np.full(count, p, dtype=np.int16), "offset": np.arange(end, end + count)}
-                yield {**place, **columns}
-                end += count
-
-    def _of_partition(self, partition: int) -> Iterator[Columns]:
-        yield self._marked(self._opening[partition])
-        end = 1
-        for batch in self._batches:
-            columns = self._taken(batch, partition)
-            end += len(columns["event_id"])
-            self._note(batch, partition, columns, end)
-            yield columns
-        yield self._marked(self._closing[partition])
+            for batch, columns in enumerate(chain([self._marked(self._opening[p])], taken), -1):
+                begin, end = end, end + len(columns["event_id"])
+                yield _placed(p, begin, columns)
+                if batch in self._batches:
+                    self._note(batch, p, columns, end)
+            yield _placed(p, end, self._marked(self._closing[p]))
 
     def _marked(self, mark: Mark) -> Columns:
         message = self._encoder.mark(mark)
@@ -153,7 +148,7 @@ class _Made:
         self._ends[batch][partition] = end
 
     def _batch_log(self) -> tuple[Batch, ...]:
-        """Each drops what is late by the newest time of the batches before it. The last one takes the closing events."""
+        """Each drops what is late by the newest time of the batches before. The last one takes the closing events."""
         newest_ms = np.maximum.accumulate([EPOCH_MS, *self._newest_ms]).tolist()
         ends = [*self._ends, {p: end + 1 for p, end in self._ends[-1].items()}]
         return tuple(
@@ -164,10 +159,11 @@ class _Made:
     def _done_ms(self, batch: int) -> int:
         return EPOCH_MS + (batch + 1) * BATCH_MS
 
-    def _tell_progress(self) -> None:
+    def _engine_tells(self) -> None:
+        batches = self._batch_log()
+        self._store.write_json("batches.json", BatchLog(batches, drops_late=True, complete=True))
         lines = (
-            {"at": self._done_ms(each.batch), "batch": each.batch, "rows": 0, "offsets": each.ends}
-            for each in self._batch_log()
+            {"at": self._done_ms(each.batch), "batch": each.batch, "rows": 0, "offsets": each.ends} for each in batches
         )
         self._store.write_bytes(progress.FILE, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
@@ -186,11 +182,11 @@ class _Made:
     def _opened(self) -> Ledger:
         return Ledger.of(totals_of(self._oracle, self._codec, self._opening))
 
-    def _rows(self, counts: Ledger) -> list[Row]:
+    def _results(self, planned: Mapping[str, Any]) -> list[Row]:
+        marks = totals_of(self._oracle, self._codec, (*self._opening, *self._closing))
+        counts = Ledger.of(self._oracle.settle(planned, EPOCH_MS)) + Ledger.of(marks)
         keys, codes = results_of(self._spec.tape).keys, self._oracle.codes
-        return [
-            Row(keys[codes.key(cell)], str(codes.field(cell)), str(count), HASH) for cell, count in counts.items()
-        ]
+        return [Row(keys[codes.key(cell)], str(codes.field(cell)), str(count), HASH) for cell, count in counts.items()]
 
     def _tell(self) -> None:
         """What a run says of itself."""
@@ -207,3 +203,8 @@ class _Made:
         tell("engine", at_ms=done_ms, report=EngineReport("drained", "", 0), notes=())
         tell("stopped", at_ms=done_ms, asked=True, error="")
         tell("closed", at_ms=done_ms, notes=())
+
+
+def _placed(partition: int, begin: int, columns: Columns) -> Columns:
+    count = len(columns["event_id"])
+    return {"partition": np.full(count, partition, dtype=np.int16), "offset": begin + np.arange(count), **columns}

@@ -179,7 +179,7 @@ def _assemble(run: StoredRun) -> Case:
         faults=run.faults,
         engine=run.engine,
         certificate=run.certificate,
-        unread=folded(oracle, events.only(_unread(log, events) & ~dropped)),
+        unread=folded(oracle, events, _unread(log, events) & ~dropped),
         unread_at=_places(log),
         aborted=_aborted(store, oracle),
         watched=None if run.in_totals else _watched(run),
@@ -222,9 +222,9 @@ def _expectation(counted: Countable, is_open: NDArray[np.bool_], oracle: Oracle,
     that may be late is allowed to be missing. Of cells that are still open an engine need not tell."""
     events, dropped = counted.events, counted.dropped
     if known:
-        may = folded(oracle, events.only(~dropped | counted.counted_before))
-        return Expectation(folded(oracle, events.only(~dropped & ~is_open)), may)
-    return Expectation(folded(oracle, events.only(~counted.permitted & ~is_open)), folded(oracle, events))
+        may = folded(oracle, events, ~dropped | counted.counted_before)
+        return Expectation(folded(oracle, events, ~dropped & ~is_open), may)
+    return Expectation(folded(oracle, events, ~counted.permitted & ~is_open), folded(oracle, events))
 
 
 def _asked_of_tape(run: StoredRun, question: Question) -> Ledger:
@@ -240,8 +240,8 @@ def _changed(run: StoredRun, old: Countable, new: Countable) -> tuple[Countable,
     asked, restored = asked_of(report.spec), report.restored
     assert asked
     by = {means: changed.by_rule(means, old, new, restored) for means in (Means.CARRY, Means.FRESH, Means.ANEW)}
-    ledgers = {means: folded(run.oracle, each.events.only(~each.dropped)) for means, each in by.items()}
-    others = {"ignored": folded(run.oracle, old.events.only(~old.dropped)), "partial": ledgers[Means.ANEW]}
+    ledgers = {means: folded(run.oracle, each.events, ~each.dropped) for means, each in by.items()}
+    others = {"ignored": folded(run.oracle, old.events, ~old.dropped), "partial": ledgers[Means.ANEW]}
     return by[asked.means], Changed(
         means=asked.means,
         restored=restored,
@@ -311,9 +311,8 @@ def _sent_late(run: StoredRun, events: LogEvents) -> NDArray[np.bool_]:
 
 def _sent_us(sends: pa.Table, events: LogEvents, epoch_ms: int) -> NDArray[np.int64]:
     """When each event was sent, at the earliest: a copy is held to be as old as its original. 0: nobody knows."""
-    row = slices_of(sends, events.id)
-    sent_us = np.append(sends.column("sent_us").to_numpy(), 0).astype(np.int64) + epoch_ms * 1000
-    return np.where(row >= 0, sent_us[row], 0)
+    of_row = np.append(sends.column("sent_us").to_numpy().astype(np.int64) + epoch_ms * 1000, 0)
+    return np.asarray(of_row[slices_of(sends, events.id)])
 
 
 def _watched(run: StoredRun) -> Watched | None:

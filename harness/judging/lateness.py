@@ -7,7 +7,7 @@ second may narrow the first, never widen it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.faults.times import seconds
+from harness.judging.grouping import narrow, spans
+from harness.judging.growing import Growing
 from harness.judging.readings import NO_BATCH, LogEvents, LogTable, NamedLate, parts_of
 from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog, EarlierRun, FileSeam, RunSpec
 from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle
 
 NO_TIME = np.iinfo(np.int64).min // 2  # earlier than any
-BEFORE = "before"
 Ends = tuple[int, ...]  # by partition the first offset that is not in it any more
 # Of LogEvents, the columns of the log that they have.
 NAMES = {"partition": "partition", "offset": "offset", "id": "event_id", "time_ms": "event_time_ms"}
@@ -33,7 +34,7 @@ class Countable:
     events: LogEvents
     permitted: NDArray[np.bool_]
     dropped: NDArray[np.bool_]
-    batch: NDArray[np.int64]
+    batch: NDArray[np.integer[Any]]
     exact: bool  # it is known of every event whether it was dropped
     counted_before: NDArray[np.bool_]  # dropped, but an earlier run of its batch had counted it, and may have shown it
 
@@ -60,12 +61,13 @@ def countable(
     `named`: those that the engine names, where there is no batch log. `missing_ms`: the newest time of an event that
     was sent and is not in the log. `kinds`: of records that may lie in a cell.
     """
-    columns, before_ms = _counted(log, codec, missing_ms, kinds)
-    events, row = events_of(columns, oracle)
-    late = _picked(before_ms, row) - min(watermarks_ms(spec)) >= events.closes_ms
+    events, before_ms = _counted(log, oracle, codec, missing_ms, kinds)
+    before_ms -= min(watermarks_ms(spec))
+    late = before_ms >= events.closes_ms
+    del before_ms
     gone = np.zeros(len(events), dtype=np.bool_)
     before = gone
-    batch = batch_of(events, batch_log) if batch_log else np.broadcast_to(np.int64(NO_BATCH), len(events))
+    batch = batch_of(events, batch_log) if batch_log else np.broadcast_to(np.int32(NO_BATCH), len(events))
     exact = batch_log is not None and batch_log.complete
     if batch_log is not None and exact:
         gone = dropped(events, batch, batch_log) & late
@@ -76,24 +78,26 @@ def countable(
 
 
 def _counted(
-    log: LogTable, codec: Codec, missing_ms: int | None, kinds: Collection[int]
-) -> tuple[Columns, NDArray[np.int64]]:
+    log: LogTable, oracle: Oracle, codec: Codec, missing_ms: int | None, kinds: Collection[int]
+) -> tuple[LogEvents, NDArray[np.int64]]:
     """Of the log what counts, and the newest time that may have been read before each."""
     names = [*dict.fromkeys([*NAMES.values(), *codec.decisive])]
-    found: dict[str, list[NDArray[Any]]] = {name: [] for name in (*names, BEFORE)}
-    newest = Newest()
-    for part in parts_of(log.select([*dict.fromkeys((*names, "kind"))])):
-        kind = part["kind"]
-        # All well-formed events, views or not: an engine may take its watermark from any of them.
-        well_formed, counts = (kind == COUNTS) | (kind == BESIDE), np.isin(kind, [*kinds])
-        before_ms = newest.read(*(part[name][well_formed] for name in ("partition", "event_id", "event_time_ms")))
-        for name in names:
-            found[name].append(part[name][counts])
-        found[BEFORE].append(before_ms[counts[well_formed]])
-    columns = {name: np.concatenate(found.pop(name)) for name in [*found]}  # each gives its parts back
-    before_ms = columns.pop(BEFORE)
-    newest.read_elsewhere(columns["partition"], before_ms, missing_ms)
-    return columns, before_ms
+    before, newest = Growing(), Newest()
+
+    def parts() -> Iterator[LogEvents]:
+        for part in parts_of(log.select([*dict.fromkeys((*names, "kind"))])):
+            kind = part["kind"]
+            # All well-formed events, views or not: an engine may take its watermark from any of them.
+            well_formed, counts = (kind == COUNTS) | (kind == BESIDE), np.isin(kind, [*kinds])
+            before_ms = newest.read(*(part[name][well_formed] for name in ("partition", "event_id", "event_time_ms")))
+            events, row = events_of({name: part[name][counts] for name in names}, oracle)
+            before.add(_picked(before_ms[counts[well_formed]], row))
+            yield events
+
+    events = LogEvents.joined(parts())
+    before_ms = before.whole()
+    newest.read_elsewhere(events.partition, before_ms, missing_ms)
+    return events, before_ms
 
 
 def _picked(column: NDArray[Any], row: NDArray[np.intp]) -> NDArray[Any]:
@@ -105,6 +109,7 @@ def events_of(log: Columns, oracle: Oracle) -> tuple[LogEvents, NDArray[np.intp]
     """Records of the log that count, by the cells in which they lie, and the row of each in these columns."""
     row, cell, closes_ms, columns = oracle.places(log)
     named = {name: _picked(log[column], row) for name, column in NAMES.items()}
+    named["offset"] = narrow(named["offset"])
     return LogEvents(**named, cell=cell, closes_ms=closes_ms, columns=columns), row
 
 
@@ -160,7 +165,7 @@ def _parts(partition: NDArray[np.int16]) -> dict[int, slice]:
     return {int(partition[lo]): slice(lo, hi) for lo, hi in zip(starts, ends, strict=False)}
 
 
-def batch_of(events: LogEvents, log: BatchLog) -> NDArray[np.int64]:
+def batch_of(events: LogEvents, log: BatchLog) -> NDArray[np.integer[Any]]:
     """The batch that took each event: the smallest N whose end lies beyond the event's offset, else NO_BATCH. What lies
     in files was taken from there, and not from Kafka."""
     batches = sorted(log.batches, key=lambda b: b.batch)
@@ -193,27 +198,29 @@ def between(events: LogEvents, begins: Mapping[int, int], ends: Mapping[int, int
 
 def _first_beyond(
     events: LogEvents, batches: Sequence[Batch], ends_of: Sequence[Mapping[int, int]]
-) -> NDArray[np.int64]:
+) -> NDArray[np.integer[Any]]:
     """A batch that says nothing of a partition has come no further in it than the one before."""
-    result = np.full(len(events), NO_BATCH, dtype=np.int64)
+    numbers = narrow(np.array([*(b.batch for b in batches), NO_BATCH], dtype=np.int64))
+    result = np.full(len(events), NO_BATCH, dtype=numbers.dtype)
     if not batches:
         return result
-    numbers = np.array([b.batch for b in batches], dtype=np.int64)
-    numbers = np.append(numbers, NO_BATCH)
     for p, rows in _parts(events.partition).items():
         ends = np.maximum.accumulate(np.array([each.get(p, 0) for each in ends_of], dtype=np.int64))
         result[rows] = numbers[np.searchsorted(ends, events.offset[rows], side="right")]
     return result
 
 
-def dropped(events: LogEvents, batch: NDArray[np.int64], log: BatchLog) -> NDArray[np.bool_]:
+def dropped(events: LogEvents, batch: NDArray[np.integer[Any]], log: BatchLog) -> NDArray[np.bool_]:
     """Events that the engine dropped as late, by the rule of its own batch log; `batch` took each of them."""
     if not log.drops_late or not log.batches:
         return np.zeros(len(events), dtype=np.bool_)
     marks = {NO_BATCH: np.iinfo(np.int64).min} | {b.batch: b.drop_watermark_ms for b in log.batches}
     taken = np.array(sorted(marks), dtype=np.int64)
-    watermark = np.array([marks[int(b)] for b in taken], dtype=np.int64)[np.searchsorted(taken, batch)]
-    return np.asarray(events.closes_ms <= watermark)
+    watermark_ms = np.array([marks[int(b)] for b in taken], dtype=np.int64)
+    result = np.zeros(len(events), dtype=np.bool_)
+    for rows in spans(len(events)):
+        result[rows] = events.closes_ms[rows] <= watermark_ms[np.searchsorted(taken, batch[rows])]
+    return result
 
 
 def tells_all(named: NamedLate, events: LogEvents) -> bool:

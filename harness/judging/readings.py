@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.judging.checksums import Checksum
+from harness.judging.growing import Growing
 from harness.judging.ledger import Expectation, Ledger
 from harness.model import KeptState
-from workloads.base import Columns, Ints, Oracle
+from workloads.base import Columns, Ints, Mask, Oracle
 
 # A column that the log of a run has only if a planned fault took records out of it: what had become of each by then.
 FATE = "fate"
@@ -47,17 +48,35 @@ def parts_of(log: LogTable) -> Iterator[Columns]:
         yield {name: batch.column(name).to_numpy(zero_copy_only=False) for name in names}
 
 
+def picked(column: NDArray[Any], rows: Mask) -> NDArray[Any]:
+    """Mostly all of it, and a copy of a long column takes its time and its room."""
+    return column if rows.all() else column[rows]
+
+
 @dataclass(frozen=True)
 class LogEvents:
     """The countable events of the Kafka log, a row for each cell in which one lies, ordered by partition and offset."""
 
     partition: NDArray[np.int16]
-    offset: NDArray[np.int64]
+    offset: NDArray[np.integer[Any]]
     id: NDArray[np.int64]
     time_ms: NDArray[np.int64]
     cell: NDArray[np.int64]
     closes_ms: NDArray[np.int64]  # a watermark from here on makes it late for its cell
     columns: Columns = field(default_factory=dict)  # what the oracle needs to fold them
+
+    @classmethod
+    def joined(cls, parts: Iterable[LogEvents]) -> LogEvents:
+        """One after the other, of one part at least. None of them is kept."""
+        named = {each.name: Growing() for each in fields(cls) if each.name != "columns"}
+        columns: dict[str, Growing] = {}
+        for part in parts:
+            for name, column in named.items():
+                column.add(getattr(part, name))
+            for name, values in part.columns.items():
+                columns.setdefault(name, Growing()).add(values)
+        whole = {name: column.whole() for name, column in named.items()}
+        return cls(**whole, columns={name: column.whole() for name, column in columns.items()})
 
     def __len__(self) -> int:
         return len(self.id)
@@ -76,13 +95,17 @@ class LogEvents:
     @property
     def begins_record(self) -> NDArray[np.bool_]:
         """Whether a row is the first one of its record: rows of one lie side by side."""
-        record = self.record
-        return np.append(np.ones(min(1, len(record)), dtype=np.bool_), record[1:] != record[:-1])
+        return _begins(self.partition, self.offset)
 
     def records(self, rows: NDArray[np.bool_] | None = None) -> int:
         """How many records these rows are of, or all."""
-        own = self if rows is None else self.only(rows)
-        return int(np.count_nonzero(own.begins_record))
+        places = self.partition, self.offset
+        return int(np.count_nonzero(_begins(*(places if rows is None else (column[rows] for column in places)))))
+
+
+def _begins(partition: NDArray[np.int16], offset: NDArray[np.integer[Any]]) -> Mask:
+    begins = (offset[1:] != offset[:-1]) | (partition[1:] != partition[:-1])
+    return np.append(np.ones(min(1, len(offset)), dtype=np.bool_), begins)
 
 
 @dataclass(frozen=True)
@@ -93,8 +116,11 @@ class NamedLate:
     lacks: str = ""  # why that may not be all of it, or too much
 
 
-def folded(oracle: Oracle, events: LogEvents) -> Ledger:
-    return Ledger.of(oracle.fold(events.cell, events.columns))
+def folded(oracle: Oracle, events: LogEvents, rows: Mask | None = None) -> Ledger:
+    """What cells hold of all these events, or of some."""
+    if rows is None or rows.all():
+        return Ledger.of(oracle.fold(events.cell, events.columns))
+    return Ledger.of(oracle.fold(events.cell[rows], {name: column[rows] for name, column in events.columns.items()}))
 
 
 @dataclass(frozen=True)

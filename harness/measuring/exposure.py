@@ -11,8 +11,10 @@ started, and then against what was declared. That can be said of `carry` alone, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.judging.asked import Means, asked_of
 from harness.judging.changed import by_rule
@@ -83,8 +85,9 @@ def exposure(run: StoredRun) -> Exposure:
     if not (change and asked and anew):
         return _shown(old)
     began_us = change.landed_ms * 1000
-    carried = by_rule(Means.CARRY, run.countable, anew, change.restored)
-    return _shown(old, until_us=began_us) + _shown(evidence.collect_by(run, asked, carried), from_us=began_us)
+    restored = change.restored
+    new = evidence.collect_by(run, asked, lambda: by_rule(Means.CARRY, run.countable, anew, restored))
+    return _shown(old, until_us=began_us) + _shown(new, from_us=began_us)
 
 
 def _shown(found: Evidence, from_us: int = 0, until_us: float = np.inf) -> Exposure:
@@ -110,7 +113,7 @@ def _since(samples: Samples, from_us: int) -> Samples:
     return Samples(cell[kept], np.maximum(at_us, from_us)[kept], count[kept])
 
 
-def stretches(samples: Samples, sent_cell: Ints, sent_us: Ints, wrong_in_the_end: Ints) -> Exposure:
+def stretches(samples: Samples, sent_cell: NDArray[np.integer[Any]], sent_us: Ints, wrong_in_the_end: Ints) -> Exposure:
     """`sent_*`: the events that count, a row each."""
     cell, at_us, count = samples.cell, samples.at_us, samples.count
     order = np.lexsort((at_us, cell))
@@ -127,7 +130,9 @@ def stretches(samples: Samples, sent_cell: Ints, sent_us: Ints, wrong_in_the_end
     return Exposure(cell[wrong], at_us[wrong] / 1e6, end_us[wrong] / 1e6)
 
 
-def _sent(cell: Ints, at_us: Ints, count: Ints, sent_cell: Ints, sent_us: Ints) -> tuple[Floats, Ints]:
+def _sent(
+    cell: Ints, at_us: Ints, count: Ints, sent_cell: NDArray[np.integer[Any]], sent_us: Ints
+) -> tuple[Floats, Ints]:
     """For each look at a cell: when as many events as it shows had been sent, and how many had been by then."""
     order = np.lexsort((sent_us, sent_cell))
     sent_cell, sent_us = sent_cell[order], sent_us[order]

@@ -6,6 +6,7 @@ measurement at all, and `withheld` says why.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 from generators.marks import totals_of
 from harness.certificate import of_load
 from harness.judging.asked import asked_of
+from harness.judging.readings import ROWS_AT_ONCE
 from harness.measuring import bursting, catching_up, cost, growth, processed, recovery, steady
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies
@@ -26,7 +28,7 @@ from harness.store import Store, from_files, unless_missing
 from harness.stored import StoredRun
 from harness.watching import clock_watch
 
-RECOVERY = "recovery.json"
+RECOVERY, LATENCY = "recovery.json", "latency.parquet"
 
 
 def not_right(verdict: Verdict) -> str:
@@ -70,11 +72,20 @@ def save(run: StoredRun, verdict: Verdict) -> Measurement | None:
         recovered = from_files("a recovery", lambda: recoveries(run, verdict))
     store.write_json(RECOVERY, recovered)
     store.write_json("measurement.json", found.measurement)
-    for name, table in (("timeline.parquet", found.timeline), ("latency.parquet", found.latency)):
+    for name in (timelines.FILE, LATENCY):
         (store.path / name).unlink(missing_ok=True)
-        if table is not None:
-            store.write_table(name, {column: table.column(column) for column in table.column_names})
+    if found.timeline is not None:
+        store.write_table(timelines.FILE, {name: found.timeline.column(name) for name in found.timeline.column_names})
+    if found.latency is not None:
+        store.write_parts(LATENCY, _in_texts(found.latency))
     return found.measurement
+
+
+def _in_texts(latency: pa.Table) -> Iterator[dict[str, pa.Array]]:
+    """Its ways by their names, some rows at once; an empty part comes first, so that an empty table has its columns."""
+    for part in (latency.schema.empty_table(), *latency.to_batches(max_chunksize=ROWS_AT_ONCE)):
+        columns = {name: part.column(name) for name in latency.column_names}
+        yield columns | {"way": columns["way"].cast(pa.string())}
 
 
 def recoveries(run: StoredRun, verdict: Verdict) -> tuple[Recovery, ...]:

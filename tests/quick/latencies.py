@@ -64,9 +64,14 @@ def looked_at(truth: World, turn=None, period_ms: int = PERIOD_MS) -> Evidence:
     return Evidence(
         probes_from=truth.probes_from,
         epoch_ms=EPOCH_MS,
-        events=Events(cell, truth.due_us + begin_us, truth.sent_us + begin_us, turn, none),
+        events=_by_cell(cell, truth.due_us + begin_us, truth.sent_us + begin_us, turn, none),
         cells=Cells(campaign, size, size, ~every, every, np.arange(len(size))),
         samples=Samples(cell_of[last], look_of[last] * period_us + begin_us, count[last]),
         looked=Looked(period_ms, period_ms, period_ms),
         yahoo_ms=np.zeros(0, dtype=np.int64),
     )
+
+
+def _by_cell(cell, due_us, sent_us, turn, mark) -> Events:
+    order = np.argsort(cell, kind="stable")
+    return Events(cell[order], due_us[order], sent_us[order], None if turn is None else turn[order], mark[order])

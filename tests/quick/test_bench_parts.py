@@ -1,4 +1,4 @@
-"""The parts of `bench` that ask DuckDB: what they measure is the same answer."""
+"""The parts of `bench` that ask DuckDB or judge: what they measure is the right answer."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ import pytest
 from harness.experiments import bench_parts
 from harness.experiments.bench_parts import ADS_BY_SQL, PARTS
 from harness.experiments.bench_records import EPOCH_MS, Arguments, tape_of
+from harness.experiments.bench_stored import stored_run
+from harness.judging import digests, grouping
+from harness.judging.judge import judge
+from harness.measuring import measure
+from harness.measuring.timeline import FILE as TIMELINE
+from harness.stored import OBSERVED, StoredRun
 from workloads.declared.oracle import Oracle
 
 EVENTS = 50_000
@@ -31,3 +37,37 @@ def test_a_part_says_how_many_events_it_took(part):
 
     assert 0.9 * EVENTS < cost.events <= EVENTS
     assert cost.peak_mib > 0
+
+
+def test_what_is_judged_is_a_whole_run_that_was_made_without_services(tmp_path):
+    asked = Arguments(EVENTS, folder=str(tmp_path))
+    made, judged = PARTS["store_run"](asked), PARTS["judge_run"](asked)
+
+    assert made.events == judged.events > EVENTS
+    assert judged.detail.keys() == {"judging", "measuring"}
+
+
+def test_one_event_that_is_missing_from_its_results_is_lost(tmp_path):
+    store = stored_run(tmp_path, EVENTS)
+    rows = store.read_table(OBSERVED).to_pylist()
+    rows[0]["value"] = str(int(rows[0]["value"]) - 1)
+    store.write_table(OBSERVED, {name: [row[name] for row in rows] for name in rows[0]})
+    (store.path / digests.FILE).unlink()
+    digests.write(store)
+
+    assert judge(StoredRun(store)).sentence.startswith("lost: 1 event ")
+
+
+def test_it_is_the_same_however_many_events_are_worked_on_at_once(tmp_path, monkeypatch):
+    store = stored_run(tmp_path, EVENTS)
+
+    def answers():
+        run = StoredRun(store)
+        verdict = judge(run)
+        return verdict, measure.save(run, verdict), store.read_table("latency.parquet"), store.read_table(TIMELINE)
+
+    at_once = answers()
+    monkeypatch.setattr(grouping, "ROWS_AT_ONCE", 1_000)
+
+    assert answers() == at_once
+    assert at_once[1] is not None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.judging.grouping import by_groups, numbered
+from harness.judging import grouping
+from harness.judging.grouping import by_groups, narrow, numbered, repeated, rows_of_groups, some_groups, spans
 
 CODES = st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**62), 2**62)), max_size=50)
 
@@ -25,3 +27,47 @@ def test_groups_come_in_order_and_rows_of_one_stay_in_theirs(rows):
     group, time = (np.array(column, dtype=np.int64) for column in (zip(*rows, strict=True) if rows else ([], [])))
 
     assert by_groups(group, np.argsort(time, kind="stable")).tolist() == np.lexsort((time, group)).tolist()
+
+
+@pytest.fixture
+def few_at_once(monkeypatch):
+    monkeypatch.setattr(grouping, "ROWS_AT_ONCE", 3)
+
+
+SAME_PATCH = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@SAME_PATCH
+@given(rows=st.integers(0, 20))
+def test_spans_hold_each_row_once_and_not_too_many_together(few_at_once, rows):
+    found = [range(rows)[some] for some in spans(rows)]
+
+    assert [row for some in found for row in some] == list(range(rows))
+    assert all(len(some) <= 3 for some in found)
+
+
+@SAME_PATCH
+@given(group=st.lists(st.integers(0, 6), max_size=30))
+def test_groups_stay_whole_and_all_their_rows_come_with_them(few_at_once, group):
+    found = list(rows_of_groups(np.array(group, dtype=np.int64), 7))
+
+    assert [number for groups, _ in found for number in groups] == list(range(7))
+    for groups, rows in found:
+        assert rows.tolist() == [row for row, number in enumerate(group) if number in groups]
+        assert len(rows) <= 3 or len(groups) == 1
+
+
+def test_a_group_that_is_too_large_is_worked_on_alone(few_at_once):
+    assert list(some_groups(np.array([0, 1, 8, 8, 9, 11]))) == [range(1), range(1, 2), range(2, 5)]
+
+
+@given(st.lists(st.integers(-1, 12), max_size=40))
+def test_what_is_there_more_than_once_is_found(ids):
+    assert repeated(np.array(ids, dtype=np.int64)).tolist() == sorted({each for each in ids if ids.count(each) > 1})
+
+
+@pytest.mark.parametrize(("largest", "octets"), [(2**31 - 1, 4), (2**31, 8)])
+def test_a_column_is_as_narrow_as_it_holds_all_of_it(largest, octets):
+    column = narrow(np.array([0, largest]))
+
+    assert (column.tolist(), column.itemsize) == ([0, largest], octets)

@@ -75,7 +75,7 @@ def events(count: int = 300, partitions: int = 2) -> LogEvents:
     )
 
 
-def dated(partition: NDArray[Any], offset: Ints, ids: Ints, campaign: Ints, time_ms: Ints) -> LogEvents:
+def dated(partition: NDArray[Any], offset: NDArray[Any], ids: Ints, campaign: Ints, time_ms: Ints) -> LogEvents:
     """Each in the cell of its campaign and time."""
     begins_ms = time_ms // WINDOW_MS * WINDOW_MS
     return LogEvents(partition, offset, ids, time_ms, CODES.of(campaign, begins_ms), begins_ms + WINDOW_MS)

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.judging.changed import Changed
+from harness.judging.grouping import repeated
 from harness.judging.ledger import Difference, Expectation, Ledger
 from harness.judging.readings import (
     NO_BATCH,
@@ -27,6 +29,7 @@ from harness.judging.readings import (
     State,
     Watched,
     folded,
+    picked,
 )
 from harness.model import (
     Backfill,
@@ -62,7 +65,7 @@ class Case:
     tape_ledger: Ledger
     log_ledger: Ledger
     events: LogEvents
-    batch: NDArray[np.int64]
+    batch: NDArray[np.integer[Any]]
     dropped: NDArray[np.bool_]
     permitted: NDArray[np.bool_]
     sent_late: NDArray[np.bool_]
@@ -134,6 +137,8 @@ class Case:
     def are(self, cells: Ints, kinds: Collection[Kind]) -> NDArray[np.bool_]:
         """Which of these cells hold a value of such a kind."""
         such = np.array([value.kind in kinds for value in self.oracle.values])
+        if such.all():
+            return np.ones(len(cells), dtype=np.bool_)
         return np.asarray(such[self.oracle.codes.keys(cells) // self.oracle.groups])
 
     def only(self, ledger: Ledger, kinds: Collection[Kind]) -> Ledger:
@@ -163,7 +168,8 @@ class Case:
     @cached_property
     def unwritten(self) -> list[int]:
         """Cells whose sum is 0 by events that have to be counted, and of which the results say nothing, not even 0."""
-        if self.results_unread or self.log_unread or self.oracle.merges:
+        sums = any(value.kind is Kind.SUM for value in self.oracle.values)
+        if not sums or self.results_unread or self.log_unread or self.oracle.merges:
             return []
         surely = ~self.dropped & ~self.is_open & (~self.permitted | (self.exact or not self.drops_late))
         cells = np.unique(self.events.cell[surely])
@@ -217,13 +223,12 @@ class Case:
 
     def fold(self, rows: NDArray[np.bool_]) -> Ledger:
         """What the cells hold that have these events."""
-        return folded(self.oracle, self.events.only(rows))
+        return folded(self.oracle, self.events, rows)
 
     @property
     def copies(self) -> NDArray[np.bool_]:
         """Which events were sent before, and are in the log once more: the tape plans some, and each one counts."""
-        ordered = np.sort(self.events.id[self.events.begins_record])
-        if (ordered[1:] != ordered[:-1]).all():  # mostly there are none
+        if not len(repeated(picked(self.events.id, self.events.begins_record))):  # mostly there are none
             return np.zeros(len(self.events), dtype=np.bool_)
         _, first, of_event = np.unique(self.events.id, return_index=True, return_inverse=True)
         record = self.events.record

@@ -12,11 +12,12 @@ import numpy as np
 from harness.judging.asked import Means
 from harness.judging.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
 from harness.judging.checks.kinds import COUNTS
-from harness.judging.grouping import numbered
+from harness.judging.grouping import numbered, rows_of_groups
 from harness.model import CheckResult, Outcome, Witness
 from harness.texts import many
 
 TOLERANCE_US = 1_000_000
+NOWHERE = -1
 
 
 def check(case: Case) -> CheckResult:
@@ -68,10 +69,15 @@ def _sent_by(case: Case, code: Ints, at_us: Ints) -> Ints:
     if not len(code):
         return np.zeros(0, dtype=np.int64)
     begun_us = int(at_us.min())
-    sent_us = np.maximum(case.sent_us - begun_us, 0)
-    width = int(max(sent_us.max(initial=0), at_us.max() - begun_us)) + 1
-    _, cell = numbered(np.concatenate([case.events.cell, code]))
-    events, wanted = np.split(cell, [len(case.events)])
-    keys = np.sort(events * width + sent_us)
-    until = np.searchsorted(keys, wanted * width + (at_us - begun_us), side="right")
-    return np.asarray(until - np.searchsorted(keys, wanted * width, side="left"), dtype=np.int64)
+    width = int(max(case.sent_us.max(initial=0), at_us.max())) - begun_us + 1
+    known, cell = numbered(case.events.cell)
+    wanted = np.searchsorted(known, code)
+    wanted[np.append(known, NOWHERE)[wanted] != code] = NOWHERE
+    result = np.zeros(len(code), dtype=np.int64)
+    for cells, rows in rows_of_groups(cell, len(known)):
+        keys = np.sort(cell[rows].astype(np.int64) * width + np.maximum(case.sent_us[rows] - begun_us, 0))
+        asked = np.flatnonzero((wanted >= cells.start) & (wanted < cells.stop))
+        begin = wanted[asked] * width
+        until = np.searchsorted(keys, begin + (at_us[asked] - begun_us), side="right")
+        result[asked] = until - np.searchsorted(keys, begin, side="left")
+    return result

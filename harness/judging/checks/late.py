@@ -50,7 +50,7 @@ def check(case: Case) -> CheckResult:
 def _how_known(case: Case, count: int) -> str:
     if not case.exact:
         return f" (inferred from what the cells lack: {_why_inferred(case)})"
-    cells = int((case.dropped & (case.oracle.codes.keys(case.events.cell) < case.oracle.groups)).sum())
+    cells = int((case.oracle.codes.keys(case.events.cell[case.dropped]) < case.oracle.groups).sum())
     several = f" ({cells:,} times: each is late for a window by itself)" if cells > count else ""
     how = "explained by the watermark of its batch" if case.batch_log else "named by the engine itself"
     return f"{several}, each {how}" if count else ""

@@ -12,11 +12,14 @@ cell that is never right is `lost`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
 
 from harness.judging.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
 from harness.judging.checks.kinds import GROWING
-from harness.judging.grouping import by_groups, numbered
+from harness.judging.grouping import numbered, spans
 from harness.judging.lateness import watermarks_ms
 from harness.model import CheckResult, Outcome, Progress, Witness
 from harness.texts import many
@@ -112,43 +115,53 @@ def _first_right(case: Case) -> tuple[Ints, Ints]:
 
 def _told_ms(case: Case, codes: Ints) -> Ints:
     """For each cell when the engine first said that it is done and closed; NEVER if it did not."""
-    done_ms = _done_ms(case)
-    _, cell = numbered(case.events.cell)
-    order = by_groups(cell, np.arange(len(cell)))
-    ordered = case.events.cell[order]
-    begin, end = np.searchsorted(ordered, codes), np.searchsorted(ordered, codes, side="right")
-    closes_ms = np.append(case.events.closes_ms[order], NEVER_CLOSES)[np.where(begin < end, begin, -1)]
-    closed = _closed_ms(case, done_ms, np.unique(closes_ms))
-    told = [int(done_ms[order[b:e]].max(initial=0)) for b, e in zip(begin, end, strict=True)]
-    both = [max(ms, closed[closing]) for ms, closing in zip(told, closes_ms.tolist(), strict=True)]
+    known, cell = numbered(case.events.cell)
+    done, closing = np.zeros((2, len(known)), dtype=np.int64)
+    for rows, done_ms in _done_ms(case):
+        np.maximum.at(done, cell[rows], done_ms)
+    for rows in reversed([*spans(len(cell))]):  # backwards, so that the first event of each cell is what stays
+        closing[cell[rows][::-1]] = case.events.closes_ms[rows][::-1]
+    place = np.searchsorted(known, codes)
+    place[np.append(known, -1)[place] != codes] = len(known)
+    told, closes_ms = np.append(done, 0)[place], np.append(closing, NEVER_CLOSES)[place]
+    closed = _closed_ms(case, np.unique(closes_ms))
+    both = [max(ms, closed[closes]) for ms, closes in zip(told.tolist(), closes_ms.tolist(), strict=True)]
     return np.array(both, dtype=np.int64)
 
 
-def _done_ms(case: Case) -> Ints:
-    """For each event when the engine first said that it is done, at the latest; which it was not before it was sent."""
+def _done_ms(case: Case) -> Iterator[tuple[slice, Ints]]:
+    """For each event when the engine first said that it is done, at the latest; which it was not before it was sent.
+    Events of one partition, and not too many, at once."""
     lines = sorted(case.told, key=lambda line: line.at_ms)
     words_ms = [line.at_ms + case.behind_ms for line in lines]
     at_ms = np.array([*words_ms[1 if case.final else 0 :], NEVER, NEVER], dtype=np.int64)
-    result = np.full(len(case.events), NEVER, dtype=np.int64)
-    for partition in np.unique(case.events.partition):
-        ends = np.maximum.accumulate([line.offsets.get(int(partition), 0) for line in lines])
-        rows = case.events.partition == partition
-        result[rows] = at_ms[np.searchsorted(ends, case.events.offset[rows], side="right")]
-    return np.maximum(result, case.sent_us // 1000)
+    for partition, begin, end in _partitions(case):
+        ends = np.maximum.accumulate([line.offsets.get(partition, 0) for line in lines])
+        for some in spans(end - begin):
+            rows = slice(begin + some.start, begin + some.stop)
+            told_ms = at_ms[np.searchsorted(ends, case.events.offset[rows], side="right")]
+            yield rows, np.maximum(told_ms, case.sent_us[rows] // 1000)
 
 
-def _closed_ms(case: Case, done_ms: Ints, closes_ms: Ints) -> dict[int, int]:
+def _partitions(case: Case) -> Iterator[tuple[int, int, int]]:
+    """Each with its rows, which are from here to there."""
+    partition = case.events.partition
+    bounds = [0, *(np.flatnonzero(np.diff(partition)) + 1).tolist(), len(partition)]
+    return ((int(partition[begin]), begin, end) for begin, end in pairwise(bounds) if begin < end)
+
+
+def _closed_ms(case: Case, closes_ms: Ints) -> dict[int, int]:
     """When the engine had done, in every partition, an event by which windows are closed that close at these moments,
     in order. What never closes has nothing to wait for."""
     moments_ms = closes_ms[closes_ms != NEVER_CLOSES]
-    # How many of the moments each event closes: the first so many of them.
-    closing = np.searchsorted(moments_ms + max(watermarks_ms(case.spec)), case.events.time_ms, side="right")
-    last = np.zeros(len(moments_ms), dtype=np.int64)
-    for partition in np.unique(case.events.partition):
-        rows = case.events.partition == partition
-        earliest = np.full(len(moments_ms) + 1, NEVER, dtype=np.int64)
-        np.minimum.at(earliest, closing[rows], done_ms[rows])
-        last = np.maximum(last, np.minimum.accumulate(earliest[:0:-1])[::-1])
-    if not len(case.events):
-        last[:] = NEVER
+    # By partition, and by how many of the moments an event closes, which are the first so many: the earliest.
+    earliest: dict[int, Ints] = {}
+    for rows, done_ms in _done_ms(case):
+        partition = int(case.events.partition[rows.start])
+        closing = np.searchsorted(moments_ms + max(watermarks_ms(case.spec)), case.events.time_ms[rows], side="right")
+        own = earliest.setdefault(partition, np.full(len(moments_ms) + 1, NEVER, dtype=np.int64))
+        np.minimum.at(own, closing, done_ms)
+    last = np.zeros(len(moments_ms), dtype=np.int64) if earliest else np.full(len(moments_ms), NEVER, dtype=np.int64)
+    for own in earliest.values():
+        last = np.maximum(last, np.minimum.accumulate(own[:0:-1])[::-1])
     return {NEVER_CLOSES: 0, **dict(zip(moments_ms.tolist(), last.tolist(), strict=True))}

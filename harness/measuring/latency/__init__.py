@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from harness.judging.grouping import by_groups
+from harness.judging.grouping import grouped, rows_of_groups, sizes, spans
+from harness.judging.readings import picked
 from harness.measuring import stats
 from harness.measuring.latency.ends import MOST_LEFT_OUT, TOO_MANY, Ends
 from harness.measuring.latency.evidence import Evidence, Looked, collect
-from harness.measuring.latency.visibility import Floats, Visibility
+from harness.measuring.latency.visibility import Floats, Ints, Visibility
 from harness.measuring.latency.ways import FINAL, FIRST, PROBES, RANK_MATCHED, YAHOO, Raw, Ways
 from harness.measuring.measurement import Latency, OutsideEnds, Quantiles
 from harness.stored import StoredRun
@@ -36,8 +38,7 @@ class LatencyResult:
 
 def latencies(run: StoredRun) -> LatencyResult:
     """Raises MissingEvidence with the name of what is missing."""
-    evidence = collect(run)
-    return _measured(evidence, run.made.setdefault(MADE, _ways(evidence)))
+    return _measured(collect(run), ways_of(run))
 
 
 def by_rank(run: StoredRun) -> Raw:
@@ -105,7 +106,7 @@ def _outside(
 def quantiles(values_ms: Floats) -> Quantiles:
     """By nearest rank over all, the never seen included; what falls among those is None, and so is the mean then."""
     seen = np.isfinite(values_ms)
-    return stats.quantiles(values_ms[seen], censored=int((~seen).sum()))
+    return stats.quantiles(picked(values_ms, seen), censored=int((~seen).sum()))
 
 
 def _latency(way: str, raw: Raw, looked: Looked, overtaken_ms: float | None) -> Latency:
@@ -169,16 +170,17 @@ def _headline(raws: Mapping[str, Raw], overtaken_ms: float | None, looked: Looke
 
 
 def _by_second(raw: Raw, epoch_ms: int) -> pa.Table:
-    second = (raw.due_us - epoch_ms * 1000) // 1_000_000
-    order = by_groups(second - second.min(initial=0), np.arange(len(second)))
-    second, values_ms = second[order], raw.corrected_ms[order]
-    seconds, begins = np.unique(second, return_index=True)
-    parts = [part for part in np.split(values_ms, begins[1:]) if len(part)]
-    told = [quantiles(part) for part in parts]
+    second = _seconds(raw.due_us, epoch_ms)
+    found: dict[int, Quantiles] = {}
+    for some, rows in rows_of_groups(second, int(second.max(initial=-1)) + 1):
+        own = second[rows] - some.start
+        values_ms = np.split(raw.corrected_ms[rows[grouped(own)]], np.cumsum(sizes(own, len(some)))[:-1])
+        found |= {each: quantiles(values) for each, values in zip(some, values_ms, strict=True) if len(values)}
+    told = found.values()
     return pa.table(
         {
-            "second": pa.array(seconds, pa.int64()),
-            "events": pa.array([len(part) for part in parts], pa.int64()),
+            "second": pa.array([*found], pa.int64()),
+            "events": pa.array([each.count + each.censored for each in told], pa.int64()),
             "p50_ms": pa.array([each.p50 for each in told], pa.float64()),
             "p99_ms": pa.array([each.p99 for each in told], pa.float64()),
             "max_ms": pa.array([each.max for each in told], pa.float64()),
@@ -186,13 +188,27 @@ def _by_second(raw: Raw, epoch_ms: int) -> pa.Table:
     )
 
 
+def _seconds(due_us: Ints, epoch_ms: int) -> NDArray[np.int32]:
+    """In which second each is due. What is measured is due at the epoch or later."""
+    second = np.zeros(len(due_us), dtype=np.int32)
+    for rows in spans(len(second)):
+        second[rows] = (due_us[rows] - epoch_ms * 1000) // 1_000_000
+    return second
+
+
 def _raw_table(raws: Mapping[str, Raw]) -> pa.Table:
-    schema = pa.schema([("way", pa.string()), ("corrected_ms", pa.float64()), ("uncorrected_ms", pa.float64())])
+    kinds = {"way": pa.dictionary(pa.int8(), pa.string()), "corrected_ms": pa.float64(), "uncorrected_ms": pa.float64()}
+    schema = pa.schema(kinds)
     tables = [
-        pa.table([pa.repeat(way, len(raw.corrected_ms)), _column(raw.corrected_ms), _uncorrected(raw)], schema=schema)
+        pa.table([_all(way, len(raw.corrected_ms)), _column(raw.corrected_ms), _uncorrected(raw)], schema=schema)
         for way, raw in raws.items()
     ]
     return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def _all(way: str, count: int) -> pa.Array:
+    """Each row names the way, and has room for no more than its number."""
+    return pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int8), [way])
 
 
 def _uncorrected(raw: Raw) -> pa.Array:

@@ -6,17 +6,19 @@ harness/measuring/latency/sending.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from harness.judging.grouping import numbered
+from harness.judging.grouping import grouped, numbered, sizes
 from harness.judging.lateness import Countable
 from harness.judging.ledger import Ledger
-from harness.judging.readings import NO_BATCH, folded
+from harness.judging.readings import NO_BATCH, folded, picked
 from harness.measuring import processed
 from harness.measuring.latency import ends
 from harness.measuring.latency.ends import Ends
@@ -28,6 +30,7 @@ from harness.stored import StoredRun
 from harness.watching.sampler import sampled_keys
 from workloads.base import Kind, Oracle
 
+COLLECTED = "events and looks"  # what a stored run keeps of it
 UPDATED = "updated:"
 WRONG = -1
 _MOST_DIGITS = 15  # of a moment that is worth to be measured by
@@ -35,13 +38,18 @@ _MOST_DIGITS = 15  # of a moment that is worth to be measured by
 
 @dataclass(frozen=True)
 class Events:
-    """The events that count, in cells that were looked at. Marks of the harness are rows too, for their rank."""
+    """The events that count, in cells that were looked at, cell by cell. Marks of the harness are rows too, for their
+    rank."""
 
-    cell: Ints
+    cell: NDArray[np.int32]
     due_us: Ints
     sent_us: Ints
-    turn: Ints | None  # which came to the engine before which; None: nobody knows
+    turn: NDArray[np.integer[Any]] | None  # which came to the engine before which; None: nobody knows
     mark: Mask
+
+    def bounds(self, cells: int) -> NDArray[np.intp]:
+        """Where each cell begins, and where the last one ends."""
+        return np.searchsorted(self.cell, np.arange(cells + 1, dtype=np.int32))
 
 
 @dataclass(frozen=True)
@@ -82,27 +90,31 @@ class Evidence:
 
 
 def collect(run: StoredRun) -> Evidence:
-    """Raises MissingEvidence with the name of what is missing."""
-    return collect_by(run, run.oracle, run.countable)
+    """Made once, since that takes a while. Raises MissingEvidence with the name of what is missing."""
+    if COLLECTED not in run.made:
+        run.made[COLLECTED] = collect_by(run, run.oracle, lambda: run.countable)
+    evidence: Evidence = run.made[COLLECTED]
+    return evidence
 
 
-def collect_by(run: StoredRun, oracle: Oracle, log: Countable) -> Evidence:
-    """The same by a question, and by what counts for it."""
+def collect_by(run: StoredRun, oracle: Oracle, counted: Callable[[], Countable]) -> Evidence:
+    """The same by a question, and by what counts for it, of which only what is needed is kept."""
+    samples, looked, log = run.samples, _looked(run.store), counted()
     spec, epoch_ms = run.spec, run.epoch_ms
     marks = set(log.events.cell[_is_mark(log)].tolist())
-    log = log.only(np.isin(oracle.codes.keys(log.events.cell), sampled_keys(spec.tape)) & ~_may_fall(oracle, log))
+    log = log.only(_can_be_measured(oracle, log, sampled_keys(spec.tape)))
     known, due_us, sent_us = Sending(run.reel, epoch_ms, run.sends).of(log.events)
     counts = known & ~log.dropped
-    log = log.only(counts)
+    log, due_us, sent_us = log.only(counts), picked(due_us, counts), picked(sent_us, counts)
     codes, cell = numbered(log.events.cell)
-    events = Events(cell, due_us[counts], sent_us[counts], _turn(log, spec), _is_mark(log))
-    unsure = log.permitted & (not (log.exact or run.claim.late == "keep"))
-    observed = run.observed.counts
-    cells = _cells(codes, oracle.codes.keys(codes), events, unsure, observed)
-    counts = _are(oracle, codes, Kind.COUNT)
-    if not counts.all():
-        right = _right(codes, folded(oracle, log.events), observed)
-        cells = replace(cells, counts=counts, final=np.where(counts, cells.final, right))
+    turn, mark = _turn(log, spec), _is_mark(log)
+    cells = _cells(run, oracle, log, codes, cell)
+    del log
+    run.let_go_of_events()
+    order = grouped(cell)
+    due_us = due_us[order]  # this gives the one column back before the next one is put in order
+    sent_us = sent_us[order]
+    events = Events(cell[order], due_us, sent_us, None if turn is None else turn[order], mark[order])
     first_ms = epoch_ms if spec.tape.warm_up else 0  # windows before it are of a warm-up
 
     def is_measured(key: int, window_ms: int) -> bool:
@@ -113,8 +125,8 @@ def collect_by(run: StoredRun, oracle: Oracle, log: Countable) -> Evidence:
         epoch_ms=epoch_ms,
         events=events,
         cells=cells,
-        samples=_samples(run.samples, oracle, codes),
-        looked=_looked(run.store),
+        samples=_samples(samples, oracle, codes),
+        looked=looked,
         yahoo_ms=_yahoo_ms(run, is_measured),
         ends=ends.told(processed.progress_lines(run.store)),
     )
@@ -132,7 +144,7 @@ def _looked(store: Store) -> Looked:
         ) from None
 
 
-def _turn(log: Countable, spec: RunSpec) -> Ints | None:
+def _turn(log: Countable, spec: RunSpec) -> NDArray[np.integer[Any]] | None:
     """Events of one batch come to the engine together, and those of one partition in its order."""
     if (log.batch != NO_BATCH).all():
         return log.batch
@@ -140,19 +152,21 @@ def _turn(log: Countable, spec: RunSpec) -> Ints | None:
 
 
 def _is_mark(log: Countable) -> Mask:
-    return np.asarray(log.events.id >> INDEX_BITS == MARK_SERVER)
+    return np.asarray(log.events.id >= MARK_SERVER << INDEX_BITS)  # no server has a larger number
 
 
-def _cells(codes: Ints, keys: Ints, events: Events, unsure: Mask, observed: Ledger) -> Cells:
+def _cells(run: StoredRun, oracle: Oracle, log: Countable, codes: Ints, cell: NDArray[np.int32]) -> Cells:
     """A cell is right when it holds all its events, or as many as may be left where some may have been dropped."""
-    count = np.bincount(events.cell, minlength=len(codes))
-    least = count - np.bincount(events.cell[unsure], minlength=len(codes))
-    most = np.iinfo(np.int64).max
+    observed, most = run.observed.counts, np.iinfo(np.int64).max
+    count = sizes(cell, len(codes))
+    sure = log.exact or run.claim.late == "keep"
+    least = count if sure else count - sizes(cell[log.permitted], len(codes))
     seen = np.array([min(max(observed.count(code), WRONG), most) for code in codes.tolist()], dtype=np.int64)
-    marked = np.zeros(len(codes), dtype=np.bool_)
-    marked[events.cell[events.mark]] = True
-    final = np.where((least <= seen) & (seen <= count), seen, WRONG)
-    return Cells(keys, count, final, marked, np.ones(len(codes), dtype=np.bool_), codes)
+    final, counts = np.where((least <= seen) & (seen <= count), seen, WRONG), _are(oracle, codes, Kind.COUNT)
+    if not counts.all():
+        final = np.where(counts, final, _right(codes, folded(oracle, log.events), observed))
+    marked = sizes(cell[_is_mark(log)], len(codes)) > 0
+    return Cells(oracle.codes.keys(codes), count, final, marked, counts, codes)
 
 
 def _right(codes: Ints, expected: Ledger, observed: Ledger) -> Ints:
@@ -166,9 +180,11 @@ def _are(oracle: Oracle, codes: Ints, kind: Kind) -> Mask:
     return np.asarray(such[oracle.codes.keys(codes) // oracle.groups])
 
 
-def _may_fall(oracle: Oracle, log: Countable) -> Mask:
-    """Of what goes up and down nobody can say when it was there."""
-    return _are(oracle, log.events.cell, Kind.SUM)
+def _can_be_measured(oracle: Oracle, log: Countable, looked_at: Sequence[int]) -> Mask:
+    """Events of keys that were looked at. Of what goes up and down nobody can say when it was there."""
+    codes, cell = numbered(log.events.cell)
+    can = np.isin(oracle.codes.keys(codes), looked_at) & ~_are(oracle, codes, Kind.SUM)
+    return np.asarray(can[cell])
 
 
 def _samples(table: pa.Table, oracle: Oracle, codes: Ints) -> Samples:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from generators.marks import is_opening
 from generators.reel import Reel
+from harness.judging.grouping import repeated, spans
 from harness.judging.readings import LogEvents
 from harness.measuring.latency.visibility import Ints, Mask
 from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER
@@ -62,31 +63,39 @@ class Sending:
         return known[of_record], due_us[of_record], sent_us[of_record]
 
     def _of_records(self, events: LogEvents) -> tuple[Mask, Ints, Ints]:
-        slot, due_us = self._slots(events)
-        known, row = slot >= 0, self._rows(slot)
+        """Each was sent in its own slot, but for the few that are there more than once."""
+        copies, copied = self._reel.copies()
+        twice = np.unique(np.concatenate((copied, repeated(events.id))))
+        found = known, due_us, sent_us = np.zeros(len(events), dtype=np.bool_), *np.zeros((2, len(events)), np.int64)
+        several = [np.zeros(0, dtype=np.intp)]
+        for rows in spans(len(events)):
+            ids = events.id[rows]
+            planned = self._planned(ids)
+            own = (planned.id == ids) & (planned.partition == events.partition[rows])
+            known[rows], due_us[rows], sent_us[rows] = self._told(ids, np.where(own, ids, -1), planned.due_us)
+            several.append(rows.start + np.flatnonzero(_among(ids, twice)))
+        if len(others := np.concatenate(several)):
+            slot, slot_due_us = self._slots_of_several(events.only(others), copies, copied)
+            known[others], due_us[others], sent_us[others] = self._told(events.id[others], slot, slot_due_us)
+        return found
+
+    def _slots_of_several(self, events: LogEvents, copies: Ints, copied: Ints) -> tuple[Ints, Ints]:
+        """The slot (its server above) in which each event was sent, or -1, and when that was due."""
+        wanted = np.unique(events.id)
+        planned = self._planned(np.concatenate((wanted, copies[_among(copied, wanted)])))
+        found, at = _matched(events, planned)
+        slot, due_us = np.full(len(events), -1, dtype=np.int64), np.zeros(len(events), dtype=np.int64)
+        slot[found], due_us[found] = planned.slot[at], planned.due_us[at]
+        return slot, due_us
+
+    def _told(self, ids: Ints, slot: Ints, due_us: Ints) -> tuple[Mask, Ints, Ints]:
+        """Of events in these slots, which are due then by the plan."""
+        row = self._rows(slot)
         due_us = np.where(self._of_row(self._moved, row), self._of_row(self._due_us, row) + self._epoch_us, due_us)
         sent_us = self._of_row(self._sent_us, row) + self._epoch_us
-        is_mark = events.id >> INDEX_BITS == MARK_SERVER
-        mark_us = np.where(is_opening(events.id & INDEX_MASK, self._reel.spec.partitions), _BEFORE_US, _AFTER_US)
-        return known | is_mark, np.where(is_mark, mark_us, due_us), np.where(is_mark, mark_us, sent_us)
-
-    def _slots(self, events: LogEvents) -> tuple[Ints, Ints]:
-        """The slot (its server above) in which each event was sent, or -1, and when that was due. That is its own one,
-        but for the few that are there more than once."""
-        ids = events.id.astype(np.int64)
-        copies, copied = self._reel.copies()
-        several = _among(ids, np.unique(np.concatenate((copied, _repeated(ids)))))
-        slots, due_us = np.full(len(ids), -1, dtype=np.int64), np.zeros(len(ids), dtype=np.int64)
-        rows = np.flatnonzero(~several)
-        planned = self._planned(ids[rows])
-        own = (planned.id == ids[rows]) & (planned.partition == events.partition[rows])
-        slots[rows[own]], due_us[rows[own]] = planned.slot[own], planned.due_us[own]
-        if several.any():
-            rows, wanted = np.flatnonzero(several), np.unique(ids[several])
-            planned = self._planned(np.concatenate((wanted, copies[_among(copied, wanted)])))
-            found, at = _matched(events.only(rows), planned)
-            slots[rows[found]], due_us[rows[found]] = planned.slot[at], planned.due_us[at]
-        return slots, due_us
+        is_mark = ids >> INDEX_BITS == MARK_SERVER
+        mark_us = np.where(is_opening(ids & INDEX_MASK, self._reel.spec.partitions), _BEFORE_US, _AFTER_US)
+        return (slot >= 0) | is_mark, np.where(is_mark, mark_us, due_us), np.where(is_mark, mark_us, sent_us)
 
     def _planned(self, slots: Ints) -> _Planned:
         """What these slots send; what is no event, or no slot of ours, has no id."""
@@ -106,11 +115,6 @@ class Sending:
         return np.append(column, column.dtype.type(0))[row]
 
 
-def _repeated(ids: Ints) -> Ints:
-    ordered = np.sort(ids)
-    return np.asarray(ordered[1:][ordered[1:] == ordered[:-1]])
-
-
 def _among(ids: Ints, some: Ints) -> Mask:
     """Which of them are among a few, which are in ascending order."""
     return np.asarray(np.append(some, -1)[np.searchsorted(some, ids)] == ids)
@@ -128,7 +132,7 @@ def _matched(events: LogEvents, planned: _Planned) -> tuple[Mask, NDArray[np.int
 
 
 def _names(
-    ids: Ints, partition: NDArray[np.signedinteger[Any]], order_in_partition: Ints
+    ids: Ints, partition: NDArray[np.signedinteger[Any]], order_in_partition: NDArray[np.integer[Any]]
 ) -> tuple[Ints, NDArray[np.intp]]:
     """Each event's own name, its id, partition and number among its like, in ascending order, and the row of each."""
     whole = ids.astype(np.int64) << _PARTITION_BITS | partition

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from harness.judging.grouping import some_groups
 from harness.measuring.latency.evidence import WRONG, Cells, Events
 from harness.measuring.latency.visibility import Floats, Ints, Mask, Visibility, overtaken_us, ranks
 
@@ -35,6 +38,7 @@ class Ways:
 
     def __init__(self, events: Events, cells: Cells, seen: Visibility, *, probes_from: int, epoch_us: int) -> None:
         self._events, self._cells, self._seen, self._epoch_us = events, cells, seen, epoch_us
+        self._bounds = events.bounds(len(cells.events))
         self._measured = ~cells.marked & (cells.final != WRONG)
         # Where some may have been dropped, nobody knows which of the events are those that count.
         self._whole = cells.counts & (cells.final == cells.events)
@@ -43,18 +47,28 @@ class Ways:
     @cached_property
     def probes(self) -> Raw:
         """Cells of probe campaigns that hold one event: the cell's appearing is the event's."""
-        rows = np.flatnonzero((self._probes & self._whole & self._measured)[self._events.cell])
-        cell, due_us, sent_us = self._events.cell[rows], self._events.due_us[rows], self._events.sent_us[rows]
-        return self._raw(self._seen.since_us(cell, np.ones_like(cell)), due_us, sent_us)
+        cell = np.flatnonzero(self._probes & self._whole & self._measured)
+        rows = self._bounds[cell]
+        return self._raw(self._seen.since_us(cell, np.ones_like(cell)), *(times[rows] for times in self._times()))
 
     @cached_property
     def rank_matched(self) -> Raw:
         """In each cell the k-th visible against the k-th due, and against the k-th sent."""
-        rows = np.flatnonzero(self._whole[self._events.cell])
-        cell, mark = self._events.cell[rows], self._events.mark[rows]
+        events, end = int(self._bounds[-1]), 0
+        due_us, corrected_ms, uncorrected_ms = np.empty(events, dtype=np.int64), np.empty(events), np.empty(events)
+        for cells in some_groups(self._bounds):
+            part = self._ranked(cells)
+            rows = slice(end, end := end + len(part.due_us))
+            due_us[rows], corrected_ms[rows], uncorrected_ms[rows] = part.due_us, part.corrected_ms, part.uncorrected_ms
+        return Raw(due_us[:end], corrected_ms[:end], uncorrected_ms[:end])
+
+    def _ranked(self, cells: range) -> Raw:
+        own = self._rows_of(cells)
+        rows = own.start + np.flatnonzero(self._whole[self._events.cell[own]])
+        cell, mark = self._events.cell[rows].astype(np.int64), self._events.mark[rows]
         due_us, sent_us = self._events.due_us[rows], self._events.sent_us[rows]
-        by_due, rank = ranks(cell, due_us)
-        by_sent, _ = ranks(cell, sent_us)
+        by_due, rank = ranks(cell - cells.start, due_us)
+        by_sent, _ = ranks(cell - cells.start, sent_us)
         ours = ~mark[by_due]
         visible_us = self._seen.since_us(cell[by_due], rank)
         return self._raw(visible_us[ours], due_us[by_due][ours], sent_us[by_sent][ours])
@@ -83,9 +97,17 @@ class Ways:
         """By how much events of a cell were overtaken at most, on their way to the engine; None: nobody knows."""
         if self._events.turn is None:
             return None
-        rows = np.flatnonzero(~self._events.mark)
-        cell, due_us, turn = self._events.cell[rows], self._events.due_us[rows], self._events.turn[rows]
-        return float(overtaken_us(cell, due_us, turn).max(initial=0)) / 1000
+        most_us = [self._overtaken_us(self._events.turn, cells) for cells in some_groups(self._bounds)]
+        return float(max(most_us, default=0)) / 1000
+
+    def _overtaken_us(self, turn: NDArray[np.integer[Any]], cells: range) -> int:
+        own = self._rows_of(cells)
+        rows = own.start + np.flatnonzero(~self._events.mark[own])
+        cell = self._events.cell[rows].astype(np.int64) - cells.start
+        return int(overtaken_us(cell, self._events.due_us[rows], turn[rows]).max(initial=0))
+
+    def _rows_of(self, cells: range) -> slice:
+        return slice(int(self._bounds[cells.start]), int(self._bounds[cells.stop]))
 
     def _of_load(self) -> Mask:
         return ~self._cells.marked & (self._of_cells(np.maximum, self._events.due_us) >= self._epoch_us)
@@ -95,10 +117,7 @@ class Ways:
 
     def _of_cells(self, choose: np.ufunc, times_us: Ints) -> Ints:
         """The earliest or the latest of each cell; each has an event."""
-        furthest = np.iinfo(np.int64)
-        chosen = np.full(len(self._cells.events), furthest.min if choose is np.maximum else furthest.max)
-        choose.at(chosen, self._events.cell, times_us)
-        return chosen
+        return np.asarray(choose.reduceat(times_us, self._bounds[:-1]))
 
     def _raw(self, visible_us: Floats, due_us: Ints, sent_us: Ints) -> Raw:
         measured = due_us >= self._epoch_us
