@@ -84,7 +84,7 @@ def _spoilt(verdict: Verdict, report: FaultReport | None) -> str:
     """A job without a state begins with nothing of what it had counted, and may read it once more."""
     if report is None or not report.stateless or DUPLICATED not in verdict.words:
         return verdict.sentence
-    return f"counts again: {STATELESS}, and the new one counted once more what that had counted; {verdict.sentence}"
+    return f"counts again: {STATELESS}, and the new one counted once more what it read again; {verdict.sentence}"
 
 
 def _went_on(report: FaultReport) -> str:
