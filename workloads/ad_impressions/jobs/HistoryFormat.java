@@ -34,12 +34,14 @@ public final class HistoryFormat implements BulkFormat<FlinkRecords.Logged, File
     }
 
     @Override
-    public Reader createReader(Configuration settings, FileSourceSplit file) throws IOException {
+    public BulkFormat.Reader<FlinkRecords.Logged> createReader(Configuration settings, FileSourceSplit file)
+            throws IOException {
         return new Reader(file.path(), 0);
     }
 
     @Override
-    public Reader restoreReader(Configuration settings, FileSourceSplit file) throws IOException {
+    public BulkFormat.Reader<FlinkRecords.Logged> restoreReader(Configuration settings, FileSourceSplit file)
+            throws IOException {
         return new Reader(
                 file.path(),
                 file.getReaderPosition().map(CheckpointedPosition::getRecordsAfterOffset).orElse(0L));
