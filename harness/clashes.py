@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from harness.explain import wrong
 from harness.judging.asked import asked_of
-from harness.model import EVENT_TIME, MAX_SERVERS, EngineManifest, RunSpec, SinkClaim, UsageError
+from harness.model import EVENT_TIME, HALF_WRITTEN, MAX_SERVERS, EngineManifest, RunSpec, SinkClaim, UsageError
 from workloads.base import Kind
 from workloads.registry import oracle_of, results_of
 
@@ -35,6 +35,8 @@ def refuse_clashes(
     _of_history(spec, manifest)
     if batch:
         _of_backfill(spec, manifest, batch)
+    elif spec.backfill_kill:
+        raise UsageError("backfill_kill kills the batch of backfill, and there is none. Also give --backfill.")
     _of_checksum(spec, manifest)
 
 
@@ -191,8 +193,10 @@ def _of_history(spec: RunSpec, manifest: EngineManifest) -> None:
 def _of_backfill(spec: RunSpec, stream: EngineManifest, batch: EngineManifest) -> None:
     """Where its answer could not be found, or not be held against that of the stream."""
     missing = []
-    if not any(claim.late == "keep" for claim in batch.sinks):
+    if batch.batch_sink is None:
         missing.append("drops late events, which a batch has to count")
+    elif spec.backfill_kill and HALF_WRITTEN not in batch.batch_sink.crash_points:
+        missing.append(f"has no crash point {HALF_WRITTEN}, at which it has written half and could be killed")
     if not batch.progress:
         missing.append("does not tell when it has done all")
     if (batch.source, batch.simulated) != (stream.source, stream.simulated) or stream.source != "redis:compact":
@@ -200,7 +204,9 @@ def _of_backfill(spec: RunSpec, stream: EngineManifest, batch: EngineManifest) -
     if spec.tape.history_ms and not batch.history:
         missing.append("reads no files")
     if missing:
-        raise UsageError(f"backfill = {spec.backfill!r}: {batch.id} {'; it '.join(missing)}. Take spark-batch.")
+        raise UsageError(
+            f"backfill = {spec.backfill!r}: {batch.id} {'; it '.join(missing)}. Take spark-batch or flink-batch."
+        )
     if asked_of(spec.fault) or spec.time != EVENT_TIME or {v.kind for v in oracle_of(spec).values} != {Kind.COUNT}:
         raise UsageError(
             "backfill holds a batch against one question that counts events by their own time. Leave it out."

@@ -31,6 +31,7 @@ DEFAULT_SCENARIO = "ad-impressions"
 # Words of which there are a few.
 CrashPoint = Literal["c1", "c2", "c3", "c4"]
 CRASH_POINTS: tuple[CrashPoint, ...] = get_args(CrashPoint)
+HALF_WRITTEN: CrashPoint = "c2"
 Late = Literal["drop", "keep"]
 Guarantee = Literal["exactly-once", "at-least-once", "at-most-once", "none"]
 LateEvidence = Literal["none", "spark-checkpoint", "spark-rtm-checkpoint"]
@@ -351,6 +352,11 @@ class EngineManifest:
     def sink(self, name: str) -> SinkClaim:
         return next(claim for claim in self.sinks if claim.name == name)
 
+    @property
+    def batch_sink(self) -> SinkClaim | None:
+        """The one by which it counts all that there is, also what is late."""
+        return next((claim for claim in self.sinks if claim.late == "keep"), None)
+
 
 @dataclass(frozen=True)
 class RunSpec:
@@ -384,6 +390,7 @@ class RunSpec:
     states: int = 0  # at so many batches its state is kept, and judged too
     seam: Cut = "offset"  # of older events in files
     backfill: str = ""  # the engine that counts all once more afterwards, as a batch; "": none
+    backfill_kill: bool = False  # that one is killed when it has written half, and started again
     declared_in: str = ""  # the folder that declared the workload; "": it is a shipped one
 
     @property
@@ -590,9 +597,11 @@ class Backfill:
 
     engine: str
     broke_off: str  # why it has no answer; "": it has
-    took_ms: int  # from its start until all was counted
-    cpu_s: float
+    took_ms: int  # from its first start until all was counted
+    cpu_s: float  # of all its starts
     stream_cpu_s: float  # of the stream since its last start
+    killed: str = ""  # what was done to it when it had written half; "": it was let be
+    stream_took_ms: int = 0  # from the stream's last start until it was done; 0: nobody noted it
 
 
 @dataclass(frozen=True)

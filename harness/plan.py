@@ -39,7 +39,7 @@ SLICE_MS = 20
 OWN_KEYS = ("campaigns", "probes", "checksum", "window")  # which not every workload understands
 SAME_NAME = (  # keys that are fields of a run as they are
     *("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf"),
-    *("time", "states", "seam", "backfill"),
+    *("time", "states", "seam", "backfill", "backfill_kill"),
     *("kafka", "kafka_config", "redis", "reset", "archive", "web", "patience"),
 )
 

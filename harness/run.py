@@ -44,7 +44,7 @@ from harness.model import (
 from harness.observe import UnreadableError
 from harness.room import NoRoomError
 from harness.running.answers import Answers, Awaited, covers
-from harness.running.backfill import Backfilling
+from harness.running.backfill import Backfilling, Spent
 from harness.running.excuses import UNSERVED_ADVICE, EngineGone, Excuses
 from harness.running.keeping import Keeping
 from harness.running.life import Life
@@ -121,10 +121,10 @@ class Run:
                 self.open()
                 with self._healing():
                     report = self.drive()  # 4, 5, 6
-                cpu_s = self.world.cpu_s(self.world.engine)
+                spent = Spent(self.world.now_ms() - self.life.started_ms, self.world.cpu_s(self.world.engine))
                 self.read(report)  # 7
                 if self.spec.backfill and report.state == "drained":
-                    self.count_again(cpu_s)
+                    self.count_again(spent)
         except BaseException:
             self.close()
             with suppress(NoRoomError):  # it must not hide why the run ended
@@ -332,9 +332,10 @@ class Run:
             self.states.read()
 
     # Where it was asked for: a batch over the same input. It needs the services, and comes when all else is on disk.
-    def count_again(self, stream_cpu_s: float) -> None:
-        deadline_s = self._ready_s + self._drain_s
-        Backfilling(self.world, self.store, self.screen, self._tell, deadline_s=deadline_s).all(stream_cpu_s)
+    def count_again(self, spent: Spent) -> None:
+        engine, deadline_s = self.world.count_again(), self._ready_s + self._drain_s
+        batch = Backfilling(self.world, self.store, self.screen, engine, deadline_s=deadline_s)
+        self._tell("backfill", told=batch.all(spent, kill=self.spec.backfill_kill))
 
     # 8 and 9. Judge from the files alone; the caller reports from the same files.
     def conclude(self) -> Verdict:

@@ -193,11 +193,12 @@ KEYS: dict[str, Key] = {
     ),
     "seam": Key(_choice(get_args(Cut)), "offset", "by what the files end and Kafka begins"),
     "backfill": Key(
-        _text("ENGINE", "one that keeps late events, such as spark-batch"),
+        _text("ENGINE", "one that keeps late events, such as spark-batch or flink-batch"),
         "",
         "count all once more afterwards, as a batch",
         "none",
     ),
+    "backfill_kill": Key(Reader(_flag), False, "kill that batch when it has written half, and start it again"),
     "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "how the rate goes over time"),
     "seed": Key(_whole(0, 2**63 - 1), 1, "seed of all randomness"),
     "servers": Key(_whole(1, MAX_SERVERS), 10, "number of senders"),

@@ -43,7 +43,7 @@ from workloads.totals import InTotals
 
 OBSERVED, AFTER_STOP, LOG = "observed.parquet", "observed-after-stop.parquet", "log.parquet"
 STATES = "states.parquet"
-BACKFILLED = "backfilled.parquet"
+BACKFILLED, HALF_BACKFILLED = "backfilled.parquet", "backfilled-half.parquet"
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -267,6 +267,11 @@ class StoredRun:
     def backfilled(self) -> Observed:
         """What the batch left."""
         return self._interpreted(self._rows(BACKFILLED))
+
+    @cached_property
+    def half_backfilled(self) -> Observed:
+        """What stood there when the batch was killed."""
+        return self._interpreted(self._rows(HALF_BACKFILLED))
 
     @cached_property
     def verdict(self) -> Verdict:

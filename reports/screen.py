@@ -91,9 +91,15 @@ def _load(result: Result) -> Iterator[str]:
 
 def _cost_of(batch: Backfill) -> str:
     """Beside the stream, which is at work for as long as events come."""
-    ratio = f", {batch.cpu_s / batch.stream_cpu_s:.2f} of" if batch.stream_cpu_s else " beside"
-    took = f"{batch.engine} took {batch.took_ms / 1000:.1f} s with its start, and {batch.cpu_s:.1f} CPU-s"
-    return f"{took}{ratio} the stream's {batch.stream_cpu_s:.1f} since its last start"
+    time = _beside(batch.took_ms / 1000, batch.stream_took_ms / 1000, "s")
+    cpu = _beside(batch.cpu_s, batch.stream_cpu_s, "CPU-s")
+    starts = "two starts" if batch.killed else "start"
+    return f"{batch.engine} took {time} and {cpu} with its {starts}; the stream since its last start"
+
+
+def _beside(batch: float, stream: float, unit: str) -> str:
+    share = f", {batch / stream:.2f} of the stream's {stream:.1f}," if stream else ""
+    return f"{batch:.1f} {unit}{share}"
 
 
 def _speed(result: Result) -> Iterator[str]:

@@ -28,6 +28,7 @@ from harness.model import DEFAULT_SCENARIO, RunSpec
     "history",
     "seam",
     "backfill",
+    "backfill_kill",
     *EVENTS,
     "time",
     "fault",

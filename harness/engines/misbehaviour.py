@@ -59,6 +59,8 @@ MISBEHAVIOURS: dict[str, str] = {
     "stale-files": "begins with what the files held without the last batch of it",
     "batch-drop": "loses every n-th event when it counts all once more",
     "batch-double": "counts every n-th event twice when it counts all once more",
+    "batch-add": "adds to what it finds when it counts all once more, and was killed half-way",
+    "add": "adds its totals to what stands in the results",
     "seconds": "tells its progress in seconds",
     "dedupe-values": "counts equal records once",
     "dedupe-keys": "counts records with equal keys once",

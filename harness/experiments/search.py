@@ -26,6 +26,7 @@ WITHOUT: Mapping[str, Any] = {
     "history": "0s",
     "seam": "offset",
     "backfill": "",
+    "backfill_kill": False,
 }
 # So these are no flags of a search: it decides its load itself, and nothing comes before or after that.
 OF_ONE_LOAD = ("rate", "duration", "warm_up", "web", *WITHOUT)

@@ -196,6 +196,7 @@ def _assemble(run: StoredRun) -> Case:
         seam=run.seam,
         backfill=run.backfill,
         backfilled=run.backfilled if run.backfill and not run.backfill.broke_off else None,
+        half_backfilled=run.half_backfilled if run.backfill and run.backfill.killed else None,
         notes=tuple(note for told in store.told("closed", "notes", list[str])[-1:] for note in told)
         + ((IN_TOTALS,) if run.in_totals else ()),
     )

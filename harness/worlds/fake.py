@@ -18,7 +18,7 @@ from harness.certificate import SENDS, certify
 from harness.clock import Reading
 from harness.engines import fake
 from harness.engines.base import Engine
-from harness.engines.fake import AS_BATCH, FakeClock, FakeEngine, FakeStore
+from harness.engines.fake import AS_BATCH, NEVER_LATE_MS, FakeBatch, FakeClock, FakeEngine, FakeStore
 from harness.engines.job import History
 from harness.faults import registry
 from harness.growing import appended
@@ -98,9 +98,11 @@ class FakeWorld:
         self.fault = registry.create(spec, manifest)
         self.field = None
 
-    def _engine_of(self, manifest: EngineManifest, sink: str, misbehave: str) -> FakeEngine:
+    def _engine_of(
+        self, manifest: EngineManifest, sink: str, misbehave: str, made: type[FakeEngine] = FakeEngine
+    ) -> FakeEngine:
         spec = self._spec
-        return FakeEngine(
+        return made(
             self._engine_log,
             self._redis,
             self._clock,
@@ -245,11 +247,10 @@ class FakeWorld:
         return seam
 
     def count_again(self) -> Engine:
-        """A sink that only adds, to nothing, drops no late event."""
         self._redis.hashes.clear()
         bug = self._misbehave.removeprefix(AS_BATCH) if self._misbehave.startswith(AS_BATCH) else ""
-        self._again = self._engine_of(fake.MANIFEST, "increment", bug)
-        self._again.change(self._history)
+        self._again = self._engine_of(fake.MANIFEST, "absolute", bug, FakeBatch)
+        self._again.change({**self._history, "watermark_ms": NEVER_LATE_MS})
         return self._again
 
     def cpu_s(self, engine: Engine) -> float:

@@ -361,13 +361,15 @@ class RealWorld:
     def count_again(self) -> ProcessEngine:
         self._forget_results()
         manifest = manifests.load(self._spec.backfill, self._spec.workload)
+        claim = manifest.batch_sink
+        assert claim  # else it was refused before
         surroundings = environments.prepare(manifest, lambda _: None)
         private, kept = self._engines_own / "backfill", self._store.path / "backfill"
         for folder in (private, kept):
             folder.mkdir()
         config = replace(
             self.engine.config,
-            sink=next(claim.name for claim in manifest.sinks if claim.late == "keep"),
+            sink=claim.name,
             checkpoint=str(private / "checkpoint"),
             progress_path=str(private / "progress.jsonl"),
             crash_path=str(private / "crash"),

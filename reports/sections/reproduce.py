@@ -23,8 +23,8 @@ from workloads.registry import workload_of
 
 # Keys that are also flags of `run`; all others can only stand in a scenario file.
 FLAGS = (
-    *("engine", "sink", "rate", "duration", "warm_up", "backlog", "history", "seam", "backfill", "seed"),
-    *("campaigns", "partitions", "window"),
+    *("engine", "sink", "rate", "duration", "warm_up", "backlog", "history", "seam", "backfill", "backfill_kill"),
+    *("seed", "campaigns", "partitions", "window"),
     *(
         "watermark",
         "disorder",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,6 @@ from harness.judging.judge import judge
 from harness.model import Outcome, UsageError
 from harness.stored import StoredRun
 
-BACKFILL = {"backfill": "fake"}
 HISTORY = {"history": "24s", "backlog": "6s"}
 
 
@@ -66,6 +66,41 @@ def test_a_batch_that_is_wrong_fails_and_the_stream_is_not_blamed(tmp_path, bug,
     assert words in verdict.sentence
 
 
+@pytest.mark.parametrize("history", [{}, HISTORY])
+def test_killed_half_way_and_started_again_it_comes_to_the_same(tmp_path, history):
+    verdict, store = fake_run(tmp_path, disorder="late", backfill="fake", backfill_kill=True, **history)
+    run = StoredRun.open(store.path)
+    half, whole = run.half_backfilled.counts, run.backfilled.counts
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert 0 < len(half) < len(whole)
+    assert all(whole.count(cell) == count for cell, count in half.items())
+    assert f"when {len(half):,} of {len(whole):,} cells were written" in of_backfill(verdict).sentence
+    assert judge(StoredRun.open(store.path)) == verdict
+
+
+def test_one_that_adds_to_what_its_killed_half_had_written_fails_and_is_told_so(tmp_path):
+    verdict, _ = fake_run(tmp_path, conf={"misbehave": "batch-add"}, backfill="fake", backfill_kill=True)
+
+    assert verdict.outcome is Outcome.FAIL
+    assert verdict.words == ("backfill",)
+    assert "the batch counts 0 too few and " in verdict.sentence
+    assert "exactly what it had written when it was killed" in verdict.sentence
+
+
+def test_without_a_kill_nobody_sees_that_it_would_add(tmp_path):
+    verdict, _ = fake_run(tmp_path, conf={"misbehave": "batch-add"}, backfill="fake")
+
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+
+
+def test_a_batch_of_one_key_has_no_half_to_be_killed_at(tmp_path):
+    verdict, _ = fake_run(tmp_path, campaigns=1, probes=0, backfill="fake", backfill_kill=True)
+
+    assert verdict.words == ("not landed",)
+    assert "it was done before it was seen to have written half" in of_backfill(verdict).sentence
+
+
 def test_a_stream_that_is_wrong_is_not_hidden_by_a_batch_that_is_right(tmp_path):
     verdict, _ = fake_run(tmp_path, conf={"misbehave": "drop:100"}, backfill="fake")
 
@@ -81,7 +116,8 @@ def test_the_screen_says_how_it_fared_and_what_it_cost(tmp_path):
     assert answer.exit_code == 0, answer.stdout
     assert "backfill the batch holds the same as the stream in all" in told
     assert "batch fake took" in told
-    assert "since its last start" in told
+    assert re.search(r"took [\d.]+ s, [\d.]+ of the stream's [\d.]+, and [\d.]+ CPU-s, [\d.]+ of the stream's", told)
+    assert "with its start; the stream since its last start" in told
 
 
 def test_nobody_asked_for_it(tmp_path):
@@ -89,6 +125,11 @@ def test_nobody_asked_for_it(tmp_path):
 
     assert StoredRun.open(store.path).backfill is None
     assert of_backfill(verdict).sentence == "nobody asked for it"
+
+
+def test_there_is_no_batch_to_kill():
+    with pytest.raises(UsageError, match="there is none"):
+        plan.resolve("test", {"engine": "fake", "backfill_kill": True}, {}, lambda *_: fake.MANIFEST)
 
 
 def refusal(manifest, **keys):
@@ -111,7 +152,14 @@ def test_an_engine_that_can_be_no_batch_is_refused(changes, said):
 
     said_by = refusal(lambda engine, _: other if engine == "other" else fake.MANIFEST, history="10s")
     assert said in said_by
-    assert said_by.endswith("Take spark-batch.")
+    assert said_by.endswith("Take spark-batch or flink-batch.")
+
+
+def test_one_that_can_not_be_aimed_at_is_not_killed():
+    blind = replace(fake.MANIFEST, id="other", sinks=(replace(fake.MANIFEST.sinks[1], crash_points=("c1",)),))
+
+    said = refusal(lambda engine, _: blind if engine == "other" else fake.MANIFEST, backfill_kill=True)
+    assert "has no crash point c2, at which it has written half" in said
 
 
 def test_of_a_job_that_is_asked_something_else_there_is_none():

@@ -160,3 +160,15 @@ def test_what_a_start_has_restored_is_known_until_the_next_one_begins(tmp_path):
     assert progress.restored() == {}
     path.write_bytes(path.read_bytes() + line(5))
     assert progress.restored() == {}
+
+
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [(None, 0), ("", 0), ('{"batch": 4, "rows": 1}\n', 5), ('{"batch": 4, "rows": 1}\n{"batch": 5, "ro', 5)],
+)
+def test_a_job_that_keeps_nothing_else_goes_on_with_the_number_behind_its_newest_whole_line(tmp_path, written, number):
+    path = tmp_path / "progress.jsonl"
+    if written is not None:
+        path.write_text(written, encoding="utf-8")
+
+    assert ProgressLog(str(path)).next_batch() == number

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,14 @@ class ProgressLog:
 
     def write(self, **values: Any) -> None:
         self._append(json.dumps({"at": now_ms(), **values}) + "\n")
+
+    def next_batch(self) -> int:
+        """Of a job that keeps nothing else from one start to the next."""
+        written = self._path.read_bytes().splitlines() if self._path.exists() else []
+        for line in reversed(written):
+            with suppress(ValueError):  # it was torn
+                return int(json.loads(line)["batch"]) + 1
+        return 0
 
     def _append(self, text: str) -> None:
         with self._path.open("a", encoding="utf-8") as file:

@@ -6,7 +6,7 @@ always is of no more use than one that never does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -60,6 +60,7 @@ from harness.model import Backfill, Batch, BatchLog, EngineReport, FaultReport, 
 SUMMED = case(spec=replace(SPEC, tape=replace(SPEC.tape, checksum=True)))
 CHANGED = Changed(Means.CARRY, (5,), question.FEWEST_CELLS, frozenset(), {}, {})
 BATCH = Backfill("batch", "", 5_000, 3.0, 20.0)
+HALF = Ledger((cell, HONEST.log_ledger[cell]) for cell in sorted(HONEST.log_ledger)[::2])
 
 Planted = tuple[str, Case]
 PARTS = (
@@ -221,6 +222,12 @@ def backfills() -> Iterator[Planted]:
     yield "a batch that is right where the stream lost one", _backfill({}, {FIRST: -1})
     yield "a batch that lost the one that the stream lost", _backfill({FIRST: -1}, {FIRST: -1})
     yield "a batch that broke off", case(backfill=replace(BATCH, broke_off="it ended by itself"))
+    yield "a batch that was killed half-way, and is right", _killed({}, HALF)
+    yield "a batch that adds to what its killed half had written", _killed(HALF, HALF)
+    yield "a batch that lost what its killed half had written", _killed(Ledger() - HALF, HALF)
+    yield "a batch that was killed before it wrote", _killed({}, {})
+    yield "a batch that was killed when all was written", _killed({}, HONEST.log_ledger)
+    yield "a batch that was not killed, and should have been", _killed({}, None)
 
 
 def questions() -> Iterator[Planted]:
@@ -329,9 +336,15 @@ def _holding(state: State, counts: Ledger) -> State:
     return replace(state, held=replace(state.held, counts=counts))
 
 
-def _backfill(batch: dict[int, int], stream: dict[int, int] | None = None) -> Case:
+def _backfill(batch: Mapping[int, int], stream: dict[int, int] | None = None) -> Case:
     left = Observed(HONEST.log_ledger + Ledger(batch), ())
     return seen(stream or {}, backfill=BATCH, backfilled=left)
+
+
+def _killed(batch: Mapping[int, int], half: Mapping[int, int] | None) -> Case:
+    """`half`: what it had written by then; None: nobody killed it."""
+    stood = None if half is None else Observed(Ledger(half), ())
+    return replace(_backfill(batch), spec=replace(HONEST.spec, backfill_kill=True), half_backfilled=stood)
 
 
 def _stopped(after: dict[int, int], before: dict[int, int] | None = None, **more: Any) -> Case:

@@ -1,5 +1,6 @@
 """Backfill: the same query as a batch, over all that the stream had. Each side by its own rule for late events: the
-batch counts all of them, so that the two differ by exactly what the stream dropped.
+batch counts all of them, so that the two differ by exactly what the stream dropped. One that was killed half-way and
+started again has to come to the same.
 """
 
 from __future__ import annotations
@@ -24,14 +25,50 @@ def check(case: Case) -> CheckResult:
     if wrong := _wrong(case, case.backfilled):
         few, more = (sum(max(0, sign * d.surplus) for d in wrong) for sign in (-1, 1))
         sentence = f"the batch counts {few:,} too few and {more:,} too many in {many(len(wrong), 'cell')}"
-        return CheckResult(NAME, Outcome.FAIL, sentence, "backfill", len(wrong), "engine", case.witnesses(wrong))
-    sentence = _beside_the_stream(case, case.backfilled)
+        because = _because(case, case.backfilled)
+        return CheckResult(
+            NAME, Outcome.FAIL, f"{sentence}{because}", "backfill", len(wrong), "engine", case.witnesses(wrong)
+        )
+    if case.spec.backfill_kill and (missed := _missed(case, case.backfilled)):
+        return CheckResult(NAME, Outcome.UNKNOWN, f"the batch is right, and {missed}", "not landed", blame="evidence")
+    sentence = f"{_beside_the_stream(case, case.backfilled)}{_landed(case, case.backfilled)}"
     return CheckResult(NAME, Outcome.PASS, sentence, witnesses=tuple(_late(case)))
 
 
 def _wrong(case: Case, seen: Observed) -> list[Difference]:
-    everything = case.fold(case.events.id == case.events.id)
+    everything = _everything(case)
     return case.doubt_in_all.widened(Expectation(everything, everything)).differences(seen.counts)
+
+
+def _everything(case: Case) -> Ledger:
+    return case.fold(case.events.id == case.events.id)
+
+
+def _because(case: Case, seen: Observed) -> str:
+    """The mistake of who adds, where totals belong."""
+    half = case.half_backfilled
+    if half is None or not half.counts or seen.counts - _everything(case) != half.counts:
+        return ""
+    return ": exactly what it had written when it was killed, so that it adds to what it finds"
+
+
+def _missed(case: Case, seen: Observed) -> str:
+    """Why the kill that was asked for proves nothing; "": it fell between the first write and the last."""
+    if case.half_backfilled is None:
+        return "it was not killed: it was done before it was seen to have written half"
+    if 0 < len(case.half_backfilled.counts) < len(seen.counts):
+        return ""
+    return f"its kill proves nothing: {_half(case.half_backfilled, seen)} were written by then"
+
+
+def _landed(case: Case, seen: Observed) -> str:
+    if case.backfill is None or case.half_backfilled is None:
+        return ""
+    return f"; {case.backfill.killed}, when {_half(case.half_backfilled, seen)} were written, and it was started again"
+
+
+def _half(half: Observed, seen: Observed) -> str:
+    return f"{len(half.counts):,} of {many(len(seen.counts), 'cell')}"
 
 
 def _beside_the_stream(case: Case, seen: Observed) -> str:

@@ -102,6 +102,7 @@ class Case:
     seam: FileSeam | None = None  # None: no older events lay in files
     backfill: Backfill | None = None  # None: no batch counted all once more
     backfilled: Observed | None = None  # what it left; None: it has no answer
+    half_backfilled: Observed | None = None  # what stood there when it was killed; None: it was not
     named: NamedLate | None = None  # None: the engine does not name what it dropped
 
     @property

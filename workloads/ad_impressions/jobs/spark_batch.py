@@ -2,17 +2,13 @@
 
     python spark_batch.py CONFIG.json
 
-The query is that of spark.py, word for word. No watermark, no state, no checkpoint: what is counted twice is written
-twice, and it is the same. The price is that each batch reads all that the ones before it have read.
+The query is that of spark.py, word for word. No watermark, no state, no checkpoint; see workloads/jobs/batches.py.
 """
 
 from __future__ import annotations
 
 import json
-import signal
 import sys
-import threading
-import time
 from collections.abc import Sequence
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -22,16 +18,14 @@ from workloads.ad_impressions.jobs import spark
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.spark_parse import PARSERS, with_ids
 from workloads.ad_impressions.jobs.spark_record import FIELDS
-from workloads.jobs import history_files, spark_history, spark_stream
+from workloads.jobs import batches, history_files, spark_history, spark_stream
+from workloads.jobs.batches import Offsets
 from workloads.jobs.orders import Config, read_orders
-from workloads.jobs.progress_log import ProgressLog, tell_settings
+from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
 from workloads.jobs.spark_history import Part
 
-LOOK_EVERY_S = 0.05
 KAFKA_DEADLINE_S = 30
-
-Offsets = dict[str, int]  # partition -> first offset that is not in it any more
 
 
 class Topic:
@@ -67,28 +61,20 @@ def parts_below(session: SparkSession, config: Config, ends: Offsets) -> Sequenc
 
 
 def main(config_path: str) -> None:
-    stopped = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())  # a batch that has begun is finished
+    told = batches.until_told()
     config: Config = read_orders(config_path)
     tell_settings(config["progress_path"], spark.own_settings(config))
     parse = with_ids if config["checksum"] else PARSERS[spark.chosen_parser(config)]
     if config["history"]:
         history_files.refuse(config, FIELDS)
     ads, write = read_ads(connect(config["redis"])), spark.make_writer(config)
-    progress, topic = ProgressLog(config["progress_path"]), Topic(config)
     session = spark_stream.make_session(config)
-    done: Offsets = {}
-    batch = 0
-    while not stopped.wait(LOOK_EVERY_S):
-        ends = topic.ends()
-        if ends == done:
-            continue
-        began_s = time.monotonic()
+
+    def count(ends: Offsets, batch: int) -> None:
         views = spark.views_of(parts_below(session, config, ends), parse, ads)
         write(spark.count_views(views, config["window_ms"]), batch)
-        took_ms = round((time.monotonic() - began_s) * 1000)
-        progress.write(batch=batch, rows=sum(ends.values()), offsets=ends, took_ms=took_ms)
-        done, batch = ends, batch + 1
+
+    batches.run(told, Topic(config).ends, count, config["progress_path"])
     spark_stream.end(session, config)
 
 
