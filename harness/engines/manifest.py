@@ -58,6 +58,7 @@ IDS = (
     "flink",
     "flink-standalone",
     "flink-java",
+    "flink-batch",
     "kafka-streams",
     "quix",
 )

@@ -93,15 +93,6 @@ def test_kafka_streams_takes_a_seam_by_time_too(tmp_path, served):
 
 
 @pytest.mark.thorough
-def test_a_batch_over_files_and_a_range_of_offsets_differs_by_what_the_stream_dropped(tmp_path, served):
-    late = ("--disorder", "late", "--backfill", "spark-batch")
-    answer = run(tmp_path, *HISTORY, *served, *late)
-
-    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
-    assert "exactly those that the stream dropped as late" in check(answer, "backfill")["sentence"]
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("way", "words"),
     [

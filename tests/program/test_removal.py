@@ -137,8 +137,8 @@ def test_a_cache_that_can_only_be_read_can_be_used(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("engine", "others"),
     [
-        ("flink", ["flink-standalone"]),
-        ("flink-standalone", ["flink"]),
+        ("flink", ["flink-standalone", "flink-batch"]),
+        ("flink-standalone", ["flink", "flink-batch"]),
         ("spark-tws", ["spark-pandas"]),
         ("spark-rtm", []),  # its jars are those of `spark`, which this program needs itself
         ("spark", []),
@@ -157,7 +157,9 @@ def test_the_command_says_what_went_and_who_used_it_too(engines):
         return CliRunner().invoke(cli.app, ["engines", *words], catch_exceptions=False).stdout
 
     gone = f"removed {engines / f'flink-{OLD}'}\n"
-    assert said("rm", "flink") == f"{gone}flink-standalone used it too: the next use installs it again\n"
+    assert (
+        said("rm", "flink") == f"{gone}flink-standalone and flink-batch used it too: the next use installs it again\n"
+    )
     assert said("rm", "flink") == "nothing was installed for flink\n"
     assert said("rm", "fake") == "nothing was installed for fake\n"
     assert said("add", "fake") == "fake is ready\n"

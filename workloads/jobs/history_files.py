@@ -50,6 +50,13 @@ def refuse(config: Config, fields: Sequence[str]) -> None:
         sys.exit(f"The files in {told['folder']} can't be counted: {'; '.join(wrong)}. Nothing was read.")
 
 
+def starting_offsets(config: Config) -> dict[str, int]:
+    """Where Kafka is to be read from."""
+    told = config["history"]
+    offsets = told["ends"] if told["until_ms"] is None else told["begins"]
+    return {str(partition): offset for partition, offset in enumerate(offsets)}
+
+
 def wrong_with(folder: Path, ends: Mapping[int, int], fields: Sequence[str]) -> list[str]:
     """In words, why these files do not hold each record below those ends once. `fields`: an event has all of them."""
     found = {path: stretch_of(path.name) for path in files_of(folder)}

@@ -90,7 +90,7 @@ def _files_first(session: SparkSession, config: Config, start: Start, way: str) 
 
 def _then_kafka(session: SparkSession, config: Config, start: Start, way: str) -> StreamingQuery:
     if way == HANDED_OVER:
-        hand_over(Path(config["checkpoint"]), {config["topic"]: starting_offsets(config)})
+        hand_over(Path(config["checkpoint"]), {config["topic"]: history_files.starting_offsets(config)})
     return start([kafka(of_topic(session.readStream, config), config)], config, False)
 
 
@@ -118,16 +118,10 @@ def files(reader: Reader, config: Config) -> Part:
 
 def kafka(reader: Reader, config: Config) -> Part:
     """`reader`: of the topic, from its beginning."""
-    records = reader.option("startingOffsets", json.dumps({config["topic"]: starting_offsets(config)})).load()
+    begins = {config["topic"]: history_files.starting_offsets(config)}
+    records = reader.option("startingOffsets", json.dumps(begins)).load()
     until_ms = config["history"]["until_ms"]
     return Part(records, None if until_ms is None else F.col("event_time") >= F.timestamp_millis(F.lit(until_ms)))
-
-
-def starting_offsets(config: Config) -> dict[str, int]:
-    """Where Kafka is to be read from."""
-    told = config["history"]
-    offsets = told["ends"] if told["until_ms"] is None else told["begins"]
-    return {str(partition): offset for partition, offset in enumerate(offsets)}
 
 
 def is_handed_over(checkpoint: Path) -> bool:

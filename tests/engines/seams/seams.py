@@ -9,7 +9,7 @@ import importlib
 import sys
 from pathlib import Path
 
-from workloads.jobs import history_files, spark_history
+from workloads.jobs import history_files
 from workloads.jobs.orders import read_orders
 
 TORN = 1  # partition
@@ -18,7 +18,7 @@ UNSEEN = ("torn-unseen", "packed-unseen", "stale")
 
 def offsets_by(shift):
     """It begins so many records behind the files."""
-    right = spark_history.starting_offsets
+    right = history_files.starting_offsets
 
     def shifted(config):
         return {partition: offset + shift for partition, offset in right(config).items()}
@@ -57,7 +57,7 @@ def main(path: str, job: str = "spark") -> int:
     if bug in UNSEEN:  # it counts what it finds
         history_files.refuse = lambda *_: None
     begins = {"early": offsets_by(-1), "late": offsets_by(1), "earliest": earliest}
-    spark_history.starting_offsets = begins.get(bug, spark_history.starting_offsets)
+    history_files.starting_offsets = begins.get(bug, history_files.starting_offsets)
     code: int = importlib.import_module(f"workloads.ad_impressions.jobs.{job}").main(path)
     return code
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import sys
 
-from workloads.ad_impressions.jobs.flink_process import common_settings, prepare_java, run, told
+from workloads.ad_impressions.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
 from workloads.ad_impressions.jobs.flink_query import start_query
 from workloads.jobs.orders import read_orders
 from workloads.jobs.progress_log import tell_settings
-
-HEAP = "-Xmx2g"
 
 
 def main(config_path: str) -> int:

@@ -29,6 +29,7 @@ from workloads.jobs.redis_results import connect
 FLINK_HOME = Path(pyflink.__file__).parent
 LOOK_EVERY_S = 0.2
 LOOPBACK = "127.0.0.1"
+HEAP = "-Xmx2g"  # of a JVM that does all
 # Of what a checkpoint holds of a channel.
 CHANNEL_HEAD_BYTES = 4
 FEW_BYTES = 1024  # more than any number of empty buffers takes
@@ -47,8 +48,11 @@ PLACES = (
     "jobmanager.rpc.port",
 )
 
+# At the end of a job Beam warns of a call that is closed, and shows all of our environment.
 LOGGING = """\
 rootLogger.level = WARN
+logger.beam.name = org.apache.beam
+logger.beam.level = ERROR
 rootLogger.appenderRef.console.ref = Console
 appender.console.name = Console
 appender.console.type = CONSOLE
@@ -59,18 +63,25 @@ appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n%throwable{1
 
 
 def common_settings(config: Config) -> dict[str, str]:
-    """All that is not Flink's default; what `--conf` says wins."""
+    """All that is not Flink's default of a job that goes on; what `--conf` says wins."""
+    return {
+        "execution.checkpointing.interval": "1 s",
+        "execution.checkpointing.dir": checkpoint_folder(config).as_uri(),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        **restored(checkpoint_folder(config)),
+        "table.exec.state.ttl": "1 h",
+        **batch_settings(config),
+    }
+
+
+def batch_settings(config: Config) -> dict[str, str]:
+    """The same of one that comes to its end."""
     return {
         "pipeline.name": f"streamgauge-{config['run']}",
         "pipeline.jars": ";".join(Path(jar).as_uri() for jar in config["jars"]),
         # A source without a partition would hold back all watermarks.
         "parallelism.default": str(min(os.cpu_count() or 1, config["partitions"])),
-        "execution.checkpointing.interval": "1 s",
-        "execution.checkpointing.dir": checkpoint_folder(config).as_uri(),
-        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
-        **restored(checkpoint_folder(config)),
         "table.local-time-zone": "UTC",
-        "table.exec.state.ttl": "1 h",
         "python.executable": sys.executable,
         "python.client.executable": sys.executable,
         "python.fn-execution.bundle.time": "50",  # ms: so long a change waits for others

@@ -16,6 +16,7 @@ in the condition that drops late events.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,28 +36,30 @@ Column = Any  # a pandas.Series
 
 # The Kafka client inside the connector's jar goes by another name, also where a setting names one of its classes.
 KAFKA, KAFKA_INSIDE = "org.apache.kafka.", "org.apache.flink.kafka.shaded.org.apache.kafka."
+AS_JSON = {"format": "json", "json.ignore-parse-errors": "true"}
 
 
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
-    tables = make_environment(settings)
-    tables.execute_sql("CREATE TEMPORARY FUNCTION campaign_of AS 'CampaignOf'")
+    tables = make_environment(EnvironmentSettings.new_instance().in_streaming_mode(), settings)
     tables.create_temporary_function("to_redis", redis_writer(config["redis"]))
-    tables.execute_sql(impressions(config))
-    tables.execute_sql("CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')")
+    tables.execute_sql(table("impressions", config, source_options(config), PLACE if is_named(config) else ""))
     statements = tables.create_statement_set()
-    statements.add_insert_sql(counting(config))
+    statements.add_insert_sql(counting(config, in_time(config)))
     if is_named(config):
         tables.execute_sql(late_table(parts_folder(config)))
         statements.add_insert_sql(naming(config))
     return statements.execute().get_job_client()
 
 
-def make_environment(settings: dict[str, str]) -> TableEnvironment:
+def make_environment(mode: Any, settings: dict[str, str]) -> TableEnvironment:
+    """With all that the query needs but its events, and what writes its counts."""
     configuration = Configuration()
     for key, value in settings.items():
         configuration.set_string(key, value)
-    in_streaming_mode = EnvironmentSettings.new_instance().in_streaming_mode()
-    return TableEnvironment.create(in_streaming_mode.with_configuration(configuration).build())
+    tables = TableEnvironment.create(mode.with_configuration(configuration).build())
+    tables.execute_sql("CREATE TEMPORARY FUNCTION campaign_of AS 'CampaignOf'")
+    tables.execute_sql("CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')")
+    return tables
 
 
 PLACE = """
@@ -64,15 +67,15 @@ PLACE = """
             source_offset BIGINT METADATA FROM 'offset' VIRTUAL,"""
 
 
-def impressions(config: Config) -> str:
-    """The topic as a table. Only what is of a known ad has a time, and moves the watermark."""
+def table(name: str, config: Config, source: Mapping[str, str], more: str = "") -> str:
+    """Events as a table. Only what is of a known ad has a time, and moves the watermark."""
     time_ms = "CASE WHEN campaign_of(ad_id) IS NOT NULL THEN TRY_CAST(event_time AS BIGINT) END"
-    options = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in source_options(config).items())
+    options = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in source.items())
     return f"""
-        CREATE TEMPORARY TABLE impressions (
+        CREATE TEMPORARY TABLE {name} (
             ad_id STRING,
             event_type STRING,
-            event_time STRING,{PLACE if is_named(config) else ""}
+            event_time STRING,{more}
             campaign_id AS campaign_of(ad_id),
             event_time_ms AS {time_ms},
             happened_at AS TO_TIMESTAMP_LTZ({time_ms}, 3),
@@ -82,30 +85,37 @@ def impressions(config: Config) -> str:
 
 
 def source_options(config: Config) -> dict[str, str]:
-    security = {key: value.replace(KAFKA, KAFKA_INSIDE) for key, value in config["kafka"]["java"].items()}
-    client = {"bootstrap.servers": config["kafka"]["bootstrap"], **security}
     return {
         "connector": "kafka",
         "topic": config["topic"],
         "scan.startup.mode": "earliest-offset",
-        "format": "json",
-        "json.ignore-parse-errors": "true",
-        **{f"properties.{key}": value for key, value in client.items()},
+        **AS_JSON,
+        **{f"properties.{key}": value for key, value in client_settings(config).items()},
     }
 
 
-def counting(config: Config) -> str:
+def client_settings(config: Config) -> dict[str, str]:
+    security = {key: value.replace(KAFKA, KAFKA_INSIDE) for key, value in config["kafka"]["java"].items()}
+    return {"bootstrap.servers": config["kafka"]["bootstrap"], **security}
+
+
+def counting(config: Config, condition: str) -> str:
     counted_by = f"{quoted(AD_KEY)} || ad_id" if asked_key(config) == AD else "campaign_id"
     return f"""
         INSERT INTO written
         SELECT to_redis(counted_by, window_start_ms, total) FROM (
             SELECT counted_by, window_start_ms, COUNT(*) AS total
             FROM ({events(config, f"{counted_by} AS counted_by")})
-            WHERE CURRENT_WATERMARK(happened_at) IS NULL
-                OR TO_TIMESTAMP_LTZ(window_start_ms + {config["window_ms"]}, 3) > CURRENT_WATERMARK(happened_at)
+            WHERE {condition}
             GROUP BY counted_by, window_start_ms
         )
     """
+
+
+def in_time(config: Config) -> str:
+    return f"""
+                CURRENT_WATERMARK(happened_at) IS NULL
+                OR TO_TIMESTAMP_LTZ(window_start_ms + {config["window_ms"]}, 3) > CURRENT_WATERMARK(happened_at)"""
 
 
 def naming(config: Config) -> str:

@@ -1,0 +1,90 @@
+"""The query of the Flink job over input that ends: a range of the topic's offsets, and files where older events lie.
+
+It is that of flink_query.py but for the condition on the watermark: a batch has all events before it counts the first
+one, so that none is late, and each count comes out once. No order of theirs matters either.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyflink.java_gateway import get_gateway
+from pyflink.table import DataTypes, TableEnvironment
+from pyflink.table.udf import udf
+from pyflink.util.java_utils import add_jars_to_context_class_loader
+
+from workloads.ad_impressions.jobs.flink_query import (
+    AS_JSON,
+    KAFKA_INSIDE,
+    Column,
+    client_settings,
+    connection,
+    counting,
+    source_options,
+    table,
+)
+from workloads.ad_impressions.jobs.flink_range import ALL, conditions, range_options
+from workloads.jobs.batches import Offsets
+from workloads.jobs.crash_points import CrashPoints
+from workloads.jobs.orders import Config
+from workloads.jobs.redis_sinks import absolute, write_batch
+
+NEWER, OLDER = "newer", "older"
+BYTES = f"{KAFKA_INSIDE}common.serialization.ByteArrayDeserializer"
+
+
+class Topic:
+    """How long it is by now, by the Kafka client that Flink's connector brings along."""
+
+    def __init__(self, config: Config) -> None:
+        add_jars_to_context_class_loader([Path(jar).as_uri() for jar in config["jars"]])
+        jvm = get_gateway().jvm
+        properties = jvm.java.util.Properties()
+        settings = {"key.deserializer": BYTES, "value.deserializer": BYTES, **client_settings(config)}
+        for key, value in settings.items():
+            properties.setProperty(key, value)
+        self._name: str = config["topic"]
+        self._consumer = getattr(jvm, f"{KAFKA_INSIDE}clients.consumer.KafkaConsumer")(properties)
+        self._partition = getattr(jvm, f"{KAFKA_INSIDE}common.TopicPartition")
+
+    def ends(self) -> Offsets:
+        partitions = [
+            self._partition(self._name, each.partition()) for each in self._consumer.partitionsFor(self._name)
+        ]
+        found = self._consumer.endOffsets(partitions)
+        return {str(each.partition()): int(found[each]) for each in partitions}
+
+
+def count(tables: TableEnvironment, config: Config, ends: Offsets, batch: int) -> None:
+    """All below these offsets."""
+    for statement in input_of(config, ends):
+        tables.execute_sql(statement)
+    tables.create_temporary_function("to_redis", redis_writer(config, batch))
+    tables.execute_sql(counting(config, ALL)).wait()
+    tables.drop_temporary_function("to_redis")
+
+
+def input_of(config: Config, ends: Offsets) -> list[str]:
+    """The table that the query reads. Each batch makes it anew."""
+    gone = [f"DROP TEMPORARY {kind} IF EXISTS {name}" for kind, name in (("VIEW", "impressions"), ("TABLE", NEWER))]
+    newer = table(NEWER, config, {**source_options(config), **range_options(config, ends)})
+    if not config["history"]:
+        return [*gone, newer, f"CREATE TEMPORARY VIEW impressions AS SELECT * FROM {NEWER}"]
+    options = {"connector": "filesystem", "path": Path(config["history"]["folder"]).as_uri(), **AS_JSON}
+    older = [f"DROP TEMPORARY TABLE IF EXISTS {OLDER}", table(OLDER, config, options)]
+    of_files, of_topic = conditions(config)
+    union = f"SELECT * FROM {OLDER} WHERE {of_files} UNION ALL SELECT * FROM {NEWER} WHERE {of_topic}"
+    return [*gone, newer, *older, f"CREATE TEMPORARY VIEW impressions AS {union}"]
+
+
+def redis_writer(config: Config, batch: int) -> Any:
+    """to_redis(campaign_id, window_start_ms, total): totals as they stand."""
+    url, crash_points = config["redis"], CrashPoints(Path(config["crash_path"]))
+
+    def to_redis(campaigns: Column, window_starts_ms: Column, totals: Column) -> Column:
+        rows = zip(campaigns.tolist(), window_starts_ms.tolist(), totals.tolist(), strict=True)
+        write_batch(absolute, connection(url), batch, rows, crash_points)
+        return totals
+
+    return udf(to_redis, result_type=DataTypes.BIGINT(), func_type="pandas")
