@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.measuring.band import FEWEST_S, band
 from harness.measuring.cost import ENGINE
-from harness.measuring.measurement import CatchUp, Lack, Quantity
+from harness.measuring.measurement import CatchUp, Lack, NewOrders, Quantity
 from harness.measuring.recovery import BEHIND_S, CALM_S, runs_of
 from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
+from harness.measuring.worth import Behind, of_changes
 from harness.store import unless_missing
 from harness.stored import StoredRun
 
@@ -28,7 +31,8 @@ def of_run(run: StoredRun, by_second: pa.Table | None) -> CatchUp | None:
     started_s = (int(told["at_ms"]) - run.epoch_ms) / 1000
     waiting, oldest_s = int(told["waiting"]), run.spec.tape.warm_up_ms / 1000 + started_s
     a_second = BEHIND_S * float(lines.offered().sum()) / load_s
-    caught_up = back(to_do(lines, load_s), waiting, started_s, load_s, what="events to do", noise=a_second)
+    left = to_do(lines, load_s)
+    caught_up = back(left, waiting, started_s, load_s, what="events to do", noise=a_second)
     p99_ms = lines.latency(by_second)["latency_p99_ms"][:load_s]
     return CatchUp(
         waiting=waiting,
@@ -40,6 +44,8 @@ def of_run(run: StoredRun, by_second: pa.Table | None) -> CatchUp | None:
         ),
         per_s=_per_s(lines, started_s, caught_up),
         cpu_s_per_million=_cpu_s_per_million(run, lines, started_s, caught_up),
+        largest=None if left is None else float(left.max()),
+        new_orders=tuple(_new_orders(run, lines, started_s, caught_up, load_s)),
     )
 
 
@@ -48,8 +54,24 @@ def to_do(lines: Lines, load_s: int) -> Floats | None:
     if lines.processed is None:
         return None
     ends_s = np.arange(1, load_s + 1, dtype=np.float64)
-    due = lines.before + np.cumsum(lines.offered())[:load_s]
-    return np.asarray(np.maximum(0.0, due - lines.processed.known(ends_s)))
+    return np.asarray(np.maximum(0.0, _due(lines, load_s)[1:] - lines.processed.known(ends_s)))
+
+
+def _due(lines: Lines, load_s: int) -> Floats:
+    """With the backlog; at the beginning of each second of the load, and at its end."""
+    return np.asarray(lines.before + np.concatenate(([0.0], np.cumsum(lines.offered())[:load_s])))
+
+
+def _new_orders(
+    run: StoredRun, lines: Lines, started_s: float, caught_up: Quantity, load_s: int
+) -> Iterator[NewOrders]:
+    if lines.processed is None:
+        return
+    until_s, end = float(load_s), "the load ended"
+    if caught_up.value is not None:
+        until_s, end = started_s + caught_up.value, "it had caught up"
+    behind = Behind(lines.processed, _due(lines, load_s), started_s, until_s, end)
+    yield from of_changes(run.faults, run.epoch_ms, behind)
 
 
 def back(

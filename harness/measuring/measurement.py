@@ -109,6 +109,21 @@ class Quantity:
 
 
 @dataclass(frozen=True)
+class NewOrders:
+    """What it was worth to start an engine that was behind anew, with other orders. Told are seconds since its first
+    start, and those since the last word of the old orders."""
+
+    fault: str
+    at_s: float  # since its first start: that last word
+    to_do: float  # events, then
+    away: Quantity  # s until the first word of the new ones
+    before_per_s: Quantity
+    after_per_s: Quantity
+    paid: Quantity  # s until more was done than the old ones would have done
+    without: Quantity  # s since its first start; the old ones would have had nothing left to do
+
+
+@dataclass(frozen=True)
 class CatchUp:
     """How an engine worked off what was waiting when it started."""
 
@@ -119,6 +134,8 @@ class CatchUp:
     fresh: Quantity  # s since its start; what came in was as soon to be seen as in the end of the load
     per_s: float | None  # until it had caught up
     cpu_s_per_million: float | None  # of the engine, until then
+    largest: float | None = None  # so many events it had to do at the most
+    new_orders: tuple[NewOrders, ...] = ()
 
 
 @dataclass(frozen=True)

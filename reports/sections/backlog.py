@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from harness.measuring import catching_up
+from harness.measuring.measurement import NewOrders
+from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
 from reports import catch_up
 from reports.evidence import Evidence
 from reports.figures import timeline as figure
-from reports.figures.style import BLUE, GREEN, picture
+from reports.figures.style import BLUE, GREEN, MUTED, picture
 from reports.page import Section, Table
+from reports.sections.timeline import bands_of
 
 
 def section(evidence: Evidence) -> Section | None:
@@ -21,14 +24,18 @@ def section(evidence: Evidence) -> Section | None:
     to_do = catching_up.to_do(Lines(evidence), load_s)
     drawing = None
     if to_do is not None:
-        panel = figure.Panel("due and not done, events", "events", (figure.Line("to do", to_do, BLUE),))
+        seconds = np.arange(len(to_do), dtype=np.float64) + 0.5
+        offered_per_s = evidence.measurement.offered_per_s
+        else_to_do = [_with_old_orders(each, found.started_s, offered_per_s, seconds) for each in found.new_orders]
+        lines = (figure.Line("to do", to_do, BLUE), *(each for each in else_to_do if each))
+        panel = figure.Panel("due and not done, events", "events", lines)
         moments = [(found.caught_up.value, "caught up"), (found.fresh.value, "fresh again")]
         bands = [
             figure.Band(s + found.started_s, s + found.started_s, name, colour=GREEN)
             for s, name in moments
             if s is not None
         ]
-        seconds = np.arange(len(to_do), dtype=np.float64) + 0.5
+        bands += [band for band in bands_of(evidence) if band.fault and band.from_s <= load_s]
         alt = f"events that were due and not done over {load_s} seconds of load"
         drawing = picture("backlog", alt, lambda sheet: figure.draw(seconds, (panel,), bands, sheet))
     text = f"{found.waiting:,} events of {found.oldest_s:.0f} s waited when the engine started. Times count from there."
@@ -37,5 +44,17 @@ def section(evidence: Evidence) -> Section | None:
         "Backlog",
         picture=drawing,
         text=(text,),
-        tables=(Table(("what", "value", "how"), tuple(catch_up.rows(found))),),
+        tables=tuple(
+            Table(("what", "value", "how"), tuple(rows))
+            for rows in (catch_up.rows(found), *map(catch_up.rows_of, found.new_orders))
+        ),
     )
+
+
+def _with_old_orders(orders: NewOrders, started_s: float, offered_per_s: float, seconds: Floats) -> figure.Line | None:
+    """What it would have had to do, had they stayed."""
+    if orders.before_per_s.value is None:
+        return None
+    since_s = seconds - started_s - orders.at_s
+    to_do = np.maximum(0.0, orders.to_do + (offered_per_s - orders.before_per_s.value) * since_s)
+    return figure.Line(f"without {orders.fault}", np.where(since_s < 0, np.nan, to_do), MUTED, dashed=True)
