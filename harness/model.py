@@ -484,6 +484,17 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Checkpoint:
+    """One checkpoint that is over, as an engine tells it."""
+
+    at_ms: int  # it was begun
+    took_ms: int
+    size_bytes: int
+    in_flight_bytes: int = 0  # kept of what was on its way between two tasks
+    failed: bool = False
+
+
+@dataclass(frozen=True)
 class Batch:
     """One micro-batch as the engine's own durable log tells it."""
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from generators.reel import Reel
-from harness.engines import late, progress
+from harness.engines import checkpoints, late, progress
 from harness.judging import digests, log_audit, times
 from harness.judging.asked import asked_of
 from harness.judging.books import slices_of
@@ -24,6 +24,7 @@ from harness.model import (
     Backfill,
     BatchLog,
     Certificate,
+    Checkpoint,
     EngineManifest,
     EngineReport,
     FaultReport,
@@ -171,6 +172,11 @@ class StoredRun:
     @cached_property
     def faults(self) -> tuple[FaultReport, ...]:
         return tuple(self.store.told("fault", "report", FaultReport))
+
+    @cached_property
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """Those that the engine told of."""
+        return tuple(checkpoints.stored(self.store.path / checkpoints.FILE))
 
     @property
     def change(self) -> FaultReport | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.measuring.bursting import WORDS
-from harness.measuring.measurement import Burst, Bursts, Lack, Quantity, Stretch
+from harness.measuring.measurement import Burst, Bursts, Lack, Quantity
 
-ON_SCREEN = ("latency_ms", "memory_mib", "checkpoint_mib", "commits_s")
+ON_SCREEN = ("latency_ms", "memory_mib", "checkpoint_mib", "commits_s", "checkpointing_ms", "in_flight_mib")
 
 
 def rows(found: Bursts) -> Iterator[tuple[str, ...]]:
@@ -27,20 +27,25 @@ def rows(found: Bursts) -> Iterator[tuple[str, ...]]:
 def figures(found: Bursts) -> Iterator[tuple[str, ...]]:
     """Each stretch with the largest of each figure; what is not known of any has its reason in `reasons`."""
     for stretch in found.stretches:
-        yield (stretch.name, *(told(name, stretch.figures[name]) for name in WORDS))
+        yield (stretch.name, *(told(name, stretch.figures[name]) for name in names_of(found)))
+
+
+def names_of(found: Bursts) -> list[str]:
+    """The figures of this run."""
+    return [name for name in WORDS if name in found.stretches[0].figures]
 
 
 def reasons(found: Bursts) -> Iterator[str]:
     """Why figures are not known, each reason once."""
-    for name, (label, _) in WORDS.items():
+    for name in names_of(found):
         lacking = [each.figures[name] for each in found.stretches if each.figures[name].value is None]
         for why in dict.fromkeys(each.note for each in lacking):
-            yield f"{label}: {why}"
+            yield f"{WORDS[name][0]}: {why}"
 
 
 def in_words(found: Bursts) -> str:
     """One sentence of what was offered and how soon all was as before, and one of before, in and after."""
-    return f"{_offered(found.bursts)}: {_borne(found)}; before, in and after: {_three(found.stretches)}"
+    return f"{_offered(found.bursts)}: {_borne(found)}; before, in and after: {_three(found)}"
 
 
 def told(name: str, quantity: Quantity) -> str:
@@ -64,11 +69,12 @@ def _borne(found: Bursts) -> str:
     return f"{area}, back in it {after}{_why(slowest)}"
 
 
-def _three(stretches: Sequence[Stretch]) -> str:
-    """The first one, and the worst of all bursts and of all that came after one."""
+def _three(found: Bursts) -> str:
+    """The first stretch, and the worst of all bursts and of all that came after one."""
+    stretches = found.stretches
     parts = (stretches[:1], stretches[1::2], stretches[2::2])
     said = []
-    for name in ON_SCREEN:
+    for name in [each for each in names_of(found) if each in ON_SCREEN]:
         values = [told(name, worst([each.figures[name] for each in part])) for part in parts]
         if any(each.figures[name].value is not None for each in stretches):
             said.append(f"{WORDS[name][0]} {', '.join(values)}")

@@ -35,6 +35,7 @@ KNOWN = {
     "history.jsonl": "what happened when",
     "progress.jsonl": "what the engine wrote of its progress",
     "late.jsonl": "the events that the engine says to have dropped as late",
+    "checkpoints.jsonl": "how long each checkpoint took, and how large it was, as the engine tells it",
     "batches.json": "the batches of the engine's checkpoint",
     "digests.json": "SHA-256 of each file as the run left it",
     "timeline.parquet": "one row for each second",

@@ -1,4 +1,5 @@
-"""What an engine writes into its own folder and the run keeps: its progress, its settings, and what it dropped as late.
+"""What an engine writes into its own folder and the run keeps: its progress, its checkpoints, its settings, and what it
+dropped as late.
 
 They are copied as they grow, for an engine must not learn from its orders where the run lies, and its folder goes with
 the run's private files, however the run ends.
@@ -9,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-PATTERNS = ("progress*.jsonl", "late.jsonl", "engine_settings.json")
+PATTERNS = ("progress*.jsonl", "late.jsonl", "checkpoints.jsonl", "engine_settings.json")
 PIECE_BYTES = 1 << 20
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from generators.tape import offered_by
 from harness.measuring import catching_up
@@ -36,7 +37,26 @@ WORDS: dict[str, tuple[str, str]] = {
     "memory_mib": ("memory", "MiB"),
     "checkpoint_mib": ("checkpoint", "MiB"),
     "commits_s": ("between commits", "s"),
+    "checkpointing_ms": ("checkpoint took", "ms"),
+    "in_flight_mib": ("in flight", "MiB"),
 }
+OF_CHECKPOINTS = ("checkpointing_ms", "in_flight_mib")  # only where an engine tells of each
+
+
+@dataclass(frozen=True)
+class Checkpointing:
+    """The checkpoints that came to an end."""
+
+    begun_s: Floats
+    ended_s: Floats
+    in_flight_mib: Floats
+
+    @property
+    def took_ms(self) -> Floats:
+        return (self.ended_s - self.begun_s) * 1000
+
+    def under_way(self, from_s: float, until_s: float) -> NDArray[np.bool_]:
+        return (self.begun_s < until_s) & (self.ended_s > from_s)
 
 
 @dataclass(frozen=True)
@@ -51,6 +71,7 @@ class Seen:
     memory: tuple[Floats, Floats]  # moments, and MiB
     checkpoint: tuple[Floats, Floats]
     commits_s: Floats
+    checkpoints: Checkpointing | None = None  # it told of none
 
 
 def of_run(run: StoredRun, by_second: pa.Table | None) -> Bursts | None:
@@ -73,7 +94,19 @@ def seen(run: StoredRun, by_second: pa.Table | None) -> Seen:
         memory=_memory(_table(run, "resources.parquet"), epoch_ms),
         checkpoint=_checkpoint(_table(run, "state.parquet"), epoch_ms),
         commits_s=np.array([(line.at_ms - epoch_ms) / 1000 for line in progress_lines(run.store)], dtype=np.float64),
+        checkpoints=checkpointing(run),
     )
+
+
+def checkpointing(run: StoredRun) -> Checkpointing | None:
+    """One that failed kept nothing, and took as long as it took."""
+    told = run.checkpoints
+    if not told:
+        return None
+    begun_s = np.array([each.at_ms - run.epoch_ms for each in told], dtype=np.float64) / 1000
+    took_s = np.array([each.took_ms for each in told], dtype=np.float64) / 1000
+    in_flight_mib = np.array([each.in_flight_bytes for each in told], dtype=np.float64) / MIB
+    return Checkpointing(begun_s, begun_s + took_s, in_flight_mib)
 
 
 def _table(run: StoredRun, name: str) -> pa.Table | None:
@@ -211,8 +244,18 @@ def _stretch(name: str, from_s: float, until_s: float, seen: Seen) -> Stretch:
             "memory_mib": _largest_at(*seen.memory, from_s, until_s, "its processes are not on this machine"),
             "checkpoint_mib": _largest_at(*seen.checkpoint, from_s, until_s, "it has no folder on this machine"),
             "commits_s": longest_between(seen.commits_s, from_s, until_s),
+            **(_of_checkpoints(seen.checkpoints, from_s, until_s) if seen.checkpoints else {}),
         },
     )
+
+
+def _of_checkpoints(told: Checkpointing, from_s: float, until_s: float) -> dict[str, Quantity]:
+    """Of those that were under way then."""
+    own = told.under_way(from_s, until_s)
+    if not own.any():
+        return dict.fromkeys(OF_CHECKPOINTS, _unknown("no checkpoint was under way"))
+    figures = (told.took_ms[own], told.in_flight_mib[own])
+    return {name: Quantity(float(values.max())) for name, values in zip(OF_CHECKPOINTS, figures, strict=True)}
 
 
 def _largest_latency(values: Floats | None, seconds: slice) -> Quantity:

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.measuring import catching_up
-from harness.measuring.bursting import WORDS
+from harness.measuring.bursting import WORDS, Checkpointing, checkpointing
 from harness.measuring.measurement import Bursts
+from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
 from reports import bursting as words
 from reports.evidence import Evidence
 from reports.figures import timeline as figure
-from reports.figures.style import BLUE, MUTED, ORANGE, picture
+from reports.figures.style import BLUE, GREEN, MUTED, ORANGE, picture
 from reports.page import Section, Table
 from reports.sections.timeline import bands_of, column
 
@@ -34,7 +35,7 @@ def section(evidence: Evidence) -> Section | None:
         text=tuple(_text(found)),
         tables=(
             Table(("burst", "when", "rate", "area above the band", "back after", "how"), tuple(words.rows(found))),
-            Table(("largest", *(label for label, _ in WORDS.values())), tuple(words.figures(found))),
+            Table(("largest", *(WORDS[name][0] for name in words.names_of(found))), tuple(words.figures(found))),
         ),
     )
 
@@ -50,6 +51,15 @@ def panels_of(evidence: Evidence, found: Bursts, load_s: int) -> Iterator[figure
     to_do = catching_up.to_do(Lines(evidence), load_s)
     if to_do is not None:
         yield figure.Panel("due and not done, events", "events", (figure.Line("to do", to_do, BLUE),))
+    if told := checkpointing(evidence):
+        line = figure.Line("checkpoint", longest_by_second(told, load_s), GREEN)
+        yield figure.Panel("the checkpoint under way took", "ms", (line,))
+
+
+def longest_by_second(told: Checkpointing, load_s: int) -> Floats:
+    """Of the checkpoints that were under way in each second; NaN where none was."""
+    own = [told.took_ms[told.under_way(second, second + 1)] for second in range(load_s)]
+    return np.array([took_ms.max() if len(took_ms) else np.nan for took_ms in own])
 
 
 def shaded(found: Bursts) -> Iterator[figure.Band]:

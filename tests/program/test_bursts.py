@@ -5,9 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 from harness import cli
+from harness.measuring import bursting as bursting_of
+from harness.store import Store
+from reports import bursting as words
+from reports.evidence import Evidence
+from reports.sections.bursts import longest_by_second
 
 SHAPE = """
 rate = 200
@@ -52,6 +59,30 @@ def test_one_that_falls_behind_in_a_burst_says_by_how_much_and_when_it_was_as_be
     page = (run / "report.html").read_text()
     assert "area above the band</th>" in page
     assert "with bursts shaded" in page
+
+
+def test_what_an_engine_tells_of_its_checkpoints_is_put_before_in_and_after_the_burst(tmp_path):
+    """Each is drawn and told where it was under way; the one of the burst takes 3 s and keeps what was in flight."""
+    _, folder = bursting(tmp_path)
+    run = Evidence(Store(folder))
+    told = [(5.0, 40, 0), (29.0, 3000, 2 << 20), (40.0, 60, 0)]
+    lines = [
+        {"at": run.epoch_ms + int(s * 1000), "took_ms": took_ms, "bytes": 9, "in_flight_bytes": kept}
+        for s, took_ms, kept in told
+    ]
+    (folder / "checkpoints.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    seen = bursting_of.checkpointing(run)
+    found = bursting_of.of_run(run, None)
+
+    assert found
+    assert seen
+    took_ms = [each.figures["checkpointing_ms"].value for each in found.stretches]
+    kept_mib = [each.figures["in_flight_mib"].value for each in found.stretches]
+    assert took_ms == pytest.approx([40, 3000, 60])
+    assert kept_mib == [0, 2, 0]
+    assert "checkpoint took 40 ms, 3,000 ms, 60 ms; in flight 0.0 MiB, 2.0 MiB, 0.0 MiB" in words.in_words(found)
+    by_second = longest_by_second(seen, 60)
+    assert [s for s in range(60) if np.isfinite(by_second[s])] == [5, 29, 30, 31, 40]
 
 
 def test_where_a_burst_makes_counts_wrong_no_figure_is_told(tmp_path):

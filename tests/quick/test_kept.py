@@ -14,6 +14,7 @@ def test_what_grows_is_added_and_what_was_begun_anew_is_taken_anew(tmp_path):
     (folder / "progress.jsonl").write_text('{"at": 1}\n{"at"')
     (folder / "progress-engine-1-second-1.jsonl").write_text("second\n")
     (folder / "engine_settings.json").write_text("{}")
+    (folder / "checkpoints.jsonl").write_text('{"at": 1}\n')
     (folder / "engine.json").write_text("a password")
     kept.copy()
     assert (run / "progress.jsonl").read_text() == '{"at": 1}\n{"at"'
@@ -28,6 +29,7 @@ def test_what_grows_is_added_and_what_was_begun_anew_is_taken_anew(tmp_path):
         "progress.jsonl": '{"at": 1}\n{"at": 2}\n',
         "progress-engine-1-second-1.jsonl": "2\n",
         "engine_settings.json": "{}",
+        "checkpoints.jsonl": '{"at": 1}\n',
     }
 
 

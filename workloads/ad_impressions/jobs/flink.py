@@ -17,7 +17,8 @@ from workloads.jobs.progress_log import tell_settings
 
 def main(config_path: str) -> int:
     config = read_orders(config_path)
-    settings = {"rest.port": "0", **common_settings(config)}
+    common = common_settings(config)
+    settings = {"rest.bind-port": common["rest.port"], **common}
     tell_settings(config["progress_path"], told(settings))
     prepare_java(config, HEAP)
     return run(config, settings, lambda: start_query(config, settings))

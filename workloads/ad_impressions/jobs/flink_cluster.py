@@ -5,12 +5,12 @@ It does what a cluster's service manager does: a TaskManager that died is starte
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
+
+from workloads.ad_impressions.jobs.flink_rest import answer_of
 
 START_DEADLINE_S = 90.0
 STOP_DEADLINE_S = 10.0
@@ -20,10 +20,8 @@ class Cluster:
     """Children of this process, in its own process group: whoever kills that kills them too."""
 
     def __init__(self, settings: dict[str, str], home: Path) -> None:
-        self._rest = f"http://{settings['rest.address']}:{settings['rest.port']}/overview"
+        self._settings = settings
         self._options = [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
-        # The cluster is on this machine: a proxy that the shell names would look for it on another one.
-        self._direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         self._home = home
         self._job_manager = self._start("jobmanager.sh")
         self._task_manager = self._start("taskmanager.sh")
@@ -62,7 +60,6 @@ class Cluster:
 
     def _free_slots(self) -> int:
         try:
-            with self._direct.open(self._rest, timeout=5) as answer:
-                return int(json.load(answer)["slots-available"])
+            return int(answer_of(self._settings, "overview")["slots-available"])
         except OSError:  # it does not listen yet
             return 0

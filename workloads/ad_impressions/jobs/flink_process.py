@@ -22,13 +22,13 @@ from pyflink.java_gateway import get_gateway
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.flink_checkpoints import METADATA, kept, newest_checkpoint, number_of, offsets_in
 from workloads.ad_impressions.jobs.flink_late import LateLog, is_named
+from workloads.ad_impressions.jobs.flink_rest import LOOPBACK, CheckpointLog, free_port
 from workloads.jobs.orders import Config, engine_options
 from workloads.jobs.progress_log import ProgressLog
 from workloads.jobs.redis_results import connect
 
 FLINK_HOME = Path(pyflink.__file__).parent
 LOOK_EVERY_S = 0.2
-LOOPBACK = "127.0.0.1"
 HEAP = "-Xmx2g"  # of a JVM that does all
 # Of what a checkpoint holds of a channel.
 CHANNEL_HEAD_BYTES = 4
@@ -45,6 +45,7 @@ PLACES = (
     "python.executable",
     "python.client.executable",
     "rest.port",
+    "rest.bind-port",
     "jobmanager.rpc.port",
 )
 
@@ -92,6 +93,7 @@ def batch_settings(config: Config) -> dict[str, str]:
         "taskmanager.bind-host": LOOPBACK,
         "rest.address": LOOPBACK,
         "rest.bind-address": LOOPBACK,
+        "rest.port": str(free_port()),
         **engine_options(config),
     }
 
@@ -210,13 +212,15 @@ def run(
     """
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
-    progress = Progress(config, settings)
+    progress, checkpoints = Progress(config, settings), CheckpointLog(config, settings)
     late = LateLog(config) if is_named(config) else None
     job = begin()
+    number = str(job.get_job_id())
     while not stopped.wait(LOOK_EVERY_S):
         if late:
             late.take()
         progress.tell()
+        checkpoints.take(number)
         if not keep():
             return 1
         status = job.get_job_status().result()

@@ -8,7 +8,6 @@ the job from its newest checkpoint. When the JobManager died it ends, and the ne
 
 from __future__ import annotations
 
-import socket
 import sys
 
 from pyflink.common import JobClient
@@ -16,13 +15,13 @@ from pyflink.common import JobClient
 from workloads.ad_impressions.jobs.flink_cluster import Cluster
 from workloads.ad_impressions.jobs.flink_process import (
     FLINK_HOME,
-    LOOPBACK,
     common_settings,
     prepare_java,
     run,
     told,
 )
 from workloads.ad_impressions.jobs.flink_query import start_query
+from workloads.ad_impressions.jobs.flink_rest import free_port
 from workloads.jobs.orders import Config, read_orders
 from workloads.jobs.progress_log import tell_settings
 
@@ -34,7 +33,6 @@ def cluster_settings(config: Config) -> dict[str, str]:
     return {
         "execution.target": "remote",
         "jobmanager.rpc.port": str(free_port()),
-        "rest.port": str(free_port()),
         "taskmanager.numberOfTaskSlots": common["parallelism.default"],
         "jobmanager.memory.process.size": "1g",
         "taskmanager.memory.process.size": "2g",
@@ -43,12 +41,6 @@ def cluster_settings(config: Config) -> dict[str, str]:
         **common,
         "pipeline.jars": f"{common['pipeline.jars']};{python_jar.as_uri()}",
     }
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind((LOOPBACK, 0))
-        return int(one.getsockname()[1])
 
 
 def main(config_path: str) -> int:

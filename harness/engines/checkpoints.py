@@ -1,0 +1,38 @@
+"""Reads an engine's checkpoints.jsonl: when it began each checkpoint, how long that took, and how large it was.
+
+It is optional, and nothing is judged by it. A line that can't be read says nothing of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from harness.model import Checkpoint
+
+FILE = "checkpoints.jsonl"
+
+
+class _Line(msgspec.Struct):
+    at: int
+    took_ms: int
+    bytes: int
+    in_flight_bytes: int = 0
+    failed: bool = False
+
+
+def stored(path: Path) -> Iterator[Checkpoint]:
+    """Nothing where there is no such file."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return
+    for line in content.splitlines():
+        try:
+            found = msgspec.json.decode(line, type=_Line)
+        except (msgspec.MsgspecError, RecursionError):
+            continue
+        if min(found.at, found.took_ms, found.bytes, found.in_flight_bytes) >= 0:
+            yield Checkpoint(found.at, found.took_ms, found.bytes, found.in_flight_bytes, failed=found.failed)

@@ -1,0 +1,81 @@
+"""What Flink tells of a job by its REST interface: how long each checkpoint took, and how large it was. Imports no
+Flink, so that it is tried without.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from workloads.jobs.orders import Config
+
+LOOPBACK = "127.0.0.1"
+FILE = "checkpoints.jsonl"  # beside the progress
+ASK_EVERY_S = 1.0  # Flink remembers the last ten
+REPLY_TIMEOUT_S = 5.0
+UNDER_WAY = "IN_PROGRESS"
+# The interface is on this machine: a proxy that the shell names would look for it on another one.
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind((LOOPBACK, 0))
+        return int(one.getsockname()[1])
+
+
+def answer_of(settings: Mapping[str, str], path: str) -> Any:
+    """OSError: it does not listen, or not yet."""
+    place = f"http://{settings['rest.address']}:{settings['rest.port']}"
+    with DIRECT.open(f"{place}/{path}", timeout=REPLY_TIMEOUT_S) as answer:
+        return json.load(answer)
+
+
+class CheckpointLog:
+    """A line for each checkpoint that is over, also one that failed. A savepoint is none."""
+
+    def __init__(self, config: Config, settings: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._path = Path(config["progress_path"]).with_name(FILE)
+        self._told: set[int] = set()
+        self._due_s = 0.0
+        self._add(["\n"])  # a torn line of the start before costs only itself
+
+    def take(self, job: str) -> None:
+        if time.monotonic() < self._due_s:
+            return
+        self._due_s = time.monotonic() + ASK_EVERY_S
+        try:
+            known = answer_of(self._settings, f"jobs/{job}/checkpoints")["history"]
+        except OSError:  # it is asked again
+            return
+        over = [each for each in known if each["status"] != UNDER_WAY and each["id"] not in self._told]
+        self._told.update(each["id"] for each in over)
+        self._add([*lines(over)])
+
+    def _add(self, lines: Sequence[str]) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write("".join(lines))
+
+
+def lines(over: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for each in sorted(over, key=lambda each: int(each["id"])):
+        if not each["is_savepoint"]:
+            yield json.dumps(told(each)) + "\n"
+
+
+def told(checkpoint: Mapping[str, Any]) -> dict[str, int | bool]:
+    """From when it was begun until the last task had confirmed it. `in_flight_bytes` were on their way between two
+    tasks: an unaligned checkpoint keeps them, and an aligned one waits for them."""
+    return {
+        "at": checkpoint["trigger_timestamp"],
+        "took_ms": checkpoint["end_to_end_duration"],
+        "bytes": checkpoint["state_size"],
+        "in_flight_bytes": checkpoint["persisted_data"],
+        "failed": checkpoint["status"] != "COMPLETED",
+    }
