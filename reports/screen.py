@@ -18,7 +18,7 @@ from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
 from harness.model import Backfill, CheckResult, Outcome, TapeSpec, Witness
 from harness.texts import many
-from reports import bursting, catch_up, growth, outage, outside
+from reports import bursting, catch_up, company, growth, outage, outside
 from reports.outage import Outage
 from reports.result import Result
 
@@ -141,6 +141,8 @@ def _of_its_life(result: Result, m: Measurement) -> Iterator[str]:
         yield from _wrapped("  bursts   ", bursting.in_words(m.bursts))
     if m.growth:
         yield from _wrapped("  growth   ", growth.in_words(m.growth, result.recovery))
+    if m.company:
+        yield from _wrapped("  reader   ", company.in_words(m.company))
 
 
 def headline(m: Measurement) -> Latency | None:

@@ -8,7 +8,20 @@ from __future__ import annotations
 import random
 from itertools import chain
 
-from harness.faults import change, checkpoint, grammar, input, job, kafka, kafka_replicas, kill, network, process, redis
+from harness.faults import (
+    change,
+    checkpoint,
+    grammar,
+    input,
+    job,
+    kafka,
+    kafka_replicas,
+    kill,
+    network,
+    process,
+    reader,
+    redis,
+)
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
 from harness.faults.idle import Idle
@@ -24,6 +37,7 @@ FAULTS: dict[str, Kind] = {
         kafka_replicas.KINDS,
         process.KINDS,
         redis.KINDS,
+        reader.KINDS,
         network.KINDS,
         checkpoint.KINDS,
         change.KINDS,

@@ -17,7 +17,7 @@ from generators.marks import totals_of
 from harness.certificate import of_load
 from harness.judging.asked import asked_of
 from harness.judging.readings import ROWS_AT_ONCE
-from harness.measuring import bursting, catching_up, cost, growth, processed, recovery, steady
+from harness.measuring import bursting, catching_up, company, cost, growth, processed, recovery, steady
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies
 from harness.measuring.latency.ends import ONLY_THEN
@@ -139,6 +139,7 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         catch_up=catching_up.of_run(run, latency.by_second if latency else None),
         bursts=bursts,
         growth=growth.of_run(run),
+        company=company.of_run(run),
     )
 
 

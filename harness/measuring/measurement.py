@@ -202,6 +202,24 @@ class Growth:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """A stretch of the load with another reader of the results, or without. Seconds since the epoch."""
+
+    reads: bool
+    from_s: float
+    until_s: float
+    figures: Mapping[str, float | None]  # named with their unit, see harness/measuring/company.py
+
+
+@dataclass(frozen=True)
+class Company:
+    """What another reader of the results cost the job."""
+
+    turns: tuple[Turn, ...]
+    ratios: Mapping[str, Quantity]  # by the name of a figure: with a reader, as a multiple of without
+
+
+@dataclass(frozen=True)
 class Measurement:
     """All figures of one run; there is none for a run whose answers are wrong or whose certificate is void."""
 
@@ -225,6 +243,7 @@ class Measurement:
     catch_up: CatchUp | None = None  # nothing was waiting
     bursts: Bursts | None = None  # there were none in the load
     growth: Growth | None = None  # some of the state left it meanwhile, or nobody tells what lay in it
+    company: Company | None = None  # nobody else read the results
 
     def latency_by(self, way: str) -> Latency | None:
         return next((each for each in self.latency if each.way == way), None)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from abc import ABC, abstractmethod
 from array import array
 from collections import deque
@@ -35,6 +34,7 @@ from harness.observe import strangers
 from harness.texts import readable
 from harness.wait import ends_within
 from harness.watching.glitches import ANOTHER_TYPE, Glitches
+from harness.watching.prepared import REPLY_TIMEOUT_S, Prepared
 from harness.whole import whole
 from workloads.registry import results_of
 
@@ -42,7 +42,6 @@ LOOK_EVERY_S = 0.05
 # A look may take this share of its period; slower ones come less often, and leave Redis to the engine.
 BUSY_SHARE = 1 / 3
 MOST_KEYS = 500
-REPLY_TIMEOUT_S = 5.0
 # Windows that ended before the newest by more than the declared lateness and so many windows are settled.
 SETTLED_WINDOWS = 2
 WHOLE_EVERY_S = 1.0
@@ -51,7 +50,6 @@ STRANGERS_EVERY_S = 0.5
 NAMES_AT_ONCE = 1000
 WHOLE_KEY = ""  # in the place of a window: a glitch of all of a campaign
 _RECENT_LOOKS = 20
-_RECEIVE_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -364,17 +362,13 @@ class RedisObserver(_Watch):
         bookkeeping: Sequence[str] = (),
     ) -> None:
         super().__init__(names, tape, clock)
-        self._client = client
         self._campaign_names, self._bookkeeping, self._strangers_due_s = frozenset(names), bookkeeping, 0.0
         self._window_ms, self._watermark_ms = window_ms, watermark_ms
-        # The last reply is known in advance: when the answer ends with it, the answer is whole.
-        self._token = uuid.uuid4().hex
-        self._end = f"${len(self._token)}\r\n{self._token}\r\n".encode()
-        self._whole = self._request("HGETALL")
+        self._hashes_at_once = Prepared(client, self._names)
+        self._whole = self._hashes_at_once.request("HGETALL")
         self._whole_due_s = 0.0
         self._glance, self._glance_at = b"", range(0)
         self._last = (b"", b"")  # request and answer
-        self._connection: redis.Connection | None = None
 
     def _look(self, *, whole: bool) -> None:
         self._look_at_campaigns(whole=whole)
@@ -389,7 +383,7 @@ class RedisObserver(_Watch):
         self._strangers_due_s = began_s + max(STRANGERS_EVERY_S, (time.monotonic() - began_s) / WHOLE_SHARE)
 
     def _hashes(self) -> Iterator[bytes]:
-        connection, cursor = self._connected(), b""
+        connection, cursor = self._hashes_at_once.connected(), b""
         while cursor != b"0":
             connection.send_command("SCAN", cursor or b"0", "COUNT", NAMES_AT_ONCE, "TYPE", "hash")  # type: ignore[no-untyped-call]
             cursor, names = connection.read_response(disable_decoding=True)
@@ -404,12 +398,12 @@ class RedisObserver(_Watch):
             self._whole_due_s = began_s + max(WHOLE_EVERY_S, took_s / WHOLE_SHARE)
             return
         if windows != self._glance_at:
-            self._glance, self._glance_at = self._request("HMGET", *map(str, windows)), windows
+            self._glance, self._glance_at = self._hashes_at_once.request("HMGET", *map(str, windows)), windows
         self._see(self._glance, windows)
 
     def _see(self, request: bytes, windows: range | None) -> None:
         """Ask for these windows, or for all, and hand on what is another answer to the same question."""
-        answer = self._ask(request)
+        answer = self._hashes_at_once.ask(request)
         at_us = self._clock.now_us()
         if (request, answer) == self._last:
             self._recorder.unchanged(at_us, whole=windows is None)
@@ -423,48 +417,5 @@ class RedisObserver(_Watch):
             self._recorder.glance(at_us, windows, replies)
         self._last = (request, answer)
 
-    def _request(self, command: str, *fields: str) -> bytes:
-        commands = [*((command, name, *fields) for name in self._names), ("PING", self._token)]
-        return b"".join(_packed(each) for each in commands)
-
-    def _ask(self, request: bytes) -> bytes:
-        connection = self._connected()
-        connection.send_packed_command([request], check_health=False)  # type: ignore[no-untyped-call]
-        # The answer is read past redis-py, which would make a call of its own for each of hundreds of replies.
-        plug = connection._get_socket()
-        parts: list[bytes] = []
-        tail = b""
-        while not tail.endswith(self._end):
-            part = plug.recv(_RECEIVE_BYTES) if plug else b""
-            if not part:
-                raise ConnectionError("Redis closed the observer's connection")
-            parts.append(part)
-            tail = tail[-len(self._end) :] + part if len(part) < len(self._end) else part
-        return b"".join(parts)
-
-    def _connected(self) -> redis.Connection:
-        if self._connection is None:
-            self._connection = _connection(self._client)
-        return self._connection
-
     def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.disconnect()  # type: ignore[no-untyped-call]
-            self._connection = None
-
-
-def _connection(client: redis.Redis) -> redis.Connection:
-    """A connection like those of the client, TLS and password included, in the older protocol with its flat hashes."""
-    pool = client.connection_pool
-    settings = {**pool.connection_kwargs, "protocol": 2, "socket_timeout": REPLY_TIMEOUT_S}
-    connection: redis.Connection = pool.connection_class(**settings)
-    connection.connect()  # type: ignore[no-untyped-call]
-    return connection
-
-
-def _packed(command: Sequence[str]) -> bytes:
-    parts = [f"*{len(command)}\r\n".encode()]
-    for word in command:
-        octets = word.encode()
-        parts.append(b"$%d\r\n%b\r\n" % (len(octets), octets))
-    return b"".join(parts)
+        self._hashes_at_once.disconnect()

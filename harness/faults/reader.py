@@ -1,0 +1,117 @@
+"""The reader family: no harm, but company. Somebody else reads all results again and again, as a dashboard does.
+
+It reads as the harness's own observer does, on a connection of its own, whatever that observer does meanwhile. So what
+the job has to bear more while it lasts is the reader's doing (harness/measuring/company.py).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import redis
+
+from harness.faults.base import Context, Fault, Kind
+from harness.faults.moment import Moment
+from harness.faults.strike import CannotStrikeError, Strike, struck
+from harness.faults.times import seconds
+from harness.model import FaultSpec, Source
+from harness.texts import many
+from harness.wait import ends_within
+from harness.watching.prepared import REPLY_TIMEOUT_S, Prepared
+
+NAME = "read-results"
+OUR_SCHEMA: Source = "redis:compact"
+FEWEST = 3  # reads, until it is there
+
+
+class Reader:
+    """A thread that reads all of it from `start` to `stop`. What fails is counted, and tried again."""
+
+    def __init__(self, prepared: Prepared, every_s: float) -> None:
+        self._prepared, self._every_s = prepared, every_s
+        self._request = prepared.request("HGETALL")
+        self._took_ms: list[float] = []
+        self._failed = 0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="reader", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join(2 * REPLY_TIMEOUT_S)
+
+    @property
+    def reads(self) -> int:
+        return len(self._took_ms)
+
+    def in_words(self) -> str:
+        if not self.reads:
+            return f"no read was answered, {self._failed:,} failed"
+        middle_ms, high_ms = np.quantile(self._took_ms, [0.5, 0.99])
+        failed = f", {self._failed:,} failed" if self._failed else ""
+        return f"{many(self.reads, 'read')}, p50 {middle_ms:.1f} ms, p99 {high_ms:.1f} ms{failed}"
+
+    def _work(self) -> None:
+        due_s = time.monotonic()
+        while not ends_within(due_s - time.monotonic(), self._stopped):
+            began_s = time.monotonic()
+            try:
+                self._prepared.ask(self._request)
+                self._took_ms.append((time.monotonic() - began_s) * 1000)
+            except (redis.RedisError, OSError):
+                self._failed += 1
+                self._prepared.disconnect()
+            due_s = max(due_s + self._every_s, time.monotonic())
+        self._prepared.disconnect()
+
+
+class ReadResults(Strike):
+    colour = "tab:blue"
+
+    def __init__(self, hold_s: float, every_s: float) -> None:
+        self.hold_ms, self._every_s = hold_s * 1000, every_s
+        self._reader: Reader | None = None
+
+    def inject(self, now: Moment) -> str:
+        if now.field is None:
+            raise CannotStrikeError("there is no Redis in this run")
+        keys = now.field.campaigns
+        self._reader = Reader(Prepared(now.field.results, keys), self._every_s)
+        self._reader.start()
+        return f"HGETALL of {many(len(keys), 'key')} every {self._every_s * 1000:g} ms"
+
+    def landed(self, now: Moment) -> str:  # noqa: ARG002
+        if self._reader is None or self._reader.reads < FEWEST:
+            return ""
+        return "it is answered"
+
+    def heal(self, now: Moment) -> None:  # noqa: ARG002
+        if self._reader:
+            self._reader.stop()
+
+    def healed(self, now: Moment) -> str:  # noqa: ARG002
+        return self._reader.in_words() if self._reader else "nothing was read"
+
+
+def _read_results(spec: FaultSpec, context: Context) -> Fault:
+    strike = ReadResults(*(seconds(spec.options[name], name) for name in ("for", "every")))
+    if context.manifest.source != OUR_SCHEMA:
+        strike.needs = (f"{context.manifest.id} leaves its results in {context.manifest.results}, not {OUR_SCHEMA}",)
+    return struck(spec, strike, context)
+
+
+KINDS = (
+    Kind(
+        NAME,
+        "reader",
+        "somebody else reads all results in Redis, again and again",
+        "goes on, no count changes",
+        _read_results,
+        needs="results in a hash of Redis per key",
+        options={"for": "10s", "every": "50ms"},
+    ),
+)

@@ -1,0 +1,41 @@
+"""What another reader cost the job, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.measuring.company import WORDS
+from harness.measuring.measurement import Company, Lack, Quantity
+
+
+def rows(found: Company) -> Iterator[tuple[str, ...]]:
+    """Each turn, and below them how many times as much it was with a reader."""
+    for turn in found.turns:
+        told = (_figure(name, turn.figures[name]) for name in WORDS)
+        yield "with" if turn.reads else "without", f"{turn.from_s:.1f} to {turn.until_s:.1f} s", *told
+    yield "with / without", "", *(_ratio(found.ratios[name]) for name in WORDS)
+
+
+def reasons(found: Company) -> str:
+    """Why ratios are not known, each reason once."""
+    return "; ".join(dict.fromkeys(each.note for each in found.ratios.values() if each.lack is Lack.UNKNOWN))
+
+
+def in_words(found: Company) -> str:
+    """One sentence."""
+    known = {name: each for name, each in found.ratios.items() if each.value is not None}
+    if not known:
+        return f"what it costs is not known: {reasons(found)}"
+    said = (f"{WORDS[name][0]} {_ratio(each)}" for name, each in known.items())
+    return f"with it, as a multiple of without: {', '.join(said)}"
+
+
+def _figure(name: str, value: float | None) -> str:
+    unit = WORDS[name][1]
+    if value is None:
+        return "-"
+    return f"{value:,.0f} {unit}" if unit == "ms" else f"{value:.3f} {unit}"
+
+
+def _ratio(found: Quantity) -> str:
+    return found.text(lambda value: f"{value:.2f} ({found.note})")
