@@ -110,8 +110,8 @@ class Quantity:
 
 @dataclass(frozen=True)
 class NewOrders:
-    """What it was worth to start an engine that was behind anew, with other orders. Told are seconds since its first
-    start, and those since the last word of the old orders."""
+    """What it was worth to start an engine that was behind anew, with other orders. Some seconds count from its first
+    start, the others from the last word of the old orders."""
 
     fault: str
     at_s: float  # since its first start: that last word

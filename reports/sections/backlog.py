@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from harness.measuring import catching_up
-from harness.measuring.measurement import NewOrders
+from harness.measuring.measurement import CatchUp, NewOrders
 from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
 from reports import catch_up
 from reports.evidence import Evidence
 from reports.figures import timeline as figure
-from reports.figures.style import BLUE, GREEN, MUTED, picture
+from reports.figures.style import BLUE, GREEN, MUTED, Picture, picture
 from reports.page import Section, Table
 from reports.sections.timeline import bands_of
 
@@ -20,35 +22,37 @@ def section(evidence: Evidence) -> Section | None:
     found = evidence.measurement.catch_up
     if found is None:
         return None
-    load_s = evidence.spec.tape.load_ms // 1000
-    to_do = catching_up.to_do(Lines(evidence), load_s)
-    drawing = None
-    if to_do is not None:
-        seconds = np.arange(len(to_do), dtype=np.float64) + 0.5
-        offered_per_s = evidence.measurement.offered_per_s
-        else_to_do = [_with_old_orders(each, found.started_s, offered_per_s, seconds) for each in found.new_orders]
-        lines = (figure.Line("to do", to_do, BLUE), *(each for each in else_to_do if each))
-        panel = figure.Panel("due and not done, events", "events", lines)
-        moments = [(found.caught_up.value, "caught up"), (found.fresh.value, "fresh again")]
-        bands = [
-            figure.Band(s + found.started_s, s + found.started_s, name, colour=GREEN)
-            for s, name in moments
-            if s is not None
-        ]
-        bands += [band for band in bands_of(evidence) if band.fault and band.from_s <= load_s]
-        alt = f"events that were due and not done over {load_s} seconds of load"
-        drawing = picture("backlog", alt, lambda sheet: figure.draw(seconds, (panel,), bands, sheet))
     text = f"{found.waiting:,} events of {found.oldest_s:.0f} s waited when the engine started. Times count from there."
+    parts = (catch_up.rows(found), *map(catch_up.rows_of, found.new_orders))
     return Section(
         "backlog",
         "Backlog",
-        picture=drawing,
+        picture=_drawn(evidence, found),
         text=(text,),
-        tables=tuple(
-            Table(("what", "value", "how"), tuple(rows))
-            for rows in (catch_up.rows(found), *map(catch_up.rows_of, found.new_orders))
-        ),
+        tables=tuple(Table(("what", "value", "how"), tuple(rows)) for rows in parts),
     )
+
+
+def _drawn(evidence: Evidence, found: CatchUp) -> Picture | None:
+    load_s = evidence.spec.tape.load_ms // 1000
+    to_do = catching_up.to_do(Lines(evidence), load_s)
+    if to_do is None:
+        return None
+    seconds, offered_per_s = np.arange(load_s, dtype=np.float64) + 0.5, evidence.measurement.offered_per_s
+    without = (_with_old_orders(each, found.started_s, offered_per_s, seconds) for each in found.new_orders)
+    lines = (figure.Line("to do", to_do, BLUE), *filter(None, without))
+    panel = figure.Panel("due and not done, events", "events", lines)
+    struck = [band for band in bands_of(evidence) if band.fault and band.from_s <= load_s]
+    bands = (*_moments(found), *struck)
+    alt = f"events that were due and not done over {load_s} seconds of load"
+    return picture("backlog", alt, lambda sheet: figure.draw(seconds, (panel,), bands, sheet))
+
+
+def _moments(found: CatchUp) -> Iterator[figure.Band]:
+    for moment, name in ((found.caught_up, "caught up"), (found.fresh, "fresh again")):
+        if moment.value is not None:
+            at_s = moment.value + found.started_s
+            yield figure.Band(at_s, at_s, name, colour=GREEN)
 
 
 def _with_old_orders(orders: NewOrders, started_s: float, offered_per_s: float, seconds: Floats) -> figure.Line | None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.engines.test_runs import check, run
 
 SLOW_LOAD = ("calm", "--rate", "1000", "--duration", "40s", "--campaigns", "20")
+# A limit for each batch drops nothing where the lateness is as long as what waits.
+IN_STEPS = ("--watermark", "2m", "--conf", "streamgauge.source.maxOffsetsPerTrigger=10000")
 
 # Plain `test` has the job of the tutorial, in test_runs.py: its commit is deleted while it is down.
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
@@ -34,3 +39,16 @@ def test_a_gap_in_the_plans_is_a_loud_stop_and_no_wrong_count(tmp_path):
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert "it stopped loudly: exit code 1" in check(answer, "fault")["sentence"]
     assert "was started with trigger = 2000 milliseconds" in check(answer, "fault")["sentence"]
+
+
+def test_more_slots_for_a_job_that_is_behind_change_no_count_and_it_is_told_what_they_were_worth(tmp_path):
+    waits = ("catchup", "--rate", "1000", "--backlog", "90s", "--duration", "45s", "--master", "local[1]", *IN_STEPS)
+    answer = run(tmp_path, *waits, "--fault", "change-slots(to=2)@batch>=3")
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert "was started with master = local[2]" in check(answer, "fault")["sentence"]
+    told = json.loads((Path(answer["run"]) / "measurement.json").read_text())["catch_up"]
+    (found,) = told["new_orders"]
+    assert 0 < found["to_do"] <= told["largest"]
+    assert found["away"]["value"] > 0
+    assert found["before_per_s"]["value"] > 0

@@ -40,3 +40,12 @@ def test_writes_that_wait_or_are_refused_for_a_while_change_no_count(tmp_path):
     answer = run(tmp_path, *SHORT, "--engine", "reference", "--fault", plan)
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+
+
+@pytest.mark.thorough
+def test_somebody_else_who_reads_all_results_changes_no_count_and_says_how_long_that_took(tmp_path):
+    answer = run(tmp_path, *SHORT, "--engine", "reference", "--fault", "repeat(2; read-results(for=3s)@t>=+2s)")
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert "HGETALL of 20 keys every 50 ms; it is answered; " in check(answer, "fault")["sentence"]
+    assert " reads, p50 " in check(answer, "fault")["sentence"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from harness.engines import checkpoints
 from tests.engines.odd import odd_records
 from tests.engines.test_runs import SHORT, check, run
 from tests.engines.trial import START_MS, WINDOW_MS
@@ -68,6 +70,10 @@ def test_with_unaligned_checkpoints_it_tells_no_more_than_it_has_written(tmp_pat
 
     assert answer["verdict"] == "PASS", answer["sentence"]
     assert check(answer, "stale")["outcome"] == "PASS"
+    told = [*checkpoints.stored(Path(answer["run"]) / checkpoints.FILE)]
+    assert told, "it told of no checkpoint"
+    assert not any(each.failed for each in told)
+    assert max(each.took_ms for each in told) > 0
 
 
 @pytest.mark.parametrize("name", ["flink", "flink-standalone", "flink-batch"])
