@@ -22,7 +22,7 @@ from harness.measuring.measurement import (
     Recovery,
     Steady,
 )
-from harness.model import Certificate, CheckResult, Outcome, Verdict, Witness
+from harness.model import Backfill, Certificate, CheckResult, Outcome, Verdict, Witness
 from reports import screen
 from reports.exports import markdown
 from reports.result import Result
@@ -197,6 +197,23 @@ def test_what_was_odd_about_an_engine_is_said_also_when_all_is_right():
 
     assert line(lines, "engine") == f"  engine   {note}; 1 line of"
     assert not [each for each in screen.lines(result(MEASURED)) if each.startswith("  engine ")]
+
+
+def test_what_a_run_was_asked_for_beside_its_counts_is_shown_though_it_is_right():
+    """States, a batch over the same input, or both."""
+    beside = tuple(CheckResult(name, Outcome.PASS, f"{name} is right") for name in ("state", "backfill"))
+    plain = result(MEASURED)
+    shown = replace(plain, verdict=replace(plain.verdict, checks=(*CHECKED, *beside)))
+    batch = Backfill("spark-batch", "", 1000, 1.0, 2.0)
+
+    def told(states, backfill):
+        asked = replace(shown, spec=replace(shown.spec, states=states), backfill=backfill)
+        return [name for name in ("state", "backfill") if f"  {name:<9}{name} is right" in screen.lines(asked)]
+
+    assert told(0, None) == []
+    assert told(10, None) == ["state"]
+    assert told(0, batch) == ["backfill"]
+    assert told(10, batch) == ["state", "backfill"]
 
 
 def test_every_figure_says_how_it_was_measured():
