@@ -61,4 +61,4 @@ def _with_old_orders(orders: NewOrders, started_s: float, offered_per_s: float, 
         return None
     since_s = seconds - started_s - orders.at_s
     to_do = np.maximum(0.0, orders.to_do + (offered_per_s - orders.before_per_s.value) * since_s)
-    return figure.Line(f"without {orders.fault}", np.where(since_s < 0, np.nan, to_do), MUTED, dashed=True)
+    return figure.Line("at the rate before", np.where(since_s < 0, np.nan, to_do), MUTED, dashed=True)

@@ -14,6 +14,7 @@ from harness import cli, plan
 from harness.engines import fake
 from harness.judging.judge import judge
 from harness.measuring import measure
+from harness.measuring.measurement import NewOrders, Quantity
 from harness.model import INDEX_BITS, Outcome, UsageError
 from harness.run import run
 from harness.running.screen import Unseen
@@ -21,6 +22,8 @@ from harness.stages.kinds import stages
 from harness.store import Store
 from harness.stored import StoredRun
 from harness.worlds.fake import FakeWorld
+from reports.evidence import Evidence
+from reports.sections import backlog
 
 SMALL = {
     "engine": "fake",
@@ -135,6 +138,26 @@ def test_the_screen_and_the_page_say_when_it_had_caught_up(tmp_path):
     assert "30 s of backlog among them" in told
     assert "--backlog 30s" in page.read_text()
     assert "caught up</td>" in page.read_text()
+
+
+def test_the_page_draws_what_would_have_been_left_at_the_rate_before_a_change(tmp_path):
+    verdict, store = behind(tmp_path)
+    measured = measure.save(StoredRun.open(store.path), verdict)
+    assert measured
+    assert measured.catch_up
+    figures = (Quantity(4.0), Quantity(300.0), Quantity(900.0), Quantity(8.0), Quantity(95.0))
+    orders = NewOrders("change-slots(to=2)@batch>=3", 5.0, 9000.0, *figures)
+    changed = replace(measured.catch_up, new_orders=(orders,))
+    store.write_json("measurement.json", replace(measured, catch_up=changed))
+
+    found = backlog.section(Evidence(store))
+
+    assert found
+    assert found.picture
+    assert "at the rate before" in found.picture.wide
+    assert "at the rate before" in found.picture.narrow
+    _, told = found.tables
+    assert ("paid", "8.0 s", "after the change; more was done from then on") in told.rows
 
 
 @pytest.mark.parametrize(
