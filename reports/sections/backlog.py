@@ -39,7 +39,7 @@ def _drawn(evidence: Evidence, found: CatchUp) -> Picture | None:
     if to_do is None:
         return None
     seconds, offered_per_s = np.arange(load_s, dtype=np.float64) + 0.5, evidence.measurement.offered_per_s
-    without = (_with_old_orders(each, found.started_s, offered_per_s, seconds) for each in found.new_orders)
+    without = (at_rate_before(each, found.started_s, offered_per_s, seconds) for each in found.new_orders)
     lines = (figure.Line("to do", to_do, BLUE), *filter(None, without))
     panel = figure.Panel("due and not done, events", "events", lines)
     struck = [band for band in bands_of(evidence) if band.fault and band.from_s <= load_s]
@@ -55,7 +55,7 @@ def _moments(found: CatchUp) -> Iterator[figure.Band]:
             yield figure.Band(at_s, at_s, name, colour=GREEN)
 
 
-def _with_old_orders(orders: NewOrders, started_s: float, offered_per_s: float, seconds: Floats) -> figure.Line | None:
+def at_rate_before(orders: NewOrders, started_s: float, offered_per_s: float, seconds: Floats) -> figure.Line | None:
     """What it would have had to do, had they stayed."""
     if orders.before_per_s.value is None:
         return None

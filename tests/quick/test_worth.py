@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from harness.faults.registry import parse
-from harness.measuring.measurement import Lack, NewOrders
+from harness.measuring.measurement import Lack, NewOrders, Quantity
 from harness.measuring.processed import Curve
 from harness.measuring.worth import Behind, of_changes
 from harness.model import FaultReport
 from reports import catch_up
+from reports.sections.backlog import at_rate_before
 
 EPOCH_MS = 1_750_000_000_000
 LOAD_S, OFFERED_PER_S, WAITING = 60, 100.0, 6000.0
@@ -120,3 +121,16 @@ def test_the_page_says_what_the_old_orders_would_have_done_meanwhile():
 
     assert rows["away"] == ("10.0 s", "in which the old orders would have done 2,000 events")
     assert rows["paid"][0] == "12.0 s"
+
+
+def test_the_page_draws_what_would_have_been_left_at_the_rate_before():
+    """From the last word of the old orders on, at 10 s: 5,800 events, and 100 less each second."""
+    seconds = np.arange(LOAD_S, dtype=np.float64) + 0.5
+    line = at_rate_before(only(behind()), 1.0, OFFERED_PER_S, seconds)
+
+    assert line
+    assert not np.isfinite(line.values[:10]).any()
+    assert line.values[10] == 5800 - 50
+    assert line.values[59] == 5800 - 4950
+    unknown = replace(only(behind()), before_per_s=Quantity(None, "one batch", lack=Lack.UNKNOWN))
+    assert at_rate_before(unknown, 1.0, OFFERED_PER_S, seconds) is None
