@@ -20,6 +20,7 @@ from harness.measuring.measurement import Company, Lack, Quantity, Turn
 from harness.model import Segment
 from harness.store import unless_missing
 from harness.stored import StoredRun
+from harness.texts import many
 
 READER = "read-results"  # the fault
 SETTLE_S = 2.0
@@ -114,7 +115,8 @@ def cost(name: str, turns: Sequence[Turn]) -> Quantity:
         if turn.reads and old and new is not None and later:
             ratios.append(2 * new / (old + later))
     if len(ratios) < FEWEST:
-        return _unknown(f"{len(ratios)} turns between two without a reader are too few: {FEWEST} are needed")
+        between = f"{many(len(ratios), 'turn')} between two without a reader"
+        return _unknown(f"only {between} can be compared, and {FEWEST} are needed")
     return Quantity(float(np.median(ratios)), f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} turns")
 
 

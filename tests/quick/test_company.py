@@ -53,7 +53,7 @@ def test_few_turns_and_turns_of_which_nothing_is_known_say_nothing():
     without = [replace(each, figures={**each.figures, "engine_cores": None}) for each in known]
 
     assert (found.value, found.lack) == (None, Lack.UNKNOWN)
-    assert "2 turns between two without a reader are too few: 3 are needed" in found.note
+    assert "only 2 turns between two without a reader can be compared, and 3 are needed" in found.note
     assert cost("engine_cores", without).lack is Lack.UNKNOWN
     assert cost("latency_p50_ms", without).value == pytest.approx(1.0)
 
