@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from harness.measuring.bursting import WORDS
 from harness.measuring.measurement import Burst, Bursts, Lack, Quantity
 
-ON_SCREEN = ("latency_ms", "memory_mib", "checkpoint_mib", "commits_s", "checkpointing_ms", "in_flight_mib")
+ON_SCREEN = ("latency_ms", "memory_mib", "checkpoint_mib", "commits_s", "checkpointing_ms", "in_flight_kib")
 
 
 def rows(found: Bursts) -> Iterator[tuple[str, ...]]:

@@ -30,6 +30,8 @@ from harness.store import unless_missing
 from harness.stored import StoredRun
 from harness.texts import many
 
+KIB = 1 << 10
+
 # Name: what it is called, and its unit.
 WORDS: dict[str, tuple[str, str]] = {
     "latency_ms": ("latency", "ms"),
@@ -38,9 +40,9 @@ WORDS: dict[str, tuple[str, str]] = {
     "checkpoint_mib": ("checkpoint", "MiB"),
     "commits_s": ("between commits", "s"),
     "checkpointing_ms": ("checkpoint took", "ms"),
-    "in_flight_mib": ("in flight", "MiB"),
+    "in_flight_kib": ("in flight", "KiB"),
 }
-OF_CHECKPOINTS = ("checkpointing_ms", "in_flight_mib")  # only where an engine tells of each
+OF_CHECKPOINTS = ("checkpointing_ms", "in_flight_kib")  # only where an engine tells of each
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Checkpointing:
 
     begun_s: Floats
     ended_s: Floats
-    in_flight_mib: Floats
+    in_flight_kib: Floats
 
     @property
     def took_ms(self) -> Floats:
@@ -105,8 +107,8 @@ def checkpointing(run: StoredRun) -> Checkpointing | None:
         return None
     begun_s = np.array([each.at_ms - run.epoch_ms for each in told], dtype=np.float64) / 1000
     took_s = np.array([each.took_ms for each in told], dtype=np.float64) / 1000
-    in_flight_mib = np.array([each.in_flight_bytes for each in told], dtype=np.float64) / MIB
-    return Checkpointing(begun_s, begun_s + took_s, in_flight_mib)
+    in_flight_kib = np.array([each.in_flight_bytes for each in told], dtype=np.float64) / KIB
+    return Checkpointing(begun_s, begun_s + took_s, in_flight_kib)
 
 
 def _table(run: StoredRun, name: str) -> pa.Table | None:
@@ -254,7 +256,7 @@ def _of_checkpoints(told: Checkpointing, from_s: float, until_s: float) -> dict[
     own = told.under_way(from_s, until_s)
     if not own.any():
         return dict.fromkeys(OF_CHECKPOINTS, _unknown("no checkpoint was under way"))
-    figures = (told.took_ms[own], told.in_flight_mib[own])
+    figures = (told.took_ms[own], told.in_flight_kib[own])
     return {name: Quantity(float(values.max())) for name, values in zip(OF_CHECKPOINTS, figures, strict=True)}
 
 

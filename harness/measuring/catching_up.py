@@ -67,7 +67,7 @@ def _new_orders(
 ) -> Iterator[NewOrders]:
     if lines.processed is None:
         return
-    until_s, end = float(load_s), "the load ended"
+    until_s, end = float(lines.seconds), "all was done"
     if caught_up.value is not None:
         until_s, end = started_s + caught_up.value, "it had caught up"
     behind = Behind(lines.processed, _due(lines, load_s), started_s, until_s, end)

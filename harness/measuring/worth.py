@@ -91,10 +91,11 @@ def _worth(fault: str, behind: Behind, old: _Words, new: _Words) -> NewOrders:
 
 
 def _paid(before_per_s: Quantity, last_s: float, done: float, new: _Words, behind: Behind) -> Quantity:
-    """From which word of the new orders on they were ahead of the old ones."""
+    """From which word of the new orders on they were ahead of the old ones, which would not have done more than all."""
     if before_per_s.value is None:
         return before_per_s
-    missing = np.flatnonzero(new.total < done + before_per_s.value * (new.at_s - last_s))
+    without = np.minimum(done + before_per_s.value * (new.at_s - last_s), behind.due[-1])
+    missing = np.flatnonzero(new.total < without)
     first = int(missing[-1]) + 1 if len(missing) else 0
     if first >= len(new):
         return Quantity(None, f"not in the {behind.until_s - last_s:.0f} s until {behind.end}", lack=Lack.NEVER)

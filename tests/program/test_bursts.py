@@ -65,7 +65,7 @@ def test_what_an_engine_tells_of_its_checkpoints_is_put_before_in_and_after_the_
     """Each is drawn and told where it was under way; the one of the burst takes 3 s and keeps what was in flight."""
     _, folder = bursting(tmp_path)
     run = Evidence(Store(folder))
-    told = [(5.0, 40, 0), (29.0, 3000, 2 << 20), (40.0, 60, 0)]
+    told = [(5.0, 40, 0), (29.0, 3000, 2 << 10), (40.0, 60, 0)]
     lines = [
         {"at": run.epoch_ms + int(s * 1000), "took_ms": took_ms, "bytes": 9, "in_flight_bytes": kept}
         for s, took_ms, kept in told
@@ -77,10 +77,10 @@ def test_what_an_engine_tells_of_its_checkpoints_is_put_before_in_and_after_the_
     assert found
     assert seen
     took_ms = [each.figures["checkpointing_ms"].value for each in found.stretches]
-    kept_mib = [each.figures["in_flight_mib"].value for each in found.stretches]
+    kept_kib = [each.figures["in_flight_kib"].value for each in found.stretches]
     assert took_ms == pytest.approx([40, 3000, 60])
-    assert kept_mib == [0, 2, 0]
-    assert "checkpoint took 40 ms, 3,000 ms, 60 ms; in flight 0.0 MiB, 2.0 MiB, 0.0 MiB" in words.in_words(found)
+    assert kept_kib == [0, 2, 0]
+    assert "checkpoint took 40 ms, 3,000 ms, 60 ms; in flight 0 KiB, 2 KiB, 0 KiB" in words.in_words(found)
     by_second = longest_by_second(seen, 60)
     assert [s for s in range(60) if np.isfinite(by_second[s])] == [5, 29, 30, 31, 40]
 

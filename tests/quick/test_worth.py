@@ -84,6 +84,16 @@ def test_a_backlog_in_one_batch_shows_no_rate_and_is_not_guessed_from():
     assert "1 word of its progress came before, and 3 are needed" in catch_up.worth_in_words(found, 7000)
 
 
+def test_one_that_has_done_all_is_not_overtaken_by_what_the_old_ones_could_not_have_done():
+    """All of it is 12,000 events. They are done at 31 s, where the old ones would have had 5,400, and it still says so when
+    their rate, drawn on, would have passed that."""
+    whole = behind()
+    at_s, total = np.append(whole.done.at_s, 200.0), np.append(whole.done.total, 12_000.0)
+    done = Curve(at_s, np.minimum(total, 12_000.0), np.zeros(len(at_s)))
+
+    assert only(replace(whole, done=done, until_s=201.0)).paid.value == 12
+
+
 def test_one_that_never_comes_back_says_so():
     whole = behind()
     found = only(replace(whole, done=Curve(whole.done.at_s[:6], whole.done.total[:6], whole.done.took_s[:6])))
