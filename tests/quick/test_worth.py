@@ -85,8 +85,7 @@ def test_a_backlog_in_one_batch_shows_no_rate_and_is_not_guessed_from():
 
 
 def test_one_that_has_done_all_is_not_overtaken_by_what_the_old_ones_could_not_have_done():
-    """All of it is 12,000 events, which are done at 31 s. It still says so when the old rate, drawn on, would have passed
-    that."""
+    """All 12,000 events are done at 31 s. It still says so when the old rate, drawn on, would have passed that."""
     whole = behind()
     at_s, total = np.append(whole.done.at_s, 200.0), np.append(whole.done.total, 12_000.0)
     done = Curve(at_s, np.minimum(total, 12_000.0), np.zeros(len(at_s)))
