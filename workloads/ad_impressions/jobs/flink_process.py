@@ -71,6 +71,7 @@ def common_settings(config: Config) -> dict[str, str]:
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
         **restored(checkpoint_folder(config)),
         "table.exec.state.ttl": "1 h",
+        "rest.port": str(free_port()),
         **batch_settings(config),
     }
 
@@ -93,7 +94,6 @@ def batch_settings(config: Config) -> dict[str, str]:
         "taskmanager.bind-host": LOOPBACK,
         "rest.address": LOOPBACK,
         "rest.bind-address": LOOPBACK,
-        "rest.port": str(free_port()),
         **engine_options(config),
     }
 
