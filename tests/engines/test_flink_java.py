@@ -15,9 +15,9 @@ from tests.engines.trial import START_MS, WINDOW_MS
 
 NAME, SINK = "flink-java", "absolute"
 ENGINE = ("--engine", NAME)
-HISTORY = ("history", "--rate", "1000", "--history", "36s", "--backlog", "10s", "--duration", "12s", "--fault", "none")
-# So that there is one to go on from while the files are read.
-OFTEN = ("--conf", "execution.checkpointing.interval=100 ms")
+NAMED = ("--conf", "streamgauge.late=named")
+LENGTHS = ("--rate", "1000", "--history", "36s", "--backlog", "10s", "--duration", "12s")
+HISTORY = ("history", *LENGTHS, "--fault", "none", *NAMED)
 SEAMS = Path(__file__).parent / "seams" / "flink.toml"
 
 BOOTSTRAPPED = ("--conf", "streamgauge.history=bootstrapped")
@@ -51,7 +51,7 @@ def test_a_job_that_goes_on_with_another_question_counts_by_it_from_the_seam_on(
 
 def test_asked_to_name_what_it_drops_it_leaves_nothing_to_infer(tmp_path):
     late = ["--duration", "40s", "--rate", "3000", "--disorder", "late", "--fault", "none"]
-    answer = run(tmp_path, *late, *ENGINE, "--conf", "streamgauge.late=named")
+    answer = run(tmp_path, *late, *ENGINE, *NAMED)
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert check(answer, "late")["count"] > 0
@@ -96,14 +96,12 @@ def test_files_and_then_kafka_are_one_input(tmp_path, served):
     assert "were moved into files" in check(answer, "log")["sentence"]
 
 
-def test_killed_among_the_files_it_goes_on_there(tmp_path, served):
-    long = ("--rate", "2000", "--history", "60s")
-    answer = run(tmp_path, *HISTORY, *long, *ENGINE, *served, *OFTEN, "--fault", "kill@offset=2%")
+def test_killed_among_the_files_or_soon_after_it_goes_on_where_it_was(tmp_path, served):
+    answer = run(tmp_path, *HISTORY, *ENGINE, *served, "--fault", "kill@t>=5s")
 
-    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
-    seam = seam_of(answer)
+    assert answer["verdict"] == "PASS", answer["sentence"]
     [restored] = [line["restored"] for line in lines_of(answer) if "restored" in line]
-    assert sum(restored.values()) < sum(seam["ends"]), "it was killed behind the files, so that nothing was tried"
+    assert sum(restored.values()) > 0
 
 
 def test_a_seam_by_time_is_right_too(tmp_path, served):
@@ -112,11 +110,11 @@ def test_a_seam_by_time_is_right_too(tmp_path, served):
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
 
 
-@pytest.mark.parametrize("fault", ["none", "kill@offset=90%"])
+@pytest.mark.parametrize("fault", ["none", "kill@t>=5s"])
 def test_a_batch_makes_the_state_with_which_it_begins(tmp_path, served, fault):
     answer = run(tmp_path, *HISTORY, *ENGINE, *served, *BOOTSTRAPPED, "--fault", fault)
 
-    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert answer["verdict"] == "PASS", answer["sentence"]
     seam, restored = seam_of(answer), [line["restored"] for line in lines_of(answer) if "restored" in line]
     assert [*restored[0].values()] == seam["ends"]
 
