@@ -79,7 +79,7 @@ def resolve(
     name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any], manifest_of: Callable[[str, str], EngineManifest]
 ) -> tuple[RunSpec, EngineManifest]:
     """Everything decided. `manifest_of` finds an engine by its id or path, with its job of a workload."""
-    given = _checked(scenario, f"scenario {name}") | _checked(flags, "flag")
+    given = _together(_checked(scenario, f"scenario {name}"), _checked(flags, "flag"))
     values = {key: each.read(each.default) for key, each in KEYS.items() if each.default is not None} | given
     workload = chosen(values["workload"])
     _refuse_keys_of_another(workload, given)
@@ -102,6 +102,12 @@ def resolve(
     batch = manifest_of(spec.backfill, workload.id) if spec.backfill else None
     refuse_clashes(spec, manifest, claim, batch, explicit_limit="late_dropped_max" in given)
     return spec, manifest
+
+
+def _together(scenario: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """A flag wins. One setting of an engine leaves the scenario's other ones as they are."""
+    conf = {**scenario.get("conf", {}), **flags.get("conf", {})}
+    return {**scenario, **flags, **({"conf": conf} if conf else {})}
 
 
 def _tape(values: Mapping[str, Any], workload: Workload, dials: Disorder) -> TapeSpec:
@@ -163,7 +169,7 @@ def _refuse_keys_of_another(workload: Workload, given: Mapping[str, Any]) -> Non
 
 def rounds_of(name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any]) -> int:
     """How many fresh runs are asked for."""
-    given = _checked(scenario, f"scenario {name}") | _checked(flags, "flag")
+    given = _together(_checked(scenario, f"scenario {name}"), _checked(flags, "flag"))
     rounds = int(given.get("repeat", KEYS["repeat"].default))
     refuse_one_database_for(rounds, given.get("redis", ""), reset=given.get("reset", False))
     return rounds

@@ -41,6 +41,12 @@ def test_a_flag_wins_over_the_scenario_and_reads_the_same_texts():
     assert (spec.window_ms, spec.tape.seed) == (5000, 9)
 
 
+def test_a_setting_of_the_engine_leaves_those_of_the_scenario():
+    spec = resolve({"conf": ["b=3", "c=4"]}, {"conf": {"a": "1", "b": "2"}})
+
+    assert spec.conf == {"a": "1", "b": "3", "c": "4"}
+
+
 def test_engines_without_crash_points_are_killed_at_half_of_the_events():
     assert resolve({"engine": "reference"}).fault.text == "kill@offset=50%"
 
