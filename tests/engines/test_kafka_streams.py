@@ -16,7 +16,9 @@ ENGINE = ["--engine", "kafka-streams"]
 SHORT = ["--duration", "12s", "--rate", "3000"]
 # With less of it an engine that catches up may drop events, by right: see the runs without grace below.
 GRACE = ["--watermark", "60s"]
-NO_GRACE = ["--watermark", "0", "--disorder", "none"]
+# One in a hundred comes when its window is over, whatever the engine does. What a fault makes late comes on top.
+STRAGGLERS = "none,late_share=0.01,late_min_ms=12000,late_max_ms=20000"
+NO_GRACE = ["--watermark", "0", "--disorder", STRAGGLERS]
 
 # What plain `test` runs is Spark and the reference.
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
@@ -64,15 +66,14 @@ def test_without_grace_a_pause_loses_what_came_late_and_the_number_is_the_engine
 
     late = check(answer, "late")
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["late-dropped"]), answer["sentence"]
-    assert late["count"] == left_out(answer["run"]) == told_by_the_engine(answer["run"])
+    assert late["count"] == left_out(answer["run"]) == told_by_the_engine(answer["run"]) > 0
 
 
 def test_without_grace_a_kill_loses_what_came_late_to_the_single_event(tmp_path):
-    """A window ends in the tenth second: whoever is back before that has nothing late to drop."""
     answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, "--fault", "kill@offset=75%")
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["late-dropped"]), answer["sentence"]
-    assert check(answer, "late")["count"] == left_out(answer["run"])
+    assert check(answer, "late")["count"] == left_out(answer["run"]) > 0
 
 
 def test_asked_to_name_what_it_drops_it_leaves_nothing_to_infer(tmp_path):
