@@ -39,6 +39,8 @@ REAL_TIME = {
     SHUFFLE_PARTITIONS: "2",
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # So long a row may wait for others on its way to the state: with Spark's 50, half of a row's latency is this.
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "10",
 }
 
 
