@@ -53,7 +53,7 @@ EngineState = Literal[
     "unsettled",  # at its end, but what is missing may only be unseen
     "stuck",
     "crashed",
-    "overrun",
+    "overrun",  # its load was given up: searches of an earlier version did that
     "starved",  # the machine did not let it run
     "no-memory",  # the kernel killed a process to get memory back
     "no-room",  # a disk is as good as full
@@ -383,7 +383,6 @@ class RunSpec:
     redis: str = ""  # "": embedded; a password in it is never saved (see `public`)
     reset: bool = False
     web: bool = False
-    give_up_ms: float | None = None  # a load whose oldest event waits for so long is given up; None: never
     patience: float = 1.0  # all deadlines of the run are so many times as long
     archive: bool = False  # JVMs of ours start from archives of their classes where there are some
     time: Time = EVENT_TIME

@@ -13,8 +13,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from generators.encode import Encoder
 from generators.marks import mark
 from generators.reel import Reel
@@ -254,7 +252,6 @@ class Run:
         self.screen.phase("load", f"{many(load.total, 'event')} in {load.duration_ms / 1000:.0f} s{watch}")
         while not self.world.load_status().finished:
             self._tick()
-            self._give_up()
         self._end_load()
 
     def _end_load(self) -> None:
@@ -556,23 +553,6 @@ class Run:
 
     def _stuck(self, detail: str, since_ms: int) -> EngineGone:
         return EngineGone(self.excuses.unless_starved("stuck", detail, since_ms))
-
-    def _give_up(self) -> None:
-        """A rate that can't be kept up need not be offered to its end."""
-        limit_ms = self.spec.give_up_ms
-        if limit_ms is None or not self.manifest.progress:
-            return
-        profile, done = self.reel.load.profile, max(0, self._done() - self.reel.warm_up_total)
-        if done >= profile.total or (since_ms := self.world.now_ms() - self.epoch_ms) < limit_ms:
-            return
-        waits_ms = since_ms - int(profile.inverse(np.array([done]))[0]) / 1000
-        if waits_ms >= limit_ms:
-            status = self.world.load_status()
-            detail = (
-                f"{since_ms / 1000:.0f} s into the load the oldest event had waited for {waits_ms / 1000:.1f} s: "
-                f"{status.intended:,} were due, {status.sent:,} sent, {done:,} done"
-            )
-            raise EngineGone(self.excuses.ended("overrun", detail))
 
     def _moment(self) -> Moment:
         return Moment(
