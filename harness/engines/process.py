@@ -29,6 +29,7 @@ from harness.engines.own_logs import OwnLogs
 from harness.engines.progress import ProgressFile
 from harness.engines.spark import checkpoint as spark_checkpoint
 from harness.engines.spark import forgotten, states
+from harness.install import archives
 from harness.model import BatchLog, EarlierRun, EngineManifest, HarnessError, KeptState, LastWords, Progress
 from harness.origin import ROOT
 from harness.services.children import Child, spawn
@@ -216,7 +217,9 @@ class ProcessEngine:
         try:
             for ghost in self._ghosts:
                 ghost.kill()
-            if self._child and not self._child.stop(STOP_DEADLINE_S):
+            # A JVM writes an archive of its classes last of all, and may be a child of what was started.
+            writes = archives.is_made_with(self._config.java_options)
+            if self._child and not self._child.stop(STOP_DEADLINE_S, whole=writes):
                 self._ends.append(f"it did not end within {STOP_DEADLINE_S:.0f} s of SIGTERM and was killed")
         except DeadlinePassed as error:  # the rest of the world has to be closed all the same
             self._ends.append(f"it runs on after SIGKILL: {error}")

@@ -148,6 +148,11 @@ def making(archive: Archive) -> Start:
     return Start(_with_path(archive.way.makes, archive.part), BEING_MADE)
 
 
+def is_made_with(options: Sequence[str]) -> bool:
+    """Whether a JVM with these options writes one."""
+    return any(option.startswith(way.makes[-1]) for option in options for way in (CLASS_DATA, AOT_CACHE))
+
+
 def _with_path(options: tuple[str, ...], path: Path) -> tuple[str, ...]:
     return (*options[:-1], f"{options[-1]}{path}")
 

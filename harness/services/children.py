@@ -113,12 +113,16 @@ class Child:
         if self.alive():
             self._program.terminate()
 
-    def stop(self, deadline_s: float) -> bool:
-        """Terminate it, then SIGKILL to whoever is left. Whether it had ended by itself when the deadline came."""
+    def stop(self, deadline_s: float, *, whole: bool = False) -> bool:
+        """Terminate it, then SIGKILL to whoever is left. Whether it had ended by itself when the deadline came.
+
+        `whole`: what came from it may end by itself too, as long as the deadline has not come.
+        """
         if self.alive():
             self.terminate()
+            left = self.members if whole else self.alive
             with suppress(DeadlinePassed):
-                wait_until(lambda: not self.alive(), deadline_s=deadline_s, what=f"{self.name} to end", every_s=0.01)
+                wait_until(lambda: not left(), deadline_s=deadline_s, what=f"{self.name} to end", every_s=0.01)
         in_time = not self.alive()
         self.kill_group()
         return in_time

@@ -102,6 +102,17 @@ def test_stop_says_when_the_child_did_not_hear_it(tmp_path):
     assert child.returncode() == -signal.SIGKILL
 
 
+@pytest.mark.parametrize(("whole", "said"), [(False, "ready"), (True, "written")])
+def test_what_came_from_a_child_may_end_by_itself_where_that_is_asked_for(tmp_path, whole, said):
+    writes = "while kill -0 $$; do sleep 0.05; done 2> /dev/null; sleep 0.5; echo written"
+    child = shell(f"({writes}) & echo ready; wait", tmp_path)
+    says(child, "ready")
+
+    assert child.stop(20, whole=whole)
+
+    assert (child.tail(1), child.members()) == ([said], [])
+
+
 def test_killing_a_group_takes_those_who_left_it_and_who_are_frozen(tmp_path):
     child = shell("setsid sleep 600 & sleep 600 & kill -STOP $!; echo $! ready; wait", tmp_path)
     says(child, "ready")

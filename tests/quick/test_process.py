@@ -1,4 +1,5 @@
-"""Which environment an engine's process gets: the user's shell, but no other Spark or Flink than the one it says."""
+"""What an engine's process gets around it: the user's shell, but no other Spark or Flink than the one it says; and
+how it ends."""
 
 from __future__ import annotations
 
@@ -11,10 +12,38 @@ from harness.engines import fake
 from harness.engines.config import EngineConfig
 from harness.engines.manifest import load
 from harness.engines.process import OTHER_ENGINES, ProcessEngine, environment_of
+from harness.install.archives import AOT_CACHE, CLASS_DATA
 from harness.model import EngineManifest, KafkaAddress, RedisAddress
+from harness.services import children
+from harness.wait import wait_until
 
 PYTHON = Path("/ours/bin/python")
 THEIRS = replace(fake.MANIFEST, id="theirs", shipped=False, command=("spark-submit", "job.py", "{config}"))
+
+
+# A driver that ends at once when it is told to; what it started writes a file when it is gone.
+DRIVER = """
+(while kill -0 $$; do sleep 0.05; done 2> /dev/null; sleep 0.5; touch written) &
+touch up
+wait
+"""
+
+
+def engine_of(manifest: EngineManifest, folder: Path, java_options: tuple[str, ...] = ()) -> ProcessEngine:
+    config = EngineConfig(
+        run="r",
+        kafka=KafkaAddress("k:1"),
+        topic="t",
+        redis=RedisAddress("redis://r/0"),
+        window_ms=1,
+        watermark_ms=1,
+        checkpoint="",
+        progress_path="p",
+        crash_path="c",
+        sink=manifest.sinks[0].name,
+        java_options=java_options,
+    )
+    return ProcessEngine(manifest, config, logs=folder, evidence=folder, private=folder, env={})
 
 
 def around(manifest: EngineManifest, **env: str) -> dict[str, str]:
@@ -73,22 +102,26 @@ def test_a_shipped_job_finds_its_neighbours_also_when_another_manifest_extends_i
 
 def test_beside_the_neighbours_of_a_job_there_is_nothing_of_this_program(tmp_path):
     """Installed, its own packages lie beside them, and an engine in another environment would import those."""
-    quix = load("quix")
-    config = EngineConfig(
-        run="r",
-        kafka=KafkaAddress("k:1"),
-        topic="t",
-        redis=RedisAddress("redis://r/0"),
-        window_ms=1,
-        watermark_ms=1,
-        checkpoint="",
-        progress_path="p",
-        crash_path="c",
-        sink=quix.sinks[0].name,
-    )
     for _ in range(2):  # a gate has engines that share a folder
-        ProcessEngine(quix, config, logs=tmp_path, evidence=tmp_path, private=tmp_path, env={})
+        engine_of(load("quix"), tmp_path)
 
     (beside,) = (tmp_path / "neighbours").iterdir()
     assert beside.name == "workloads"
     assert (beside / "jobs" / "orders.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "writes"),
+    [(way.makes, True) for way in (CLASS_DATA, AOT_CACHE)] + [(way.uses, False) for way in (CLASS_DATA, AOT_CACHE)],
+)
+def test_a_jvm_that_writes_an_archive_may_outlive_the_job_that_started_it(tmp_path, options, writes):
+    (tmp_path / "driver.sh").write_text(DRIVER)
+    manifest = replace(fake.MANIFEST, home=str(tmp_path), command=("bash", "driver.sh"))
+    engine = engine_of(manifest, tmp_path, (*options[:-1], f"{options[-1]}archive"))
+    with children.guard():
+        engine.start()
+        wait_until((tmp_path / "up").exists, deadline_s=30, what="the driver to be up")
+        engine.stop()
+
+    assert (tmp_path / "written").exists() == writes
+    assert (engine.members(), engine.notes()) == ((), ())
