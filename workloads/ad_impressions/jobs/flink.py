@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from workloads.ad_impressions.jobs.flink_process import HEAP, common_settings, end_java, prepare_java, run, told
+from workloads.ad_impressions.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
 from workloads.ad_impressions.jobs.flink_query import start_query
 from workloads.jobs.orders import read_orders
 from workloads.jobs.progress_log import tell_settings
@@ -21,9 +21,7 @@ def main(config_path: str) -> int:
     settings = {"rest.bind-port": common["rest.port"], **common}
     tell_settings(config["progress_path"], told(settings))
     prepare_java(config, HEAP)
-    code = run(config, settings, lambda: start_query(config, settings))
-    end_java()
-    return code
+    return run(config, settings, lambda: start_query(config, settings))
 
 
 if __name__ == "__main__":

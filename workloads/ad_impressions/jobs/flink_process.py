@@ -9,7 +9,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -247,9 +246,3 @@ def end(job: JobClient, folder: Path) -> None:
     except Py4JError as error:  # it is being restored, for one
         print(f"There is no savepoint, and the newest checkpoint stays: {error}", file=sys.stderr)
         job.cancel().result()
-
-
-def end_java() -> None:
-    """And wait for it: a JVM writes an archive of its classes last of all, and what outlives this process is killed."""
-    with suppress(Py4JError):  # no answer is its answer
-        get_gateway().jvm.java.lang.System.exit(0)
