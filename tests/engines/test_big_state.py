@@ -1,11 +1,16 @@
-"""A state that nothing leaves, small enough for a test: what Spark tells of it, batch by batch, and over two kills."""
+"""A state that nothing leaves, small enough for a test: what Spark tells of it, batch by batch, and over two kills; and
+how Spark ends when a heap has no room for it."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.engines.test_runs import run
+from tests.engines.test_states import HEAP, STORE
 from tests.engines.trial import SOON_UP
+
+# Spark refuses a heap as small as this, unless nothing of it is reserved.
+SMALL_HEAP = ("--conf", "spark.driver.memory=256m", "--conf", "spark.testing.reservedMemory=1")
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
 
@@ -22,3 +27,11 @@ def test_what_a_commit_took_and_wrote_is_told_against_the_cells(tmp_path, served
     assert all(each["state_bytes"] and each["memory_bytes"] and each["took_ms"] for each in commits)
     assert max(each["written_bytes"] for each in commits)
     assert [each["quantities"]["first_output_s"]["value"] > 0 for each in answer["recovery"]] == [True, True]
+
+
+def test_a_state_that_its_heap_has_no_room_for_ends_the_engine_which_says_so(tmp_path, served):
+    dials = ("--rate", "10000", "--duration", "60s", "--fault", "none", "--conf", f"{STORE}.providerClass={HEAP}")
+    answer = run(tmp_path, "big-state", *dials, *SMALL_HEAP, *SOON_UP, *served)
+
+    assert (answer["verdict"], answer["words"]) == ("FAIL", ["crashed"]), answer["sentence"]
+    assert "it had used up the memory that it was given: OutOfMemoryError: Java heap space" in answer["sentence"]

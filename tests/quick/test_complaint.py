@@ -129,6 +129,12 @@ def test_flink_tells_the_last_of_its_nested_causes_and_what_it_is_the_cause_of()
             ("TypeError: no table",),
         ),
         (HEAP, ("java.lang.OutOfMemoryError: Java heap space",)),
+        (
+            "Terminating due to java.lang.OutOfMemoryError: Java heap space\n"
+            'Traceback (most recent call last):\n  File "/home/me/job.py", line 12, in <module>\n    query.isActive\n'
+            "ConnectionRefusedError: [Errno 111] Connection refused",
+            ("Terminating due to java.lang.OutOfMemoryError: Java heap space",),
+        ),
         ("INFO starting\nERROR no licence\nINFO waiting\n", ("ERROR no licence",)),
         ("\x1b[31mERROR\x1b[0m no licence\n", ("ERROR no licence",)),
         ("INFO Retrying after TimeoutException: x\nall well\n", ()),
@@ -142,6 +148,7 @@ def test_flink_tells_the_last_of_its_nested_causes_and_what_it_is_the_cause_of()
         "rust",
         "node",
         "a heap that was used up, and what follows from it",
+        "a JVM that ends when its heap is used up",
         "logged",
         "coloured",
         "chatter",

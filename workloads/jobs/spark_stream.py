@@ -35,6 +35,9 @@ from workloads.jobs.progress_log import ProgressLog
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_PATH = "spark.driver.extraClassPath"
+# As an executor of a cluster does. In one JVM Spark lives on without the thread that had asked for memory, and if that
+# was its scheduler nothing moves any more.
+ENDS_WITHOUT_HEAP = "-XX:+ExitOnOutOfMemoryError"
 STOP_PATIENCE_S = 5.0
 MAKES_ARCHIVE = ("-XX:ArchiveClassesAtExit=", "-XX:AOTCacheOutput=")
 LOT = "logOffset"  # what a source of files tells: so many lots of them were taken
@@ -61,7 +64,7 @@ def session_settings(config: Config) -> dict[str, str]:
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     }
     settings |= engine_options(config)
-    ours = f"-Djava.io.tmpdir={tempfile.gettempdir()} {config['java_options']}"
+    ours = f"{ENDS_WITHOUT_HEAP} -Djava.io.tmpdir={tempfile.gettempdir()} {config['java_options']}"
     settings[JAVA_OPTIONS] = f"{ours} {settings.get(JAVA_OPTIONS, '')}"
     return settings
 
