@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.experiments.chaos import KEEPS, Card, Case, Cell, Ran, Seen, pending
 from harness.experiments.folder import Folder
+from harness.experiments.upgrade import Word
 from harness.model import Outcome
 from harness.origin import COMMAND
 from harness.store import Store
@@ -170,7 +171,7 @@ def _picture(card: Card) -> Iterator[Section]:
         return
     marks = [_mark(cell) for cell in card.cells]
     alt = "; ".join(
-        f"{mark.place}, {mark.fault}: {mark.seen}{', below its claim' if mark.below else ''}" for mark in marks
+        f"{mark.place}, {mark.fault}: {mark.word}{', below its claim' if mark.below else ''}" for mark in marks
     )
     text = (
         "Each cell is one fault on one engine and sink: the class of its counts, and the time until its first output."
@@ -190,9 +191,9 @@ def _mark(cell: Cell) -> guarantee.Mark:
         cell.fault,
         place,
         cell.seen,
+        f"{place}, {cell.fault}: {told(cell)}",
         cell.kept is False,
         short(cell, "back") if back is not None and back.value is not None else "",
-        f"{place}, {cell.fault}: {told(cell)}",
     )
 
 
@@ -243,9 +244,32 @@ def _ran(found: Chaos, each: Ran) -> tuple[str | Link, ...]:
 
 
 def _changes(card: Card) -> Iterator[Section]:
-    if rows := changes(card):
-        table = Table(CHANGES, tuple(map(tuple, rows)))
-        yield Section("changes", "What came of each change", text=(WORDS_OF_CHANGES,), tables=(table,))
+    if not (rows := changes(card)):
+        return
+    marks = [_change(cell) for cell in card.cells if cell.came]
+    alt = "; ".join(f"{mark.place}, {mark.fault}: {mark.word}" for mark in marks)
+    yield Section(
+        "changes",
+        "What came of each change",
+        picture=picture("changes", alt, lambda sheet: guarantee.draw(marks, sheet)),
+        text=(WORDS_OF_CHANGES,),
+        tables=(Table(CHANGES, tuple(map(tuple, rows))),),
+    )
+
+
+def _change(cell: Cell) -> guarantee.Mark:
+    """By its word, whatever the class of its counts."""
+    name, place, word = named(cell.fault), f"{cell.engine}/{cell.sink}", Word(cell.came)
+    return guarantee.Mark(name, place, word, f"{place}, {name}: {word}; {cell.sentence}")
+
+
+def named(change: str) -> str:
+    """As short as a picture wants it: without the usual moment, and settings without their families. What says nothing
+    else is the very same job."""
+    text = re.sub(r"@(t|offset)>=[^@]*$", "", change)
+    text = re.sub(r"(?:[\w-]+\.)+(?=[\w-]+\.[\w-]*[A-Za-z])", "", text)
+    text = re.sub(r"^change-job\((.*)\)", r"\1", text).replace("conf=", "").replace("+", " + ")
+    return text.replace("change-job", "the same job")
 
 
 def _machine(found: Chaos) -> Section:

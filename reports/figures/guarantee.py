@@ -1,20 +1,24 @@
 """The guarantee card as a picture: faults down, engines and sinks across, each cell in the colour of its class with the
-time until its first output."""
+time until its first output. What came of changes is drawn alike, each cell in the colour of its word."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
 from harness.experiments.chaos import Seen
+from harness.experiments.upgrade import Word
 from reports.figures.style import BLUE, GREEN, INK, MUTED, ORANGE, PAPER, PURPLE, RED, SKY, Sheet
 
 ROW_PX, NARROW_ROW_PX = 36, 66
-LABELS_PX, LETTER_PX, ROOMY_PX, ROOM_FOR_TIME_PX = 200, 6.5, 84, 40
-LOOKS: dict[Seen, tuple[str, str]] = {
+LABEL_SIGNS, LABEL_LINES = 38, 2
+LETTER_PX, ROOMY_PX, ROOM_FOR_TIME_PX = 6.5, 84, 40
+Look = tuple[str, str]  # a colour, and a sign where there is no room for a word
+LOOKS: Mapping[Seen | Word, Look] = {
     Seen.EXACTLY_ONCE: (GREEN, "= 1"),
     Seen.AT_LEAST_ONCE: (SKY, "≥ 1"),
     Seen.AT_MOST_ONCE: (ORANGE, "≤ 1"),
@@ -23,6 +27,14 @@ LOOKS: dict[Seen, tuple[str, str]] = {
     Seen.STUCK: (INK, "stuck"),
     Seen.UNKNOWN: (PURPLE, "?"),
     Seen.NOT_POSSIBLE: (MUTED, "n/a"),
+    Word.RIGHT: (GREEN, "="),
+    Word.REFUSED: (BLUE, "stop"),
+    Word.IGNORED: (SKY, "old"),
+    Word.PARTIAL: (ORANGE, "part"),
+    Word.RESIDUE: (MUTED, "rest"),
+    Word.COLLISION: (PURPLE, "both"),
+    Word.WRONG: (RED, "wrong"),
+    Word.UNKNOWN: (INK, "?"),
 }
 
 
@@ -32,16 +44,17 @@ class Mark:
 
     fault: str
     place: str  # engine and sink
-    seen: Seen
-    below: bool  # its claim
-    back: str  # until its first output
+    word: Seen | Word
     tooltip: str
+    below: bool = False  # its claim
+    back: str = ""  # until its first output
 
 
 def draw(marks: Sequence[Mark], sheet: Sheet) -> None:
     faults, places = (list(dict.fromkeys(each)) for each in ([m.fault for m in marks], [m.place for m in marks]))
     row_px = NARROW_ROW_PX if sheet.narrow else ROW_PX
-    room_px = (sheet.width_px - (0 if sheet.narrow else LABELS_PX)) / len(places)  # of one cell, about
+    labels_px = 0 if sheet.narrow else min(LABEL_SIGNS, max(map(len, faults))) * LETTER_PX
+    room_px = (sheet.width_px - labels_px) / len(places)  # of one cell, about
     steep = room_px < max(len(place) for place in places) * LETTER_PX
     across = max(len(place) for place in places) * LETTER_PX + 30 if steep else 40
     height_px = len(faults) * row_px + across + 60
@@ -52,12 +65,12 @@ def draw(marks: Sequence[Mark], sheet: Sheet) -> None:
         axes.text(*middle, _words(mark, room_px), ha="center", va="center", fontsize=10)
     _frame(axes, faults, places, sheet)
     axes.tick_params(axis="x", rotation=90 if steep else 0)
-    _legend({mark.seen for mark in marks}, sheet)
+    _legend({mark.word for mark in marks}, sheet, signs=room_px < ROOMY_PX)
 
 
 def _cell(axes: Axes, mark: Mark, at: tuple[int, int], gid: str, sheet: Sheet) -> tuple[float, float]:
     """Its middle, where the words go."""
-    (column, row), (colour, _) = at, LOOKS[mark.seen]
+    (column, row), (colour, _) = at, LOOKS[mark.word]
     top = 0.08 if not sheet.narrow else 0.42
     box = Rectangle((column + 0.04, row + top), 0.92, 0.92 - top, facecolor=colour, alpha=0.35, edgecolor=colour)
     box.set_gid(gid)
@@ -68,8 +81,8 @@ def _cell(axes: Axes, mark: Mark, at: tuple[int, int], gid: str, sheet: Sheet) -
 
 def _words(mark: Mark, room_px: float) -> str:
     """Class and time, as far as there is room; the legend says what the signs mean."""
-    sign = LOOKS[mark.seen][1] + (" !" if mark.below else "")
-    name = sign if room_px < ROOMY_PX else f"{mark.seen}{' !' if mark.below else ''}"
+    sign = LOOKS[mark.word][1] + (" !" if mark.below else "")
+    name = sign if room_px < ROOMY_PX else f"{mark.word}{' !' if mark.below else ''}"
     return f"{name}\n{mark.back}" if mark.back and room_px >= ROOM_FOR_TIME_PX else name
 
 
@@ -85,20 +98,21 @@ def _frame(axes: Axes, faults: Sequence[str], places: Sequence[str], sheet: Shee
     if sheet.narrow:
         axes.set_yticks([])
         for row, fault in enumerate(faults):
-            axes.text(0.04, row + 0.24, shortened(fault, 44), ha="left", va="center", fontsize=10)
+            axes.text(0.04, row + 0.24, shortened(fault, 1), ha="left", va="center", fontsize=10)
     else:
-        axes.set_yticks([n + 0.5 for n in range(len(faults))], [shortened(fault, 40) for fault in faults])
+        axes.set_yticks([n + 0.5 for n in range(len(faults))], [shortened(fault, LABEL_LINES) for fault in faults])
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, lines: int) -> str:
     """For a picture; the whole of it stands in the tables."""
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    return "\n".join(textwrap.wrap(text, LABEL_SIGNS, max_lines=lines, placeholder="..."))
 
 
-def _legend(there: set[Seen], sheet: Sheet) -> None:
+def _legend(there: set[Seen | Word], sheet: Sheet, *, signs: bool) -> None:
+    """Signs are explained where they stand."""
     handles = [
-        Patch(facecolor=colour, alpha=0.35, edgecolor=PAPER, label=f"{sign} {seen}")
-        for seen, (colour, sign) in LOOKS.items()
-        if seen in there
+        Patch(facecolor=colour, alpha=0.35, edgecolor=PAPER, label=f"{sign} {word}" if signs else word)
+        for word, (colour, sign) in LOOKS.items()
+        if word in there
     ]
     sheet.figure.legend(handles=handles, loc="outside lower left", ncols=2 if sheet.narrow else 4)

@@ -90,12 +90,14 @@ class Sheet:
     def narrow(self) -> bool:
         return self.width_px < WIDE_PX
 
-    def rows(self, heights_px: Sequence[float], *, above_px: float = 0.0) -> list[Axes]:
-        """Axes below each other over one x axis; the figure is as high as they need, with room `above_px` for more."""
+    def rows(self, heights_px: Sequence[float], *, above_px: float = 0.0, one_axis: bool = True) -> list[Axes]:
+        """Axes below each other, over one x axis or each over its own; the figure is as high as they need, with room
+        `above_px` for more."""
+        feet_px = FOOT_PX * (1 if one_axis else len(heights_px))
         self.figure.set_size_inches(
-            self.width_px / POINTS_PER_INCH, (sum(heights_px) + above_px + FOOT_PX) / POINTS_PER_INCH
+            self.width_px / POINTS_PER_INCH, (sum(heights_px) + above_px + feet_px) / POINTS_PER_INCH
         )
-        made = self.figure.subplots(len(heights_px), 1, sharex=True, squeeze=False, height_ratios=heights_px)
+        made = self.figure.subplots(len(heights_px), 1, sharex=one_axis, squeeze=False, height_ratios=heights_px)
         return [row[0] for row in made]
 
 

@@ -67,6 +67,7 @@ def draw(seconds: NDArray[np.float64], panels: Sequence[Panel], bands: Sequence[
         _mark(each, bands)
     if bands:
         _name(axes[0], bands, names)
+    axes[-1].locator_params(axis="x", integer=True)
     axes[-1].xaxis.set_major_formatter(FuncFormatter(lambda second, _: f"{second:,.0f}"))
     axes[-1].set_xlabel("seconds since the first event was due")
 

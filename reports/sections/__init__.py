@@ -12,6 +12,7 @@ from harness.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.page import Section
 from reports.sections import (
+    backfill,
     backlog,
     bursts,
     cells,
@@ -25,6 +26,8 @@ from reports.sections import (
     next_step,
     recovery,
     reproduce,
+    seam,
+    seam_output,
     state,
     timeline,
     times,
@@ -45,6 +48,9 @@ class Maker:
 SECTIONS: tuple[Maker, ...] = (
     Maker("wrong", "What is wrong", wrong.section),
     Maker("cells", "Every cell", cells.section),
+    Maker("seam", "Files and Kafka", seam.section),
+    Maker("seam-output", "From files to Kafka", seam_output.section, speed=True),
+    Maker("backfill", "The batch beside the stream", backfill.section),
     Maker("timeline", "The run over time", timeline.section),
     Maker("backlog", "Backlog", backlog.section, speed=True),
     Maker("bursts", "Bursts", bursts.section, speed=True),

@@ -1,20 +1,23 @@
-"""From a run whose state was kept to what lay in it after some batches, what it took to keep it, and how it grew."""
+"""From a run whose state was kept to what lay in it after some batches, what had to, and what it took to keep it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
 
-import numpy as np
-
-from harness.measuring.timeline import Lines
+from harness.judging.checks.case import Case
+from harness.judging.checks.state import expected_in, odds, unknown
+from harness.judging.readings import State
 from harness.room import size_in_words
+from harness.texts import many
 from reports.evidence import Evidence
-from reports.figures import timeline as figure
-from reports.figures.style import BLUE, Picture, picture
+from reports.figures import states as figure
+from reports.figures.style import Picture, picture
 from reports.page import Section, Table
-from reports.sections.timeline import bands_of
 
-COLUMNS = ("after batch", "s into the load", "cells", "events in them", "whole checkpoint", "copied in")
+COLUMNS = ("after batch", "s into the load", "cells", "events in them", "whole checkpoint", "copied in", "wrong")
 TEXT = (
     "The checkpoint was copied after these batches, drawn by the seed, while the engine went on. What lay in the state "
     "was read from the copies, when it had ended."
@@ -25,7 +28,7 @@ def section(evidence: Evidence) -> Section | None:
     if not evidence.states:
         return None
     table = Table(COLUMNS, tuple(_rows(evidence)))
-    return Section("state", "What lay in the state", picture=_growth(evidence), text=(TEXT,), tables=(table,))
+    return Section("state", "What lay in the state", picture=_drawn(evidence), text=(TEXT,), tables=(table,))
 
 
 def _rows(evidence: Evidence) -> Iterator[tuple[str, ...]]:
@@ -38,16 +41,45 @@ def _rows(evidence: Evidence) -> Iterator[tuple[str, ...]]:
             f"{state.held.counts.total:,}",
             size_in_words(state.kept.size_bytes),
             f"{took_ms:,} ms",
+            "" if unknown(evidence.case) else _in_words(wrong_in(evidence.case, state)),
         )
 
 
-def _growth(evidence: Evidence) -> Picture | None:
-    """Of an engine that tells how large its state is, or whose checkpoint is a folder here."""
-    lines = Lines(evidence)
-    both = {"state, bytes": lines.told_state_bytes(), "checkpoint, bytes": lines.checkpoint_bytes()}
-    known = {title: values for title, values in both.items() if np.isfinite(values).any()}
-    panels = [figure.Panel(title, "bytes", (figure.Line(title, values, BLUE),)) for title, values in known.items()]
-    seconds = np.arange(lines.seconds, dtype=np.float64) + 0.5
-    bands = [band for band in bands_of(evidence) if band.fault and -1 <= band.from_s <= lines.seconds]
-    alt = f"{' and '.join(known)} over {lines.seconds} seconds"
-    return picture("state", alt, lambda sheet: figure.draw(seconds, panels, bands, sheet)) if panels else None
+def _drawn(evidence: Evidence) -> Picture | None:
+    """Where it is known what had to be in it."""
+    if unknown(evidence.case):
+        return None
+    at_s = [(at_ms - evidence.epoch_ms) / 1000 for at_ms in evidence.store.told("state", "at_ms", int)]
+    states = tuple(map(partial(held, evidence.case), evidence.states, at_s))
+    blows = tuple(
+        figure.Blow(bisect_left(at_s, (fault.at_ms - evidence.epoch_ms) / 1000), fault.spec.text)
+        for fault in evidence.faults
+        if fault.landed
+    )
+    wrong = [f"{_in_words(each.wrong)} after batch {each.batch}" for each in states if each.wrong]
+    alt = (
+        f"after {many(len(states), 'batch', 'batches')}: cells by the log, in the state and in the results; "
+        f"{', '.join(wrong) or 'all equal'}"
+    )
+    return picture("state", alt, lambda sheet: figure.draw(states, blows, sheet))
+
+
+def held(case: Case, state: State, at_s: float) -> figure.Held:
+    """How many cells had to be in it and were, and what is wrong with how many."""
+    cells = {*state.held.counts}
+    return figure.Held(
+        state.kept.batch,
+        at_s,
+        expected=len(expected_in(case, state)),
+        held=len(cells),
+        shown=len(cells & {*case.observed.counts}),
+        wrong=wrong_in(case, state),
+    )
+
+
+def wrong_in(case: Case, state: State) -> Counter[str]:
+    return Counter(odd.word for odd in odds(case, state))
+
+
+def _in_words(wrong: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {word}" for word, count in wrong.items())

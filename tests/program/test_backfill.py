@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -12,8 +13,10 @@ from harness import cli, plan
 from harness.engines import fake
 from harness.experiments.selftest.runs import fake_run
 from harness.judging.judge import judge
-from harness.model import Outcome, UsageError
+from harness.model import Backfill, Outcome, UsageError
 from harness.stored import StoredRun
+from reports.evidence import Evidence
+from reports.sections import backfill
 
 HISTORY = {"history": "24s", "backlog": "6s"}
 
@@ -118,6 +121,53 @@ def test_the_screen_says_how_it_fared_and_what_it_cost(tmp_path):
     assert "batch fake took" in told
     assert re.search(r"took [\d.]+ s, [\d.]+ of the stream's [\d.]+, and [\d.]+ CPU-s, [\d.]+ of the stream's", told)
     assert "with its start; the stream since its last start" in told
+
+
+def drawn(store):
+    case = Evidence(store).case
+    assert case.backfilled is not None
+    return [*backfill.windows_of(case, case.backfilled)]
+
+
+def test_the_page_counts_the_cells_of_each_window_that_differ_by_what_the_stream_dropped(tmp_path):
+    _, store = fake_run(tmp_path, disorder="late", backfill="fake")
+    case = Evidence(store).case
+    windows = drawn(store)
+    found = backfill.section(Evidence(store))
+
+    assert sum(each.more for each in windows) == case.dropped.sum() > 0
+    assert sum(each.cells[1] for each in windows) == len(np.unique(case.events.cell[case.dropped]))
+    assert sum(each.cells[2] for each in windows) == 0
+    assert {each.half for each in windows} == {None}
+    assert found is not None
+    assert found.picture is not None
+    assert "the stream dropped as late" in found.picture.alt
+
+
+def test_the_page_shows_what_was_written_when_the_batch_was_killed(tmp_path):
+    _, store = fake_run(tmp_path, disorder="late", backfill="fake", backfill_kill=True)
+    windows = drawn(store)
+
+    assert sum(each.half for each in windows) == len(StoredRun.open(store.path).half_backfilled.counts)
+    assert 0 < sum(each.half for each in windows) < sum(sum(each.cells) for each in windows)
+
+
+def test_a_difference_that_no_late_event_explains_is_apart_and_no_cost_is_shown_beside_it(tmp_path):
+    _, store = fake_run(tmp_path, conf={"misbehave": "batch-drop:100"}, backfill="fake")
+    found = backfill.section(Evidence(store))
+
+    assert sum(each.cells[2] for each in drawn(store)) > 0
+    assert found is not None
+    assert found.tables == ()
+    assert found.picture is not None
+    assert "differs otherwise" in found.picture.alt
+
+
+def test_of_a_stream_whose_time_nobody_noted_only_the_cpu_is_shown():
+    told = Backfill("fake", "", 4000, 2.0, stream_cpu_s=8.0)
+
+    assert [each.name for each in backfill.costs_of(told)] == ["CPU"]
+    assert [each.name for each in backfill.costs_of(replace(told, stream_took_ms=9000))] == ["CPU", "time"]
 
 
 def test_nobody_asked_for_it(tmp_path):

@@ -19,12 +19,14 @@ from harness.engines import manifest as manifests
 from harness.experiments import chaos, drive_chaos, one_run, replay
 from harness.experiments.chaos import Case, Ran, Rows, Seen, Wrong, classified
 from harness.experiments.folder import Folder
+from harness.experiments.upgrade import Word
 from harness.faults import evidence, registry
 from harness.install import environment
 from harness.measuring.measurement import Quantity, Recovery
 from harness.model import CheckResult, Exit, FaultReport, FaultSpec, HarnessError, Outcome, UsageError, Verdict
 from harness.stored import StoredRun
 from reports import chaos_page
+from reports.figures import guarantee
 from reports.page import render
 
 KINDS = registry.FAULTS
@@ -304,6 +306,36 @@ def test_the_sections_of_engines_that_are_paths_can_be_linked_to(tmp_path):
     found = chaos_page.Chaos(Folder(tmp_path), cells, settings, {}, (elsewhere.case,), (elsewhere,))
 
     assert "on-my-jobs-a-b-absolute" in [section.id for section in chaos_page.page_of(found).sections]
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ("change-job@t>=12s", "the same job"),
+        ("change-job(stop=clean)@offset>=40%", "stop=clean"),
+        ("change-job(to=spark@4.1.3)@t>=12s", "to=spark@4.1.3"),
+        ("change-job(counts=click, means=carry)@c3:batch=6", "counts=click, means=carry@c3:batch=6"),
+        ("change-job(stop=clean, conf=a.b.c.Name=x.y.Class+d.e.f=1)@t>=12s", "stop=clean, c.Name=y.Class + e.f=1"),
+        ("change-partitions(to=4)@t>=12s", "change-partitions(to=4)"),
+    ],
+)
+def test_a_change_has_a_short_name_in_the_picture(change, name):
+    assert chaos_page.named(change) == name
+
+
+def test_changes_of_several_engines_are_drawn_as_one_table_by_their_words(tmp_path):
+    told = [
+        replace(ran(Seen.EXACTLY_ONCE), case=Case(engine, "absolute", f"change-job@{moment}", 1), came=came)
+        for engine, moment, came in (("spark", "t>=12s", "right"), ("flink", "offset>=40%", "refused"))
+    ]
+    card = chaos.card(told, {(each.case.engine, "absolute"): "none" for each in told})
+    settings = {"scenario": "calm", "keys": {}, "flags": {}}
+    found = chaos_page.Chaos(Folder(tmp_path), card, settings, {}, tuple(each.case for each in told), tuple(told))
+    (section,) = (each for each in chaos_page.page_of(found).sections if each.id == "changes")
+
+    assert section.picture is not None
+    assert section.picture.alt == "spark/absolute, the same job: right; flink/absolute, the same job: refused"
+    assert set(Word) < set(guarantee.LOOKS)
 
 
 def test_a_chaos_that_was_broken_off_has_a_page_that_says_what_is_missing(call, tmp_path, third_breaks_off):

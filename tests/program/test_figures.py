@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from matplotlib.figure import Figure
 
 from generators.tape import Tape
 from harness.model import Disorder, Segment, TapeSpec
-from reports.figures import cells, percentiles, style, throughput
+from reports.figures import backfill, cells, percentiles, seam, states, style, throughput
 from reports.sections import latency, lateness
 from tests.program import pages
 
@@ -138,6 +139,54 @@ def test_latency_against_throughput_takes_whatever_is_known(knee):
     words = " ".join(text.get_text() for text in sheet.figure.axes[0].texts)
     assert ("generator-limited" in words) is (knee is not None and knee.failed_per_s is None)
     assert ("4.9k to 5.5k/s" in words) is (knee is not None and knee.failed_per_s is not None)
+
+
+@pytest.mark.parametrize("width_px", [style.WIDE_PX, style.NARROW_PX])
+def test_the_seam_names_the_batches_that_have_room_and_what_is_marked(width_px):
+    sheet = style.Sheet(Figure(), width_px)
+    taken = (("files", -500, 0, "3", False), ("Kafka", 0, 400, "14", True), ("Kafka", 400, 401, "15", False))
+    row = seam.Row({"files": (-500, 0), "Kafka": (-100, 401)}, tuple(seam.Stretch(*each) for each in taken), {})
+    seam.draw((row, replace(row, marks={"wrong": [-1]})), sheet)
+
+    words = [text.get_text() for text in sheet.figure.axes[0].texts]
+    assert words == ["3", "14", "3", "14", "seam"]
+    (legend,) = sheet.figure.legends
+    told = [text.get_text() for text in legend.get_texts()]
+    assert told == ["counted from files", "counted from Kafka", "lies there too", "ran again", "wrong"]
+
+
+def test_stretches_that_nobody_could_tell_apart_are_one_but_for_those_that_ran_again():
+    taken = [seam.Stretch("Kafka", n, n + 1, str(n), n == 5) for n in range(10)]
+    drawn = seam.joined(taken, least=4.5)
+
+    assert [(each.begin, each.end, each.batch) for each in drawn] == [(0, 4, ""), (4, 5, "4"), (5, 6, "5"), (6, 10, "")]
+    assert seam.joined(taken, least=0.0) == taken
+
+
+@pytest.mark.parametrize(("width_px", "above"), [(style.WIDE_PX, ["90", "3\nforgotten"]), (style.NARROW_PX, ["", "3"])])
+def test_states_are_named_by_their_batches_with_what_is_wrong_and_what_struck_before_them(width_px, above):
+    sheet = style.Sheet(Figure(), width_px)
+    held = [states.Held(2, 1.4, 90, 90, 90, {}), states.Held(12, 30.2, 100, 97, 97, {"forgotten": 3})]
+    states.draw(held, [states.Blow(1, "kill@c3:batch=3")], sheet)
+    (axes,) = sheet.figure.axes
+
+    assert [text.get_text() for text in axes.texts] == [*above, "kill@c3:batch=3"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["2\n+1 s", "12\n+30 s"]
+
+
+@pytest.mark.parametrize("width_px", [style.WIDE_PX, style.NARROW_PX])
+@pytest.mark.parametrize("costs", [(), (backfill.Cost("CPU", 40.0, 30.5),)])
+def test_a_batch_beside_the_stream_names_only_what_is_there(width_px, costs):
+    sheet = style.Sheet(Figure(), width_px)
+    windows = [backfill.Window(-10.0, (40, 0, 0), 0, 40), backfill.Window(0.0, (38, 2, 0), 3, 7)]
+    backfill.draw(windows, costs, sheet)
+    upper, *lower = sheet.figure.axes
+    (legend,) = sheet.figure.legends
+
+    assert [text.get_text() for text in upper.texts] == ["+3"]
+    assert [text.get_text() for axes in lower for text in axes.texts] == ["40.0", "30.5"][: 2 * len(costs)]
+    told = [text.get_text() for text in legend.get_texts()]
+    assert told == ["equal (78)", "the stream dropped as late (2)", "written when it was killed"]
 
 
 def test_the_age_of_an_event_is_what_the_tape_had_planned():

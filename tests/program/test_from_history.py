@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -16,7 +17,8 @@ from harness.model import INDEX_BITS, Outcome, UsageError
 from harness.stages.history import FromHistory
 from harness.stages.kinds import stages
 from harness.stored import StoredRun
-from reports.sections import reproduce
+from reports.evidence import Evidence
+from reports.sections import reproduce, seam, seam_output
 
 HISTORY: dict[str, Any] = {"history": "24s", "backlog": "6s", "disorder": "mobile"}
 
@@ -78,6 +80,68 @@ def test_who_is_wrong_at_the_seam_is_told_so(tmp_path, bug, words):
 
     assert verdict.outcome is Outcome.FAIL
     assert words in verdict.sentence
+
+
+def shown(store):
+    evidence = Evidence(store)
+    assert evidence.seam
+    return evidence, [*seam.rows_of(evidence.case, evidence.seam)]
+
+
+def test_the_page_shows_from_which_side_of_the_seam_each_event_counts_and_which_batch_took_it(tmp_path):
+    _, store = fake_run(tmp_path, **HISTORY, fault="kill@c3:batch=2")
+    evidence, rows = shown(store)
+    found = seam.section(evidence)
+
+    assert found is not None
+    assert found.picture is not None
+    assert "none marked" in found.picture.alt
+    assert [row.lies["files"] for row in rows] == [(-end, 0) for end in evidence.seam.ends]
+    assert all(row.lies["Kafka"][0] < 0 < row.lies["Kafka"][1] for row in rows), "both have the last quarter"
+    for row in rows:
+        assert {each.side for each in row.taken} == {"files", "Kafka"}
+        assert all((each.end <= 0) == (each.side == "files") for each in row.taken)
+        assert all(each.batch for each in row.taken)
+    assert {each.batch for row in rows for each in row.taken if each.again} == {"2"}
+
+
+@pytest.mark.parametrize(("bug", "places"), [("early", {-1}), ("late", {0})])
+def test_the_very_records_by_which_somebody_is_wrong_at_the_seam_are_marked(tmp_path, bug, places):
+    _, store = fake_run(tmp_path, **HISTORY, conf={"misbehave": bug})
+    _, rows = shown(store)
+
+    assert {place for row in rows for place in row.marks["wrong"]} == places
+
+
+def test_what_the_seam_does_not_explain_is_marked_by_all_of_its_cells(tmp_path):
+    _, store = fake_run(tmp_path, **HISTORY, conf={"misbehave": "torn"})
+    evidence, rows = shown(store)
+    wrong = [each.cell for each in evidence.case.differences]
+
+    assert sum(len(row.marks["wrong"]) for row in rows) == np.isin(evidence.case.events.cell, wrong).sum() > 0
+
+
+def test_the_page_shows_when_the_output_of_files_came_and_when_that_of_kafka(tmp_path):
+    _, store = fake_run(tmp_path, **HISTORY)
+    evidence = Evidence(store)
+    case, watched = evidence.case, evidence.case.watched
+    assert evidence.seam
+    assert watched
+    cells = seam_output.cells_of(case, evidence.seam)
+    end_s = np.array([watched.at_us.max() / 1e6 - evidence.epoch_ms / 1000 + 1])
+
+    assert sorted(np.concatenate([*cells.values()]).tolist()) == np.unique(case.events.cell).tolist()
+    for own in cells.values():
+        [held] = seam_output.held(watched, own, evidence.epoch_ms, end_s)
+        assert held == sum(case.observed.counts.count(cell) for cell in own.tolist())
+    assert seam_output.section(evidence) is not None
+
+
+def test_without_files_there_is_no_seam_to_show(tmp_path):
+    _, store = fake_run(tmp_path)
+
+    assert seam.section(Evidence(store)) is None
+    assert seam_output.section(Evidence(store)) is None
 
 
 def test_what_was_moved_is_no_loss_of_kafka(tmp_path):

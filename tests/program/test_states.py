@@ -14,7 +14,8 @@ from harness.model import HarnessError, Outcome
 from harness.store import Store
 from harness.stored import STATES, StoredRun
 from reports.evidence import Evidence
-from reports.sections.state import section
+from reports.sections import state as state_section
+from reports.sections.state import held, section
 from tests.program.test_run import fake_run
 
 KEPT = {"sink": "absolute", "states": 10, "duration": "30s", "disorder": "mobile", "fault": "none"}
@@ -113,15 +114,48 @@ def test_the_page_shows_what_lay_in_each_state(tmp_path):
     assert all(float(str(row[1])) > 0 for row in table.rows[1:])
 
 
-def test_the_page_draws_how_state_and_checkpoint_grew(tmp_path):
+def test_the_page_draws_what_had_to_be_in_each_state_and_what_was(tmp_path):
     _, store, _ = fake_run(tmp_path, **KEPT)
-    moments = [1000 * second for second in range(30)]
-    epoch_ms = store.told_last("epoch", "epoch_ms", int)
-    columns = {"at_ms": [epoch_ms + ms for ms in moments], "checkpoint_bytes": moments, "gc_s": [0.0] * 30}
-    store.write_table("state.parquet", columns)
+    evidence = Evidence(store)
+
+    shown = section(evidence)
+
+    assert shown is not None
+    assert shown.picture is not None
+    assert shown.picture.alt.endswith("in the results; all equal")
+    for state in evidence.states:
+        drawn = held(evidence.case, state, 0.0)
+        assert drawn.expected == drawn.held == drawn.shown == len(state.held.counts)
+
+
+@pytest.mark.parametrize(
+    ("bug", "word", "differ"),
+    [
+        ("leaky-copies", "forgotten", lambda drawn: drawn.expected > drawn.held == drawn.shown),
+        ("evict-nothing", "not evicted", lambda drawn: drawn.expected < drawn.held == drawn.shown),
+        ("withhold", "held back", lambda drawn: drawn.expected == drawn.held > drawn.shown),
+    ],
+)
+def test_what_is_wrong_is_named_above_its_state(tmp_path, bug, word, differ):
+    _, store, _ = fake_run(tmp_path, conf={"misbehave": bug}, **KEPT)
+    evidence = Evidence(store)
+
+    shown = section(evidence)
+    drawn = [held(evidence.case, state, 0.0) for state in evidence.states]
+    wrong = [each for each in drawn if each.wrong]
+
+    assert wrong
+    assert shown is not None
+    assert [row[-1] for row in shown.tables[0].rows if row[-1]] == [f"{each.wrong[word]} {word}" for each in wrong]
+    assert all({*each.wrong} == {word} and differ(each) for each in wrong)
+
+
+def test_where_nobody_knows_what_had_to_be_in_it_nothing_is_drawn(tmp_path, monkeypatch):
+    _, store, _ = fake_run(tmp_path, **KEPT)
+    monkeypatch.setattr(state_section, "unknown", lambda _: "nobody says which events were dropped as late")
 
     shown = section(Evidence(store))
 
     assert shown is not None
-    assert shown.picture is not None
-    assert shown.picture.alt.startswith("checkpoint, bytes over ")
+    assert shown.picture is None
+    assert shown.tables

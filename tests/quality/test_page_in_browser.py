@@ -22,12 +22,13 @@ from harness.experiments import drive_chaos, one_run
 from harness.experiments.folder import Folder
 from harness.experiments.history import History
 from harness.experiments.older_search import Trial
+from harness.experiments.upgrade import Word
 from harness.install import environment
 from harness.model import Outcome
 from harness.store import Store
 from reports import chaos_page, compare_page, gate_page, run_page, trend_page
 from reports.evidence import Evidence
-from reports.figures import percentiles, throughput
+from reports.figures import backfill, guarantee, percentiles, seam, states, throughput
 from reports.figures.style import BLUE, picture
 from reports.older import search_page
 from reports.page import Page, Section, render
@@ -177,7 +178,20 @@ def drawings_of_no_run() -> str:
         picture("throughput", "latency against throughput", lambda s: throughput.draw(rungs, knee, 10_000.0, s)),
         picture("latency", "latency by percentile", lambda s: percentiles.draw([curve], s)),
     )
-    sections = tuple(Section(each.name, each.name, picture=each) for each in drawn)
+    words = dict(zip(("spark/absolute", "flink/absolute", "kafka-streams/highest"), Word, strict=False))
+    marks = [guarantee.Mark(f"change {n}", place, word, "") for n in range(3) for place, word in words.items()]
+    taken = (seam.Stretch("files", -500, 0, "3", True), seam.Stretch("Kafka", 0, 400, "14", False))
+    row = seam.Row({"files": (-500, 0), "Kafka": (-100, 400)}, taken, {"wrong": [-1], "dropped as late": [200]})
+    held = [states.Held(n, 7.0 * n, 9000, 8990, 8990, {"forgotten": 10} if n == 4 else {}) for n in range(10)]
+    windows = [backfill.Window(10.0 * n, (400 - n, n, 0), n, 399 if n < 4 else 0) for n in range(8)]
+    costs = [backfill.Cost("CPU", 40.0, 30.5), backfill.Cost("time", 50.0, 20.0)]
+    moments = (
+        picture("changes", "what came of each", lambda s: guarantee.draw(marks, s)),
+        picture("seam", "files and Kafka", lambda s: seam.draw([row] * 4, s)),
+        picture("state", "what lay in it", lambda s: states.draw(held, [states.Blow(3, "kill@c3:batch=3")], s)),
+        picture("backfill", "a batch beside the stream", lambda s: backfill.draw(windows, costs, s)),
+    )
+    sections = tuple(Section(each.name, each.name, picture=each) for each in (*drawn, *moments))
     return render(Page("drawings", "", Outcome.PASS, "held", (), (), "", sections))
 
 

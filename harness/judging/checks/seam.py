@@ -31,18 +31,31 @@ def on_both_sides(case: Case) -> int:
 
 
 def counted_twice(case: Case, over: list[Difference]) -> str:
-    return _explained(case, Ledger((d.cell, d.surplus) for d in over), "counted twice")
+    found = _explained(case, Ledger((d.cell, d.surplus) for d in over))
+    return f"exactly {found[0]}, counted twice at the seam" if found else ""
 
 
 def passed_over(case: Case, short: list[Difference]) -> str:
-    return _explained(case, Ledger((d.cell, -d.surplus) for d in short), "passed over")
+    found = _explained(case, Ledger((d.cell, -d.surplus) for d in short))
+    return f"exactly {found[0]}, passed over at the seam" if found else ""
 
 
-def _explained(case: Case, wrong: Ledger, what: str) -> str:
-    for words, rows in _beside(case.events, case.seam) if case.seam else ():
+def wrong_events(case: Case) -> Mask:
+    """Those by which the seam explains what is too much and what is too little, and else all of such cells."""
+    rows = np.zeros(len(case.events), dtype=np.bool_)
+    for sign in (1, -1):
+        wrong = Ledger((d.cell, sign * d.surplus) for d in case.differences if sign * d.surplus > 0)
+        found = _explained(case, wrong)
+        rows |= found[1] if found else np.isin(case.events.cell, wrong.cells)
+    return rows & ~case.dropped
+
+
+def _explained(case: Case, wrong: Ledger) -> tuple[str, Mask] | None:
+    """By which stretch of records, in words, and which those are; None: by none."""
+    for words, rows in _beside(case.events, case.seam) if case.seam and wrong else ():
         if case.only(case.fold(rows & ~case.dropped), COUNTS) == wrong:
-            return f"exactly {words}, {what} at the seam"
-    return ""
+            return words, rows
+    return None
 
 
 def _beside(events: LogEvents, seam: FileSeam) -> Iterator[tuple[str, Mask]]:

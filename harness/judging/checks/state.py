@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from harness.judging.checks.case import EXAMPLES, Case, join
 from harness.judging.lateness import below, between
+from harness.judging.ledger import Ledger
 from harness.judging.readings import NO_BATCH, State
 from harness.model import CheckResult, KeptState, Outcome, Witness
 from harness.texts import many
@@ -43,9 +44,9 @@ class Odd:
 def check(case: Case) -> CheckResult:
     if not case.spec.states:
         return CheckResult("state", Outcome.PASS, "nobody asked for it")
-    if why := _unknown(case):
+    if why := unknown(case):
         return CheckResult("state", Outcome.UNKNOWN, why, word="no state", blame="evidence")
-    found = [odd for state in case.states for odd in _odd(case, state)]
+    found = [odd for state in case.states for odd in odds(case, state)]
     word = next((word for word in SAID if any(odd.word == word for odd in found)), "")
     if not word:
         return CheckResult("state", Outcome.PASS, _right(case))
@@ -61,8 +62,8 @@ def check(case: Case) -> CheckResult:
     )
 
 
-def _unknown(case: Case) -> str:
-    """Why nothing can be said."""
+def unknown(case: Case) -> str:
+    """Why nothing can be said; "": it can."""
     if case.states_unread:
         return f"it was kept, and could not be read: {case.states_unread}"
     if not case.states:
@@ -83,13 +84,17 @@ def _after(batches: Iterable[int]) -> str:
     return f"after {'batch' if len(known) == 1 else 'batches'} {join(known, limit=10)}"
 
 
-def _odd(case: Case, state: State) -> Iterator[Odd]:
+def expected_in(case: Case, state: State) -> Ledger:
+    """What the log says of it."""
+    return case.fold(_held(case, _taken(case, state.kept), state.kept.watermark_ms))
+
+
+def odds(case: Case, state: State) -> Iterator[Odd]:
     kept, seen = state.kept, state.held.counts
-    taken = _taken(case, kept)
-    expected = case.fold(_held(case, taken, kept.watermark_ms))
+    expected = expected_in(case, state)
     unlike = sorted(cell for cell in {*expected, *seen} if expected.count(cell) != seen.count(cell))
     if unlike:
-        is_old, whole = _is_of_earlier(case, state), case.fold(taken & ~case.dropped)
+        is_old, whole = _is_of_earlier(case, state), case.fold(_taken(case, kept) & ~case.dropped)
         for cell in unlike:
             word = OLD if is_old else _word(expected.count(cell), seen.count(cell), whole.count(cell))
             yield Odd(word, kept.batch, cell, expected.count(cell), seen.count(cell))

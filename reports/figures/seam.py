@@ -1,0 +1,128 @@
+"""Where files end and Kafka begins: each partition as two tracks around the seam, of what lies and what counts there.
+
+What lies somewhere and is counted from the other side is pale: who counts it there too counts it twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+from reports.figures.style import BLUE, GREEN, INK, ORANGE, PAPER, RED, SHORT, Sheet
+
+FILES, KAFKA = "files", "Kafka"
+COLOURS = {FILES: BLUE, KAFKA: GREEN}
+TOPS = {FILES: 0.06, KAFKA: 0.52}  # of a track in its row
+MARKS = {"dropped as late": ORANGE, "wrong": RED}
+TRACK = 0.42
+PALE, FULL = 0.14, 0.5
+ROWS_PX, ROW_PX = 300.0, 38.0  # all rows at the most, and one
+LEGEND_PX, NAME_PX = 18.0, 20.0
+SIGN_PX, LEAST_PX = 8.0, 4.0  # of a batch's number, and of its stretch
+APART_MAX = 300  # marks side by side that an eye can tell apart
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Records that one batch took from one side, by their places around the seam, which is 0."""
+
+    side: str
+    begin: int
+    end: int
+    batch: str  # its number; "": nobody tells of batches
+    again: bool  # it ran once more, after a kill
+
+
+@dataclass(frozen=True)
+class Row:
+    """One partition: what lies on each side, what was taken from there, and what is marked of it."""
+
+    lies: Mapping[str, tuple[int, int]]
+    taken: Sequence[Stretch]
+    marks: Mapping[str, Sequence[int]]
+
+
+def draw(rows: Sequence[Row], sheet: Sheet) -> None:
+    lines = 3 if sheet.narrow else 1
+    height_px = min(ROWS_PX, ROW_PX * len(rows))
+    (axes,) = sheet.rows([height_px + NAME_PX], above_px=LEGEND_PX * lines)
+    begin, end = (edge(side[at] for row in rows for side in row.lies.values()) for edge, at in ((min, 0), (max, 1)))
+    room_px = sheet.width_px / (end - begin or 1)  # of one record, about
+    numbered = height_px >= ROW_PX * len(rows) / 2
+    for number, row in enumerate(rows):
+        _tracks(axes, number, row, room_px, numbered=numbered)
+        _marks(axes, number, row, (end - begin) / APART_MAX)
+    _frame(axes, len(rows), begin, end)
+    sheet.figure.legend(handles=_legend(rows), loc="outside upper left", ncols=2 if sheet.narrow else 6)
+
+
+def _tracks(axes: Axes, number: int, row: Row, room_px: float, *, numbered: bool) -> None:
+    for side, (begin, end) in row.lies.items():
+        _bar(axes, number, side, begin, end, alpha=PALE)
+    for each in joined(row.taken, LEAST_PX / room_px):
+        _bar(axes, number, each.side, each.begin, each.end, alpha=FULL, again=each.again)
+        if numbered and each.batch and (each.end - each.begin) * room_px > SIGN_PX * (1 + len(each.batch)):
+            middle = (each.begin + each.end) / 2, number + TOPS[each.side] + TRACK / 2
+            ground = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.8} if each.again else None  # it is hatched
+            axes.text(*middle, each.batch, ha="center", va="center", fontsize=10, bbox=ground)
+
+
+def joined(taken: Sequence[Stretch], least: float) -> list[Stretch]:
+    """Those that are too narrow to be told apart are one, without a number."""
+    found: list[Stretch] = []
+    for each in taken:
+        before = found[-1] if found else each
+        if found and _alike(before, each) and each.end - before.begin < least:
+            found[-1] = replace(before, end=each.end, batch="")
+        else:
+            found.append(each)
+    return found
+
+
+def _alike(one: Stretch, other: Stretch) -> bool:
+    return one.side == other.side and one.again == other.again
+
+
+def _bar(axes: Axes, number: int, side: str, begin: int, end: int, *, alpha: float, again: bool = False) -> None:
+    place, colour = (begin, number + TOPS[side]), COLOURS[side]
+    axes.add_patch(Rectangle(place, end - begin, TRACK, facecolor=colour, alpha=alpha, linewidth=0))
+    if alpha == FULL:
+        hatch = "////" if again else ""
+        axes.add_patch(Rectangle(place, end - begin, TRACK, fill=False, edgecolor=INK, linewidth=0.6, hatch=hatch))
+
+
+def _marks(axes: Axes, number: int, row: Row, apart: float) -> None:
+    """One of those that would lie upon each other."""
+    for kind, places in row.marks.items():
+        seen = np.unique(np.array(places, dtype=np.int64) // max(1, int(apart)), return_index=True)[1]
+        shown = np.array(places, dtype=np.int64)[seen] + 0.5
+        axes.plot(shown, [number + 0.5] * len(shown), "|", color=MARKS[kind], markersize=13, markeredgewidth=1.4)
+
+
+def _frame(axes: Axes, rows: int, begin: int, end: int) -> None:
+    axes.set_ylim(rows, -NAME_PX / ROW_PX)
+    axes.set_xlim(begin, end)
+    axes.grid(visible=False)
+    axes.set_yticks([row + 0.5 for row in range(rows)], [str(row) for row in range(rows)])
+    axes.tick_params(axis="y", length=0)
+    axes.axvline(0, color=INK, linewidth=1.6)
+    axes.annotate("seam", (0, -NAME_PX / ROW_PX), (4, -2), textcoords="offset points", va="top", fontweight="bold")
+    axes.xaxis.set_major_formatter(SHORT)
+    axes.set_ylabel("partition")
+    axes.set_xlabel("records before and behind the seam")
+
+
+def _legend(rows: Sequence[Row]) -> list[Patch | Line2D]:
+    sides = [Patch(facecolor=colour, alpha=FULL, label=f"counted from {side}") for side, colour in COLOURS.items()]
+    found: list[Patch | Line2D] = [*sides, Patch(facecolor=INK, alpha=PALE, label="lies there too")]
+    if any(each.again for row in rows for each in row.taken):
+        found.append(Patch(facecolor="none", edgecolor=INK, hatch="////", label="ran again"))
+    for kind, colour in MARKS.items():
+        if any(len(row.marks.get(kind, ())) for row in rows):
+            found.append(Line2D([], [], color=colour, marker="|", linestyle="none", markersize=11, label=kind))
+    return found

@@ -1,0 +1,92 @@
+"""What lay in the state at some batches: how many cells the log says, how many the state held, how many of those are in
+the results. Above is how many that is, or what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from reports.figures.style import BLUE, GREEN, INK, MUTED, RED, SHORT, Sheet
+
+PANEL_PX, LEGEND_PX, NAME_PX = 190.0, 22.0, 17.0
+BAR = 0.26  # of the way to the next state
+LINE = 0.09  # of the height
+NARROW_SHOWN = 6  # places whose batch is named on a phone
+
+
+@dataclass(frozen=True)
+class Held:
+    """One state, in cells."""
+
+    batch: int
+    at_s: float
+    expected: int
+    held: int
+    shown: int  # of those that it held, so many are in the results
+    wrong: Mapping[str, int]  # by the word for it, how many
+
+
+@dataclass(frozen=True)
+class Blow:
+    """A fault, before the state of this number."""
+
+    before: int
+    label: str
+
+
+def draw(states: Sequence[Held], blows: Sequence[Blow], sheet: Sheet) -> None:
+    (axes,) = sheet.rows([PANEL_PX + NAME_PX * len(blows)], above_px=LEGEND_PX * (2 if sheet.narrow else 1) + NAME_PX)
+    bars = (
+        ("the log says", INK, [each.expected for each in states]),
+        ("the state held", BLUE, [each.held for each in states]),
+        ("of these in the results", GREEN, [each.shown for each in states]),
+    )
+    for number, (name, colour, cells) in enumerate(bars):
+        places = [place + (number - 1) * BAR for place in range(len(states))]
+        axes.bar(places, cells, BAR * 0.9, color=colour, alpha=0.75, label=name)
+    words = [_words(each, sheet.narrow) for each in states]
+    lines = max(text.count("\n") + 1 for text in words) + len(blows)
+    axes.set_ylim(0, max(max(cells) for _, _, cells in bars) * (1.02 + LINE * lines) or 1)
+    for place, (each, text) in enumerate(zip(states, words, strict=True)):
+        weight = "bold" if each.wrong else "normal"
+        axes.text(place, max(each.expected, each.held), text, ha="center", va="bottom", fontsize=10, fontweight=weight)
+    _blows(axes, blows, len(states))
+    _frame(axes, states, sheet.narrow)
+    sheet.figure.legend(loc="outside upper left", ncols=2 if sheet.narrow else 3)
+
+
+def _words(each: Held, narrow: bool) -> str:
+    """On a phone there is room for what is wrong alone, and for no words."""
+    if narrow:
+        return f"{sum(each.wrong.values()):,}" if each.wrong else ""
+    return "\n".join(f"{count:,}\n{word}" for word, count in each.wrong.items()) or f"{each.held:,}"
+
+
+def _blows(axes: Axes, blows: Sequence[Blow], states: int) -> None:
+    for number, blow in enumerate(blows):
+        place, left = blow.before - 0.5, blow.before <= states / 2
+        axes.axvline(place, color=RED, linewidth=1.2)
+        axes.annotate(
+            blow.label,
+            (place, 1.0),
+            (4 if left else -4, -NAME_PX * number),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            ha="left" if left else "right",
+            va="top",
+            fontsize=10,
+        )
+
+
+def _frame(axes: Axes, states: Sequence[Held], narrow: bool) -> None:
+    step = -(-len(states) // NARROW_SHOWN) if narrow else 1
+    axes.set_xticks(range(0, len(states), step), [f"{each.batch:,}\n{each.at_s:+.0f} s" for each in states[::step]])
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-0.6, len(states) - 0.4)
+    axes.locator_params(axis="y", nbins=4)
+    axes.yaxis.set_major_formatter(SHORT)
+    axes.spines["bottom"].set_color(MUTED)
+    axes.set_ylabel("cells")
+    axes.set_xlabel("after batch, and s into the load")
