@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from harness import room
 from harness.experiments import compare
@@ -178,7 +177,7 @@ def _curve(found: Compared, engine: str, number: int) -> percentiles.Curve | Non
     if not tables:
         return None
     raw = pa.concat_tables(tables)
-    samples, censored = latency.samples_of(raw.filter(pc.equal(raw.column("way"), "probes")), "corrected_ms")
+    samples, censored = latency.samples_of(raw, "probes", "corrected_ms")
     colour = MUTED if engine == BASELINE else COLOURS[number % len(COLOURS)]
     curve = percentiles.Curve(engine, samples, censored, colour, dashed=engine == BASELINE)
     return curve if curve.last_share > 0 else None

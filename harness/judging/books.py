@@ -10,17 +10,28 @@ from harness.judging.grouping import spans
 from harness.model import INDEX_BITS
 
 
+class Slices:
+    """The books in the order of ids, for whoever asks of some events at once."""
+
+    def __init__(self, books: pa.Table) -> None:
+        server, low, high = (
+            np.asarray(books.column(name).to_numpy(), dtype=np.int64) for name in ("server", "slot_lo", "slot_hi")
+        )
+        order = np.argsort(server << INDEX_BITS | low)
+        self._begin = (server << INDEX_BITS | low)[order]
+        self._end = np.append((server << INDEX_BITS | high)[order], 0)
+        self._row = np.append(order, -1).astype(np.int32)
+
+    def of(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The row in which each event's own slot lies; -1 for what was never booked."""
+        found = np.full(len(ids), -1, dtype=np.int32)
+        for some in spans(len(ids)):
+            place = np.searchsorted(self._begin, ids[some], side="right") - 1
+            booked = (place >= 0) & (ids[some] < self._end[place])
+            found[some] = np.where(booked, self._row[place], -1)
+        return found
+
+
 def slices_of(books: pa.Table, ids: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The row in which each event's own slot lies; -1 for what was never booked."""
-    server, low, high = (
-        np.asarray(books.column(name).to_numpy(), dtype=np.int64) for name in ("server", "slot_lo", "slot_hi")
-    )
-    order = np.argsort(server << INDEX_BITS | low)
-    begin, end = (server << INDEX_BITS | low)[order], (server << INDEX_BITS | high)[order]
-    row, latest = np.append(order, -1).astype(np.int32), np.append(end, 0)
-    found = np.full(len(ids), -1, dtype=np.int32)
-    for some in spans(len(ids)):
-        place = np.searchsorted(begin, ids[some], side="right") - 1
-        booked = (place >= 0) & (ids[some] < latest[place])
-        found[some] = np.where(booked, row[place], -1)
-    return found
+    """The same of all events at once."""
+    return Slices(books).of(ids)

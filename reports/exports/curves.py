@@ -47,7 +47,7 @@ def _timeline(evidence: Evidence) -> Rows:
 
 def _latency(evidence: Evidence) -> Rows:
     rows: list[Sequence[object]] = [("way", "share_of_events", "latency_ms")]
-    for curve in latency.curves_of(evidence.store.read_table("latency.parquet")):
+    for curve in latency.curves_of(evidence):
         shares, values = percentiles.points(curve)
         rows += [(curve.label, f"{share:.6f}", f"{ms:.3f}") for share, ms in zip(shares, values, strict=True)]
     return rows

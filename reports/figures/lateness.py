@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import NDArray
 
@@ -14,24 +16,52 @@ BINS = 70
 
 
 @dataclass(frozen=True)
-class Ages:
-    """Due time minus event time, in ms; below zero is dated ahead."""
+class Tally:
+    """How often there is each whole number of milliseconds. There are some thousand of them, however many events."""
 
-    sent_ms: NDArray[np.int64]
-    dropped_ms: NDArray[np.int64]
+    ms: NDArray[np.int64]  # in ascending order
+    often: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, parts: Iterable[NDArray[np.int64]]) -> Tally:
+        counted = pa.chunked_array([pa.array(part).value_counts() for part in parts]).combine_chunks()
+        ms, place = np.unique(counted.field("values").to_numpy(), return_inverse=True)
+        often = np.zeros(len(ms), dtype=np.int64)
+        np.add.at(often, place, counted.field("counts").to_numpy())
+        return cls(ms, often)
+
+    @property
+    def events(self) -> int:
+        return int(self.often.sum())
+
+    def quantile(self, share: float) -> float:
+        """As numpy has it of all of them: between two it lies in proportion."""
+        place = share * (self.events - 1)
+        ranks = np.array([np.floor(place), np.ceil(place)])
+        low, high = self.ms[np.searchsorted(np.cumsum(self.often), ranks, side="right")]
+        return float(low + (place - ranks[0]) * (high - low))
+
+
+@dataclass(frozen=True)
+class Ages:
+    """Due time minus event time; below zero is dated ahead."""
+
+    sent: Tally
+    dropped: Tally
     watermark_ms: int
 
 
 def draw(ages: Ages, sheet: Sheet) -> None:
     (axes,) = sheet.rows([210.0], above_px=36.0)
-    low, high = min(0, int(ages.sent_ms.min())), max(int(ages.sent_ms.max()), ages.watermark_ms)
+    low, high = min(0, int(ages.sent.ms.min())), max(int(ages.sent.ms.max()), ages.watermark_ms)
     edges = np.linspace(low, high * 1.02 + 1, BINS + 1)
-    for values, colour, label in (
-        (ages.sent_ms, BLUE, "sent"),
-        (ages.dropped_ms, ORANGE, "of these dropped as late"),
+    for tally, colour, label in (
+        (ages.sent, BLUE, "sent"),
+        (ages.dropped, ORANGE, "of these dropped as late"),
     ):
-        if len(values):
-            axes.hist(values, list(edges), color=colour, label=f"{label} ({len(values):,})", linewidth=0)
+        if events := tally.events:
+            shown = f"{label} ({events:,})"
+            axes.hist(tally.ms, list(edges), weights=tally.often, color=colour, label=shown, linewidth=0)
     axes.set_yscale("log", nonpositive="clip")
     axes.set_ylim(bottom=0.7)
     axes.yaxis.set_major_locator(LogLocator(numticks=5))

@@ -9,8 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from harness.judging.growing import Growing
+from harness.judging.readings import ROWS_AT_ONCE
+from harness.measuring.measure import LATENCY
 from harness.measuring.measurement import Latency, Measurement, Quantiles
-from harness.store import MissingEvidence
+from harness.store import LongTable, MissingEvidence
 from reports import outside
 from reports.evidence import Evidence
 from reports.figures import percentiles
@@ -18,6 +21,7 @@ from reports.figures.style import BLUE, ORANGE, duration, picture
 from reports.page import Section, Table
 
 DRAWN = {"probes": BLUE, "rank-matched": ORANGE}
+MADE = "curves of latency"  # what a page keeps of its run
 OTHERS = "How exact each way of measuring is"
 COLUMNS = ("way", "events", "p50", "p90", "p99", "p99.9", "max", "mean", "never seen")
 
@@ -32,7 +36,7 @@ def section(evidence: Evidence) -> Section:
     curves: tuple[percentiles.Curve, ...] = ()
     missing: tuple[str, ...] = ()
     try:
-        curves = curves_of(evidence.store.read_table("latency.parquet"))
+        curves = curves_of(evidence)
     except MissingEvidence as error:
         missing = (f"{error}, so there are no curves.",)
     alt = "latency by percentile: " + "; ".join(f"{curve.label} up to {curve.last_share:.2%}" for curve in curves)
@@ -49,13 +53,20 @@ def section(evidence: Evidence) -> Section:
     )
 
 
-def curves_of(raw: pa.Table) -> tuple[percentiles.Curve, ...]:
+def curves_of(evidence: Evidence) -> tuple[percentiles.Curve, ...]:
+    """Made once, for the drawing and the figures behind it."""
+    if MADE not in evidence.made:
+        evidence.made[MADE] = curves_from(evidence.store.open_table(LATENCY))
+    curves: tuple[percentiles.Curve, ...] = evidence.made[MADE]
+    return curves
+
+
+def curves_from(raw: LongTable | pa.Table) -> tuple[percentiles.Curve, ...]:
     """From intended times solid, from the moment of sending dashed; too few samples give no curve."""
     found: list[percentiles.Curve] = []
     for way, colour in DRAWN.items():
-        rows = raw.filter(pc.equal(raw.column("way"), way))
         for name, label, dashed in (("corrected_ms", way, False), ("uncorrected_ms", f"{way}, from sending", True)):
-            samples, censored = samples_of(rows, name)
+            samples, censored = samples_of(raw, way, name)
             labelled = not dashed and not any(curve.labelled for curve in found)
             curve = percentiles.Curve(label, samples, censored, colour, dashed, labelled)
             if curve.last_share > 0:
@@ -63,11 +74,17 @@ def curves_of(raw: pa.Table) -> tuple[percentiles.Curve, ...]:
     return tuple(found)
 
 
-def samples_of(rows: pa.Table, name: str) -> tuple[NDArray[np.float64], int]:
-    """Null is an event that nobody ever saw."""
-    column = rows.column(name)
-    known = np.asarray(column.drop_null().cast(pa.float64()).to_numpy(), dtype=np.float64)
-    return np.sort(known), column.null_count
+def samples_of(raw: LongTable | pa.Table, way: str, name: str) -> tuple[NDArray[np.float64], int]:
+    """In order, of one way of measuring, read part by part. Null is an event that nobody ever saw."""
+    known, censored = Growing(), 0
+    known.add(np.empty(0))
+    for part in raw.select(["way", name]).to_batches(max_chunksize=ROWS_AT_ONCE):
+        column = part.filter(pc.equal(part.column("way"), way)).column(name)
+        known.add(column.drop_null().cast(pa.float64()).to_numpy())
+        censored += column.null_count
+    samples = known.whole()
+    samples.sort()
+    return samples, censored
 
 
 def _rows(measurement: Measurement) -> Iterator[tuple[str, ...]]:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER
+from harness.judging.books import Slices
+from harness.judging.readings import LogTable, parts_of
 from harness.texts import many
 from reports.evidence import Evidence
 from reports.figures import lateness
 from reports.figures.style import duration, picture
 from reports.page import Section
-from workloads.base import BESIDE, COUNTS
+from workloads.base import NO_EVENT
 
 Ints = NDArray[np.int64]
-EVENTS = (COUNTS, BESIDE)
 
 
 def section(evidence: Evidence) -> Section:
     ages = ages_of(evidence)
-    count, spec = len(ages.sent_ms), evidence.spec
-    p50, p99, most = (duration(float(np.quantile(ages.sent_ms, q))) for q in (0.5, 0.99, 1.0))
-    ahead = int((ages.sent_ms < 0).sum())
+    count, spec = ages.sent.events, evidence.spec
+    p50, p99, most = (duration(ages.sent.quantile(share)) for share in (0.5, 0.99, 1.0))
+    ahead = int(ages.sent.often[ages.sent.ms < 0].sum())
     out_of_order = f"Disorder {spec.disorder_name}: the age of an event is p50 {p50}, p99 {p99}, at most {most}"
     return Section(
         "lateness",
@@ -41,27 +43,31 @@ def section(evidence: Evidence) -> Section:
 
 
 def ages_of(evidence: Evidence) -> lateness.Ages:
-    log, sends = evidence.log, evidence.sends
-    ids, kind = (np.asarray(log.column(name).to_numpy()) for name in ("event_id", "kind"))
-    rows = np.isin(kind, EVENTS) & (ids >> INDEX_BITS != MARK_SERVER)
-    times_rel_ms = np.asarray(log.column("event_time_ms").to_numpy())[rows] - evidence.epoch_ms
-    case = evidence.case
-    dropped = case.dropped
+    log, booked, case = evidence.log, Booked(evidence.sends, evidence.epoch_ms), evidence.case
+    ids, time_ms = (column[case.dropped] for column in (case.events.id, case.events.time_ms))
     return lateness.Ages(
-        ages(ids[rows], times_rel_ms, sends),
-        ages(case.events.id[dropped], case.events.time_ms[dropped] - evidence.epoch_ms, sends),
+        lateness.Tally.of(_sent(log, booked)),
+        lateness.Tally.of([booked.ages_ms(ids, time_ms)]),
         evidence.spec.watermark_ms,
     )
 
 
-def ages(ids: Ints, times_rel_ms: Ints, sends: pa.Table) -> Ints:
-    """Due time of an event's slice less its event time; events of no known slice are left out."""
-    server, low, high, due_us = (
-        np.asarray(sends.column(name).to_numpy()) for name in ("server", "slot_lo", "slot_hi", "intended_us")
-    )
-    order = np.lexsort((low, server))
-    first = (server[order].astype(np.int64) << INDEX_BITS) | low[order]
-    place = np.searchsorted(first, ids, side="right") - 1
-    slices = order[np.clip(place, 0, None)]
-    known = (place >= 0) & (server[slices] == ids >> INDEX_BITS) & ((ids & INDEX_MASK) < high[slices])
-    return np.asarray(due_us[slices[known]] // 1000 - times_rel_ms[known], dtype=np.int64)
+def _sent(log: LogTable, booked: Booked) -> Iterator[Ints]:
+    """Part by part: the log may be larger than memory."""
+    for part in parts_of(log.select(["event_id", "kind", "event_time_ms"])):
+        is_event = part["kind"] != NO_EVENT
+        yield booked.ages_ms(part["event_id"][is_event], part["event_time_ms"][is_event])
+
+
+class Booked:
+    """When the slices of the load were due."""
+
+    def __init__(self, sends: pa.Table, epoch_ms: int) -> None:
+        self._slices = Slices(sends)
+        self._due_ms = np.asarray(sends.column("intended_us").to_numpy()) // 1000 + epoch_ms
+
+    def ages_ms(self, ids: Ints, time_ms: Ints) -> Ints:
+        """Due time of an event's slice less its event time; events of no known slice are left out."""
+        row = self._slices.of(ids)
+        known = row >= 0
+        return np.asarray(self._due_ms[row[known]] - time_ms[known], dtype=np.int64)

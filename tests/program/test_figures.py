@@ -8,6 +8,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from matplotlib.figure import Figure
 from generators.tape import Tape
 from harness.model import Disorder, Segment, TapeSpec
 from reports.figures import backfill, cells, percentiles, seam, states, style, throughput
+from reports.figures.lateness import Tally
 from reports.sections import latency, lateness
 from tests.program import pages
 
@@ -68,14 +70,14 @@ def test_unseen_events_move_every_percentile_up():
 
 
 def test_curves_are_made_of_what_was_measured_only():
-    found = latency.curves_of(pa.table(pages.latency()))
+    found = latency.curves_from(pa.table(pages.latency()))
 
     assert [(each.label, each.dashed, each.censored) for each in found] == [
         ("probes", False, 3),
         ("probes, from sending", True, 3),
     ]
     none = {**pages.latency(), "uncorrected_ms": pa.nulls(len(pages.PROBES) + 3, pa.float64())}
-    assert [each.label for each in latency.curves_of(pa.table(none))] == ["probes"]
+    assert [each.label for each in latency.curves_from(pa.table(none))] == ["probes"]
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 30), st.integers(1, 30), st.data())
@@ -206,8 +208,19 @@ def test_the_age_of_an_event_is_what_the_tape_had_planned():
     sends = pa.table({name: [row[i] for row in reversed(books)] for i, name in enumerate(names)})
     unknown = (1 << 36) | 10**9
 
-    ages = lateness.ages(np.array([*ids, unknown]), np.array([*times, 0]), sends)
-    assert ages.tolist() == planned
+    booked = lateness.Booked(sends, epoch_ms := 10**12)
+    ages_ms = booked.ages_ms(np.array([*ids, unknown]), epoch_ms + np.array([*times, 0]))
+    assert ages_ms.tolist() == planned
+
+
+@given(st.lists(st.lists(st.integers(-5, 40), max_size=30), min_size=1, max_size=4), st.floats(0, 1))
+def test_ages_that_are_tallied_have_the_quantiles_of_all_of_them(parts, share):
+    tally = Tally.of(np.array(part, dtype=np.int64) for part in parts)
+    ages_ms = sorted(chain(*parts))
+
+    assert np.repeat(tally.ms, tally.often).tolist() == ages_ms
+    if ages_ms:
+        assert tally.quantile(share) == pytest.approx(np.quantile(ages_ms, share))
 
 
 @pytest.mark.parametrize("cache", ["where the user wants it", "nowhere"])
