@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from harness.judging import judge
 from harness.judging.checks.case import Case
+from harness.judging.readings import LogAudit, Named
 from harness.measuring.measure import RECOVERY, withheld
 from harness.measuring.measurement import Measurement, Recovery
-from harness.model import Verdict
+from harness.model import Outcome, Verdict
 from harness.store import MissingEvidence, unless_missing
 from harness.stored import StoredRun
 from harness.watching import clock_watch
@@ -67,6 +68,15 @@ class Evidence(StoredRun):
     @cached_property
     def timeline(self) -> pa.Table:
         return self.store.read_table("timeline.parquet")
+
+    @cached_property
+    def audit(self) -> LogAudit:
+        """As the verdict has it, where that found all of the tape in the log: to compare them again takes as long as to
+        judge. How many of its records were removed since is no part of a page."""
+        verdict = unless_missing(lambda: self.verdict)
+        if verdict is None or not any(each.name == "log" and each.outcome is Outcome.PASS for each in verdict.checks):
+            return super().audit
+        return LogAudit(verdict.totals["planned"], verdict.totals["in_log"], Named(), Named(), Named(), Named())
 
     @cached_property
     def case(self) -> Case:

@@ -25,7 +25,7 @@ from harness.commands.run import run
 from harness.engines import fake
 from harness.experiments import one_run
 from harness.install import environment
-from harness.judging import digests
+from harness.judging import digests, log_audit
 from harness.model import CheckResult, Outcome, UsageError
 from harness.settings import KEYS
 from harness.store import Store
@@ -293,6 +293,20 @@ def test_report_makes_the_page_says_what_is_missing_and_refuses_the_future(good,
     good.write_json("owner.json", {"schema": 99})
     with pytest.raises(UsageError, match="schema 99"):
         CliRunner().invoke(cli.app, ["report", str(good.path)], catch_exceptions=False)
+
+
+def test_tape_and_log_are_compared_again_only_where_the_verdict_had_not_found_them_alike(bad, monkeypatch):
+    compared, compare = [], log_audit.compare
+    monkeypatch.setattr(log_audit, "compare", lambda *values: compared.append(values) or compare(*values))
+    by_verdict = Evidence(bad).case
+    assert not compared
+
+    verdict = Evidence(bad).verdict
+    bad.write_json("verdict.json", replace(verdict, checks=tuple(c for c in verdict.checks if c.name != "log")))
+    by_files = Evidence(bad).case
+    assert len(compared) == 1
+    assert by_verdict.audit == by_files.audit
+    assert by_verdict.differences == by_files.differences != []
 
 
 def test_witnesses_and_names_of_others_are_texts_and_never_markup(bad):
