@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from harness.faults.times import seconds
 from harness.judging.grouping import narrow, spans
 from harness.judging.growing import Growing
-from harness.judging.readings import NO_BATCH, LogEvents, LogTable, NamedLate, parts_of
+from harness.judging.readings import NO_BATCH, LogEvents, LogTable, NamedLate, parts_of, picked
 from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog, EarlierRun, FileSeam, RunSpec
 from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle
 
@@ -86,12 +86,13 @@ def _counted(
 
     def parts() -> Iterator[LogEvents]:
         for part in parts_of(log.select([*dict.fromkeys((*names, "kind"))])):
-            kind = part["kind"]
             # All well-formed events, views or not: an engine may take its watermark from any of them.
-            well_formed, counts = (kind == COUNTS) | (kind == BESIDE), np.isin(kind, [*kinds])
-            before_ms = newest.read(*(part[name][well_formed] for name in ("partition", "event_id", "event_time_ms")))
-            events, row = events_of({name: part[name][counts] for name in names}, oracle)
-            before.add(_picked(before_ms[counts[well_formed]], row))
+            well_formed = (part["kind"] == COUNTS) | (part["kind"] == BESIDE)
+            read = {name: picked(column, well_formed) for name, column in part.items()}
+            before_ms = newest.read(*(read[name] for name in ("partition", "event_id", "event_time_ms")))
+            counts = np.flatnonzero(np.isin(read["kind"], [*kinds]))
+            events, row = events_of({name: read[name][counts] for name in names}, oracle)
+            before.add(_picked(before_ms[counts], row))
             yield events
 
     events = LogEvents.joined(parts())
