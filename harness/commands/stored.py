@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,9 @@ from harness.model import UsageError
 from harness.store import Store
 from harness.stored import StoredRun
 
+if TYPE_CHECKING:
+    from reports.result import Result
+
 EXPERIMENT_PAGES = {
     "chaos": drive_chaos.write_page,
     "search": drive_search.write_page,
@@ -29,17 +32,21 @@ EXPERIMENT_PAGES = {
 
 def recheck(run: Run, as_json: Json = False) -> None:
     """Judge a stored run again, with no engine."""
-    place = _ended(run)
+    result = _judged_again(_ended(run))
+    show("recheck", result, as_json)
+    one_run.draw(result.path)
+    raise typer.Exit(result.verdict.outcome.exit_code)
+
+
+def _judged_again(place: Store) -> Result:
+    """What was made of its events for that is gone before a page is drawn."""
     with console.progress() as screen:
         screen.phase("judge")
         digests.write_at_first_verdict(place)
         stored = StoredRun(place)
         verdict = judge(stored)
         place.write_json("verdict.json", verdict)
-        result = one_run.report(stored, verdict, screen)
-    show("recheck", result, as_json)
-    one_run.draw(result.path)
-    raise typer.Exit(result.verdict.outcome.exit_code)
+        return one_run.report(stored, verdict, screen)
 
 
 def report(

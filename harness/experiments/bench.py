@@ -235,7 +235,7 @@ def _after_a_run(parts: _Parts) -> Ceiling:
         AFTERWARDS_GOAL_MIB,
         large.peak_mib < AFTERWARDS_GOAL_MIB,
         {f"a run of {small.events:,} events": small.peak_mib},
-        f"{large.events:,} events, judged and measured from their files in {large.wall_s:.1f} s; CPU-s: "
+        f"{large.events:,} events, judged, measured and drawn from their files in {large.wall_s:.1f} s; CPU-s: "
         + ", ".join(f"{name} {cpu_s:.1f}" for name, cpu_s in others.items()),
     )
 

@@ -45,6 +45,7 @@ from harness.model import FaultSpec, KafkaAddress, RunSpec
 from harness.readers import Topic
 from harness.store import Store
 from harness.stored import LOG, StoredRun
+from reports import run_page
 from workloads.base import Oracle
 from workloads.declared import oracle as declared
 from workloads.registry import oracle_of, results_of
@@ -313,16 +314,25 @@ def store_run(arguments: Arguments) -> Cost:
 
 
 def judge_run(arguments: Arguments) -> Cost:
-    """All that comes of the files of a run but its page, as `recheck` makes it: the verdict, and what was measured."""
+    """All that comes of the files of a run, as `recheck` makes it: the verdict, what was measured, and the page."""
     (folder,) = _of_run(arguments).iterdir()
-    run, meter = StoredRun.open(folder), Meter()
+    meter = Meter()
+    events = _judge_and_measure(StoredRun.open(folder), meter)
+    with meter.part("page"):
+        run_page.write(Store.open(folder))
+    return meter.cost(events)
+
+
+def _judge_and_measure(run: StoredRun, meter: Meter) -> int:
+    """How many events there were. What was made of them is gone before the page is made."""
     with meter.part("judging"):
         verdict = judge(run)
+    run.store.write_json("verdict.json", verdict)
     with meter.part("measuring"):
         measurement = measure.save(run, verdict)
     if measurement is None:
-        raise RuntimeError(f"The run in {folder} should be right and measured, and is {verdict.sentence}.")
-    return meter.cost(run.reel.total)
+        raise RuntimeError(f"The run in {run.store.path} should be right and measured, and is {verdict.sentence}.")
+    return run.reel.total
 
 
 def _of_run(arguments: Arguments) -> Path:

@@ -44,7 +44,7 @@ def test_what_is_judged_is_a_whole_run_that_was_made_without_services(tmp_path):
     made, judged = PARTS["store_run"](asked), PARTS["judge_run"](asked)
 
     assert made.events == judged.events > EVENTS
-    assert judged.detail.keys() == {"judging", "measuring"}
+    assert judged.detail.keys() == {"judging", "measuring", "page"}
 
 
 def test_one_event_that_is_missing_from_its_results_is_lost(tmp_path):
