@@ -226,8 +226,6 @@ def _oracle(parts: _Parts) -> Iterator[Ceiling]:
 
 def _after_a_run(parts: _Parts) -> Ceiling:
     small, large = (_judged(parts, events * MILLION) for events in (13, 60))
-    spent = {name: us * large.events / MILLION for name, us in large.detail.items()}
-    others = {**spent, "other threads": large.cpu_s - sum(spent.values())}
     return Ceiling(
         "memory after a run",
         large.peak_mib,
@@ -235,9 +233,15 @@ def _after_a_run(parts: _Parts) -> Ceiling:
         AFTERWARDS_GOAL_MIB,
         large.peak_mib < AFTERWARDS_GOAL_MIB,
         {f"a run of {small.events:,} events": small.peak_mib},
-        f"{large.events:,} events, judged, measured and drawn from their files in {large.wall_s:.1f} s; CPU-s: "
-        + ", ".join(f"{name} {cpu_s:.1f}" for name, cpu_s in others.items()),
+        f"judged, measured and drawn from their files: {_spent(small)}; {_spent(large)}",
     )
+
+
+def _spent(cost: Cost) -> str:
+    parts = {name: us * cost.events / MILLION for name, us in cost.detail.items()}
+    parts["other threads"] = cost.cpu_s - sum(parts.values())
+    told = ", ".join(f"{name} {cpu_s:.1f}" for name, cpu_s in parts.items())
+    return f"{cost.events:,} events in {cost.wall_s:.1f} s, CPU-s: {told}"
 
 
 def _judged(parts: _Parts, events: int) -> Cost:
