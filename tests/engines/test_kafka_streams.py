@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.services.kafka import topic_exists
-from tests.engines.late_drops import left_out, told_by_the_engine
+from tests.engines.late_drops import NO_GRACE, late_in_any_order, left_out, told_by_the_engine
 from tests.engines.odd import odd_records
 from tests.engines.test_runs import check, run
 from tests.engines.trial import START_MS, WINDOW_MS
@@ -16,9 +16,6 @@ ENGINE = ["--engine", "kafka-streams"]
 SHORT = ["--duration", "12s", "--rate", "3000"]
 # With less of it an engine that catches up may drop events, by right: see the runs without grace below.
 GRACE = ["--watermark", "60s"]
-# One in a hundred comes when its window is over, whatever the engine does. What a fault makes late comes on top.
-STRAGGLERS = "none,late_share=0.01,late_min_ms=12000,late_max_ms=20000"
-NO_GRACE = ["--watermark", "0", "--disorder", STRAGGLERS]
 
 # What plain `test` runs is Spark and the reference.
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
@@ -66,14 +63,15 @@ def test_without_grace_a_pause_loses_what_came_late_and_the_number_is_the_engine
 
     late = check(answer, "late")
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["late-dropped"]), answer["sentence"]
-    assert late["count"] == left_out(answer["run"]) == told_by_the_engine(answer["run"]) > 0
+    assert late["count"] == left_out(answer["run"]) == told_by_the_engine(answer["run"])
+    assert late["count"] >= late_in_any_order(answer["run"]) > 0
 
 
 def test_without_grace_a_kill_loses_what_came_late_to_the_single_event(tmp_path):
     answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, "--fault", "kill@offset=75%")
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["late-dropped"]), answer["sentence"]
-    assert check(answer, "late")["count"] == left_out(answer["run"]) > 0
+    assert check(answer, "late")["count"] == left_out(answer["run"]) >= late_in_any_order(answer["run"]) > 0
 
 
 def test_asked_to_name_what_it_drops_it_leaves_nothing_to_infer(tmp_path):
@@ -83,4 +81,5 @@ def test_asked_to_name_what_it_drops_it_leaves_nothing_to_infer(tmp_path):
     late = check(answer, "late")
     assert (answer["verdict"], answer["words"], answer["slack"]) == ("FAIL", ["late-dropped"], 0), answer["sentence"]
     assert "each named by the engine itself" in late["sentence"]
-    assert late["count"] == left_out(answer["run"]) == told_by_the_engine(answer["run"]) > 0
+    assert late["count"] == left_out(answer["run"]) == told_by_the_engine(answer["run"])
+    assert late["count"] >= late_in_any_order(answer["run"]) > 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.services.kafka import topic_exists
-from tests.engines.late_drops import left_out, told_by_the_engine
+from tests.engines.late_drops import NO_GRACE, late_in_any_order, left_out, told_by_the_engine
 from tests.engines.odd import odd_records
 from tests.engines.test_runs import check, run
 from tests.engines.trial import START_MS, WINDOW_MS
@@ -16,7 +16,6 @@ ENGINE = ["--engine", "quix"]
 SHORT = ["--duration", "12s", "--rate", "3000"]
 # With less of it an engine that catches up may drop events, by right: see the runs without grace below.
 GRACE = ["--watermark", "60s"]
-NO_GRACE = ["--watermark", "0", "--disorder", "none"]
 
 # What plain `test` runs is Spark and the reference.
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
@@ -57,13 +56,11 @@ def test_without_grace_a_pause_loses_what_came_late_and_the_number_is_the_engine
     late = check(answer, "late")
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["late-dropped"]), answer["sentence"]
     assert late["count"] == left_out(answer["run"]) == told_by_the_engine(answer["run"])
+    assert late["count"] >= late_in_any_order(answer["run"]) > 0
 
 
 def test_without_grace_a_kill_loses_what_came_late_to_the_single_event(tmp_path):
-    """Whoever is back before a window ends has nothing late to drop: so often killed, it is down when one does."""
-    fault = "; ".join(["kill@t>=1s", *["kill@t>=+500ms"] * 3])
-    long = ["--duration", "30s", "--rate", "2000"]
-    answer = run(tmp_path, *ENGINE, *long, *NO_GRACE, "--fault", fault)
+    answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, "--fault", "kill@offset=75%")
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["late-dropped"]), answer["sentence"]
-    assert check(answer, "late")["count"] == left_out(answer["run"])
+    assert check(answer, "late")["count"] == left_out(answer["run"]) >= late_in_any_order(answer["run"]) > 0
