@@ -1,6 +1,7 @@
 """What a run needs of its machine at least, and what of that is not granted: said before anything is started.
 
-The figures are measured (docs/run.md, "What a machine must have"). Of an engine that we do not know nothing is asked.
+The figures are measured (docs/machine.md, "What a machine must have"). Of an engine that we do not know
+nothing is asked.
 Standard library only: `doctor` tells them before a package is installed.
 """
 

@@ -23,7 +23,7 @@ BOOKS_EVERY_MS = 5000
 LONGEST_WORDS = 80
 UNSERVED_ADVICE = "no planned fault was at work on it: look whether the job or somebody else did this, and run it again"
 ROOM_ADVICE = "free some there (`streamgauge rm` removes runs), or name another folder with --out or TMPDIR"
-MEMORY_ADVICE = "take a machine or a container with more memory: docs/run.md tells how much a run needs"
+MEMORY_ADVICE = "take a machine or a container with more memory: docs/machine.md tells how much a run needs"
 
 
 class EngineGone(Exception):  # noqa: N818  (it is what happened)

@@ -32,7 +32,7 @@ FORMAT_DEADLINE_S = 120.0  # long, for busy machines: a death is noticed at once
 READY_DEADLINE_S = 120.0
 SLOWEST_START_MS = 600_000
 # The broker shares the cores with the engine under test. The second compiler takes more CPU in a run than its code
-# saves, also at the highest rate, and a collector with threads of its own gains nothing: docs/tuning.md.
+# saves, also at the highest rate, and a collector with threads of its own gains nothing: docs/own-cost.md.
 FRUGAL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 LEADER_DEADLINE_S = 30.0
 # A run is judged from its log: nothing may leave it by age or size, and times are those that the sender gave.

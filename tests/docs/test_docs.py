@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 from dataclasses import replace
@@ -11,11 +12,13 @@ import pytest
 import typer.core
 import typer.main
 
+from generators.profiles import PROFILES
 from harness import cli, plan
 from harness.engines import manifest as manifests
 from harness.engines.config import EngineConfig
 from harness.engines.environments import ROOM_NEEDED
 from harness.engines.manifest import MANIFEST_KEYS, PLACEHOLDERS, SHIPPED, SINK_KEYS, load
+from harness.experiments.chaos import tiers
 from harness.faults.registry import FAULTS
 from harness.judging.checks import CHECKS
 from harness.model import Exit
@@ -90,6 +93,23 @@ def test_those_that_sum_the_ids_of_events_are_named():
     (named,) = re.findall(r"`checksum = true` in its manifest \((.*?) do\)", RUN, re.DOTALL)
     able = {engine for engine in SHIPPED if load(engine).checksum}
     assert set(re.findall(r"`(.*?)`", named)) == {*able, "spark@VERSION", "fake"}
+
+
+def test_every_profile_is_explained_with_its_numbers():
+    table = RUN.split("| `kind` | the load |")[1].split("\n\n")[0]
+    rows = re.findall(r"^\| `([^`]+)` \|[^|]*\|(.*)\|$", table, re.MULTILINE)
+    shown = {kind: set(re.findall(r"`(\w+)` \(", told)) for kind, told in rows}
+
+    numbers = {kind: set(inspect.signature(build).parameters) for kind, build in PROFILES.items()}
+    assert shown == {kind: names - {"rate_per_s", "duration_ms"} for kind, names in numbers.items()}
+
+
+def test_the_documents_name_the_tiers_that_there_are():
+    chaos_page, glossary = DOCUMENTS["docs/chaos.md"], DOCUMENTS["docs/README.md"]
+    (row,) = re.findall(r"^\| tier \|(.*)\|", glossary, re.MULTILINE)
+
+    assert re.findall(r"^\| `(\w+)` \|", chaos_page.split("## Tiers")[1].split("## ")[0], re.MULTILINE) == [*tiers()]
+    assert re.findall(r"`(\w+)`", row.split(":")[1]) == [*tiers()]
 
 
 def test_the_room_that_an_installation_needs_is_named():

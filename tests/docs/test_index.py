@@ -20,6 +20,16 @@ SPEAKING = [path for path in (ROOT / "harness").rglob("*.py") if "CheckResult(" 
 PLANTED = sorted({told for part in tomllib.loads(EXPECTED.read_text()).values() for told in part.values()})
 
 
+def test_every_part_of_the_selftest_is_explained():
+    """Its file of what is expected, wrong checkers, and runs that must PASS."""
+    text = (ROOT / "docs" / "selftest.md").read_text(encoding="utf-8")
+    explained = [
+        word for row in re.findall(r"^\| (`.+?`) \|", text, re.MULTILINE) for word in re.findall(r"`(\w+)`", row)
+    ]
+
+    assert sorted(explained) == sorted([*tomllib.loads(EXPECTED.read_text()), "mutants", "clean"])
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_document_is_in_the_index(document):
     assert f"]({document})" in INDEX or f"]({document}#" in INDEX
