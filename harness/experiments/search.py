@@ -30,6 +30,8 @@ WITHOUT: Mapping[str, Any] = {
 }
 # So these are no flags of a search: it decides its load itself, and nothing comes before or after that.
 OF_ONE_LOAD = ("rate", "duration", "warm_up", "web", *WITHOUT)
+# It begins at so many times the rate of its scenario, at the most.
+FASTER = 5
 # Beside its load: starting, draining, reading, judging, measuring. Used to foretell.
 OVERHEAD_S = 60
 # Patience is looked at once a window: so much longer than that an event may wait.
@@ -85,8 +87,12 @@ class Found:
 
 
 def of(spec: RunSpec, settings: Settings, objective_p99_ms: float | None) -> Settings:
-    """The settings of a search of this run: windows are its own, and so is the objective where it has one."""
-    life = replace(settings.life, window_ms=spec.window_ms)
+    """The settings of a search of this run: windows are its own, and so is the objective where it has one.
+
+    A job that does a hundred events a second would work on one window of 50,000/s for an hour and more.
+    """
+    start_per_s = min(settings.life.start_per_s, FASTER * spec.tape.profile[0].start_per_s)
+    life = replace(settings.life, window_ms=spec.window_ms, start_per_s=start_per_s)
     return replace(settings, life=replace(life, objective_p99_ms=objective_p99_ms or life.objective_p99_ms))
 
 

@@ -61,6 +61,13 @@ def test_a_search_offers_many_rates_to_one_engine_and_says_where_it_falls_behind
     assert told["rates"][-1]["held"] != "held"
 
 
+@pytest.mark.parametrize(("rate", "begins_at"), [("500", 2_500), ("10000", 50_000), ("1000000", 50_000)])
+def test_a_search_begins_at_five_times_the_rate_of_its_scenario_at_the_most(rate, begins_at):
+    settings = search.of(pages.search_spec(rate=rate), search.WHOLE, None)
+
+    assert settings.life.start_per_s == begins_at
+
+
 def test_wrong_counts_end_it_with_their_name_and_no_speed(call, tmp_path):
     done = call("--conf", "misbehave=drop:500", "--json")
 
