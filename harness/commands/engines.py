@@ -69,7 +69,7 @@ def rm(engine: Engine, as_json: Json = False) -> None:
     found = manifest.load(engine)
     installed = removal.remove(found, console.say)
     others = removal.sharing(found) if installed else []
-    gone = installed + archives.remove(found.id)
+    gone = installed + archives.remove(found.id, console.say)
     if as_json:
         told = {"engine": engine, "removed": [str(path) for path in gone], "used_too_by": list(others)}
         print(json.dumps({"command": "engines rm", **told}))

@@ -14,10 +14,10 @@ from pathlib import Path
 from harness import console, plan, wait
 from harness.ending import summary
 from harness.engines import manifest as manifests
-from harness.engines import warm
+from harness.engines import removal, warm
 from harness.engines.job import Surroundings
 from harness.experiments import one_run
-from harness.install import archives, jvm
+from harness.install import archives
 from harness.install.archives import Archive
 from harness.model import AD_IMPRESSIONS, EngineManifest, HarnessError, Outcome, RunSpec, Stopped, UsageError
 from harness.run import run as run_nine_steps
@@ -71,7 +71,8 @@ def _make(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surround
     """What is wrong with each that could not be made."""
     os.nice(LOW_PRIORITY)
     with (
-        jvm.only_one(archives.folder() / "training", console.say),
+        archives.alone(console.say),
+        removal.in_use(engine_manifest),
         tempfile.TemporaryDirectory(prefix="streamgauge-training-") as place,
         children.guard(),
         wait.patience(spec.patience),

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -157,11 +158,19 @@ def _with_path(options: tuple[str, ...], path: Path) -> tuple[str, ...]:
     return (*options[:-1], f"{options[-1]}{path}")
 
 
-def remove(name: str) -> list[Path]:
+@contextmanager
+def alone(say: Callable[[str], None]) -> Iterator[None]:
+    """Who makes archives and who removes some wait for each other: else a new one vanishes before it is sealed."""
+    with jvm.only_one(folder() / "training", say):
+        yield
+
+
+def remove(name: str, say: Callable[[str], None]) -> list[Path]:
     """Those of one kind of JVM, of all JDKs and checkouts. A JVM that has one open keeps it."""
-    gone = sorted(folder().glob(f"{name}-{'[0-9a-f]' * 16}.*"))
-    for file in gone:
-        file.unlink(missing_ok=True)
+    with alone(say):
+        gone = sorted(folder().glob(f"{name}-{'[0-9a-f]' * 16}.*"))
+        for file in gone:
+            file.unlink(missing_ok=True)
     return [file for file in gone if file.suffix in (CLASS_DATA.suffix, AOT_CACHE.suffix)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from harness.install import archives, jvm
 from harness.install.archives import Archive
 from harness.model import HarnessError
+from harness.wait import wait_until
 
 HEAD = b"\xa8\xba\x0b\xf0"
 
@@ -68,7 +70,7 @@ def test_each_java_has_its_way(java: Path, jar: Path, version: str, makes: str, 
     archive = archives.archive_of("broker", says(java, version), [jar])
     assert archives.making(archive).options[-1] == f"{makes}{archive.part}"
     assert archives.start(made(archive)).options[-1] == f"{uses}{archive.path}"
-    assert archives.remove("broker") == [archive.path]
+    assert archives.remove("broker", print) == [archive.path]
 
 
 def test_a_java_without_an_archive_of_its_own_makes_none_in_vain(java: Path, jar: Path) -> None:
@@ -135,6 +137,23 @@ def test_one_that_was_never_written(java: Path, jar: Path) -> None:
     archives.making(archive)
     assert archives.seal(archive).startswith("the JVM of broker wrote no archive; ")
     assert archives.seal(archive).endswith(f" are free in {archive.path.parent}")
+
+
+def test_who_removes_archives_waits_for_who_makes_one(java: Path, jar: Path) -> None:
+    archive = archives.archive_of("broker", java, [jar])
+    heard: list[str] = []
+    gone: list[Path] = []
+    remover = threading.Thread(target=lambda: gone.extend(archives.remove("broker", heard.append)))
+    with archives.alone(print):
+        archives.making(archive)
+        archive.part.write_bytes(HEAD)
+        remover.start()
+        wait_until(lambda: heard, deadline_s=20, what="the remover to say that it waits")
+        said = archives.seal(archive)
+    remover.join(20)
+
+    assert (said, gone) == ("", [archive.path])
+    assert not list(archives.folder().glob("broker-*"))
 
 
 def test_a_cache_that_cannot_be_written(java: Path, jar: Path, tmp_path: Path) -> None:
