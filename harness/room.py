@@ -27,6 +27,7 @@ LOG_PER_BROKER = 20 * MB  # what is there before the first event, and what an en
 KEPT_PER_EVENT = 18  # of the run's files: the log as a table, what was sent, latencies
 KEPT_PER_RUN = 12 * MB  # logs, figures, the page
 JVMS_OWN = 200 * MB  # checkpoint, state and the libraries that an engine on a JVM unpacks
+CHECKPOINT_PER_EVENT = 100  # beside that, where nothing leaves the state: all its versions that the engine keeps
 ENGINES_OWN = 10 * MB  # the same of any other engine
 
 
@@ -53,14 +54,24 @@ class NoRoomError(HarnessError):
 
 
 def needs(
-    manifest: EngineManifest, events: int, *, brokers: int, runs: int, out: Path, temporary: Path, in_files: int = 0
+    manifest: EngineManifest,
+    events: int,
+    *,
+    brokers: int,
+    runs: int,
+    out: Path,
+    temporary: Path,
+    in_files: int = 0,
+    in_state: int = 0,
 ) -> tuple[WantedRoom, ...]:
     """Of so many runs, one after the other, at the most. `brokers`: so many of ours keep the log, none where Kafka is
-    somebody else's or nothing is real. `in_files`: so many of the events lie in files as well."""
+    somebody else's or nothing is real. `in_files`: so many of the events lie in files as well; `in_state`: of so many
+    the cells stay in the engine's state until the load has ended."""
     elsewhere = "name a folder on another disk with --out, or take a lower --rate or a shorter --duration"
     kept = WantedRoom("what is kept", out, runs * (KEPT_PER_RUN + KEPT_PER_EVENT * events), elsewhere)
     log = WantedRoom("Kafka's log", out, brokers * (LOG_PER_BROKER + LOG_PER_EVENT * events), elsewhere)
-    own = (JVMS_OWN if manifest.ivy else ENGINES_OWN) + LOG_PER_EVENT * in_files
+    jvms_own = JVMS_OWN + CHECKPOINT_PER_EVENT * in_state
+    own = (jvms_own if manifest.ivy else ENGINES_OWN) + LOG_PER_EVENT * in_files
     state = WantedRoom("the engine's own files", temporary, own, "set TMPDIR to a folder on another disk")
     return tuple(need for need in (log, kept, state) if need.size)
 

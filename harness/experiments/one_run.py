@@ -20,6 +20,7 @@ from harness.engines.job import Surroundings
 from harness.engines.warm import Starts
 from harness.faults import job, registry
 from harness.install import environment, jvm
+from harness.measuring.growth import keeps_all
 from harness.measuring.objective import with_objective
 from harness.model import EngineManifest, RunSpec, UsageError, Verdict
 from harness.run import MakesRun
@@ -61,6 +62,7 @@ def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Pat
         out=out,
         temporary=needs.temporary_folder(),
         in_files=reel.warm_up_total if spec.tape.history_ms and not engine_manifest.simulated else 0,
+        in_state=reel.total if keeps_all(spec) else 0,
     )
     room.refuse(wanted, room.disk_of)
 

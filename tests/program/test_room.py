@@ -39,6 +39,7 @@ from tests.program.test_run import fake_run
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 RUN_MD, MACHINE_MD = DOCS / "run.md", DOCS / "machine.md"
 FULL = OSError(errno.ENOSPC, "No space left on device")
+ON_A_JVM = replace(fake.MANIFEST, ivy="spark")
 FAST = ["run", "--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
 
 
@@ -89,10 +90,23 @@ def test_each_of_two_disks_is_asked_for_its_own_parts():
         ({"events": 1_200_000}, 600_000 * (room.LOG_PER_EVENT + room.KEPT_PER_EVENT)),
         ({"brokers": 3}, 2 * (600_000 * room.LOG_PER_EVENT + room.LOG_PER_BROKER)),
         ({"brokers": 0}, -(600_000 * room.LOG_PER_EVENT + room.LOG_PER_BROKER)),
-        ({"manifest": replace(fake.MANIFEST, ivy="spark")}, room.JVMS_OWN - room.ENGINES_OWN),
+        ({"manifest": ON_A_JVM}, room.JVMS_OWN - room.ENGINES_OWN),
         ({"runs": 3}, 2 * (room.KEPT_PER_RUN + 600_000 * room.KEPT_PER_EVENT)),
+        ({"in_state": 600_000}, 0),
+        (
+            {"manifest": ON_A_JVM, "in_state": 600_000},
+            room.JVMS_OWN - room.ENGINES_OWN + 600_000 * room.CHECKPOINT_PER_EVENT,
+        ),
     ],
-    ids=["twice the events", "three brokers", "no broker", "on a JVM", "three runs"],
+    ids=[
+        "twice the events",
+        "three brokers",
+        "no broker",
+        "on a JVM",
+        "three runs",
+        "a state without a checkpoint",
+        "a state that nothing leaves",
+    ],
 )
 def test_what_is_needed_grows_with_events_brokers_and_what_is_kept(changes, more):
     before, after = (sum(need.size for need in each) for each in (needs(), needs(**changes)))
@@ -129,12 +143,30 @@ def test_what_is_foretold_holds_what_real_engines_wrote(engine):
     assert room.JVMS_OWN > 162.9 * MB  # the most of any in a comparison of five engines
 
 
+@pytest.mark.parametrize(("name", "in_state"), [("big-state", 2_700_000), ("bursts", 0)])
+def test_a_checkpoint_needs_room_where_nothing_leaves_the_state_while_the_load_goes_on(name, in_state, monkeypatch):
+    asked = []
+    monkeypatch.setattr(room, "refuse", lambda wanted, _: asked.extend(wanted))
+    _, scenario = plan.read_scenario(name)
+    spec, manifest = plan.resolve(name, scenario, {"engine": "spark"}, load)
+
+    one_run.refuse_without_room(spec, manifest, Path("runs"))
+
+    assert asked[-1].size - room.JVMS_OWN == pytest.approx(in_state * room.CHECKPOINT_PER_EVENT, rel=0.01)
+
+
+def test_what_is_foretold_holds_the_checkpoint_of_a_state_that_nothing_left():
+    """Of 2.7 million events in 662,619 cells, after 17 batches and three kills."""
+    assert needs(manifest=load("spark"), events=2_700_000, in_state=2_700_000)[-1].size > 232 * MB + 77 * MB
+
+
 def test_the_documents_tell_the_same_figures():
     told = MACHINE_MD.read_text(encoding="utf-8")
 
     assert f"of each broker {room.LOG_PER_BROKER // MB} MB, and {room.LOG_PER_EVENT} bytes of each event" in told
     assert f"of each run {room.KEPT_PER_RUN // MB} MB, and {room.KEPT_PER_EVENT} bytes of each event" in told
     assert f"{room.JVMS_OWN // MB} MB for an engine on a JVM, {room.ENGINES_OWN // MB} MB for any other" in told
+    assert f"with a lateness that outlasts the load, {room.CHECKPOINT_PER_EVENT} bytes of each event" in told
     assert f"each disk of these | {room.AS_GOOD_AS_FULL // MB} MB |" in told
     assert f"less than {room.AS_GOOD_AS_FULL // MB} MB are left" in RUN_MD.read_text(encoding="utf-8")
 
