@@ -1,0 +1,90 @@
+"""The nouns of streamgauge as plain frozen values; every other module speaks in them, and names this folder alone.
+
+Standard library only, no behaviour beyond what a value can say about itself, and nothing here touches the world.
+Times are integers with their unit in the name. "Relative" times (`_rel_ms`) count from the run's epoch
+(harness/epoch.py).
+"""
+
+from __future__ import annotations
+
+from harness.model.address import HIDDEN, VARIABLE, KafkaAddress, RedisAddress, redacted
+from harness.model.batches import Batch, BatchLog, EarlierRun, FileSeam, KeptState
+from harness.model.disorder import Disorder
+from harness.model.engine_report import Backfill, EngineReport, EngineState, LastWords
+from harness.model.errors import HarnessError, Stopped, UsageError
+from harness.model.event_id import INDEX_BITS, INDEX_MASK, MARK_SERVER, MAX_SERVERS
+from harness.model.fault import CRASH_POINTS, HALF_WRITTEN, CrashPoint, FaultReport, FaultSpec, When
+from harness.model.load import Certificate, LoadStatus
+from harness.model.manifest import EngineManifest, Guarantee, Late, LateEvidence, Orders, SinkClaim, Source, WindowKey
+from harness.model.mark import Mark, MarkKind
+from harness.model.outcome import Exit, Outcome
+from harness.model.progress import Checkpoint, Progress
+from harness.model.run_spec import DEFAULT_SCENARIO, Client, Cut, RunSpec
+from harness.model.schema import READABLE_SCHEMAS, SCHEMA_VERSION
+from harness.model.tape import AD_IMPRESSIONS, Segment, Spell, SpellKind, TapeSpec
+from harness.model.times import EVENT_TIME, Time
+from harness.model.verdict import Blame, CheckResult, Verdict, Witness
+
+__all__ = [
+    "AD_IMPRESSIONS",
+    "CRASH_POINTS",
+    "DEFAULT_SCENARIO",
+    "EVENT_TIME",
+    "HALF_WRITTEN",
+    "HIDDEN",
+    "INDEX_BITS",
+    "INDEX_MASK",
+    "MARK_SERVER",
+    "MAX_SERVERS",
+    "READABLE_SCHEMAS",
+    "SCHEMA_VERSION",
+    "VARIABLE",
+    "Backfill",
+    "Batch",
+    "BatchLog",
+    "Blame",
+    "Certificate",
+    "CheckResult",
+    "Checkpoint",
+    "Client",
+    "CrashPoint",
+    "Cut",
+    "Disorder",
+    "EarlierRun",
+    "EngineManifest",
+    "EngineReport",
+    "EngineState",
+    "Exit",
+    "FaultReport",
+    "FaultSpec",
+    "FileSeam",
+    "Guarantee",
+    "HarnessError",
+    "KafkaAddress",
+    "KeptState",
+    "LastWords",
+    "Late",
+    "LateEvidence",
+    "LoadStatus",
+    "Mark",
+    "MarkKind",
+    "Orders",
+    "Outcome",
+    "Progress",
+    "RedisAddress",
+    "RunSpec",
+    "Segment",
+    "SinkClaim",
+    "Source",
+    "Spell",
+    "SpellKind",
+    "Stopped",
+    "TapeSpec",
+    "Time",
+    "UsageError",
+    "Verdict",
+    "When",
+    "WindowKey",
+    "Witness",
+    "redacted",
+]

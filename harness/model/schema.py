@@ -1,0 +1,6 @@
+"""The form of what a folder of runs holds, as a number that each of them says."""
+
+from __future__ import annotations
+
+SCHEMA_VERSION = 3  # 3: a run has digests of its files
+READABLE_SCHEMAS = range(2, SCHEMA_VERSION + 1)
