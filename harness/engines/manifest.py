@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import shutil
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +28,20 @@ from string import Formatter
 from typing import Any, get_args
 
 from harness.engines import fake, template
-from harness.explain import home, is_file, nearest, wrong
+from harness.engines.mistakes import (
+    ManifestError,
+    Reader,
+    expected,
+    flag,
+    one_of,
+    read_table,
+    seconds,
+    some_of,
+    table_of_texts,
+    text,
+    texts,
+)
+from harness.explain import home, is_file, nearest
 from harness.install import jvm
 from harness.model import (
     AD_IMPRESSIONS,
@@ -89,10 +102,6 @@ VERSIONS = {
 IN_VERSIONS = tuple(f"{name}@VERSION" for name in VERSIONS)
 
 
-class ManifestError(Exception):
-    """A mistake in one place of a manifest; `load` adds which manifest."""
-
-
 def load(engine: str, workload: str = "") -> EngineManifest:
     """The manifest of a shipped engine by its id, or of anybody's by the path of its file or folder, or of a job that
     lies beside it; with what it claims of this workload. "": of one that it has a job of, the ads if it can be."""
@@ -130,7 +139,7 @@ def read(table: Mapping[str, Any], path: Path, workload: str = "") -> EngineMani
     """Somebody's own manifest, which says all in one file, or has it from the shipped engine that it extends."""
     wanted = _id("workload", table.get("workload", workload or AD_IMPRESSIONS))
     inherited = _inherited(table, wanted)
-    values = {"workload": wanted, **inherited, **_read(table, MANIFEST_KEYS, where="", has=inherited)}
+    values = {"workload": wanted, **inherited, **read_table(table, MANIFEST_KEYS, where="", has=inherited)}
     manifest = _made({**values, "extends": inherited.get("extends", "")}, path, shipped=False)
     if workload and manifest.workload != workload:
         raise ManifestError(
@@ -157,7 +166,7 @@ def _of_engine(engine: str) -> dict[str, Any]:
     table = _toml(SHIPPED[engine])
     base = table.get("extends")
     inherited = _of_engine(base) if base else {}
-    values = {**inherited, **_read(table, ENGINE_KEYS, where="", has=inherited)}
+    values = {**inherited, **read_table(table, ENGINE_KEYS, where="", has=inherited)}
     return {**values, "extends": inherited.get("extends") or base or ""}  # the first of them has the job
 
 
@@ -165,7 +174,7 @@ def _of_job(engine: str, workload: str) -> dict[str, Any]:
     """The same of the files beside the jobs."""
     base = _toml(SHIPPED[engine]).get("extends")
     inherited = _of_job(base, workload) if base else {}
-    return {**inherited, **_read(_toml(job_file(engine, workload)), JOB_KEYS, where="", has=inherited)}
+    return {**inherited, **read_table(_toml(job_file(engine, workload)), JOB_KEYS, where="", has=inherited)}
 
 
 def _with_job(manifest: EngineManifest, job: Path) -> EngineManifest:
@@ -297,7 +306,9 @@ def _named(path: Path) -> Iterator[None]:
 
 def _made(values: dict[str, Any], path: Path, *, shipped: bool) -> EngineManifest:
     tables = values.pop("sinks")
-    sinks = tuple(SinkClaim(**_read(sink, SINK_KEYS, where=f"sinks[{index}].")) for index, sink in enumerate(tables))
+    sinks = tuple(
+        SinkClaim(**read_table(sink, SINK_KEYS, where=f"sinks[{index}].")) for index, sink in enumerate(tables)
+    )
     names = [sink.name for sink in sinks]
     if doubled := {name for name in names if names.count(name) > 1}:
         raise ManifestError(f"the sink name {min(doubled)!r} stands twice; give each sink a name of its own.")
@@ -312,11 +323,11 @@ def _check_own(manifest: EngineManifest) -> None:
     """What somebody's own engine must not do: be taken for a shipped one, or run without its orders."""
     taken = {_plain(name): name for name in (*SHIPPED, fake.FAKE)}
     if (name := _plain(manifest.id)) in taken:
-        raise _expected(
+        raise expected(
             "id", manifest.id, f"an id of your own ({taken[name]} comes with this program, and is something else)"
         )
     if not any("config" in _placeholders("command", word) for word in manifest.command):
-        raise _expected(
+        raise expected(
             "command",
             list(manifest.command),
             "{config}, the path of the engine's orders, as one of its words: nothing else says which topic to read,",
@@ -347,93 +358,21 @@ def _check_results(manifest: EngineManifest) -> None:
             raise ManifestError(f"results = {manifest.results!r} {does} the key {name!r}.")
 
 
-# Each reader takes (key, value) and gives the value as the model wants it, or raises ManifestError.
-_Reader = Callable[[str, Any], Any]
-
-
-def _read(
-    table: Any, keys: Mapping[str, tuple[_Reader, bool]], *, where: str, has: Collection[str] = ()
-) -> dict[str, Any]:
-    """`has`: the keys that are there already."""
-    if not isinstance(table, dict):
-        raise _expected(where.rstrip("."), table, "a table of keys")
-    for key in table:
-        if key not in keys:
-            raise ManifestError(
-                f"unknown key {where + key!r} (= {table[key]!r}); the keys are {', '.join(sorted(keys))}"
-                f"{nearest(key, keys)}."
-            )
-    for key, (_, required) in keys.items():
-        if required and key not in table and key not in has:
-            raise ManifestError(f"the key {where + key!r} is missing.")
-    return {key: keys[key][0](where + key, value) for key, value in table.items()}
-
-
-def _expected(key: str, value: object, allowed: str, near: str = "") -> ManifestError:
-    return ManifestError(wrong(key, value, allowed, near))
-
-
-def _text(key: str, value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise _expected(key, value, "a non-empty text")
-    return value
-
-
 def _id(key: str, value: Any) -> str:
     if not isinstance(value, str) or not ID.fullmatch(value):
-        raise _expected(key, value, "up to 60 letters, digits, dots, dashes and underscores: folders are named by it")
+        raise expected(key, value, "up to 60 letters, digits, dots, dashes and underscores: folders are named by it")
     return value
-
-
-def _flag(key: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _expected(key, value, "true or false")
-    return value
-
-
-def _seconds(key: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise _expected(key, value, "a number of seconds above 0")
-    return float(value)
-
-
-def _texts(key: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise _expected(key, value, "a list of texts")
-    return tuple(_text(f"{key}[{index}]", item) for index, item in enumerate(value))
-
-
-def _one_of(*words: str) -> _Reader:
-    def read(key: str, value: Any) -> str:
-        if value not in words:
-            raise _expected(key, value, f"one of {', '.join(words)}", nearest(str(value), words))
-        return str(value)
-
-    return read
-
-
-def _some_of(*words: str) -> _Reader:
-    def read(key: str, value: Any) -> tuple[str, ...]:
-        return tuple(_one_of(*words)(f"{key}[{index}]", item) for index, item in enumerate(_texts(key, value)))
-
-    return read
-
-
-def _table_of_texts(key: str, value: Any) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise _expected(key, value, "a table of texts")
-    return {name: _text(f"{key}.{name}", text) for name, text in value.items()}
 
 
 def _command(key: str, value: Any) -> tuple[str, ...]:
-    words = _texts(key, value)
+    words = texts(key, value)
     if not words:
-        raise _expected(key, value, "a list with the program and its arguments")
+        raise expected(key, value, "a list with the program and its arguments")
     for word in words:
         for name in _placeholders(key, word):
             if name not in PLACEHOLDERS:
                 allowed = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
-                raise _expected(key, word, f"no placeholder but {allowed}", nearest(name, PLACEHOLDERS))
+                raise expected(key, word, f"no placeholder but {allowed}", nearest(name, PLACEHOLDERS))
     return words
 
 
@@ -441,93 +380,93 @@ def _placeholders(key: str, word: str) -> list[str]:
     try:
         return [name for _, name, _, _ in Formatter().parse(word) if name is not None]
     except ValueError as error:
-        raise _expected(key, word, f"a brace that is no placeholder written twice ({error}), so it") from error
+        raise expected(key, word, f"a brace that is no placeholder written twice ({error}), so it") from error
 
 
 def _results(key: str, value: Any) -> str:
     if isinstance(value, str) and value.startswith("kafka:") and TOPIC_NAME.fullmatch(value[6:]):
         return value
     if value not in RESULTS:
-        raise _expected(key, value, f"one of {', '.join(RESULTS)}", nearest(str(value), RESULTS))
+        raise expected(key, value, f"one of {', '.join(RESULTS)}", nearest(str(value), RESULTS))
     return str(value)
 
 
 def _ivy(key: str, value: Any) -> str:
     known = sorted(path.parent.name for path in HERE.glob("*/ivy.xml"))
     if value not in known:
-        raise _expected(key, value, f"one of the sets of jars that come with this program: {', '.join(known)}")
+        raise expected(key, value, f"one of the sets of jars that come with this program: {', '.join(known)}")
     return str(value)
 
 
 def _packages(key: str, value: Any) -> str:
     known = sorted(path.parent.name for path in HERE.glob("*/requirements.lock"))
     if not isinstance(value, str) or value not in known:
-        raise _expected(key, value, f"one of the lists that come with this program: {', '.join(known)}")
+        raise expected(key, value, f"one of the lists that come with this program: {', '.join(known)}")
     return value
 
 
 def _sinks(key: str, value: Any) -> list[Any]:
     if not isinstance(value, list) or not value:
-        raise _expected(key, value, "at least one [[sinks]] table")
+        raise expected(key, value, "at least one [[sinks]] table")
     return value
 
 
-SINK_KEYS: Mapping[str, tuple[_Reader, bool]] = {
-    "name": (_text, True),
-    "late": (_one_of(*get_args(Late)), True),
-    "guarantee": (_one_of(*get_args(Guarantee)), True),
-    "crash_points": (_some_of(*CRASH_POINTS), False),
-    "bookkeeping": (_texts, False),
-    "final": (_flag, False),
-    "in_order": (_flag, False),
-    "times": (_some_of(*get_args(Time)), False),
+SINK_KEYS: Mapping[str, tuple[Reader, bool]] = {
+    "name": (text, True),
+    "late": (one_of(*get_args(Late)), True),
+    "guarantee": (one_of(*get_args(Guarantee)), True),
+    "crash_points": (some_of(*CRASH_POINTS), False),
+    "bookkeeping": (texts, False),
+    "final": (flag, False),
+    "in_order": (flag, False),
+    "times": (some_of(*get_args(Time)), False),
 }
 
 # What an engine is, whatever it is asked.
-ENGINE_KEYS: Mapping[str, tuple[_Reader, bool]] = {
+ENGINE_KEYS: Mapping[str, tuple[Reader, bool]] = {
     "id": (_id, True),
     "command": (_command, True),
-    "evidence": (_one_of(*get_args(LateEvidence)), False),
-    "progress": (_flag, False),
-    "resumes": (_flag, False),
-    "executors": (_flag, False),
-    "ready_s": (_seconds, False),
-    "drain_s": (_seconds, False),
-    "archive": (_flag, False),
-    "waits_for_services": (_flag, False),
-    "env": (_table_of_texts, False),
-    "extends": (_one_of(*SHIPPED), False),
+    "evidence": (one_of(*get_args(LateEvidence)), False),
+    "progress": (flag, False),
+    "resumes": (flag, False),
+    "executors": (flag, False),
+    "ready_s": (seconds, False),
+    "drain_s": (seconds, False),
+    "archive": (flag, False),
+    "waits_for_services": (flag, False),
+    "env": (table_of_texts, False),
+    "extends": (one_of(*SHIPPED), False),
     "build": (_command, False),
     "ivy": (_ivy, False),
     "packages": (_packages, False),
-    "jars_inside": (_text, False),
-    "orders": (_one_of(*get_args(Orders)), False),
-    "group": (_text, False),
-    "logs": (_texts, False),
+    "jars_inside": (text, False),
+    "orders": (one_of(*get_args(Orders)), False),
+    "group": (text, False),
+    "logs": (texts, False),
 }
 
 # What its job of one workload is, and claims.
-CLAIM_KEYS: Mapping[str, tuple[_Reader, bool]] = {
+CLAIM_KEYS: Mapping[str, tuple[Reader, bool]] = {
     "sinks": (_sinks, True),
-    "checksum": (_flag, False),
-    "history": (_flag, False),
-    "early": (_text, False),
-    "java": (_texts, False),
-    "options": (_table_of_texts, False),
+    "checksum": (flag, False),
+    "history": (flag, False),
+    "early": (text, False),
+    "java": (texts, False),
+    "options": (table_of_texts, False),
     "results": (_results, False),
-    "window_key": (_one_of(*get_args(WindowKey)), False),
-    "key": (_text, False),
-    "field": (_text, False),
+    "window_key": (one_of(*get_args(WindowKey)), False),
+    "key": (text, False),
+    "field": (text, False),
     "read": (_command, False),
     "states": (_command, False),
 }
 
 # Of the file beside a shipped job. A query may leave other evidence than the engine's own: the job's word wins.
-JOB_KEYS: Mapping[str, tuple[_Reader, bool]] = {
+JOB_KEYS: Mapping[str, tuple[Reader, bool]] = {
     **CLAIM_KEYS,
     "evidence": ENGINE_KEYS["evidence"],
-    "program": (_text, False),
+    "program": (text, False),
 }
 
 # Of somebody's own manifest, which has one job.
-MANIFEST_KEYS: Mapping[str, tuple[_Reader, bool]] = {**ENGINE_KEYS, **CLAIM_KEYS, "workload": (_id, False)}
+MANIFEST_KEYS: Mapping[str, tuple[Reader, bool]] = {**ENGINE_KEYS, **CLAIM_KEYS, "workload": (_id, False)}
