@@ -19,7 +19,6 @@ from workloads.declared.records import Columnar, Events, iso8601, of_dict, parse
 
 NAMESPACE = "streamgauge"
 MAGIC = b"\0"
-PREFIX_LENGTH = 5
 PRECISION = 18
 EXACT_IN_DOUBLES = 10**15  # every decimal of 15 digits is the shortest one of its double
 
