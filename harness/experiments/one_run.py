@@ -121,9 +121,9 @@ def answer(
         # Kafka allows no @ in the name of a topic, which is that of the run.
         place = Store.create(out.absolute(), f"{spec.title}-{spec.engine}".replace("@", "-"))
         if twin:
-            from harness.measuring import recovery
+            from harness.measuring.watched import link_twin
 
-            recovery.link_twin(place, twin)
+            link_twin(place, twin)
         with _under_way(place, "recheck", "judges it"), screens() as screen:
             stored = StoredRun(place)
             starts, seen = starts_and_machine(spec, engine_manifest, surroundings, every_option)

@@ -22,8 +22,8 @@ from harness.measuring.latency import by_rank
 from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Burst, Bursts, Lack, Quantity, Stretch
 from harness.measuring.processed import progress_lines
-from harness.measuring.recovery import CALM_S, runs_of
-from harness.measuring.stats import Floats
+from harness.measuring.recovery import CALM_S
+from harness.measuring.stats import Floats, runs_of
 from harness.measuring.surges import Surge, surges
 from harness.measuring.timeline import Lines
 from harness.store import unless_missing

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from harness.measuring.band import FEWEST_S, band
 from harness.measuring.cost import ENGINE
 from harness.measuring.measurement import CatchUp, Lack, NewOrders, Quantity
-from harness.measuring.recovery import BEHIND_S, CALM_S, runs_of
-from harness.measuring.stats import Floats
+from harness.measuring.recovery import BEHIND_S, CALM_S
+from harness.measuring.stats import Floats, runs_of
 from harness.measuring.timeline import Lines
 from harness.measuring.worth import Behind, of_changes
 from harness.store import unless_missing

@@ -10,27 +10,19 @@ and what was noticed only after the engine had recovered has detected nothing.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.measuring.exposure import Exposure, exposure, unknowable
 from harness.measuring.measurement import Lack, Quantity, Recovery
-from harness.measuring.processed import progress_lines
-from harness.measuring.stats import Floats
-from harness.measuring.timeline import Lines
-from harness.model import FaultReport
-from harness.store import Store, unless_missing
+from harness.measuring.stats import Floats, runs_of
+from harness.measuring.watched import Watched, twin_of, watched
 from harness.stored import StoredRun
 from harness.texts import many
 from harness.watching import clock_watch
 
-TWIN = "twin.json"
 # So many times its usual pause without a word, and an engine is silent; pauses shorter than this are usual for anybody.
 SILENT_FACTOR = 3.0
 SHORTEST_SILENCE_S = 1.0
@@ -63,27 +55,6 @@ WORDS: dict[str, tuple[str, str]] = {
 OF_SPEED = ("over_s", "restart_s", "first_output_s", "first_fresh_s", "catch_up_s", "peak_backlog", "backlog_area")
 
 
-@dataclass(frozen=True)
-class Watched:
-    """What is known of a run over time, in seconds since its epoch."""
-
-    faults: tuple[FaultReport, ...]  # those that landed, in the order in which they struck
-    epoch_ms: int
-    load_s: float
-    offered_per_s: float  # the mean over the load
-    end_s: float  # all was done, or the engine given up
-    drained: bool
-    progress_s: Floats  # each word of the engine about its progress
-    changes_s: Floats  # each look at the results that saw counts grow
-    windows: Mapping[float, float]  # the start of each window -> when anything of it was seen first
-    backlog: Floats | None  # due and not done, at the end of each second
-    wrong: Exposure | None  # None: nobody knows
-    why_unknown: str = "the results were not looked at"
-    starts_s: tuple[float, ...] = ()
-    stops_s: tuple[float, ...] = ()  # the engine ended by itself
-    errors: tuple[tuple[float, str], ...] = ()
-
-
 def recover(run: Watched, twin: Watched | None = None, withheld: str = "", clock: str = "") -> tuple[Recovery, ...]:
     """A recovery for each fault that landed, from its strike until the next one's. `withheld`: why nothing is told of
     speed; `clock`: why nothing is told of any time."""
@@ -95,74 +66,6 @@ def of_run(run: StoredRun, withheld: str) -> tuple[Recovery, ...]:
     if not any(entry["report"]["landed"] for entry in run.store.history("fault")):
         return ()
     return recover(watched(run), twin_of(run.store), withheld, clock_watch.in_words(run.store))
-
-
-def link_twin(store: Store, twin: Path) -> None:
-    """Name the run of the same seed without a fault, to which this one is held."""
-    store.write_json(TWIN, {"run": os.path.relpath(twin, store.path)})
-
-
-def twin_of(store: Store) -> Watched | None:
-    """None where there is none, nothing is left of it, or its times are not to be trusted."""
-    if not store.has(TWIN):
-        return None
-    twin = Store(store.path / store.read_json(TWIN)["run"])
-    usable = list(twin.history("epoch")) and not clock_watch.in_words(twin)
-    return unless_missing(lambda: watched(StoredRun(twin))) if usable else None
-
-
-def watched(run: StoredRun) -> Watched:
-    """Read a run. What is missing of it costs its own quantities only."""
-    store, spec, lines, unsayable = run.store, run.spec, Lines(run), unknowable(run.change)
-    epoch_ms = int(next(store.history("epoch"))["epoch_ms"])
-    told = {kind: list(store.history(kind)) for kind in ("started", "restart", "gone", "error", "engine", "fault")}
-
-    def since_s(kind: str) -> tuple[float, ...]:
-        return tuple((entry["at_ms"] - epoch_ms) / 1000 for entry in told[kind])
-
-    faults = [msgspec.convert(entry["report"], FaultReport) for entry in told["fault"]]
-    crashed = [s for s, entry in zip(since_s("gone"), told["gone"], strict=True) if entry["state"] == "crashed"]
-    load_s = spec.tape.load_ms / 1000
-    changes_s, windows = _seen(run, epoch_ms, load_s)
-    return Watched(
-        faults=tuple(sorted((each for each in faults if each.landed), key=lambda each: each.at_ms)),
-        epoch_ms=epoch_ms,
-        load_s=load_s,
-        offered_per_s=float(lines.offered().sum()) / load_s,
-        end_s=max(since_s("engine"), default=float(lines.seconds)),
-        drained=any(entry["report"]["state"] in ("drained", "unsettled") for entry in told["engine"]),
-        progress_s=np.sort(np.array([(line.at_ms - epoch_ms) / 1000 for line in progress_lines(store)])),
-        changes_s=changes_s,
-        windows=windows,
-        backlog=_backlog(lines),
-        wrong=None if unsayable else unless_missing(lambda: exposure(run)),
-        why_unknown=unsayable or Watched.why_unknown,
-        starts_s=since_s("started"),
-        stops_s=tuple(sorted([*since_s("restart"), *crashed])),
-        errors=tuple(zip(since_s("error"), (entry["line"] for entry in told["error"]), strict=True)),
-    )
-
-
-def _seen(run: StoredRun, epoch_ms: int, load_s: float) -> tuple[Floats, dict[float, float]]:
-    """When counts were there that had not been, and when each window was seen first; closing events are no load."""
-    samples = unless_missing(lambda: run.samples)
-    if samples is None or not samples.num_rows:
-        return np.empty(0), {}
-    at_s = np.asarray(samples.column("at_us").to_numpy(), dtype=np.float64) / 1e6 - epoch_ms / 1000
-    window_s = (np.asarray(samples.column("window_ms").to_numpy(), dtype=np.float64) - epoch_ms) / 1000
-    there = (np.asarray(samples.column("count").to_numpy()) > 0) & (window_s < load_s)
-    at_s, window_s = at_s[there], window_s[there]
-    order = np.argsort(at_s, kind="stable")
-    starts, first = np.unique(window_s[order], return_index=True)
-    return np.unique(at_s), dict(zip(starts.tolist(), at_s[order][first].tolist(), strict=True))
-
-
-def _backlog(lines: Lines) -> Floats | None:
-    """Against what was due, not what was sent: a fault that stops the generator too makes no backlog smaller."""
-    if lines.processed is None:
-        return None
-    ends_s = np.arange(1, lines.seconds + 1, dtype=np.float64)
-    return np.asarray(np.maximum(0.0, lines.before + np.cumsum(lines.offered()) - lines.processed.known(ends_s)))
 
 
 @dataclass(frozen=True)
@@ -484,10 +387,3 @@ def _before(moments_s: Floats, at_s: Floats, never: float) -> Floats:
 def _of_seconds(values: Floats, from_s: float, to_s: float) -> Floats:
     """Those seconds that lie wholly or partly between."""
     return values[max(0, int(from_s)) : max(0, int(np.ceil(to_s)))]
-
-
-def runs_of(true: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
-    """Where so many in a row begin."""
-    if len(true) < length:
-        return np.zeros(0, dtype=np.bool_)
-    return np.asarray(np.convolve(true, np.ones(length), mode="valid") >= length)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from harness.measuring import recovery
 from harness.measuring.measure import not_right
 from harness.measuring.measurement import Quantity, Recovery
-from harness.measuring.recovery import WORDS, Watched
+from harness.measuring.recovery import WORDS
+from harness.measuring.watched import Watched, twin_of, watched
 from reports.evidence import Evidence
 from reports.figures import timeline as figure
 from reports.figures.style import BLUE, INK, MUTED, ORANGE, RED, picture
@@ -23,7 +24,7 @@ def section(evidence: Evidence) -> Section | None:
     if not any(fault.landed for fault in evidence.faults):
         return None
     found = evidence.recovery
-    run, twin = recovery.watched(evidence), recovery.twin_of(evidence.store)
+    run, twin = watched(evidence), twin_of(evidence.store)
     panels = tuple(panels_of(run, twin, speed=not not_right(evidence.verdict)))
     length = len(panels[0].lines[0].values) if panels else 0
     seconds = np.arange(length, dtype=np.float64) + 0.5

@@ -14,7 +14,8 @@ from harness.measuring import measure, recovery
 from harness.measuring.exposure import NOT_LOOKED_AT, REPLACED, Exposure, stretches, unknowable
 from harness.measuring.latency.visibility import Samples
 from harness.measuring.measurement import Lack, Recovery
-from harness.measuring.recovery import Watched, recover
+from harness.measuring.recovery import recover
+from harness.measuring.watched import Watched, link_twin
 from harness.model import FaultReport, FaultSpec
 from harness.store import Store
 from harness.stored import StoredRun
@@ -405,7 +406,7 @@ def test_what_was_right_at_each_moment_is_known_of_a_question_that_was_carried_o
 def test_a_whole_run_keeps_its_recovery(tmp_path, sink, wrong):
     verdict, store, _ = fake_run(tmp_path, sink=sink, fault="kill@c3:batch=5")
     _, twin, _ = fake_run(tmp_path, sink=sink, fault="none")
-    recovery.link_twin(store, twin.path)
+    link_twin(store, twin.path)
     measure.save(StoredRun(store), verdict)
 
     kept: tuple[Recovery, ...] = Store(store.path).read_as(measure.RECOVERY, tuple[Recovery, ...])
