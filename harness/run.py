@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 from generators.encode import Encoder
-from generators.marks import mark
 from generators.reel import Reel
 from generators.tape import Tape
 from harness import diagnosis, epoch
@@ -23,7 +22,6 @@ from harness.ending import ONCE_MORE
 from harness.faults.moment import Moment
 from harness.judging import digests
 from harness.judging.judge import judge
-from harness.judging.lateness import watermarks_ms
 from harness.judging.ledger import seal_of
 from harness.model import (
     EVENT_TIME,
@@ -32,35 +30,33 @@ from harness.model import (
     EngineState,
     HarnessError,
     Mark,
-    MarkKind,
     Progress,
     RunSpec,
     Stopped,
     UsageError,
     Verdict,
 )
-from harness.observe import UnreadableError
 from harness.room import NoRoomError
-from harness.running.answers import Answers, Awaited, covers
+from harness.running.answers import LOOK_EVERY_S, Answers, Awaited, covers
 from harness.running.backfill import Backfilling, Spent
 from harness.running.excuses import UNSERVED_ADVICE, EngineGone, Excuses
 from harness.running.keeping import Keeping
 from harness.running.life import Life
+from harness.running.marking import Marking
 from harness.running.screen import Screen
+from harness.running.standstill import Standstill
 from harness.running.states import States, drawn
 from harness.stored import StoredRun
 from harness.texts import clock, many, readable, shown
 from harness.watching import clock_watch
 from harness.watching.progress_clock import another_clock, progress_lines
-from harness.watching.stillness import Step, Stillness
+from harness.watching.stillness import Stillness
 from harness.worlds.base import ServiceGone, World
 from workloads.base import Columns
 from workloads.registry import oracle_of, results_of
 from workloads.totals import InTotals
 
 TICK_S = 0.05
-# A look at all results costs more than all else that the harness does while it waits for the end.
-LOOK_EVERY_S = 0.25
 LOOK_SHARE = 1 / 4  # of the time: a look at millions of cells takes seconds, in which the engine needs the CPU
 JUDGE = "judge"  # the phase of a run whose world is closed
 # By an engine's own progress it is done; what it wrote last may be a moment behind.
@@ -107,8 +103,8 @@ class Run:
         marked = self.oracle if spec.time == EVENT_TIME else InTotals(self.oracle)
         self.answers = Answers(world, marked, self.reel.load.codec, self.results.keys)
         self.claim = manifest.sink(spec.sink)
-        self.stillness: Stillness | None = None  # of an engine without progress, from the load on
-        self.seen: object = None  # the results at the last look, of the newest start
+        self.marking = Marking(world, self._tell, self.answers, spec, final=self.claim.final)
+        self.standstill: Standstill | None = None  # of an engine without progress, from the load on
 
     def all(self, environment: Mapping[str, Any]) -> Verdict:
         self.resolve(environment)  # 1
@@ -197,8 +193,7 @@ class Run:
         if not self.world.engine.starts:
             started_ms = self.world.now_ms()
             self.world.engine.start()
-        opening = self._opening(self.world.now_ms())
-        self._await_answers(opening, started_ms)
+        self._await_answers(self.marking.open(), started_ms)
 
     def _await_answers(self, opening: Sequence[Mark], started_ms: int) -> None:
         awaited = self.answers.awaited(opening)
@@ -206,28 +201,14 @@ class Run:
             self._until(
                 lambda: self.answers.answered(awaited) >= awaited.marks,  # too many is for the checks to name
                 self._ready_s,
-                lambda: f"{self._counted(awaited, 'opening')}{self.answers.unreadable}",
+                lambda: self.answers.counted(awaited, "opening"),
             )
         self._tell("ready", after_ms=self.world.now_ms() - started_ms)
         self._refuse_another_clock(started_ms)
 
-    def _opening(self, before_ms: int) -> tuple[Mark, ...]:
-        """Those that have to be counted. Where results come when a window is closed, others follow and close theirs."""
-        window, partitions = self.spec.window_ms, self.spec.tape.partitions
-        time_ms = before_ms // window * window - window
-        opening = last = self._marks("opening", time_ms, 0)
-        if self.claim.final:
-            open_for_ms = self.answers.closes_ms_of(opening) - time_ms + max(watermarks_ms(self.spec))
-            opening = self._marks("opening", time_ms - open_for_ms - window, 2 * partitions)
-            self._send(opening)
-        self._send(last)
-        return opening
-
     # 5. Load, at intended times. Faults fire on predicates of progress.
     def load(self) -> None:
         page = self._begin_load()
-        if not self.manifest.progress:
-            self.stillness = self._stillness()
         watch = f", page {page}" if page else ""
         self._await_epoch()
         if self.reel.warm_up:
@@ -236,16 +217,26 @@ class Run:
 
     def _begin_load(self) -> str:
         """From the epoch on it is sent, and looked at: the address of the fleet's page."""
-        page = self._await_fleet()
-        self.epoch_ms = epoch.next_ms(self.world.now_ms() + self.reel.warm_up_ms, self.oracle.part_ms)
+        self.screen.phase("fleet", f"{many(self.spec.tape.senders, 'ad server')}")
+        page = self.world.await_fleet()
+        self.epoch_ms = epoch.next_ms(self.world.now_ms() + self._lead_ms, self.oracle.part_ms)
         self._tell("epoch", epoch_ms=self.epoch_ms)
         self.world.start_observing()
         self.world.start_load(self.epoch_ms)
+        self._watch_results()
         return page
 
-    def _await_fleet(self) -> str:
-        self.screen.phase("fleet", f"{many(self.spec.tape.senders, 'ad server')}")
-        return self.world.await_fleet()
+    def _watch_results(self) -> None:
+        """Only they tell when an engine without progress is done."""
+        if self.manifest.progress:
+            return
+        rule = Stillness(
+            self.epoch_ms,
+            ready_ms=self._ready_s * 1000,
+            drain_ms=self._drain_s * 1000,
+            drops_late=self.claim.late == "drop",
+        )
+        self.standstill = Standstill(self.world, self.answers, rule)
 
     def _send_load(self, watch: str) -> None:
         load = self.reel.load
@@ -277,8 +268,8 @@ class Run:
 
     # 6. Heal (see _healing), close every window, and drain.
     def drain(self) -> EngineReport:
-        if self.stillness:
-            return self._drain_by_results(self.stillness)
+        if self.standstill:
+            return self._drain_by_results(self.standstill)
         self.screen.phase("drain", "until all of the log is done and the results stand still")
         self._done_by_progress(still_for_ms=0)  # the closing events must not make anything late
         self._finish_fault()
@@ -287,7 +278,7 @@ class Run:
             self._until(
                 lambda: self.answers.answered(closing) >= closing.marks,
                 self._drain_s,
-                lambda: f"{self._counted(closing, 'closing')}{self.answers.unreadable}",
+                lambda: self.answers.counted(closing, "closing"),
             )
         self._done_by_progress(still_for_ms=SETTLED_MS)
         return self._finished("drained", "by its own offsets")
@@ -296,27 +287,16 @@ class Run:
         ends = sum(self._ends().values())
         return EngineReport(state, f"all {ends:,} records of the log are done, {how}", self.world.engine.starts - 1)
 
-    def _drain_by_results(self, stillness: Stillness) -> EngineReport:
+    def _drain_by_results(self, standstill: Standstill) -> EngineReport:
         """The same of an engine that tells nothing: see harness/watching/stillness.py."""
         self.screen.phase("drain", "until the closing events are counted and the results stand still")
         self._finish_fault()
-        stillness.loaded(self.world.now_ms())
-        closing: Awaited | None = None
-        while (step := stillness.step(self.world.now_ms())) is not Step.DONE:
-            if step is Step.STUCK:
-                raise self._stuck(self._why_stuck(closing), stillness.moved_ms)
-            if step is Step.CLOSE:
-                closing = self._close()
-                stillness.closed(self.world.now_ms())
-            self._tick_for(LOOK_EVERY_S)
-            new = self._look(stillness)
-            if new and closing is not None and self.answers.answered(closing) >= closing.marks:
-                stillness.counted(self.world.now_ms())
-            if self.answers.unreadable:
-                self.seen = None  # what could not be read is read again
-        self._tell("still", since_ms=stillness.moved_ms)
-        how = f"by results that stood still for {stillness.needed_ms / 1000:.0f} s with the closing events counted"
-        if not stillness.unsettled:
+        rule = standstill.rule
+        if why := standstill.never_comes(self._close, self._tick_for):
+            raise self._stuck(why, rule.moved_ms)
+        self._tell("still", since_ms=rule.moved_ms)
+        how = f"by results that stood still for {rule.needed_ms / 1000:.0f} s with the closing events counted"
+        if not rule.unsettled:
             return self._finished("drained", how)
         why = f"nothing had changed within {self._ready_s:.0f} s of its last start: what is missing may only be unseen"
         return self._finished("unsettled", f"{how}; {why}")
@@ -380,14 +360,6 @@ class Run:
         if not list(self.store.history("certificate")):
             self._tell("certificate", certificate=self.world.certify())
 
-    def _marks(self, kind: MarkKind, time_ms: int, first: int) -> tuple[Mark, ...]:
-        """One event of ours per partition, of one key and time."""
-        return tuple(mark(first + p, 0, p, time_ms, kind) for p in range(self.spec.tape.partitions))
-
-    def _send(self, marks: Sequence[Mark]) -> None:
-        self._tell("marks", marks=marks)
-        self.world.send_marks(marks)
-
     @contextmanager
     def _diagnosed(self, awaited: Awaited, first: Mark) -> Iterator[None]:
         """An engine that gave no answer may have written one in a place or a way that is not looked at. Of one that
@@ -438,15 +410,8 @@ class Run:
 
     def _close(self) -> Awaited:
         """Send the events that close every window."""
-        newest = self.reel.load.event_time_bounds_rel_ms()[1] + self.epoch_ms
-        window = self.spec.window_ms
-        lateness_ms, partitions = max(watermarks_ms(self.spec)), self.spec.tape.partitions
-        closing = self._marks("closing", (newest + lateness_ms) // window * window + 2 * window, partitions)
-        self._send(closing)
-        if self.claim.final:  # a result comes when its window is closed: others follow, and close theirs
-            closes_ms = self.answers.closes_ms_of(closing)
-            self._send(self._marks("closing", closes_ms + lateness_ms + window, 3 * partitions))
-        return self.answers.awaited(closing)
+        newest_ms = self.reel.load.event_time_bounds_rel_ms()[1] + self.epoch_ms
+        return self.answers.awaited(self.marking.close(newest_ms))
 
     def _done_by_progress(self, *, still_for_ms: float) -> None:
         """All of the log is done by the engine's own offsets, and the results have not changed since for so long."""
@@ -473,44 +438,6 @@ class Run:
                 seen = f"{done:,} of {many(sum(ends.values()), 'record')} are done"
                 raise self._stuck(f"nothing has moved for {waits_s:.0f} s; {seen}", since_ms)
 
-    def _stillness(self) -> Stillness:
-        return Stillness(
-            self.epoch_ms,
-            ready_ms=self._ready_s * 1000,
-            drain_ms=self._drain_s * 1000,
-            drops_late=self.claim.late == "drop",
-        )
-
-    def _look(self, stillness: Stillness) -> bool:
-        """Whether there is anything new. What can't be looked at does not stand still, nor does what a fault is at work
-        on. Afterwards, and after a start, another look is needed before a change can be seen."""
-        now_ms, last = self.world.now_ms(), self.seen
-        if not (self.world.reachable() and self.world.fault.settled() and self.world.engine.alive()):
-            self.seen = None
-            stillness.unseen(now_ms)
-            return False
-        try:
-            self.seen = self.answers.snapshot()
-        except UnreadableError as error:
-            self.answers.unreadable, self.seen = f"; {error}", None
-            stillness.unread(now_ms)
-            return False
-        self.answers.unreadable = ""
-        if last is not None and self.seen != last:
-            stillness.changed(now_ms)
-        return self.seen != last
-
-    def _why_stuck(self, closing: Awaited | None) -> str:
-        if closing is None:
-            return f"the results never stood still{self.answers.unreadable}"
-        return f"nothing has changed any more; {self._counted(closing, 'closing')}{self.answers.unreadable}"
-
-    def _counted(self, awaited: Awaited, kind: MarkKind) -> str:
-        seen = f"{self.answers.answered(awaited)} of {awaited.marks} {kind} events are counted"
-        fields = self.answers.fields_of(awaited)
-        where = f"window {fields[0]}" if len(fields) == 1 else f"{len(fields)} fields, {fields[0]} the first of them"
-        return f"{seen} in {where}"
-
     def _until(self, predicate: Callable[[], bool], deadline_s: float, seen: Callable[[], str]) -> None:
         """An engine that was started meanwhile has all of the time again."""
         begun_ms = looked_ms = self.world.now_ms()
@@ -522,6 +449,11 @@ class Run:
             # A harness that was stopped for a while comes back behind the deadline, and the engine may be done.
             if self.world.now_ms() - max(begun_ms, self.life.started_ms) > deadline_s * 1000 and not predicate():
                 raise self._stuck(f"no answer within {deadline_s:.0f} s; {seen()}", begun_ms)
+
+    @property
+    def _lead_ms(self) -> int:
+        """So long before the epoch the first event is sent."""
+        return self.reel.warm_up_ms
 
     @property
     def _ready_s(self) -> float:
@@ -576,7 +508,8 @@ class Run:
         if not self.world.engine.alive() and not self.world.fault.busy():
             self.life.supervise()
         self._note_start()
-        self._note_change()
+        if self.standstill:
+            self.standstill.note_change()
         self.screen.update(self._facts())
         self.world.pause(TICK_S)
 
@@ -598,14 +531,8 @@ class Run:
             self._tick()
 
     def _note_start(self) -> None:
-        if self.life.note_start():
-            self.seen = None
-            if self.stillness:
-                self.stillness.started(self.life.started_ms)
-
-    def _note_change(self) -> None:
-        if self.stillness and (changed_ms := self.world.changed_ms()) is not None:
-            self.stillness.changed(changed_ms)
+        if self.life.note_start() and self.standstill:
+            self.standstill.started(self.life.started_ms)
 
     def _facts(self) -> dict[str, str | float | int]:
         load, done = self.world.load_status(), self._done() if self.manifest.progress else -1

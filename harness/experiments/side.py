@@ -23,7 +23,8 @@ from harness.faults.moment import Moment
 from harness.measuring import latency
 from harness.model import EngineManifest, HarnessError, RunSpec, Verdict
 from harness.observe import Row
-from harness.run import LOOK_EVERY_S, Run
+from harness.run import Run
+from harness.running.answers import LOOK_EVERY_S
 from harness.running.screen import Unseen
 from harness.store import Store
 from harness.stored import StoredRun
@@ -77,8 +78,6 @@ class SideRun(Run):
 
     def load(self) -> None:
         self._begin_load()
-        if not self.manifest.progress:
-            self.stillness = self._stillness()
         self.begun.set()
         while not self.world.load_status().finished:
             self._tick()

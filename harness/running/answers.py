@@ -8,11 +8,14 @@ from typing import TypeVar
 
 from generators.marks import closes_ms_of, totals_of
 from harness.judging.readings import Observed
-from harness.model import Mark, Progress
+from harness.model import Mark, MarkKind, Progress
 from harness.observe import Row, UnreadableError, in_totals, interpret
 from harness.worlds.base import ServiceGone, World
 from workloads.base import Codec, Kind, Oracle, Value
 from workloads.totals import InTotals
+
+# A look at all results costs more than all else that the harness does while it waits for the end.
+LOOK_EVERY_S = 0.25
 
 T = TypeVar("T")
 
@@ -74,6 +77,13 @@ class Answers:
             return 0
         self.unreadable = ""
         return awaited.answered(self._seen[1])
+
+    def counted(self, awaited: Awaited, kind: MarkKind) -> str:
+        """How many of the marks, and where they are looked for, in words."""
+        seen = f"{self.answered(awaited)} of {awaited.marks} {kind} events are counted"
+        fields = self.fields_of(awaited)
+        where = f"window {fields[0]}" if len(fields) == 1 else f"{len(fields)} fields, {fields[0]} the first of them"
+        return f"{seen} in {where}{self.unreadable}"
 
     def interpreted(self, rows: Sequence[Row]) -> Observed:
         seen = interpret(rows, self._numbers, self._oracle.codes, ())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness import epoch
 from harness.run import TICK_S, Run
 from harness.texts import many
 
@@ -21,18 +20,12 @@ class Behind(Run):
     def start_engine(self) -> None:
         """Nothing starts yet: what it will find is put there. Opening events lie behind it and in its newest window: an
         engine whose clock is one for all partitions would find older ones late."""
-        page = self._await_fleet()
-        self.epoch_ms = epoch.next_ms(self.world.now_ms() + self._sending_ms, self.oracle.part_ms)
-        self._tell("epoch", epoch_ms=self.epoch_ms)
-        self.world.start_observing()
-        self.world.start_load(self.epoch_ms)
+        page = self._begin_load()
         seconds, watch = f"{self.reel.warm_up_ms / 1000:g} s", f", page {page}" if page else ""
         self.screen.phase("backlog", f"{many(self.reel.warm_up_total, 'event')} of {seconds}{watch}")
         self._wait_until(lambda: self.world.load_status().sent >= self.reel.warm_up_total)
         self.put_away()
-        window = self.spec.window_ms
-        self.opening = self._marks("opening", (self.epoch_ms - 1) // window * window, 0)
-        self._send(self.opening)
+        self.opening = self.marking.open_at(self.epoch_ms - 1)
         self._wait_until(lambda: self.world.now_ms() >= self.epoch_ms)
 
     def put_away(self) -> None:
@@ -51,8 +44,6 @@ class Behind(Run):
         self._tell("backlog", waiting=waiting)
         self.screen.phase("engine", f"{self.spec.engine} finds {many(waiting, 'event')} waiting")
         self.world.engine.start()
-        if not self.manifest.progress:
-            self.stillness = self._stillness()
         self._await_answers(self.opening, started_ms)
         self._send_load("")
 
@@ -62,5 +53,5 @@ class Behind(Run):
         return super()._ready_s + self.reel.warm_up_ms / 1000
 
     @property
-    def _sending_ms(self) -> int:
+    def _lead_ms(self) -> int:
         return self.reel.warm_up_total * 1000 // SENT_PER_S

@@ -35,5 +35,5 @@ class FromHistory(Behind):
         self.screen.phase("history", f"{many(files, 'event')} lie in files, {gone:,} of them nowhere else")
 
     @property
-    def _sending_ms(self) -> int:
-        return super()._sending_ms + self.reel.warm_up_total * 1000 // MOVED_PER_S
+    def _lead_ms(self) -> int:
+        return super()._lead_ms + self.reel.warm_up_total * 1000 // MOVED_PER_S

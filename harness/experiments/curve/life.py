@@ -67,8 +67,6 @@ class Life(Run):
 
     def load(self) -> None:
         page = self._begin_load()
-        if not self.manifest.progress:
-            self.stillness = self._stillness()
         self._tell("piece", from_ms=0, piece=self.pieces[0])
         self._await_epoch()
         self._show(self.pieces[0], f", page {page}" if page else "")
