@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 from tests.engines.trial import WINDOW_MS
 from workloads.ad_impressions.records import VIEW_EVENT
 
-# Without grace, and one in a hundred comes when its window is over. How far the partitions are apart when a fault is
-# over, and whether that makes more of them late, is luck.
-NO_GRACE = ("--watermark", "0", "--disorder", "none,late_share=0.01,late_min_ms=12000,late_max_ms=20000")
+# How far apart partitions are read after a fault, and whether that makes more of them late, is luck.
+NO_GRACE = Path(__file__).with_name("no_grace.toml")
 
 
 def left_out(run: str) -> int:

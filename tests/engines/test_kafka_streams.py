@@ -59,7 +59,7 @@ def test_it_survives_a_storm(tmp_path):
 
 
 def test_without_grace_a_pause_loses_what_came_late_and_the_number_is_the_engines_own(tmp_path):
-    answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, "--fault", "pause(for=6s)@t>=7s")
+    answer = run(tmp_path, NO_GRACE, *ENGINE, "--fault", "pause(for=6s)@t>=7s")
 
     late = check(answer, "late")
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["late-dropped"]), answer["sentence"]
@@ -68,7 +68,7 @@ def test_without_grace_a_pause_loses_what_came_late_and_the_number_is_the_engine
 
 
 def test_without_grace_a_kill_loses_what_came_late_to_the_single_event(tmp_path):
-    answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, "--fault", "kill@offset=75%")
+    answer = run(tmp_path, NO_GRACE, *ENGINE, "--fault", "kill@offset=75%")
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["late-dropped"]), answer["sentence"]
     assert check(answer, "late")["count"] == left_out(answer["run"]) >= late_in_any_order(answer["run"]) > 0
@@ -76,7 +76,7 @@ def test_without_grace_a_kill_loses_what_came_late_to_the_single_event(tmp_path)
 
 def test_asked_to_name_what_it_drops_it_leaves_nothing_to_infer(tmp_path):
     pause = ["--fault", "pause(for=6s)@t>=7s", "--conf", "streamgauge.late=named"]
-    answer = run(tmp_path, *ENGINE, *SHORT, *NO_GRACE, *pause)
+    answer = run(tmp_path, NO_GRACE, *ENGINE, *pause)
 
     late = check(answer, "late")
     assert (answer["verdict"], answer["words"], answer["slack"]) == ("FAIL", ["late-dropped"], 0), answer["sentence"]
