@@ -3,7 +3,7 @@
     2026-11-24/3-000000000000-000000000500.json.gz     the records 0 to 499 of partition 3, a line each
 
 A folder for each day; the name of a file says what it has to hold. So one that is torn, missing, there twice or of
-something else is found before anybody counts it.
+something else is found before anybody counts it. Some engines read files by their age, so that has to be their order.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Stretch(NamedTuple):
 def stretch_of(name: str) -> Stretch | None:
     """None: it is no such file."""
     match = NAME.fullmatch(name)
-    return Stretch(*map(int, match.groups())) if match else None
+    stretch = Stretch(*map(int, match.groups())) if match else None
+    return stretch if stretch and stretch.first < stretch.end else None
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -60,11 +61,12 @@ def starting_offsets(config: Config) -> dict[str, int]:
 def wrong_with(folder: Path, ends: Mapping[int, int], fields: Sequence[str]) -> list[str]:
     """In words, why these files do not hold each record below those ends once. `fields`: an event has all of them."""
     found = {path: stretch_of(path.name) for path in files_of(folder)}
-    wrong = [f"{path.name} is not named PARTITION-FIRST-END.json" for path, stretch in found.items() if not stretch]
+    named = "PARTITION-FIRST-END.json with END behind FIRST"
+    wrong = [f"{path.name} is not named {named}" for path, stretch in found.items() if not stretch]
     known = {path: stretch for path, stretch in found.items() if stretch}
-    for partition, end in sorted(ends.items()):
+    for partition in sorted({*ends, *(stretch.partition for stretch in known.values())}):
         own = sorted((each for each in known.items() if each[1].partition == partition), key=lambda each: each[1])
-        wrong += _gaps(own, partition, end)
+        wrong += [*_gaps(own, partition, ends.get(partition, 0)), *_too_old([path for path, _ in own])]
     return [*wrong, *(f"{path.name} {why}" for path, each in known.items() if (why := _wrong_in(path, each, fields)))]
 
 
@@ -78,7 +80,15 @@ def _gaps(own: Sequence[tuple[Path, Stretch]], partition: int, end: int) -> Iter
             both = f"{path.name} and {next_path.name}"
             yield f"records {other.first:,} to {min(one.end, other.end) - 1:,} of partition {partition} lie in {both}"
         elif one.end > other.first:
-            yield f"{path.name} goes on behind record {end - 1:,}, where the files of partition {partition} end"
+            last = f"record {one.end - 1:,}, and {end:,} of partition {partition} should lie in files"
+            yield f"{path.name} goes on to {last}"
+
+
+def _too_old(own: Sequence[Path]) -> Iterator[str]:
+    """Who reads by age takes these too soon, and then what comes before them is late."""
+    for before, path in pairwise(own):
+        if path.stat().st_mtime_ns < before.stat().st_mtime_ns:
+            yield f"{path.name} is older than {before.name}, which comes before it"
 
 
 def _wrong_in(path: Path, stretch: Stretch, fields: Sequence[str]) -> str:

@@ -67,7 +67,6 @@ public class KafkaStreamsJob {
     private static final String OWN_TOPICS = ".streams";
 
     private static final String OF_HISTORY = "-history";
-    private static final List<String> FIELDS = List.of("ad_id", "event_type", "event_time"); // each event has them
 
     private static final String BY_CAMPAIGN = "by-campaign";
     private static final Duration CLOSED_WITHIN = Duration.ofSeconds(20);
@@ -140,12 +139,6 @@ public class KafkaStreamsJob {
     }
 
     private void countFiles(History history, Progress progress) throws Exception {
-        List<String> wrong = history.wrong(FIELDS);
-        if (!wrong.isEmpty()) {
-            String why = String.join("; ", wrong);
-            System.err.println("The files in " + history.folder() + " can't be counted: " + why + ". Nothing was read.");
-            System.exit(1);
-        }
         String name = application + OF_HISTORY;
         new HistoryTopic(name, history, admin).load(connection(config));
         start(new Part(name, history.countsFromFiles(), history), progress);

@@ -1,8 +1,8 @@
-"""The Flink job in Java, when the files of its history were looked at.
+"""A job in Java, when the files of its history were looked at.
 
-    python flink_java.py CONFIG.json JAVA WORD...
+    python java_job.py CONFIG.json JAVA WORD...
 
-The words start FlinkJob.java, which gets the same orders and takes the place of this process.
+The words start the job, which gets the same orders and takes the place of this process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What stands before the Flink job in Java: it looks at the files of a history, and becomes Java."""
+"""What stands before a job in Java: it looks at the files of a history, and becomes Java."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from harness.engines.manifest import jobs_folder
 from harness.origin import ROOT
 
-JOB = jobs_folder("ad_impressions") / "flink_java.py"
+JOB = jobs_folder("ad_impressions") / "java_job.py"
 EVENT = b'{"ad_id": "a", "event_type": "view", "event_time": "1"}\n'
 
 
 def begun(tmp_path, history):
     orders = tmp_path / "engine.json"
     orders.write_text(json.dumps({"history": history}))
-    line = [sys.executable, str(JOB), str(orders), "/bin/echo", "-cp", "JARS", "FlinkJob"]
+    line = [sys.executable, str(JOB), str(orders), "/bin/echo", "-cp", "JARS", "Job"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(line, capture_output=True, text=True, check=False, env=env)
 
@@ -35,7 +35,7 @@ def history_of(tmp_path, content):
 def test_java_gets_its_words_and_the_orders(tmp_path, reads_files):
     done = begun(tmp_path, history_of(tmp_path, 12 * EVENT) if reads_files else None)
 
-    assert (done.returncode, done.stdout) == (0, f"-cp JARS FlinkJob {tmp_path / 'engine.json'}\n")
+    assert (done.returncode, done.stdout) == (0, f"-cp JARS Job {tmp_path / 'engine.json'}\n")
 
 
 def test_a_file_that_is_torn_is_named_and_java_never_begins(tmp_path):
