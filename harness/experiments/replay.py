@@ -91,8 +91,9 @@ def planned(run: StoredRun) -> tuple[RunSpec, EngineManifest]:
             f"{run.store.path} can't be run again: the password or the options of its Redis were not kept. Run its "
             "scenario with --redis instead; its page says how."
         )
-    if manifest.shipped:  # the run may come from another checkout
-        manifest = replace(manifest, home=manifests.load(manifest.id, manifest.workload).home)
+    if manifest.shipped:  # the run may come from another checkout, and from an earlier one, whose job had other files
+        ours = manifests.load(manifest.id, manifest.workload)
+        manifest = replace(manifest, home=ours.home, command=ours.command, program=ours.program, java=ours.java)
     one_run.refuse_the_impossible(spec, manifest)
     return spec, manifest
 

@@ -245,8 +245,9 @@ def test_a_bracket_may_hold_the_sign_of_a_moment():
 def test_a_committed_plan_can_be_run_again_and_says_what_is_expected_of_that(plan):
     stored = StoredRun.open(plan)
     spec, manifest = replay.planned(stored)
+    ours = load(spec.engine)
 
-    assert manifest.home == load(spec.engine).home
+    assert (manifest.home, manifest.command, manifest.java) == (ours.home, ours.command, ours.java)
     assert replay.how(stored).outcome is Outcome.FAIL
     found = upgrade.judged(stored.verdict, stored.faults, 0)
     lines = (UPGRADES / "README.md").read_text().splitlines()
