@@ -8,6 +8,7 @@ same way.
 from __future__ import annotations
 
 import _thread
+import errno
 import json
 import os
 import signal
@@ -92,6 +93,8 @@ def ended(arguments: Sequence[str], program: Callable[[], int], nothing_lost: st
         except UsageError as error:
             return _end(arguments, error, str(error), Exit.USAGE)
         except Exception as error:  # noqa: BLE001 - this is the one place for whatever it is
+            if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # only somebody's word can be so long
+                return _end(arguments, error, f"{shown(str(error.filename))}: no file has so long a name.", Exit.USAGE)
             return _end(arguments, error, str(known(error)), Exit.BROKEN)
 
 

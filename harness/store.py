@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from harness import room
+from harness import folders, room
 from harness.clock import Clock
 from harness.model import READABLE_SCHEMAS, SCHEMA_VERSION, HarnessError, UsageError
 from harness.services.owners import is_alive, owner_mark
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 HISTORY = "history.jsonl"
-OWNER = "owner.json"  # what makes a folder a run
+OWNER = folders.RUN
 MADE = "made"
 ROWS_AT_ONCE = 1 << 18
 YEAR_10000_MS = 253_402_300_800_000
@@ -152,10 +152,8 @@ class Store:
     @classmethod
     def open(cls, path: Path) -> Store:
         """An existing run, refused when it is none or comes from a newer program."""
-        if not (path / OWNER).is_file():
-            raise UsageError(
-                f"{path} is not a run of streamgauge: it has no owner.json. `streamgauge ls` lists the runs here."
-            )
+        if not folders.is_one(path, OWNER):
+            raise folders.refusal(path, OWNER)
         store = cls(path)
         try:
             schema = store.owner.schema
@@ -364,14 +362,15 @@ def made_ms(folder: Path) -> int | None:
     return at_ms if isinstance(at_ms, int) and 0 <= at_ms < YEAR_10000_MS else None
 
 
-def oldest_first(folders: Iterable[Path]) -> list[Path]:
+def oldest_first(places: Iterable[Path]) -> list[Path]:
     """By what they recorded: names were local time once, and anybody may change them. Who recorded nothing is first."""
-    return sorted(folders, key=lambda folder: (made_ms(folder) or 0, folder.name))
+    return sorted(places, key=lambda folder: (made_ms(folder) or 0, folder.name))
 
 
 def runs(base: Path) -> list[Store]:
     """All runs below a folder, oldest first."""
-    return [Store(path) for path in oldest_first(path.parent for path in base.glob(f"*/{OWNER}"))]
+    found = (path.parent for path in base.glob(f"*/{OWNER}"))
+    return [Store(path) for path in oldest_first(path for path in found if folders.is_one(path, OWNER))]
 
 
 def _now_ms() -> int:

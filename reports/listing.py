@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness import store
+from harness import folders, store
 from harness.ending import BROKE, ENDED_EARLY
 from harness.experiments.folder import BEGUN, FILE, FINISHED, Folder
 from harness.model import UsageError
@@ -37,14 +37,16 @@ class Listed:
 
 
 def runs(base: Path) -> list[Listed]:
-    """All runs right below a folder, oldest first; of an experiment its own."""
-    inside = base / "runs" if (base / FILE).is_file() else base
+    """All runs right below a folder, oldest first; of an experiment its own; or this one."""
+    if folders.is_one(base, store.OWNER):
+        return [_sized(_run(Store(base)))]
+    inside = base / "runs" if folders.is_one(base, FILE) else base
     return [_sized(_run(place)) for place in store.runs(inside)]
 
 
 def experiments(*bases: Path) -> list[Listed]:
     """All experiments right below these folders, oldest first."""
-    found = [path.parent for base in bases for path in base.glob(f"*/{FILE}")]
+    found = [path.parent for base in bases for path in base.glob(f"*/{FILE}") if folders.is_one(path.parent, FILE)]
     return [_sized(_experiment(path)) for path in store.oldest_first(found)]
 
 

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from harness import room
+from harness import folders, room
+from harness.explain import is_file
 from reports import files
 from reports.page import Page, render
 
 FILE = "report.html"
-SOURCES = ("owner.json", "experiment.json")
+SOURCES = (folders.RUN, folders.EXPERIMENT)
+OURS = '<p class="name">streamgauge</p>'  # in the template of every page
 
 
 def save(page: Page, curves: Mapping[str, str], folder: Path) -> None:
@@ -37,8 +39,10 @@ def write(html: str, folder: Path) -> None:
 
 
 def is_copy(folder: Path) -> bool:
-    """A page with nothing beside it that it could be made from."""
-    return (folder / FILE).is_file() and not any((folder / name).exists() for name in SOURCES)
+    """A page of ours, with nothing beside it that it could be made from. Other programs have a `report.html`, too."""
+    if any(is_file(folder / name) for name in SOURCES) or not is_file(folder / FILE):
+        return False
+    return OURS in (folder / FILE).read_text(encoding="utf-8", errors="replace")
 
 
 def mend(folder: Path) -> None:

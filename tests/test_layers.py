@@ -27,6 +27,7 @@ LAYERS = [
         "harness.ending",
         "harness.origin",
         "harness.descriptors",
+        "harness.folders",
     },
     {"generators.draws"},
     {"workloads"},

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from harness import completion, console
+from harness import completion, console, folders
 from harness.commands.shared import EXPERIMENTS, RUNS, Json
 from harness.experiments import clearing
 from harness.model import UsageError
@@ -18,10 +18,14 @@ from reports import listing
 
 
 def ls(
-    folder: Annotated[Path | None, typer.Argument(help="A folder of runs or experiments, or one experiment.")] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help="A run, an experiment, or a folder that holds some.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List runs and experiments, newest last: verdict and size, or why there is no verdict."""
+    if folder and not folder.is_dir():
+        raise folders.refusal(folder, *folders.CALLED)
     runs = listing.runs(folder or RUNS)
     experiments = listing.experiments(*([folder] if folder else [RUNS, EXPERIMENTS]))
     if as_json:
@@ -43,7 +47,7 @@ def rm(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="RUN...",
+            metavar="RUN",
             help="What to remove; without it, a condition applies to all of runs/ and experiments/.",
             autocompletion=completion.run_or_experiment,
         ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness import completion, console
+from harness import completion, console, folders
 from harness.commands.judged import show
 from harness.commands.shared import Json, Run
 from harness.experiments import drive_chaos, drive_compare, drive_gate, drive_search, folder, one_run
@@ -62,7 +62,7 @@ def report(
 ) -> None:
     """Make the page of a stored run or experiment again, from the files that are left."""
     place = run.absolute()
-    if (place / folder.FILE).exists():
+    if folders.is_one(place, folder.FILE):
         experiment = Folder.open(place, *EXPERIMENT_PAGES)
         made = EXPERIMENT_PAGES[experiment.kind](experiment)
         sections = made.sections
@@ -72,7 +72,7 @@ def report(
         with console.progress() as screen:
             sections = one_run.write_page(_ended(run), screen).sections
     shown = str(place / "report.html")
-    missing = [sentence for section in sections for sentence in section.missing]
+    missing = [*dict.fromkeys(sentence for section in sections for sentence in section.missing)]
     if as_json:
         print(json.dumps({"command": "report", "run": str(place), "page": shown, "missing": missing}))
     else:

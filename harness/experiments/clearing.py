@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness import folders
 from harness.ending import short_path
 from harness.experiments.folder import FILE
 from harness.model import HarnessError, UsageError
@@ -59,10 +60,10 @@ def candidates(paths: Sequence[Path]) -> list[Candidate]:
     return [_candidate(path) for path in oldest_first(named) if named.isdisjoint(path.parents)]
 
 
-def below(*folders: Path) -> list[Candidate]:
-    """All that lie right below these folders."""
-    found = {path.parent for folder in folders for marker in MARKERS for path in folder.glob(f"*/{marker}")}
-    return candidates([path for path in found if not path.is_symlink()])
+def below(*bases: Path) -> list[Candidate]:
+    """All that lie right below these folders. What others keep there under the same names is passed over."""
+    found = {path.parent for base in bases for marker in MARKERS for path in base.glob(f"*/{marker}")}
+    return candidates([path for path in found if not path.is_symlink() and _is_ours(path)])
 
 
 def chosen(
@@ -94,12 +95,13 @@ def _is_older(each: Candidate, than_ms: int | None, now_ms: int) -> bool:
 def _checked(path: Path) -> Path:
     if path.is_symlink():
         raise UsageError(f"{path} is a link; name the run itself. Nothing was removed.")
-    if not any((path / marker).is_file() for marker in MARKERS):
-        raise UsageError(
-            f"{path} is no run and no experiment: it has neither {OWNER} nor {FILE}. Nothing was removed. "
-            "`streamgauge ls` lists what is here."
-        )
+    if not _is_ours(path):
+        raise UsageError(f"{folders.refusal(path, OWNER, FILE)} Nothing was removed.")
     return path.resolve()
+
+
+def _is_ours(path: Path) -> bool:
+    return any(folders.is_one(path, marker) for marker in MARKERS)
 
 
 def _candidate(path: Path) -> Candidate:

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from harness import room
+from harness import folders, room
 from harness.ending import UnderWay, under_way
 from harness.model import HIDDEN, READABLE_SCHEMAS, SCHEMA_VERSION, Outcome, UsageError
 from harness.services.owners import owner_mark
 from harness.store import READABLE, Store, made_ms, new_folder
 
 T = TypeVar("T")
-FILE = "experiment.json"
+FILE = folders.EXPERIMENT
 BEGUN, FINISHED = "begun", "finished"
 
 
@@ -36,16 +36,18 @@ class Folder:
     @classmethod
     def open(cls, path: Path, *kinds: str) -> Folder:
         """An experiment that is there, refused when it is of none of these kinds (none: any) or of a newer program."""
+        if not folders.is_one(path, FILE):
+            raise folders.refusal(path, FILE)
         folder = cls(path)
         try:
             head = msgspec.json.decode((path / FILE).read_bytes())
-        except FileNotFoundError:
-            raise UsageError(f"{path} is not an experiment: it has no {FILE}.") from None
         except msgspec.DecodeError as error:
             raise UsageError(f"{path / FILE} is torn ({error}); what it held can't be resumed.") from None
-        if not isinstance(head, dict) or head.get("schema") not in READABLE_SCHEMAS:
-            schema = head.get("schema") if isinstance(head, dict) else None
-            raise UsageError(f"{path} was written in schema {schema}, this program reads {READABLE}.")
+        if head["schema"] not in READABLE_SCHEMAS:
+            raise UsageError(
+                f"{path} was written in schema {head['schema']}, this program reads {READABLE}. "
+                "Use the version of streamgauge that made it."
+            )
         if kinds and head.get("kind") not in kinds:
             raise UsageError(f"{path} is a {head.get('kind')}, and a {' or a '.join(kinds)} was asked for.")
         return folder
