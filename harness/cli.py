@@ -69,6 +69,7 @@ def imported(name: str) -> Any:
         found = alone
     command: Any = typer.main.get_command(found)
     command.rich_help_panel = COMMANDS[name].heading
+    panels.in_plain_words(command)
     return command
 
 
@@ -158,7 +159,8 @@ def _sentence_of(mistake: TyperException) -> str:
     """What Typer itself refused, with where to look."""
     context: typer.Context | None = getattr(mistake, "ctx", None)
     said = mistake.format_message().rstrip(".")
-    return f"{said}. `{context.command_path if context else PROGRAM} --help` shows what there is."
+    end = "" if said.endswith("?") else "."  # some of them ask whether another word was meant
+    return f"{said}{end} `{context.command_path if context else PROGRAM} --help` shows what there is."
 
 
 if __name__ == "__main__":  # a module that only defines the commands would end with exit code 0, which is a PASS

@@ -1,11 +1,12 @@
-"""How `--help` shows the commands: by what they are for, in order of use, each with its whole sentence."""
+"""How `--help` shows the commands: by what they are for, in order of use, each with its whole sentence; and what stands
+behind them, in the words of who types it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperGroup
 
 RUNS, EXPERIMENTS, SETTING_UP, ITSELF = (
     "A run and its results",
@@ -27,6 +28,29 @@ class Commands(TyperGroup):
         for panel in sorted(panels, key=lambda panel: PANELS.index(panel) if panel in PANELS else 0):
             with formatter.section(panel):
                 formatter.write_dl(panels[panel])
+
+
+class Argument(TyperArgument):
+    """Shown by its name alone: of which type it is in Python, nobody has to know who types it."""
+
+    def display_type_rich(self, ctx: Any) -> str | None:  # noqa: ARG002 - Typer's own signature
+        return None
+
+    def _rich_display_name(self) -> str:
+        return self.display_name_raw + "..." * (self.nargs != 1)
+
+    def _usage_display_name(self) -> str:
+        name = self._rich_display_name()
+        return name if self.required else f"[{name}]"
+
+
+def in_plain_words(command: Any) -> None:
+    """Typer makes each argument of a class that nobody can choose; this gives it ours."""
+    for each in command.params:
+        if isinstance(each, TyperArgument):
+            each.__class__ = Argument
+    for below in getattr(command, "commands", {}).values():
+        in_plain_words(below)
 
 
 def _first_paragraph(text: str | None) -> str:

@@ -24,7 +24,11 @@ CLIENTS: tuple[Client, ...] = get_args(Client)
 
 
 class Wrong(Exception):  # noqa: N818  (it is what is said of a value)
-    """A value that can't be; says what is allowed."""
+    """A value that can't be; says what is allowed, and which allowed word is near."""
+
+    def __init__(self, allowed: str, near: str = "") -> None:
+        super().__init__(allowed)
+        self.near = near
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Key:
         allowed = f": {self.read.allowed}" if self.read.allowed else ""
         own = f"{self.default:g}" if isinstance(self.default, float) else str(self.default or "")
         default = usual or self.usual or own
-        return f"{self.help}{allowed}" + (f" [default: {default}]" if default else "")
+        return f"{self.help[0].upper()}{self.help[1:]}{allowed}" + (f" [default: {default}]" if default else "")
 
 
 def _text(shape: str, allowed: str = "") -> Reader:
@@ -119,7 +123,7 @@ def as_number(value: Any) -> float | None:
 def _choice(words: tuple[str, ...]) -> Reader:
     def read(value: Any) -> str:
         if value not in words:
-            raise Wrong(f"one of {', '.join(words)}{nearest(str(value), words)}")
+            raise Wrong(f"one of {', '.join(words)}", nearest(str(value), words))
         return str(value)
 
     return Reader(read, "|".join(words))
@@ -149,7 +153,7 @@ def _limit(value: Any) -> int | None:
 def _profile(value: Any) -> Any:
     kind = value.get("kind") if isinstance(value, Mapping) else value
     if not isinstance(kind, str) or kind not in PROFILES:
-        raise Wrong(f"one of {', '.join(PROFILES)}, or a table with that as its `kind`{nearest(str(kind), PROFILES)}")
+        raise Wrong(f"one of {', '.join(PROFILES)}, or a table with that as its `kind`", nearest(str(kind), PROFILES))
     return value
 
 

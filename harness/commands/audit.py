@@ -20,23 +20,33 @@ MOST = 1e12
 
 
 def audit(
-    path: Annotated[str, typer.Argument(help="A folder tree, seen.txt, a .csv, or redis://HOST:PORT/0.")],
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="A folder tree, seen.txt, a .csv, or redis://HOST:PORT/0.")
+    ],
     *,
     rate: Annotated[
-        float | None, typer.Option(min=1e-9, max=MOST, help="Events/s that each producer was to send.")
+        float | None,
+        typer.Option(metavar="EVENTS/S", min=1e-9, max=MOST, help="Events/s that each producer was to send."),
     ] = None,
     total_rate: Annotated[
-        float | None, typer.Option(min=1e-9, max=MOST, help="Events/s that all producers were to send together.")
+        float | None,
+        typer.Option(metavar="EVENTS/S", min=1e-9, max=MOST, help="Events/s that all producers were to send together."),
     ] = None,
     loads: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A CSV: pattern of folders, load. One line a group of results.")
     ] = None,
-    producers: Annotated[int | None, typer.Option(min=1, max=1_000_000, help="How many producers there were.")] = None,
-    duration: Annotated[float | None, typer.Option(min=1e-3, max=1e9, help="Seconds for which they sent.")] = None,
-    campaigns: Annotated[
-        int | None, typer.Option(min=1, max=1_000_000, help="How many campaigns there were: 100.")
+    producers: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=1_000_000, help="How many producers there were.")
     ] = None,
-    window: Annotated[float | None, typer.Option(min=1e-3, max=1e6, help="Seconds of a window: 10.")] = None,
+    duration: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=1e-3, max=1e9, help="Seconds for which they sent.")
+    ] = None,
+    campaigns: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=1_000_000, help="How many campaigns there were: 100.")
+    ] = None,
+    window: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=1e-3, max=1e6, help="Seconds of a window: 10.")
+    ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="A line and the sentences of every set, and not only groups.")
     ] = False,

@@ -24,7 +24,11 @@ def _as_often_as_needed(metavar: str, what: str, names: completion.Completer) ->
     return typer.Option(metavar=metavar, help=f"{what}; may be repeated.", autocompletion=names)
 
 
-@takes("rate", "duration", *EVENTS, *SYSTEM, "repeat")
+# Which keys a tier says for all of its runs.
+OF_THE_TIER = ("rate", "duration", "disorder", "watermark")
+
+
+@takes("rate", "duration", *EVENTS, *SYSTEM, "repeat", usual=dict.fromkeys(OF_THE_TIER, "the tier's"))
 def chaos(
     context: typer.Context,
     *,

@@ -17,14 +17,17 @@ from harness.flags import takes
 from harness.model import UsageError
 from reports import compared as reports_compared
 
+WHOLE = planner.Settings()
+USUAL = {"duration": f"{WHOLE.load_s}s", "repeat": str(WHOLE.rounds)}
 
-@takes("rate", "duration", *EVENTS, *SYSTEM, "repeat")
+
+@takes("rate", "duration", *EVENTS, *SYSTEM, "repeat", usual=USUAL)
 def compare(
     context: typer.Context,
     engines: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="ENGINE...", help="Ids of engines, or paths of manifests.", autocompletion=completion.engine
+            metavar="ENGINE", help="Ids of engines, or paths of manifests.", autocompletion=completion.engine
         ),
     ] = None,
     *,
@@ -40,7 +43,7 @@ def compare(
         refuse_beside_resume(context)
     elif not engines:
         raise UsageError("Name the engines to compare, such as `streamgauge compare spark reference`.")
-    settings = planner.QUICK if quick else planner.Settings()
+    settings = planner.QUICK if quick else WHOLE
     place, asked = (
         drive_compare.resume(resume)
         if resume

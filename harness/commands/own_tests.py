@@ -17,7 +17,7 @@ from harness.origin import IS_CHECKOUT, ROOT
 
 def own_tests(
     suites: Annotated[
-        list[str] | None, typer.Argument(metavar="SUITE...", help="Environments of tox.ini; default: all of them.")
+        list[str] | None, typer.Argument(metavar="SUITE", help="Environments of tox.ini; default: all of them.")
     ] = None,
     thorough: Annotated[bool, typer.Option("--all", help="Also the runs that are left out to save time.")] = False,
     as_json: Json = False,

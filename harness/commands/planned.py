@@ -24,6 +24,12 @@ SYSTEM = (
     "archive",
 )
 
+
+def usual(scenario: str) -> dict[str, str]:
+    """What a key is where neither the scenario that a command takes by itself nor a flag says it."""
+    return {key: str(value) for key, value in plan.read_scenario(scenario)[1].items()}
+
+
 Scenario = Annotated[
     str,
     typer.Argument(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from harness import console, plan
-from harness.commands.planned import EVENTS, SYSTEM, Scenario
+from harness.commands.planned import EVENTS, SYSTEM, Scenario, usual
 from harness.commands.resumed import ExperimentsOut, Resume, refuse_beside_resume
 from harness.commands.shared import EXPERIMENTS, Json
 from harness.engines import manifest as manifests
@@ -16,11 +16,13 @@ from harness.experiments import drive_search, one_run
 from harness.experiments import search as planner
 from harness.flags import takes
 
+SCENARIO = "calm"
 
-@takes("engine", "sink", *EVENTS, "time", *SYSTEM)
+
+@takes("engine", "sink", *EVENTS, "time", *SYSTEM, usual=usual(SCENARIO))
 def search(
     context: typer.Context,
-    scenario: Scenario = "calm",
+    scenario: Scenario = SCENARIO,
     *,
     quick: Annotated[
         bool, typer.Option("--quick", help="One life of the engine, not three: a wider interval.")

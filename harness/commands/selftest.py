@@ -13,8 +13,8 @@ from harness.experiments.selftest import drive, report
 
 
 def selftest(
-    clean: Annotated[int, typer.Option(min=0, help="Number of runs without a bug. All have to PASS.")] = 50,
-    seed: Annotated[int, typer.Option(help="Seed of the clean runs.")] = 1,
+    clean: Annotated[int, typer.Option(metavar="N", min=0, help="Runs without a bug. All have to PASS.")] = 50,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the clean runs.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Show that the checker fails when it should: planted bugs, sinks of known class, wrong checkers."""

@@ -14,10 +14,11 @@ import typer.main
 
 from generators.disorder import PRESETS
 from harness import cli, panels, plan
+from harness.commands.chaos import OF_THE_TIER
 from harness.commands.planned import EVENTS, SYSTEM
 from harness.ending import COMPLETING, ended
 from harness.engines.manifest import IDS, load
-from harness.experiments import chaos, folder, sides
+from harness.experiments import chaos, compare, folder, sides
 from harness.faults.registry import FAULTS
 from harness.model import Exit
 from harness.services import owners
@@ -55,6 +56,7 @@ def test_help_fits_a_terminal_and_names_the_program(words, shown):
     assert told.startswith(f"Usage: {' '.join(['streamgauge', *named])} ")
     assert max(map(len, told.splitlines())) <= 80
     assert not re.search(r"[a-z,]\.\.\.", told)  # cut short
+    assert not re.search(r"<\w+|[{}]|\.\.\.\]\.\.\.", told)  # types and brackets of Python
 
 
 def test_every_flag_of_a_key_says_what_it_takes_and_what_it_is_when_it_is_left_out(shown):
@@ -74,6 +76,33 @@ def test_a_gate_says_what_its_own_scenario_takes(shown):
 
     for key in ("disorder", "fault"):
         assert plain(KEYS[key].explained(keys[key])) in told
+
+
+@pytest.mark.parametrize("command", ["search", "upgrade"])
+def test_a_command_says_what_the_scenario_takes_that_it_runs_by_itself(command, shown):
+    _, keys = plan.read_scenario("calm")
+
+    told = plain(shown(command, "-h"))
+
+    assert "[default: calm]" in told
+    assert plain(KEYS["disorder"].explained(keys["disorder"])) in told
+
+
+def test_a_comparison_says_how_long_and_how_often_it_runs(shown):
+    told = plain(shown("compare", "-h"))
+
+    assert plain(KEYS["duration"].explained(f"{compare.Settings().load_s}s")) in told
+    assert plain(KEYS["repeat"].explained(f"{compare.Settings().rounds}")) in told
+
+
+def test_what_a_tier_may_say_is_said_to_be_its_own(shown):
+    of_tiers = {key for name in chaos.tiers() for key in chaos.read_tier(name).keys} - {"checksum"}
+
+    told = plain(shown("chaos", "-h"))
+
+    assert of_tiers | {"disorder"} == set(OF_THE_TIER)  # `calm`, which is the scenario of all, has one of its own
+    for key in OF_THE_TIER:
+        assert plain(KEYS[key].explained("the tier's")) in told
 
 
 @pytest.mark.parametrize(
