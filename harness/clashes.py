@@ -5,6 +5,8 @@ Each function below refuses one kind of clash, and says which value to change.
 
 from __future__ import annotations
 
+import re
+
 from harness.explain import wrong
 from harness.judging.asked import asked_of
 from harness.model import EVENT_TIME, HALF_WRITTEN, MAX_SERVERS, EngineManifest, RunSpec, SinkClaim, UsageError
@@ -18,6 +20,10 @@ MAX_CELLS = 20_000_000
 # More probes than this, and they are no probes but a load.
 MAX_PROBES_PER_S = 10_000
 REMOTE_MASTERS = ("spark://", "yarn", "k8s://")
+# As Spark reads it: slots, and how often a task may fail.
+LOCAL_MASTER = re.compile(
+    r"local|local\[([1-9]\d*|\*)(,\s*[1-9]\d*)?\]|local-cluster\[(\s*[1-9]\d*\s*,){2}\s*[1-9]\d*\s*\]"
+)
 
 
 def refuse_clashes(
@@ -92,8 +98,9 @@ def _of_services(spec: RunSpec) -> None:
 
 def _of_master(spec: RunSpec) -> None:
     """A remote master can't reach our loopback services, nor a folder of this machine."""
-    if not spec.master.startswith(("local", *REMOTE_MASTERS)):
-        raise UsageError(wrong("master", spec.master, "local[*], local-cluster[...], spark://, yarn or k8s://"))
+    if not (LOCAL_MASTER.fullmatch(spec.master) or spec.master.startswith(REMOTE_MASTERS)):
+        allowed = "local[N], local[*], local-cluster[WORKERS,CORES,MIB], spark://, yarn or k8s://"
+        raise UsageError(wrong("master", spec.master, allowed))
     host = spec.master.removeprefix("spark://").partition(":")[0]
     if spec.master.startswith("local") or host in ("127.0.0.1", "localhost", "[::1]"):
         return
@@ -167,7 +174,10 @@ def _of_history(spec: RunSpec, manifest: EngineManifest) -> None:
     """Where the job reads no files, or nobody could tell which side of a seam an event belongs to."""
     history_ms = spec.tape.history_ms
     if spec.seam != "offset" and not history_ms:
-        raise UsageError(wrong("seam", spec.seam, "history beside it: without files there is no seam"))
+        raise UsageError(
+            f"seam = {spec.seam!r} says where files end and Kafka begins, and no files were asked for. Also give "
+            "--history, or leave it out."
+        )
     if not history_ms:
         return
     if not manifest.history:
@@ -214,7 +224,11 @@ def _of_backfill(spec: RunSpec, stream: EngineManifest, batch: EngineManifest) -
 
 
 def _of_checksum(spec: RunSpec, manifest: EngineManifest) -> None:
-    """The job has to sum the ids."""
+    """The job has to sum the ids, and its speed is not that of counting."""
+    if spec.tape.checksum and spec.objective_p99_ms is not None:
+        raise UsageError(
+            "objective_p99_ms asks for a speed, and with checksum none is measured. Leave one of them out."
+        )
     if spec.tape.checksum and not manifest.checksum:
         raise UsageError(
             f"checksum was asked for, but the manifest of engine {manifest.id} does not claim checksum = true: it "

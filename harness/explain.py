@@ -10,13 +10,19 @@ from harness.texts import shown
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """` (nearest: 'window')`, or nothing when no word is near."""
-    close = get_close_matches(word, list(words), n=1)
-    return f" (nearest: {close[0]!r})" if close else ""
+    """` (nearest: 'window')`, or nothing when no word is near. Capitals make no word another one."""
+    as_written = {each.casefold(): each for each in words}
+    close = get_close_matches(word.casefold(), list(as_written), n=1)
+    return f" (nearest: {as_written[close[0]]!r})" if close else ""
 
 
 def wrong(key: str, value: object, allowed: str, near: str = "") -> str:
     return f"{key} = {short(value)} is not right: {allowed} is expected{near}."
+
+
+def why(error: Exception) -> str:
+    """Of an error of a file what the system says, without its number and the name that stands beside it already."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def short(value: object) -> str:

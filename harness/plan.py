@@ -36,6 +36,18 @@ from workloads.registry import WORKLOADS, chosen, folder_of
 
 ADS_PER_CAMPAIGN = 10
 SLICE_MS = 20
+DAY_MS = 86_400_000
+WHOLE_PROFILE_NUMBERS = {
+    "count": (1, 1000),
+    "half_period_ms": (100, DAY_MS),
+    "burst_ms": (0, DAY_MS),
+    "pause_ms": (0, DAY_MS),
+}
+PROFILE_NUMBERS = WHOLE_PROFILE_NUMBERS | {
+    "factor": (0, 1000),
+    "start_per_s": (0, 10_000_000),
+    "low_per_s": (0, 10_000_000),
+}
 OWN_KEYS = ("campaigns", "probes", "checksum", "window")  # which not every workload understands
 SAME_NAME = (  # keys that are fields of a run as they are
     *("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf"),
@@ -200,7 +212,7 @@ def _checked(table: Mapping[str, Any], where: str) -> dict[str, Any]:
         try:
             result[key] = KEYS[key].read(value)
         except Wrong as allowed:
-            raise UsageError(f"{where}: {wrong(key, value, str(allowed))}") from None
+            raise UsageError(f"{where}: {wrong(key, value, str(allowed), allowed.near)}") from None
     return result
 
 
@@ -274,19 +286,26 @@ def _segments(profile: Any, rate: float, duration_ms: int) -> tuple[Segment, ...
             raise UsageError(
                 f"profile: unknown key {key!r}; {kind} knows {', '.join(allowed) or 'none'}{nearest(key, allowed)}."
             )
-        number = as_number(value)
-        whole = not key.endswith("_per_s") and key != "factor"
-        if (
-            number is None
-            or number < 0
-            or (whole and number != int(number))
-            or (key in ("count", "half_period_ms") and number < 1)
-        ):
-            raise UsageError(wrong(f"profile.{key}", value, "a number that is not negative"))
-        options[key] = int(number) if whole else number
-    often = options.get("count", 1) if kind == "burst" else 1
-    longest = [k for k in ("burst_ms", "pause_ms") if often * options.get(k, 0) >= duration_ms]
-    if longest:
-        limit = f"less than the duration ({duration_ms} ms)" + (f", {often} times" if often > 1 else "")
-        raise UsageError(wrong(f"profile.{longest[0]}", options[longest[0]], limit))
+        options[key] = _profile_number(key, value)
+    _refuse_longer_than_the_load(kind, options, duration_ms)
     return build(rate, duration_ms, **options)
+
+
+def _profile_number(key: str, value: Any) -> int | float:
+    number = as_number(value)
+    whole = key in WHOLE_PROFILE_NUMBERS
+    low, high = PROFILE_NUMBERS[key]
+    if number is None or not low <= number <= high or (whole and number != int(number)):
+        raise UsageError(
+            wrong(f"profile.{key}", value, f"a {'whole ' if whole else ''}number from {low:,} to {high:,}")
+        )
+    return int(number) if whole else number
+
+
+def _refuse_longer_than_the_load(kind: str, options: Mapping[str, Any], duration_ms: int) -> None:
+    often = options.get("count", 1) if kind == "burst" else 1
+    lengths_ms = {"burst_ms": options.get("burst_ms") or 1, "pause_ms": options.get("pause_ms", 0)}
+    for key, length_ms in lengths_ms.items():
+        if often * length_ms >= duration_ms > 1:
+            limit = f"less than the duration ({duration_ms} ms)" + (f", {often} times" if often > 1 else "")
+            raise UsageError(wrong(f"profile.{key}", length_ms, limit))

@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from harness.audit.left import Offered
+from harness.explain import why
 from harness.model import UsageError
 
 SAID = re.compile(r"(?:^|[/_,; -])(rate|load|producers|duration|campaigns)=(\d+)(k|m|s)?(?=$|[/_,; -])", re.IGNORECASE)
@@ -33,7 +34,7 @@ def read(path: Path) -> list[Line]:
     try:
         rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"--loads {path} can't be read: {error}.") from None
+        raise UsageError(f"--loads {path} can't be read: {why(error)}.") from None
     if not rows or not {"pattern", "load"} <= set(rows[0]) <= set(COLUMNS):
         raise UsageError(
             f"--loads {path}: a CSV with the columns pattern and load is expected, and {', '.join(COLUMNS[2:])} where "

@@ -14,6 +14,7 @@ from harness.experiments import bench as benches
 from harness.experiments import tuning
 from harness.experiments.curve import proof
 from harness.install import environment
+from harness.model import UsageError
 from harness.services import children
 
 
@@ -26,6 +27,8 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Measure the limits of the harness itself, each beside something comparable."""
+    if search and spark:
+        raise UsageError("--spark and --search measure different things. Give one of them.")
     with children.guard():
         if search:
             proved = []

@@ -178,4 +178,4 @@ def _share(text: str) -> float:
     with suppress(ValueError):
         if 0.1 <= float(number) <= 100:
             return float(number) / 100
-    raise UsageError(wrong("--threshold", text, "a percentage from 0.1% to 100%, such as 5%"))
+    raise UsageError(wrong("--threshold", text, "a percentage from 0.1% to 100%, such as 5%,"))

@@ -74,6 +74,8 @@ def read(text: str, flags: Mapping[str, Any], burst_events: int) -> Baseline:
         raise UsageError(f"There is no baseline {path}. {ANEW}")
     try:
         entries = history.read(path).entries
+    except history.NoHistoryError as error:
+        raise UsageError(f"There is no baseline in {error.why}. {ANEW}") from None
     except UsageError as error:
         raise UsageError(f"{error} {ANEW}") from None
     if len(entries) != 1 or entries[0].base.named != REFERENCE:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from statistics import median
@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from harness.explain import is_file, nearest
+from harness.explain import is_file, nearest, why
 from harness.faults.base import Kind
 from harness.measuring.measurement import Lack, Quantity, Recovery
 from harness.model import AD_IMPRESSIONS, CheckResult, FaultReport, Outcome, UsageError, Verdict
@@ -184,6 +184,10 @@ class Tier:
     pairs: int = 0  # so many pairs of faults more, drawn from the seed
 
 
+CASE_KEYS = tuple(each.name for each in fields(Rows))
+TIER_KEYS = tuple(each.name for each in fields(Tier) if each.name != "name")
+
+
 def tiers() -> dict[str, str]:
     """Each with its first comment line."""
     names = {path.stem: path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for path in TIERS.glob("*.toml")}
@@ -203,9 +207,22 @@ def read_tier(name: str) -> Tier:
             "of a .toml file."
         )
     try:
-        return replace(msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Tier), name=name)
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        tier = replace(msgspec.convert(table, Tier), name=name)
     except (OSError, ValueError, RecursionError) as error:  # of TOML, UTF-8 and msgspec too
-        raise UsageError(f"The tier {path} can't be read: {error}.") from None
+        raise UsageError(f"The tier {path} can't be read: {why(error)}.") from None
+    _refuse_unknown(path, table, TIER_KEYS)
+    for rows in table["cases"]:
+        _refuse_unknown(path, rows, CASE_KEYS)
+    return tier
+
+
+def _refuse_unknown(path: Path, table: Mapping[str, Any], known: Sequence[str]) -> None:
+    """A key that nobody reads would leave out what was asked for."""
+    if unknown := next((key for key in table if key not in known), None):
+        raise UsageError(
+            f"The tier {path}: unknown key {unknown!r}; the keys there are {', '.join(known)}{nearest(unknown, known)}."
+        )
 
 
 def crossed(rows: Sequence[Rows], sinks_of: Mapping[str, Sequence[str]], kinds: Mapping[str, Kind]) -> list[Case]:

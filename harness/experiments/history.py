@@ -149,6 +149,16 @@ class Series:
     changes: tuple[Change, ...]  # from the series before it that is most alike
 
 
+class NoHistoryError(UsageError):
+    """Files without a single gate; `why` says of each what it holds instead."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"{why}. What `streamgauge gate --history FILE` writes is expected: a line of JSON for each gate."
+        )
+        self.why = why
+
+
 @dataclass(frozen=True)
 class History:
     """All that could be read, oldest first."""
@@ -288,10 +298,7 @@ def read(path: Path) -> History:
         entries |= found
         passed_over += wrong if found else [PassedOver(file, 0, _no_history(wrong))]
     if not entries:
-        raise UsageError(
-            f"{'; '.join(each.sentence for each in passed_over)}. What `streamgauge gate --history FILE` writes is "
-            "expected: a line of JSON for each gate."
-        )
+        raise NoHistoryError("; ".join(each.sentence for each in passed_over))
     return History(tuple(sorted(entries.values(), key=lambda each: each.at)), tuple(passed_over))
 
 
@@ -314,7 +321,9 @@ def _of(file: Path) -> tuple[dict[bytes, Entry], list[PassedOver]]:
             if line.strip():
                 found[line.strip()] = _entry(line, f"{file}, line {number}")
         except (ValueError, RecursionError) as error:
-            why = "it is cut off, as by a gate that was killed" if number == len(lines) else _why(line, error)
+            half = number == len(lines) and isinstance(error, msgspec.DecodeError)
+            half = half and not isinstance(error, msgspec.ValidationError)  # which is whole, and something else
+            why = "it is cut off, as by a gate that was killed" if half else _why(line, error)
             wrong.append(PassedOver(file, number, why))
     return found, wrong
 

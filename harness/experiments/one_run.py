@@ -41,13 +41,15 @@ if TYPE_CHECKING:
 Screens = Callable[[], AbstractContextManager[Screen]]
 
 
-def refuse_the_impossible(spec: RunSpec, engine_manifest: EngineManifest) -> None:
-    """What can be known before anything is started or written."""
+def refuse_the_impossible(
+    spec: RunSpec, engine_manifest: EngineManifest, instead: str = "Choose another --fault, or none."
+) -> None:
+    """What can be known before anything is started or written. `instead`: what to try."""
     if engine_manifest.simulated:
         fake.check_conf(spec.conf)
     needs = registry.create(spec, engine_manifest).needs
     if needs:
-        raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. Choose another --fault, or none.")
+        raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. {instead}")
     claim_external(spec)
 
 

@@ -55,7 +55,8 @@ TO_PEM = (
     "convert it: keytool -importkeystore -srckeystore {file} -destkeystore store.p12 -deststoretype PKCS12, then "
     "openssl pkcs12 -in store.p12 -out store.pem, and name store.pem with the type PEM"
 )
-_SERVER = re.compile(r"([^\s:/\[\]@]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
+LAST_PORT = 65_535
+_SERVER = re.compile(r"([^\s:/\[\]@]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
 _PBES2 = bytes.fromhex("2a864886f70d01050d")  # its object identifier, 1.2.840.113549.1.5.13
 
 
@@ -131,6 +132,11 @@ class Security:
         return f'{MECHANISMS[self.mechanism]} required username="{username}" password="{password}";'
 
 
+def _is_server(text: str) -> bool:
+    found = _SERVER.fullmatch(text)
+    return found is not None and 1 <= int(found[2]) <= LAST_PORT
+
+
 def external(bootstrap: str, file: Path | None) -> KafkaAddress:
     """The address of a Kafka that is not ours: --kafka and --kafka-config, either of which may name the servers."""
     said = _read(file) if file else {}
@@ -138,9 +144,11 @@ def external(bootstrap: str, file: Path | None) -> KafkaAddress:
     if not servers:
         raise UsageError(f"{file} names no servers: add bootstrap.servers=HOST:PORT to it, or give --kafka HOST:PORT.")
     said.pop("bootstrap", "")
-    wrong = [server for server in servers.split(",") if not _SERVER.fullmatch(server)]
-    if wrong:
-        raise UsageError(f"The Kafka server {wrong[0]!r} is not HOST:PORT. Several are HOST:PORT,HOST:PORT, no blanks.")
+    if wrong := [server for server in servers.split(",") if not _is_server(server)]:
+        raise UsageError(
+            f"The Kafka server {wrong[0]!r} is not HOST:PORT, with a port from 1 to {LAST_PORT}. Several are "
+            "HOST:PORT,HOST:PORT, no blanks."
+        )
     if file is None:
         return KafkaAddress(servers, external=True)
     security = _understand(said, file)

@@ -216,6 +216,18 @@ def test_what_is_no_tier_is_told_what_is(tmp_path):
         chaos.read_tier(str(tmp_path / "mine.toml"))
 
 
+@pytest.mark.parametrize(
+    ("line", "near"), [("twin = true", "twins"), ("\n[[cases]]\nengine = 'fake'\nsink = ['x']", "sinks")]
+)
+def test_a_key_of_a_tier_that_nobody_reads_is_refused(tmp_path, line, near):
+    mine = tmp_path / "mine.toml"
+    whole = "[[cases]]\nengine = 'fake'\nfaults = ['kill@c3']\n"
+    mine.write_text(f"{line}\nfaults = ['kill@c3']\n" if "cases" in line else f"{line}\n{whole}")
+
+    with pytest.raises(UsageError, match=f"unknown key .* \\(nearest: '{near}'\\)"):
+        chaos.read_tier(str(mine))
+
+
 MINE = "mine.toml"
 FAST = ["--rate", "200", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
 

@@ -56,6 +56,13 @@ def test_a_good_run_passes_and_leaves_its_reports(call, tmp_path):
     assert (path / "annotations.txt").read_text().startswith("::notice title=streamgauge run%3A PASS::")
 
 
+def test_every_file_of_a_run_is_explained(call, tmp_path):
+    call("run", *FAST)
+
+    section = (ROOT / "docs" / "run.md").read_text(encoding="utf-8").split("## The run directory")[1].split("\n### ")[0]
+    assert [path.name for path in only_run(tmp_path).iterdir() if f"`{path.name}" not in section] == []
+
+
 def test_the_last_screen_fits_a_terminal(call, tmp_path):
     for bug in ("drop:50", "stall", "stranger:50"):
         call("run", *FAST, "--fault", "none", "--conf", f"misbehave={bug}", "--out", bug.split(":")[0])

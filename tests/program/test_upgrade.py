@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import plan
+from harness import cli, plan
+from harness.ending import ended
 from harness.engines import fake
 from harness.engines.config import EngineConfig
 from harness.engines.job import OURS, Job
@@ -24,6 +25,7 @@ from harness.measuring.exposure import NOT_LOOKED_AT, REPLACED, exposure
 from harness.measuring.measurement import Lack, Quantity
 from harness.model import (
     CheckResult,
+    Exit,
     FaultReport,
     FaultSpec,
     KafkaAddress,
@@ -222,6 +224,30 @@ def test_a_job_that_can_not_take_its_place_is_refused_before_anything_starts(tmp
     spec, manifest = plan.resolve("test", SMALL | {"fault": fault}, {}, lambda *_: fake.MANIFEST)
     with pytest.raises(UsageError, match=words):
         one_run.refuse_the_impossible(spec, manifest)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["--means", "carri"],
+            "--means = 'carri' is not right: one of same, carry, fresh, anew is expected (nearest: 'carry')",
+        ),
+        (["--state", "half"], "--state = 'half' is not right: one of copy, none is expected"),
+        (["--stop", "klil"], "--stop = 'klil' is not right: one of kill, clean is expected (nearest: 'kill')"),
+        (["--asks", "clicks"], "--asks = 'clicks' is not right: counts=click, by=ad or window=20s is expected"),
+        (["--asks", "by=ad"], "does not say what is right after another question: means is one of carry, fresh, anew."),
+    ],
+)
+def test_a_mistake_is_told_of_the_flag_that_was_typed(words, told, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    asked = ["upgrade", "--from", "spark", "--to", "spark", *words]
+
+    assert ended(asked, lambda: cli.called(asked)) == Exit.USAGE
+
+    said = " ".join(capsys.readouterr().err.split())
+    assert told in said
+    assert "--fault" not in said
 
 
 def test_an_upgrade_is_a_fault_that_says_only_what_is_asked():

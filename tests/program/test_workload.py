@@ -85,6 +85,15 @@ def test_what_is_there_is_not_written_over(call, tmp_path):
     assert (tmp_path / "x" / "workload.toml").read_text() == "mine"
 
 
+def test_a_file_in_the_place_of_the_folder_is_told_so(call, tmp_path):
+    (tmp_path / "x").write_text("mine")
+
+    code, _, said = call("workload", "new", "x")
+
+    assert code == Exit.USAGE
+    assert "x is a file; give a folder" in said
+
+
 @pytest.mark.parametrize("name", ["ad-impressions", "With Space", "."])
 def test_a_folder_that_no_id_may_be_called_like_gets_another_id(call, name, tmp_path):
     assert call("workload", "new", name)[0] == Exit.PASS

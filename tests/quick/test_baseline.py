@@ -153,6 +153,7 @@ def test_what_was_saved_is_what_is_compared_with(file):
     ("content", "told"),
     [
         (None, "There is no baseline"),
+        (b"{}", "it has schema None"),
         (b"", "it is empty"),
         (history.encoded(of_reference())[:200], "it is cut off"),
         (b'{"x": 1}\n', "it has schema None"),
@@ -175,6 +176,7 @@ def test_what_can_not_be_compared_with_is_refused_with_what_to_do(content, told,
 
     assert told in str(refused.value)
     assert "--save-baseline" in str(refused.value)
+    assert "--history" not in str(refused.value)
 
 
 def test_another_burst_is_refused_and_none_takes_that_of_the_baseline(file):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 
 import msgspec
 import pytest
 
+from generators.profiles import PROFILES
 from harness import plan
 from harness.engines import fake, manifest
 from harness.model import RunSpec, SinkClaim, UsageError
@@ -73,6 +75,12 @@ def test_engines_without_crash_points_are_killed_at_half_of_the_events():
         ({"profile": {"kind": "burst", "factr": 3}}, ["'factr'", "'factor'"]),
         ({"profile": {"kind": "burst", "burst_ms": 60_000}}, ["burst_ms = 60000", "less than the duration"]),
         ({"profile": {"kind": "burst", "burst_ms": 9000, "count": 4}}, ["burst_ms = 9000", "(30000 ms), 4 times"]),
+        ({"profile": {"kind": "burst", "count": 1000}, "duration": "500ms"}, ["burst_ms = 1", "(500 ms), 1000 times"]),
+        ({"profile": {"kind": "burst", "count": 0}}, ["profile.count = 0", "a whole number from 1 to 1,000"]),
+        ({"profile": {"kind": "steps", "count": 1_000_000_000}}, ["profile.count = 1000000000", "1 to 1,000"]),
+        ({"profile": {"kind": "square", "half_period_ms": 1}}, ["half_period_ms = 1", "from 100 to"]),
+        ({"profile": {"kind": "square", "low_per_s": 1e30}}, ["low_per_s = 1e+30", "0 to 10,000,000"]),
+        ({"profile": {"kind": "burst", "factor": "ten"}}, ["factor = 'ten'", "from 0 to 1,000"]),
         ({"fault": "kil@c3"}, ["kil", "'kill'"]),
         ({"fault": "kill@c9"}, ["c9", "c1, c2, c3, c4"]),
         ({"late_dropped_max": -1}, ["late_dropped_max = -1", '"any"']),
@@ -81,6 +89,16 @@ def test_engines_without_crash_points_are_killed_at_half_of_the_events():
         ({"reset": True}, ["--redis"]),
         ({"kafka_config": "x.properties"}, ["--kafka"]),
         ({"master": "mesos://x"}, ["master = 'mesos://x'", "spark://"]),
+        ({"master": "local[0]"}, ["master = 'local[0]'", "local[N]"]),
+        ({"master": "local-cluster[2,1]"}, ["local-cluster[2,1]", "local-cluster[WORKERS,CORES,MIB]"]),
+        ({"master": "locally"}, ["master = 'locally'"]),
+        (
+            {"engine": "reference", "checksum": True, "objective_p99_ms": 5},
+            ["objective_p99_ms", "Leave one of them out"],
+        ),
+        ({"seam": "time"}, ["seam = 'time'", "Also give --history"]),
+        ({"engine": "SPARC"}, ["'SPARC'", "(nearest: 'spark')"]),
+        ({"seam": "offst"}, ["is expected (nearest: 'offset')"]),
         ({"master": "yarn"}, ["--kafka, --redis, --checkpoint"]),
         ({"campaigns": 100_000, "window": "1ms"}, ["cells"]),
         ({"probes": -1}, ["probes = -1", "from 0"]),
@@ -104,6 +122,11 @@ def test_disorder_beyond_the_watermark_needs_leave_to_drop():
     assert resolve(scenario={**dials, "engine": "reference"}).late_dropped_max == 0
 
 
+@pytest.mark.parametrize("master", ["local", "local[*]", "local[8]", "local[2,4]", "local-cluster[2, 1, 1024]"])
+def test_what_spark_takes_as_a_local_master_may_be_said(master):
+    assert resolve({"master": master}).master == master
+
+
 @pytest.mark.parametrize("text", ["0", "0s", "0 ms"])
 def test_what_comes_in_order_may_have_no_watermark_at_all(text):
     spec = resolve({"watermark": text, "disorder": "none"})
@@ -124,6 +147,12 @@ def test_a_preset_can_be_changed_by_dials():
     assert spec.disorder_name == "mobile+"
     assert (spec.tape.disorder.duplicate_share, spec.tape.disorder.delay_max_ms) == (0.01, 2000)
     assert spec.tape.disorder.delay_scale_ms == 300
+
+
+def test_every_number_of_a_profile_has_its_bounds():
+    numbers = {name for build in PROFILES.values() for name in list(inspect.signature(build).parameters)[2:]}
+
+    assert numbers == set(plan.PROFILE_NUMBERS)
 
 
 @pytest.mark.parametrize("name", sorted(plan.scenarios()))

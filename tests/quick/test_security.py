@@ -125,7 +125,8 @@ def test_the_file_may_name_the_servers_and_the_flag_wins(address):
 
 
 @pytest.mark.parametrize(
-    "servers", ["host", "host:port", "host:1,,host:2", "host:1, host:2", "redis://host:1", "::1:1"]
+    "servers",
+    ["host", "host:port", "host:1,,host:2", "host:1, host:2", "redis://host:1", "::1:1", "host:0", "host:99999"],
 )
 def test_servers_are_hosts_with_ports(servers):
     with pytest.raises(UsageError, match="is not HOST:PORT"):

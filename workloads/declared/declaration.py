@@ -115,6 +115,8 @@ def write_new(place: Path) -> Path:
         with path.open("x", encoding="utf-8") as file:
             file.write(written)
     except FileExistsError:
+        if not path.exists():
+            raise UsageError(f"{place} is a file; give a folder, which is made if it is not there.") from None
         raise UsageError(f"{path} is there already; give a folder without one, or edit it.") from None
     except OSError as error:
         raise UsageError(f"{path} can't be written ({error.strerror}); give a folder that you may write to.") from error

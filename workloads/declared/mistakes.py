@@ -30,12 +30,17 @@ def read(
     for key in table:
         if key not in keys:
             raise DeclarationError(
-                f"[{where or 'top'}] has no key {key!r}; the keys are {', '.join(keys)}{nearest(key, keys)}."
+                f"{_at(where)} has no key {key!r}; the keys are {', '.join(keys)}{nearest(key, keys)}."
             )
     for key in keys:
         if key not in table and key not in optional:
-            raise DeclarationError(f"[{where or 'top'}] lacks the key {key!r}.")
+            raise DeclarationError(f"{_at(where)} lacks the key {key!r}.")
     return {key: keys[key](f"{where}.{key}".lstrip("."), value) for key, value in table.items()}
+
+
+def _at(where: str) -> str:
+    """A table by its name in the file; what stands above all tables has none."""
+    return f"[{where}]" if where else "it"
 
 
 def text(where: str, value: Any) -> str:
