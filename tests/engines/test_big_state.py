@@ -3,14 +3,20 @@ how Spark ends when a heap has no room for it."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from harness.measuring.processed import progress_lines
+from harness.store import Store
 from tests.engines.test_runs import run
 from tests.engines.test_states import HEAP, STORE
 from tests.engines.trial import SOON_UP
 
 # Spark refuses a heap as small as this, unless nothing of it is reserved.
 SMALL_HEAP = ("--conf", "spark.driver.memory=256m", "--conf", "spark.testing.reservedMemory=1")
+# Each of these it has room for.
+SMALL_BATCHES = ("--conf", "streamgauge.source.maxOffsetsPerTrigger=20000")
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
 
@@ -30,8 +36,10 @@ def test_what_a_commit_took_and_wrote_is_told_against_the_cells(tmp_path, served
 
 
 def test_a_state_that_its_heap_has_no_room_for_ends_the_engine_which_says_so(tmp_path, served):
-    dials = ("--rate", "10000", "--duration", "60s", "--fault", "none", "--conf", f"{STORE}.providerClass={HEAP}")
-    answer = run(tmp_path, "big-state", *dials, *SMALL_HEAP, *SOON_UP, *served)
+    dials = ("--rate", "20000", "--duration", "60s", "--fault", "none", "--conf", f"{STORE}.providerClass={HEAP}")
+    answer = run(tmp_path, "big-state", *dials, *SMALL_HEAP, *SMALL_BATCHES, *SOON_UP, *served)
+    cells = [line.state_cells for line in progress_lines(Store.open(Path(answer["run"])))]
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["crashed"]), answer["sentence"]
     assert "it had used up the memory that it was given: OutOfMemoryError: Java heap space" in answer["sentence"]
+    assert max(cells) > 20_000, "it died of a batch, and not of its state"

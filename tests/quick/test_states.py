@@ -106,6 +106,15 @@ def test_behind_a_seam_by_time_a_state_lacks_what_lies_in_files_and_counts_from_
     assert (found.word, found.outcome) == (word, Outcome.FAIL if word else Outcome.PASS), found.sentence
 
 
+@pytest.mark.parametrize(("asked", "more"), [(1, ""), (3, "; 3 were asked for, and there were no more batches")])
+def test_it_is_told_when_there_are_fewer_states_than_were_asked_for(asked, more):
+    log, kept = events(), KeptState(1, 0, (200, 200), 0, 0)
+    seen = Observed(ledger(log, below(log, kept.ends)), ())
+    found = state.check(case(log, spec=replace(SPEC, states=asked), exact=True, states=(State(kept, seen),)))
+
+    assert found.sentence.endswith(f" in 1 state are what the log says, after batch 0{more}")
+
+
 @pytest.mark.parametrize(
     ("given", "parts"),
     [
