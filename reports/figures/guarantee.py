@@ -105,7 +105,7 @@ def _frame(axes: Axes, faults: Sequence[str], places: Sequence[str], sheet: Shee
 
 def shortened(text: str, lines: int) -> str:
     """For a picture; the whole of it stands in the tables."""
-    return "\n".join(textwrap.wrap(text, LABEL_SIGNS, max_lines=lines, placeholder="..."))
+    return "\n".join(textwrap.wrap(text, LABEL_SIGNS, max_lines=lines, placeholder="...", break_on_hyphens=False))
 
 
 def _legend(there: set[Seen | Word], sheet: Sheet, *, signs: bool) -> None:
