@@ -48,6 +48,6 @@ def test_other_keys_are_no_flags_of_it(call):
 def test_the_help_of_a_flag_is_that_of_its_key_and_stands_before_the_command_s_own(call):
     shown = call("--help").stdout
 
-    assert KEYS["rate"].help in shown
+    assert KEYS["rate"].help.capitalize() in shown
     places = [shown.index(name) for name in ("--rate", "--reset", "--conf", "--objective-p99-ms", "--quick")]
     assert places == sorted(places)
