@@ -18,6 +18,8 @@ REMEMBERED = 2000  # lines of a log in which the reason of an end is looked for
 _COLOUR = re.compile("[\N{REPLACEMENT CHARACTER}\x1b]\\[[0-9;]*m")
 _CHATTER = re.compile(r"(^|[\s\[])(INFO|DEBUG|TRACE)\b")
 _ERROR = re.compile(r"(^|[\s\[])(ERROR|FATAL|CRITICAL|SEVERE)[\]\s:]")
+_WARNING = re.compile(r"(^|[\s\[])WARN(ING)?[\]\s:]")
+_UNCAUGHT = "Exception in thread "
 _PANIC = re.compile(r"^(panic|fatal error|runtime error): |^thread '.*' panicked at |^Segmentation fault|^Aborted\b")
 # Who has used up a heap of its own tells it at that moment; all that is told afterwards follows from it.
 _USED_UP = re.compile(r"\bOutOfMemoryError\b|\bMemoryError\b")
@@ -66,7 +68,8 @@ def exception(lines: Sequence[str]) -> tuple[str, ...]:
     found = [number for number in range(len(plain)) if _complains(plain, number)]
     if not found:
         return ()
-    found = [number for number in found if _USED_UP.search(plain[number])] or found
+    unwarned = [number for number in found if not _is_warned(plain, number)]
+    found = [number for number in found if _USED_UP.search(plain[number])] or unwarned or found
     number = found[-1]
     return tuple(line for line in (_before(plain, found), plain[number].strip(), _place(plain, number)) if line)
 
@@ -99,6 +102,17 @@ def _complains(lines: Sequence[str], number: int) -> bool:
         return False
     known = (_CAUSE, _EXCEPTION, _ERROR, _PANIC)
     return any(sign.search(line) for sign in known) or _ends_traceback(lines, number)
+
+
+def _is_warned(lines: Sequence[str], number: int) -> bool:
+    """Whether it was logged as a warning: those tell what a program leaves undone, and not why it ends."""
+    for line in reversed(lines[: number + 1]):
+        if _WARNING.search(line):
+            return True
+        goes_on = _inside_traceback(line) or _CAUSE.search(line) or _EXCEPTION.search(line)
+        if not goes_on or _ERROR.search(line) or line.startswith(_UNCAUGHT):
+            return False
+    return False
 
 
 def _ends_traceback(lines: Sequence[str], number: int) -> bool:

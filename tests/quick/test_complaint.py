@@ -198,6 +198,38 @@ waiting for a licence
     assert complaint.last(["12:00:03 INFO all that there is"]) == ("12:00:03 INFO all that there is",)
 
 
+# As Flink ends that was given a state of another job: its dispatcher warns of a job that it can't tidy up.
+REFUSED = """\
+[main] WARN WebMonitorUtils - Log file environment variable 'log.file' is not set.
+[Thread-17] ERROR LocalExecutor - Failed to submit job graph to local mini cluster.
+java.util.concurrent.CompletionException: JobInitializationException: Could not start the JobMaster.
+\tat org.apache.flink.client.deployment.executors.LocalExecutor.execute(LocalExecutor.java:80)
+Caused by: java.lang.IllegalStateException: Cannot map savepoint state for operator cbc357.
+\tat org.apache.flink.runtime.checkpoint.Checkpoints.loadAndValidateCheckpoint(Checkpoints.java:199)
+\t... 27 more
+"""
+TIDIES_UP = """\
+[dispatcher-4] WARN StandaloneDispatcher - Could not properly mark job 7513f2 result as clean.
+java.util.concurrent.CompletionException: java.util.concurrent.CancellationException
+\tat org.apache.flink.runtime.dispatcher.Dispatcher.onStop(Dispatcher.java:805)
+Caused by: java.util.concurrent.CancellationException
+\t... 27 more
+"""
+
+
+def test_what_a_program_warns_of_when_it_ends_is_not_why_it_ends():
+    refused, alone = (complaint.reason(text.splitlines()) for text in (REFUSED + TIDIES_UP, TIDIES_UP))
+
+    assert refused[-1] == "Caused by: java.lang.IllegalStateException: Cannot map savepoint state for operator cbc357."
+    assert alone[-1] == "Caused by: java.util.concurrent.CancellationException"
+
+
+def test_what_nobody_caught_is_no_warning_though_one_stands_above_it():
+    text = REFUSED + 'WARN Client - the last try\nException in thread "main" java.io.IOException: gone\n'
+
+    assert complaint.reason(text.splitlines())[-1] == 'Exception in thread "main" java.io.IOException: gone'
+
+
 def test_of_several_logs_the_one_with_an_exception_is_shown():
     quiet, loud = ("logs/engine-1.log", ["submitted"]), ("logs/own/worker.log", PYTHON.splitlines())
 
