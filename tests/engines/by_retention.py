@@ -9,6 +9,7 @@ below is kept for the judge, and then the broker has to come to exactly that.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -30,6 +31,7 @@ from harness.worlds.history_files import HistoryFiles
 SMALLEST_SEGMENT = 1024 * 1024  # that a topic may have
 LOOKS_MS = "500"
 DEADLINE_S = 60
+STILL_S = 0.3
 
 
 class Segment(NamedTuple):
@@ -50,6 +52,25 @@ class Broker(EmbeddedKafka):
 
 class ByRetention(HistoryFiles):
     def _let_go(self, seam: FileSeam) -> FileSeam:
+        """On a busy machine the load has begun. The ad servers are held: for all that they send, more would go."""
+        self._log.signal_fleet(signal.SIGSTOP)
+        try:
+            self._await_silence()
+            return replace(seam, begins=self._begins(seam))
+        finally:
+            self._log.signal_fleet(signal.SIGCONT)
+
+    def _await_silence(self) -> None:
+        seen: list[dict[int, int]] = []
+
+        def still() -> bool:
+            seen.append(kafka.end_offsets(self._address, self._topic))
+            return seen[-2:-1] == seen[-1:]
+
+        wait_until(still, deadline_s=DEADLINE_S, what="the log to stand still", every_s=STILL_S)
+
+    def _begins(self, seam: FileSeam) -> tuple[int, ...]:
+        """Where Kafka does, now that the broker has deleted the older segments."""
         partitions = [segments_of(Broker.data / "log" / f"{self._topic}-{p}") for p, _ in enumerate(seam.begins)]
         left = max(size_from(segments, first) for segments, first in zip(partitions, seam.begins, strict=True))
         begins = tuple(first_left(segments, left) for segments in partitions)
@@ -64,7 +85,7 @@ class ByRetention(HistoryFiles):
             state=lambda: f"Kafka begins at {kafka.beginning_offsets(self._address, self._topic)}.",
         )
         retain(self._address, self._topic, -1)
-        return replace(seam, begins=begins)
+        return begins
 
 
 def segments_of(partition: Path) -> list[Segment]:

@@ -176,7 +176,7 @@ def test_kafka_streams_dies_when_it_has_counted_the_files_and_goes_on_where_they
 def test_what_retention_took_is_in_the_files(tmp_path):
     """A broker of its own: how often it looks is a setting with which it starts. The first partition gets nothing in
     the first half of what waits, and is to have more than two segments that may go."""
-    lengths = ["--history", "84s", "--backlog", "5s", "--duration", "12s"]
+    lengths = ["--history", "84s", "--backlog", "5s", "--duration", "12s", "--watermark", "2m"]
     arguments = ["run", "bootstrap", "--engine", "kafka-streams", *lengths, "--out", str(tmp_path), "--json"]
     command = [sys.executable, "-m", "tests.engines.by_retention", *arguments, "--conf", "streamgauge.late=named"]
     answer = told(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
