@@ -106,7 +106,9 @@ def test_behind_a_seam_by_time_a_state_lacks_what_lies_in_files_and_counts_from_
     assert (found.word, found.outcome) == (word, Outcome.FAIL if word else Outcome.PASS), found.sentence
 
 
-@pytest.mark.parametrize(("asked", "more"), [(1, ""), (3, "; 3 were asked for, and there were no more batches")])
+@pytest.mark.parametrize(
+    ("asked", "more"), [(1, ""), (3, "; 3 were asked for, and no more batches ended before all was done")]
+)
 def test_it_is_told_when_there_are_fewer_states_than_were_asked_for(asked, more):
     log, kept = events(), KeptState(1, 0, (200, 200), 0, 0)
     seen = Observed(ledger(log, below(log, kept.ends)), ())

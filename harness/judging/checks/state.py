@@ -77,7 +77,7 @@ def _right(case: Case) -> str:
     cells = sum(len(state.held.counts) for state in case.states)
     which = _after(state.kept.batch for state in case.states)
     fewer = len(case.states) < case.spec.states
-    asked = f"; {case.spec.states} were asked for, and there were no more batches" if fewer else ""
+    asked = f"; {case.spec.states} were asked for, and no more batches ended before all was done" if fewer else ""
     return f"{many(cells, 'cell')} in {many(len(case.states), 'state')} are what the log says, {which}{asked}"
 
 
