@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from harness import plan
 from harness.engines import manifest as manifests
 from harness.experiments.search import OF_ONE_LOAD
-from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, UsageError, redacted
+from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, TapeSpec, UsageError, redacted
 from harness.origin import COMMAND
 from harness.settings import KEYS
 from harness.texts import many
@@ -146,9 +146,14 @@ def differences(one: RunSpec | None, other: RunSpec) -> list[str]:
     if one is None:
         return ["everything"]
     here, there = (
-        {**vars(spec), "redis": redacted(spec.redis), "tape": None, **vars(spec.tape)} for spec in (one, other)
+        {**_fields(spec), "redis": redacted(spec.redis), "tape": None, **_fields(spec.tape)} for spec in (one, other)
     )
     return [name for name in here if here[name] != there[name]]
+
+
+def _fields(value: RunSpec | TapeSpec) -> dict[str, Any]:
+    """By name. What an older file does not hold is no attribute of its own: the class has it."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:

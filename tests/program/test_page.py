@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 import shutil
-from dataclasses import replace
+from dataclasses import fields, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,10 @@ from harness.engines import fake
 from harness.experiments import one_run
 from harness.install import environment
 from harness.judging import digests, log_audit
-from harness.model import CheckResult, Outcome, UsageError
+from harness.model import CheckResult, Outcome, RunSpec, UsageError
 from harness.settings import KEYS
 from harness.store import Store
+from harness.stored import StoredRun
 from reports import run_page
 from reports.evidence import Evidence
 from reports.page import Table, render
@@ -467,6 +468,18 @@ def test_events_that_were_dropped_are_marked_and_their_cells_stay_right():
 
 def _resolve(flags, scenario="calm"):
     return plan.resolve(scenario, plan.read_scenario(scenario)[1], flags, lambda *_: fake.MANIFEST)[0]
+
+
+def test_a_run_from_before_a_setting_was_there_is_reproduced_as_it_was(good):
+    now = StoredRun(good)
+    usual = {each.name for each in fields(RunSpec) if getattr(now.spec, each.name) == each.default}
+    wanted = reproduce.recipe_of(now.spec, now.manifest)
+    told = json.loads((good.path / "spec.json").read_text())
+    good.write_json("spec.json", {key: value for key, value in told.items() if key not in usual})
+
+    then = StoredRun(good)
+    assert "seam" not in vars(then.spec)
+    assert reproduce.recipe_of(then.spec, then.manifest) == wanted
 
 
 def test_what_reproduces_a_run_is_as_short_as_can_be():
