@@ -298,7 +298,7 @@ def test_report_makes_the_page_says_what_is_missing_and_refuses_the_future(good,
 
 
 def test_tape_and_log_are_compared_again_only_where_the_verdict_had_not_found_them_alike(bad, monkeypatch):
-    compare = Mock(side_effect=log_audit.compare)
+    compare = Mock(wraps=log_audit.compare)
     monkeypatch.setattr(log_audit, "compare", compare)
     by_verdict = Evidence(bad).case
     compare.assert_not_called()
