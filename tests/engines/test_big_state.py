@@ -25,7 +25,7 @@ def test_what_a_commit_took_and_wrote_is_told_against_the_cells(tmp_path, served
     assert cells == sorted(cells)
     assert answer["totals"]["cells"] - cells[-1] < 10, "cells that only the harness' own events made"
     assert all(each["state_bytes"] and each["memory_bytes"] and each["took_ms"] for each in commits)
-    assert max(each["written_bytes"] for each in commits)
+    assert any(each["written_bytes"] for each in commits)
     assert [each["quantities"]["first_output_s"]["value"] > 0 for each in answer["recovery"]] == [True, True]
 
 
