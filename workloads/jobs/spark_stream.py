@@ -39,7 +39,6 @@ CLASS_PATH = "spark.driver.extraClassPath"
 # was its scheduler nothing moves any more.
 ENDS_WITHOUT_HEAP = "-XX:+ExitOnOutOfMemoryError"
 STOP_PATIENCE_S = 5.0
-MAKES_ARCHIVE = ("-XX:ArchiveClassesAtExit=", "-XX:AOTCacheOutput=")
 LOT = "logOffset"  # what a source of files tells: so many lots of them were taken
 COPIED = "rocksdbBytesCopied"  # into the checkpoint; of the heap Spark does not tell it
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -173,18 +172,6 @@ def stop_between_batches(query: StreamingQuery) -> None:
     query.stop()
 
 
-def end(session: SparkSession, config: Config) -> None:
-    """A JVM writes an archive of its classes when it ends in order; else it ends with us, which is faster.
-
-    Who wants an archive also says how long it may take, and ends us then.
-    """
-    gateway = session.sparkContext._gateway
-    session.stop()
-    if gateway and any(option in config["java_options"] for option in MAKES_ARCHIVE):
-        gateway.proc.stdin.close()  # which is how it is told
-        gateway.proc.wait()
-
-
 def run(
     config: Config,
     begin: Callable[[SparkSession], StreamingQuery],
@@ -218,7 +205,7 @@ def run(
         stop_between_batches(query)
         if failure or told.is_set():
             break
-    end(session, config)
+    session.stop()
     if failure:
         reason, _, _ = str(failure).partition("\n=== Streaming Query ===")  # then comes the plan, pages of it
         print(f"The query failed: {reason.strip()}", file=sys.stderr)

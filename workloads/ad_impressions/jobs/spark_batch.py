@@ -75,7 +75,7 @@ def main(config_path: str) -> None:
         write(spark.count_views(views, config["window_ms"]), batch)
 
     batches.run(told, Topic(config).ends, count, config["progress_path"])
-    spark_stream.end(session, config)
+    session.stop()
 
 
 if __name__ == "__main__":
