@@ -170,7 +170,7 @@ def test_it_is_done_again_by_the_same_flags(tmp_path):
     ("keys", "words"),
     [
         ({"history": "10s", "warm_up": "5s"}, "Leave one of them out"),
-        ({"seam": "time"}, "without files there is no seam"),
+        ({"seam": "time"}, "no files were asked for. Also give --history"),
         ({"seam": "times", "history": "10s"}, "one of offset, time"),
         ({"history": "20s", "seam": "time", "disorder": "mobile"}, "to more than four times the reach"),
         ({"history": "20s", "master": "yarn", "kafka": "k:1", "redis": "redis://r", "checkpoint": "/c"}, "of this one"),
