@@ -18,12 +18,12 @@ ADVICE = "`streamgauge ls` lists what is here."
 
 
 def is_one(folder: Path, marker: str) -> bool:
-    """Ours says a schema. One that is torn says nothing, and may be ours."""
+    """Ours says a schema. One that is torn or can't be read says nothing, and may be ours."""
     if not is_file(folder / marker):
         return False
     try:
         head = msgspec.json.decode((folder / marker).read_bytes())
-    except msgspec.DecodeError:
+    except (OSError, ValueError, RecursionError):
         return True
     return isinstance(head, dict) and "schema" in head
 
