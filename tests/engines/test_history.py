@@ -89,7 +89,7 @@ def test_kafka_streams_takes_a_seam_by_time_too(tmp_path, served):
     by_time = ("--engine", "kafka-streams", "--seam", "time", "--history", "48s", "--fault", "kill@batch>=2")
     answer = run(tmp_path, "bootstrap", *SHORT, *served, *by_time)
 
-    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert answer["verdict"] == "PASS", answer["sentence"]  # what it had dropped before the kill nobody knows: slack
 
 
 @pytest.mark.thorough
