@@ -12,7 +12,6 @@ from reports import files
 from reports.page import Page, render
 
 FILE = "report.html"
-SOURCES = (folders.RUN, folders.EXPERIMENT)
 OURS = '<p class="name">streamgauge</p>'  # in the template of every page
 
 
@@ -40,7 +39,7 @@ def write(html: str, folder: Path) -> None:
 
 def is_copy(folder: Path) -> bool:
     """A page of ours, with nothing beside it that it could be made from. Other programs have a `report.html`, too."""
-    if any(is_file(folder / name) for name in SOURCES) or not is_file(folder / FILE):
+    if any(is_file(folder / name) for name in folders.CALLED) or not is_file(folder / FILE):
         return False
     return OURS in (folder / FILE).read_text(encoding="utf-8", errors="replace")
 

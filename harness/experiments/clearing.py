@@ -15,11 +15,10 @@ from harness.ending import short_path
 from harness.experiments.folder import FILE
 from harness.model import HarnessError, UsageError
 from harness.room import size_in_words
-from harness.store import OWNER, MissingEvidence, Store, made_ms, oldest_first
+from harness.store import MissingEvidence, Store, made_ms, oldest_first
 from harness.watching.accounting import folder_bytes
 from reports import listing
 
-MARKERS = (FILE, OWNER)  # what makes a folder an experiment or a run
 UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -62,7 +61,7 @@ def candidates(paths: Sequence[Path]) -> list[Candidate]:
 
 def below(*bases: Path) -> list[Candidate]:
     """All that lie right below these folders. What others keep there under the same names is passed over."""
-    found = {path.parent for base in bases for marker in MARKERS for path in base.glob(f"*/{marker}")}
+    found = {path.parent for base in bases for marker in folders.CALLED for path in base.glob(f"*/{marker}")}
     return candidates([path for path in found if not path.is_symlink() and _is_ours(path)])
 
 
@@ -96,12 +95,12 @@ def _checked(path: Path) -> Path:
     if path.is_symlink():
         raise UsageError(f"{path} is a link; name the run itself. Nothing was removed.")
     if not _is_ours(path):
-        raise UsageError(f"{folders.refusal(path, OWNER, FILE)} Nothing was removed.")
+        raise UsageError(f"{folders.refusal(path, *folders.CALLED)} Nothing was removed.")
     return path.resolve()
 
 
 def _is_ours(path: Path) -> bool:
-    return any(folders.is_one(path, marker) for marker in MARKERS)
+    return any(folders.is_one(path, marker) for marker in folders.CALLED)
 
 
 def _candidate(path: Path) -> Candidate:
@@ -123,7 +122,7 @@ def _delete(path: Path) -> None:
     """What makes it a run goes last, so that one whose removal was broken off can be removed again."""
     try:
         for inner in path.iterdir():
-            if inner.name in MARKERS:
+            if inner.name in folders.CALLED:
                 continue
             if inner.is_dir() and not inner.is_symlink():
                 shutil.rmtree(inner)

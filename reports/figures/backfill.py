@@ -15,6 +15,7 @@ from reports.figures.style import BLUE, GREEN, INK, ORANGE, RED, SHORT, SKY, She
 PANEL_PX, BARS_PX, BAR_PX, LEGEND_PX = 170.0, 30.0, 22.0, 22.0
 SHARE = 0.9  # of a window's width
 NAMED_PX = 24.0  # of a number above a window
+PALE = {GREEN: 0.45}  # what is as it should be
 COLOURS = {"equal": GREEN, "the stream dropped as late": ORANGE, "differs otherwise": RED}
 HALF = "written when it was killed"
 
@@ -53,7 +54,7 @@ def _cells(axes: Axes, windows: Sequence[Window], sheet: Sheet) -> None:
     below = [0] * len(windows)
     for number, colour in enumerate(COLOURS.values()):
         cells = [each.cells[number] for each in windows]
-        axes.bar(begins, cells, width, bottom=below, align="edge", color=colour, alpha=0.45 if colour == GREEN else 1.0)
+        axes.bar(begins, cells, width, bottom=below, align="edge", color=colour, alpha=PALE.get(colour, 1.0))
         below = [low + high for low, high in zip(below, cells, strict=True)]
     for each, top in zip(windows, below, strict=True):
         if each.half is not None:
@@ -90,7 +91,7 @@ def _legend(windows: Sequence[Window]) -> list[Patch | Line2D]:
     found: list[Patch | Line2D] = []
     for number, (name, colour) in enumerate(COLOURS.items()):
         if cells := sum(each.cells[number] for each in windows):
-            found.append(Patch(facecolor=colour, alpha=0.45 if colour == GREEN else 1.0, label=f"{name} ({cells:,})"))
+            found.append(Patch(facecolor=colour, alpha=PALE.get(colour, 1.0), label=f"{name} ({cells:,})"))
     if any(each.half is not None for each in windows):
         found.append(Line2D([], [], color=INK, linewidth=2.4, label=HALF))
     return found
