@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from harness.engines.own_options import unread
 from harness.explain import wrong
 from harness.judging.asked import asked_of
 from harness.model import EVENT_TIME, HALF_WRITTEN, MAX_SERVERS, EngineManifest, RunSpec, SinkClaim, UsageError
@@ -35,6 +36,7 @@ def refuse_clashes(
     _of_sizes(spec)
     _of_services(spec)
     _of_master(spec)
+    _of_options(spec, manifest)
     _of_bounds(spec, manifest, claim)
     _of_time(spec, manifest, claim)
     _of_states(spec, manifest, claim)
@@ -114,6 +116,12 @@ def _of_master(spec: RunSpec) -> None:
             f"master = {spec.master!r} is on other machines, which can't reach services and folders of this one: "
             f"also name {', '.join(missing)} (the checkpoint on storage that the whole cluster sees)."
         )
+
+
+def _of_options(spec: RunSpec, manifest: EngineManifest) -> None:
+    """One that nobody reads."""
+    if mistake := unread(manifest, spec.conf):
+        raise UsageError(f"conf: {mistake}. Take one of these, or leave it out.")
 
 
 def _of_bounds(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> None:

@@ -120,7 +120,8 @@ def _shipped(engine: str, workload: str) -> EngineManifest:
     with _named(SHIPPED[engine]):
         values = _of_engine(engine)
     with _named(job_file(engine, workload)):
-        manifest = _made({**values, **_of_job(engine, workload), "workload": workload}, SHIPPED[engine], shipped=True)
+        values = {**values, "understands": (), **_of_job(engine, workload), "workload": workload}
+        manifest = _made(values, SHIPPED[engine], shipped=True)
         _check_command(manifest)
     return manifest
 
@@ -158,6 +159,8 @@ def _inherited(table: Mapping[str, Any], workload: str) -> dict[str, Any]:
     if not job_file(base, workload).is_file() and not ("command" in table and "sinks" in table):
         _refuse_without_job(base, workload)
     job = _of_job(base, workload) if job_file(base, workload).is_file() else {}
+    if "command" in table:  # another job, which may read other options
+        job.pop("understands", None)
     return {**engine, **job, "extends": engine["extends"] or base}
 
 
@@ -453,6 +456,7 @@ CLAIM_KEYS: Mapping[str, tuple[Reader, bool]] = {
     "early": (text, False),
     "java": (texts, False),
     "options": (table_of_texts, False),
+    "understands": (texts, False),
     "results": (_results, False),
     "window_key": (one_of(*get_args(WindowKey)), False),
     "key": (text, False),

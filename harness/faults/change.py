@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.engines.base import Engine
 from harness.engines.config import FILE
+from harness.engines.own_options import unread
 from harness.explain import nearest
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.downtime import Downtime, down
@@ -116,7 +117,8 @@ def _conf(key: str, pinned: str = "") -> Callable[[FaultSpec, Context], Fault]:
 
     def change(spec: FaultSpec, context: Context) -> Fault:
         conf = {**context.manifest.options, **context.spec.conf}
-        need = "" if context.manifest.on_spark else f"{context.manifest.id} does not know {key}"
+        known = context.manifest.on_spark and not unread(context.manifest, [key])
+        need = "" if known else f"{context.manifest.id} does not know {key}"
         to = {"options": {**conf, key: spec.options["to"]}}
         return _changed(spec, context, to, {"options": conf}, need, pinned=pinned)
 

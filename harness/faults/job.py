@@ -20,13 +20,15 @@ from harness.engines import environments, manifest
 from harness.engines.base import Member, Seam
 from harness.engines.job import Job
 from harness.engines.manifest import job_path
+from harness.engines.own_options import unread
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.change import STANDING, difference, in_plan, kept_by, orders_of
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
-from harness.faults.moment import Moment
+from harness.faults.moment import Field, Moment
 from harness.faults.times import seconds
 from harness.model import EngineManifest, FaultSpec
+from harness.services import kafka
 
 CLEAN = "clean"
 STOPS = ("kill", CLEAN)
@@ -35,11 +37,11 @@ MEANS = (SAME, "carry", "fresh", "anew")
 FROM_NOTHING = ("fresh", "anew")
 NO_STATE = "none"
 STATES = ("copy", NO_STATE)
+NEW_TOPIC = "new"
+TOPICS = (SAME, NEW_TOPIC)
 BEGINS_OPTION = "streamgauge.source.startingOffsets"
 # What another question is made of, and by which option of its orders a job is told so.
 QUESTION = {"counts": "streamgauge.counts", "by": "streamgauge.by", "window": ""}
-# The shipped ones that listen to it.
-LISTEN = ("spark", "flink", "flink-standalone", "flink-java", "kafka-streams")
 SAVEPOINT = "execution.state-recovery.path"  # of Flink: with which state it begins
 SEVERAL = re.compile(r"\+(?=[\w.-]+=)")  # a value may hold a plus of its own
 
@@ -56,6 +58,7 @@ class ChangeJob(Downtime):
         self._to, self._clean = to, spec.options["stop"] == CLEAN
         self._asked, self._back = asked, back
         self._anew, self._means = spec.options["state"] == NO_STATE, spec.options["means"]
+        self._elsewhere, self._partitions = spec.options["topic"] == NEW_TOPIC, context.spec.tape.partitions
         self._asks = self._asks and not self._clean  # what stands still does not end by itself
         self._own: Job | None = None
         self._set_before = dict.fromkeys(settings_of(spec), "")
@@ -80,8 +83,16 @@ class ChangeJob(Downtime):
         if self._anew and self._means == "anew":
             options = {**self._asked["options"], **self._from_the_seam(now.field.topic if now.field else "")}
             self._asked = {**self._asked, "options": options}
+        if self._elsewhere and now.field:
+            self._turn_to_a_new_topic(now.field)
         if self._asked != self._back:
             now.engine.change(self._asked)
+
+    def _turn_to_a_new_topic(self, field: Field) -> None:
+        """Nothing comes into it: all that is still to come comes into the old one."""
+        name = f"{field.topic}.next"  # it goes with the run, as all topics below its own do
+        kafka.create_topic(field.kafka_address, name, self._partitions)
+        self._asked, self._back = {**self._asked, "topic": name}, {**self._back, "topic": field.topic}
 
     def _from_the_seam(self, topic: str) -> Mapping[str, str]:
         """Where a job without a state does not begin by itself."""
@@ -208,8 +219,9 @@ def _unasked(spec: FaultSpec, own: EngineManifest, to: EngineManifest) -> Iterat
         yield f"means = {means}, and the question is the same: give {', '.join(QUESTION)}"
     if asks and not own.progress:
         yield f"{own.id} reports no progress, so that nobody knows which events its state holds"
-    if asks and to.shipped and not to.simulated and to.job not in LISTEN:
-        yield f"{to.id} does not know another question"
+    asked = [key for name, key in QUESTION.items() if key and words[name] != SAME]
+    if not to.simulated and (mistake := unread(to, asked)):
+        yield f"another question is an option of a job, and {mistake}"
 
 
 def _unlike(spec: FaultSpec, to: EngineManifest) -> Iterator[str]:
@@ -217,9 +229,15 @@ def _unlike(spec: FaultSpec, to: EngineManifest) -> Iterator[str]:
     state, settings = spec.options["state"], settings_of(spec)
     if not all(key and value for key, value in settings.items()):
         yield f"conf = {spec.options['conf']} is no KEY=VALUE"
+    elif mistake := unread(to, settings):
+        yield mistake
     savepoint = urlsplit(settings.get(SAVEPOINT, ""))
     if savepoint.scheme in ("", "file") and savepoint.path and not Path(unquote(savepoint.path)).exists():
         yield f"there is no savepoint at {settings[SAVEPOINT]}"
+    if spec.options["topic"] not in TOPICS:
+        yield f"topic = {spec.options['topic']} is none of {', '.join(TOPICS)}"
+    elif spec.options["topic"] == NEW_TOPIC and to.simulated:
+        yield f"{to.id} has no topic of Kafka"
     if state not in STATES:
         yield f"state = {state} is none of {', '.join(STATES)}"
     elif state == NO_STATE and (spec.options["means"] not in FROM_NOTHING or not to.on_spark):
@@ -251,6 +269,7 @@ KINDS = (
             "to": SAME,
             "stop": "kill",
             "state": "copy",
+            "topic": SAME,
             "conf": SAME,
             "means": SAME,
             **dict.fromkeys(QUESTION, SAME),

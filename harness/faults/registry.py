@@ -6,6 +6,7 @@ To add a fault: a class in its family's file, and its Kind in that file's KINDS.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import chain
 
 from harness.faults import (
@@ -111,7 +112,9 @@ def _create(fault: FaultSpec, context: Context) -> Fault:
     if not fault.planned:
         return Idle(fault)
     if not fault.steps:
-        return FAULTS[fault.action].make(fault, context)
+        kind = FAULTS[fault.action]
+        # A stored plan may be older than some of the options.
+        return kind.make(replace(fault, options={**kind.options, **fault.options}), context)
     times = int(fault.options.get("times", 1))
     steps = [_create(step, context) for _ in range(times) for step in fault.steps]
     if fault.action == "any":

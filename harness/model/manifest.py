@@ -59,6 +59,7 @@ class EngineManifest:
     waits_for_services: bool = False  # may be started before Kafka and Redis answer: its orders say when they do
     extends: str = ""  # id of the shipped engine whose job it runs, "" for its own
     options: Mapping[str, str] = field(default_factory=dict)  # what its job is told; --conf wins
+    understands: tuple[str, ...] | None = None  # which `streamgauge.` options its job reads; None: it does not say
     orders: Orders = "json"  # the form of the file that {config} names
     results: str = "redis:compact"  # a source, or "kafka:TOPIC"
     group: str = ""  # a consumer group that is to begin where the topic does, "" for none

@@ -120,7 +120,7 @@ class Child:
         """
         if self.alive():
             self.terminate()
-            left = self.members if whole else self.alive
+            left = self._any_left if whole else self.alive
             with suppress(DeadlinePassed):
                 wait_until(lambda: not left(), deadline_s=deadline_s, what=f"{self.name} to end", every_s=0.01)
         in_time = not self.alive()
@@ -134,6 +134,10 @@ class Child:
     def last_words(self) -> str:
         """The end of its log as the end of a message."""
         return f"The last lines of {self.log}:" + "".join(f"\n  {line}" for line in self.tail(12))
+
+    def _any_left(self) -> bool:
+        """By its parent's end first: a list of members misses a process whose own parent ends while it is made."""
+        return not self._program.gone() or bool(self.members())
 
     def _family(self) -> Iterable[psutil.Process]:
         """All that is below its parent; without one, its process group and who carries its mark."""

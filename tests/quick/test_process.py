@@ -125,3 +125,10 @@ def test_a_jvm_that_writes_an_archive_may_outlive_the_job_that_started_it(tmp_pa
 
     assert (tmp_path / "written").exists() == writes
     assert (engine.members(), engine.notes()) == ((), ())
+
+
+def test_a_list_of_processes_that_misses_one_ends_nobody_early(tmp_path, monkeypatch):
+    """psutil's misses whoever has lost its parent since the list was begun."""
+    monkeypatch.setattr(children.Child, "members", lambda _: [])
+
+    test_a_jvm_that_writes_an_archive_may_outlive_the_job_that_started_it(tmp_path, CLASS_DATA.makes, writes=True)

@@ -26,6 +26,7 @@ from pyflink.table.udf import udf
 from redis import Redis
 
 from workloads.ad_impressions.jobs.flink_late import is_named, parts_folder
+from workloads.ad_impressions.jobs.more import FIELD, chosen_more
 from workloads.ad_impressions.jobs.question import AD, AD_KEY, asked_key, counted
 from workloads.jobs.orders import Config
 from workloads.jobs.progress_log import now_ms
@@ -101,14 +102,17 @@ def client_settings(config: Config) -> dict[str, str]:
 
 def counting(config: Config, condition: str) -> str:
     counted_by = f"{quoted(AD_KEY)} || ad_id" if asked_key(config) == AD else "campaign_id"
+    at = newest = used = ""
+    if chosen_more(config, (FIELD,)) == FIELD:  # a field that nobody uses is left out of the state
+        at, newest, used = ", event_time_ms", ", MAX(event_time_ms) AS newest", " WHERE newest >= 0"
     return f"""
         INSERT INTO written
         SELECT to_redis(counted_by, window_start_ms, total) FROM (
-            SELECT counted_by, window_start_ms, COUNT(*) AS total
-            FROM ({events(config, f"{counted_by} AS counted_by")})
+            SELECT counted_by, window_start_ms, COUNT(*) AS total{newest}
+            FROM ({events(config, f"{counted_by} AS counted_by{at}")})
             WHERE {condition}
             GROUP BY counted_by, window_start_ms
-        )
+        ){used}
     """
 
 

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
+from workloads.ad_impressions.jobs.more import FIELD, NOTHING, chosen_more
 from workloads.ad_impressions.jobs.question import AD, AD_KEY, CAMPAIGN, VIEW, asked_key, counted
 from workloads.ad_impressions.jobs.spark_parse import BEST, ID, PARSERS, Parser, of_types, with_ids
 from workloads.ad_impressions.jobs.spark_record import FIELDS
@@ -36,6 +37,11 @@ from workloads.jobs.spark_stream import Writer, read_records, start
 
 YEAR_10000_MS = 253_402_300_800_000
 PARSER_OPTION = OWN_OPTION + "parser"
+
+# What a later version may have more: operators before the counting, without a state and with one, and one after it.
+SHUFFLE, DISTINCT, FILTER = "shuffle", "distinct", "filter"
+SHUFFLED_INTO = 3
+MORE = (FIELD, SHUFFLE, DISTINCT, FILTER)
 
 
 def known_views(views: DataFrame, ads: dict[str, str], by: str = CAMPAIGN) -> DataFrame:
@@ -65,12 +71,24 @@ def views_of(
     return reduce(DataFrame.union, found)
 
 
-def count_views(views: DataFrame, window_ms: int) -> DataFrame:
+def count_views(views: DataFrame, window_ms: int, more: str = NOTHING) -> DataFrame:
     window = F.window("event_time", f"{window_ms} milliseconds")
     cells = views.groupBy("campaign_id", window)
-    counts = cells.agg(F.count("*").alias("count"), *sums_of_ids()) if ID in views.columns else cells.count()
-    sums = [name for name in ("s1", "s2") if name in counts.columns]
-    return counts.select("campaign_id", F.unix_millis("window.start").alias("window_start_ms"), "count", *sums)
+    sums = sums_of_ids() if ID in views.columns else ()
+    newest = (F.max("event_time").alias("newest"),) if more == FIELD else ()
+    counts = cells.agg(F.count("*").alias("count"), *sums, *newest)
+    beside = [name for name in ("s1", "s2", "newest") if name in counts.columns]
+    found = counts.select("campaign_id", F.unix_millis("window.start").alias("window_start_ms"), "count", *beside)
+    return found.where(F.col("count") > 0) if more == FILTER else found
+
+
+def with_more(parse: Parser, more: str) -> Parser:
+    """With an operator more before the counting. No record is there twice, so that none of them changes anything."""
+    if more == SHUFFLE:
+        return lambda records: parse(records).repartition(SHUFFLED_INTO)
+    if more == DISTINCT:
+        return lambda records: parse(records.dropDuplicates(["partition", "offset"]))
+    return parse
 
 
 def sums_of_ids() -> tuple[Column, Column]:
@@ -111,12 +129,12 @@ def start_over(
     parts: Sequence[Part], config: Config, parse: Parser, write: Writer, *, ends: bool = False
 ) -> StreamingQuery:
     """`totals` counts in the stream, over all batches; `deltas` counts within each batch."""
-    window_ms, by = config["window_ms"], asked_key(config)
+    window_ms, by, more = config["window_ms"], asked_key(config), chosen_more(config, MORE)
     watermark = f"{config['watermark_ms']} milliseconds" if config["sink"] == "absolute" else ""
     views = views_of(parts, parse, read_ads(connect(config["redis"])), by, watermark)
     if config["sink"] == "absolute":
-        return start(count_views(views, window_ms), config, write, ends=ends)
-    return start(views, config, lambda batch, number: write(count_views(batch, window_ms), number), ends=ends)
+        return start(count_views(views, window_ms, more), config, write, ends=ends)
+    return start(views, config, lambda batch, number: write(count_views(batch, window_ms, more), number), ends=ends)
 
 
 def chosen_parser(config: Config) -> str:
@@ -135,6 +153,7 @@ def main(config_path: str) -> int:
     parse = with_ids if config["checksum"] else PARSERS[chosen_parser(config)]
     if (types := counted(config)) != (VIEW,):
         parse = of_types(types)
+    parse = with_more(parse, chosen_more(config, MORE))
     tell_settings(config["progress_path"], own_settings(config))
 
     def start_both(parts: Sequence[Part], own: Config, ends: bool) -> StreamingQuery:
