@@ -108,9 +108,9 @@ def _candidate(path: Path) -> Candidate:
 
 
 def _needed(path: Path) -> str:
-    if experiment := next((above for above in path.parents if (above / FILE).is_file()), None):
+    if experiment := next((above for above in path.parents if folders.is_one(above, FILE)), None):
         return f"it is part of {short_path(experiment)} and goes with that"
-    if (path / FILE).is_file():
+    if folders.is_one(path, FILE):
         return "it is going on" if listing.is_going_on(path) else ""
     try:
         return "the process that makes it lives" if Store(path).alive() else ""

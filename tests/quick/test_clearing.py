@@ -122,6 +122,15 @@ def test_a_run_of_an_experiment_goes_with_that_unless_told(capsys):
     assert not run.exists()
 
 
+def test_an_experiment_of_another_program_above_a_run_keeps_nothing(here):
+    (here / "experiment.json").write_text('{"name": "of another program"}')
+    run = a_run()
+
+    assert call("rm", str(run)) == Exit.PASS
+    assert not run.exists()
+    assert (here / "experiment.json").exists()
+
+
 def test_an_experiment_goes_with_its_runs_once():
     experiment = an_experiment()
     (run,) = (experiment / "runs").iterdir()
