@@ -29,6 +29,9 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\s*$")
 _EXCEPTION = re.compile(
     r"(?:^|[\s:])(?:[A-Za-z_]\w*[.$])*[A-Z]\w*(?:Error|Exception|Failure|Exit|Interrupt)(?::\s|\s*$)"
 )
+# Java's may have any name: then a place of its stack follows, a few lines of what it says later at the most.
+_THROWN = re.compile(r"^(?:[a-z]\w*\.){2,}[A-Z]\w*: ")
+_SAYS_AT_MOST = 12
 _PYTHON_PLACE = re.compile(r'^\s*File "(?P<file>[^"]+)", line \d+')
 _JAVA_PLACE = re.compile(r"^\s+at (?P<name>[\w.$/@<>]+)\(")
 _OTHERS_PYTHON = re.compile(r"site-packages|dist-packages|/lib/python\d|^<frozen ")
@@ -101,7 +104,14 @@ def _complains(lines: Sequence[str], number: int) -> bool:
     if line[:1].isspace() or _CHATTER.search(line) or _TRACEBACK.search(line):
         return False
     known = (_CAUSE, _EXCEPTION, _ERROR, _PANIC)
-    return any(sign.search(line) for sign in known) or _ends_traceback(lines, number)
+    return any(sign.search(line) for sign in known) or _is_thrown(lines, number) or _ends_traceback(lines, number)
+
+
+def _is_thrown(lines: Sequence[str], number: int) -> bool:
+    if not _THROWN.search(lines[number]):
+        return False
+    said = lines[number + 1 : number + 1 + _SAYS_AT_MOST]
+    return any(_JAVA_PLACE.search(line) for line in said)
 
 
 def _is_warned(lines: Sequence[str], number: int) -> bool:

@@ -128,6 +128,12 @@ def test_flink_tells_the_last_of_its_nested_causes_and_what_it_is_the_cause_of()
             "    at Object.<anonymous> (/home/me/job.js:3:7)\n\nNode.js v22.1.0",
             ("TypeError: no table",),
         ),
+        (
+            "26/11/25 12:49:28 ERROR MicroBatchExecution: Query terminated with error\n"
+            "org.apache.spark.state.ValueSchemaNotCompatible: [STATE_SCHEMA] it does not match.\nCheck the fields.\n"
+            "\tat org.apache.spark.state.Errors$.schema(Errors.scala:170)\ncom.example.Job: all is well\n",
+            ("org.apache.spark.state.ValueSchemaNotCompatible: [STATE_SCHEMA] it does not match.",),
+        ),
         (HEAP, ("java.lang.OutOfMemoryError: Java heap space",)),
         (
             "Terminating due to java.lang.OutOfMemoryError: Java heap space\n"
@@ -147,6 +153,7 @@ def test_flink_tells_the_last_of_its_nested_causes_and_what_it_is_the_cause_of()
         "go",
         "rust",
         "node",
+        "java, a name of its own",
         "a heap that was used up, and what follows from it",
         "a JVM that ends when its heap is used up",
         "logged",
