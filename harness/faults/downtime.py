@@ -96,8 +96,9 @@ class Downtime(Strike):
         self._up_ms = self._up_ms or now.now_ms
         if not now.engine.alive() or now.engine.starts > self._starts:
             self._end = f"it stopped loudly: {_last_words(now)}"
-        elif not self.went_on(now) and now.now_ms - landed_ms > self._nothing_within_ms:
-            self._end = f"it did nothing for {self._nothing_within_ms / 1000:.0f} s"
+        elif not self.borne(now) and now.now_ms - landed_ms > self._nothing_within_ms:
+            seen = "it went on, and no further," if self.went_on(now) else "it did nothing"
+            self._end = f"{seen} for {self._nothing_within_ms / 1000:.0f} s"
         return not self._end and not self.borne(now)
 
     def heal(self, now: Moment) -> None:

@@ -25,7 +25,7 @@ from harness.faults.base import Context, Fault, Kind
 from harness.faults.change import STANDING, difference, in_plan, kept_by, orders_of
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
-from harness.faults.moment import Field, Moment
+from harness.faults.moment import Field, Moment, done
 from harness.faults.times import seconds
 from harness.model import EngineManifest, FaultSpec
 from harness.services import kafka
@@ -97,6 +97,11 @@ class ChangeJob(Downtime):
     def _from_the_seam(self, topic: str) -> Mapping[str, str]:
         """Where a job without a state does not begin by itself."""
         return {BEGINS_OPTION: json.dumps({topic: dict(enumerate(self._seam.restored))})}
+
+    def borne(self, now: Moment) -> bool:
+        """What the old job had planned is no sign: the new one has to plan something itself."""
+        planned = sum(self._seam.written) if now.progress else 0
+        return self.went_on(now) and (not planned or done(now) > planned or done(now) >= now.total)
 
     def proof(self, now: Moment) -> str:
         if now.engine.job.manifest != self._to:

@@ -151,6 +151,28 @@ def test_who_stops_at_the_state_of_another_query_is_quoted_and_the_old_job_has_i
     assert (tmp_path / "state" / "chk-1").read_text() == "of the old job"
 
 
+@pytest.mark.parametrize("stops", [True, False])
+def test_who_does_only_what_the_old_job_had_planned_has_not_gone_on(tmp_path, monkeypatch, stops):
+    engine = Changing(orders=tmp_path / "engine.json", newest=told(40), on_disk=(25, 25))
+    fault = changed(engine, monkeypatch)
+    at(fault, engine, 200)
+    engine.newest = told(50)  # the batch that was planned
+    at(fault, engine, 300)
+    if stops:
+        engine.running, engine.code = False, 1
+    late_ms = 400 if stops else round(load("flink").ready_s * 1000) + 1000
+    at(fault, engine, late_ms)
+    engine.running = True
+    engine.newest = told(60)
+    at(fault, engine, late_ms + 100)
+
+    report = report_of(fault)
+    assert (report.landed, report.healed) == (True, True)
+    assert report.refused.startswith(
+        "it stopped loudly: exit code 1" if stops else "it went on, and no further, for 180 s"
+    )
+
+
 def test_a_process_that_is_not_yet_the_job_proves_nothing(tmp_path, monkeypatch):
     engine = Changing(orders=tmp_path / "engine.json", newest=told(40), program="/ours/bin/python")
     fault = changed(engine, monkeypatch)
