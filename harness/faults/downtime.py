@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from harness.engines import complaint
 from harness.engines.base import Reached
 from harness.faults.base import Context, Fault
 from harness.faults.idle import Idle
@@ -98,7 +99,7 @@ class Downtime(Strike):
             self._end = f"it stopped loudly: {_last_words(now)}"
         elif not self.borne(now) and now.now_ms - landed_ms > self._nothing_within_ms:
             seen = "it went on, and no further," if self.went_on(now) else "it did nothing"
-            self._end = f"{seen} for {self._nothing_within_ms / 1000:.0f} s"
+            self._end = f"{seen} for {self._nothing_within_ms / 1000:.0f} s{_complaint(now)}"
         return not self._end and not self.borne(now)
 
     def heal(self, now: Moment) -> None:
@@ -166,3 +167,9 @@ def _last_words(now: Moment) -> str:
     """Of an engine that stopped: the exception in which its log ends."""
     words = "; ".join(shown(line, 300) for line in now.engine.last_words().lines) or "it said nothing"
     return f"exit code {now.engine.exit_code()}, {words!r}"
+
+
+def _complaint(now: Moment) -> str:
+    """Of an engine that is up and does nothing: it may fail and begin again for ever, and its log alone says so."""
+    words = "; ".join(shown(line, 300) for line in complaint.exception(now.engine.last_words().lines))
+    return f", and its log says {words!r}" if words else ""

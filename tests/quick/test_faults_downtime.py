@@ -214,7 +214,15 @@ def test_an_engine_that_stops_loudly_gets_its_checkpoint_back_and_has_to_go_on(s
     assert "its checkpoint was put back as it had been; it went on from 40 to 60 records" in report.proof
 
 
-def test_an_engine_that_hangs_is_helped_too(spark):
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (FAILED, ", and its log says 'java.lang.IllegalStateException: nothing there; "),
+        (["12:51:17 WARN it waits"], "; its checkpoint was put back"),
+    ],
+)
+def test_an_engine_that_hangs_is_helped_too_and_quoted_if_it_complains(spark, monkeypatch, log, words):
+    monkeypatch.setattr(spark, "last_words", lambda: most_telling([("engine.log", log)]))
     fault = struck("checkpoint-gap@now", spark)
     at(fault, spark, 500_000)
 
@@ -222,7 +230,7 @@ def test_an_engine_that_hangs_is_helped_too(spark):
     assert (spark.checkpoint / "offsets" / "3").exists()
     spark.newest = told(60)
     at(fault, spark, 500_100)
-    assert "it did nothing for 120 s; its checkpoint was put back" in report_of(fault).proof
+    assert f"it did nothing for 120 s{words}" in report_of(fault).proof
 
 
 def test_who_is_patient_waits_longer_before_it_is_said_to_hang(spark):
