@@ -9,6 +9,7 @@ there: so that what is seen afterwards comes from the deed, and not from a batch
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 from harness.engines import complaint
 from harness.engines.base import Reached
@@ -165,11 +166,15 @@ def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:
 
 def _last_words(now: Moment) -> str:
     """Of an engine that stopped: the exception in which its log ends."""
-    words = "; ".join(shown(line, 300) for line in now.engine.last_words().lines) or "it said nothing"
+    words = _joined(now.engine.last_words().lines) or "it said nothing"
     return f"exit code {now.engine.exit_code()}, {words!r}"
 
 
 def _complaint(now: Moment) -> str:
     """Of an engine that is up and does nothing: it may fail and begin again for ever, and its log alone says so."""
-    words = "; ".join(shown(line, 300) for line in complaint.exception(now.engine.last_words().lines))
+    words = _joined(complaint.exception(now.engine.last_words().lines))
     return f", and its log says {words!r}" if words else ""
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return "; ".join(shown(line, 300) for line in lines)

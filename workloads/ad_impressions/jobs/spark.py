@@ -131,7 +131,7 @@ def start_over(
     """`totals` counts in the stream, over all batches; `deltas` counts within each batch."""
     window_ms, by, more = config["window_ms"], asked_key(config), chosen_more(config, MORE)
     watermark = f"{config['watermark_ms']} milliseconds" if config["sink"] == "absolute" else ""
-    views = views_of(parts, parse, read_ads(connect(config["redis"])), by, watermark)
+    views = views_of(parts, with_more(parse, more), read_ads(connect(config["redis"])), by, watermark)
     if config["sink"] == "absolute":
         return start(count_views(views, window_ms, more), config, write, ends=ends)
     return start(views, config, lambda batch, number: write(count_views(batch, window_ms, more), number), ends=ends)
@@ -153,7 +153,6 @@ def main(config_path: str) -> int:
     parse = with_ids if config["checksum"] else PARSERS[chosen_parser(config)]
     if (types := counted(config)) != (VIEW,):
         parse = of_types(types)
-    parse = with_more(parse, chosen_more(config, MORE))
     tell_settings(config["progress_path"], own_settings(config))
 
     def start_both(parts: Sequence[Part], own: Config, ends: bool) -> StreamingQuery:
