@@ -24,9 +24,11 @@ ROOT = Path(__file__).resolve().parents[2]
 OWNER = """
 import sys, time
 from pathlib import Path
+from harness.services import owners
 from harness.services.children import spawn
 from harness.services.owners import lease_folder
 folder = Path(sys.argv[1])
+owners._machine = lambda: str(folder.parent)
 (lease_folder(folder / "leased") / "file").write_text("data")
 spawn(["bash", "-c", "setsid sleep 600 & echo $! $$; wait"], name="test", log=folder / "log")
 time.sleep(600)
@@ -35,7 +37,9 @@ time.sleep(600)
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path, monkeypatch):
+    """And a machine's name: the sweep of another test, which finds the dead by their marks, then leaves ours alone."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(owners, "_machine", lambda: str(tmp_path))
 
 
 def shell(script: str, tmp_path: Path) -> Child:
