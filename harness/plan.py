@@ -32,7 +32,8 @@ from harness.model import (
 )
 from harness.settings import KEYS, Wrong, as_number
 from workloads.base import Workload
-from workloads.registry import WORKLOADS, chosen, folder_of
+from workloads.registry import chosen
+from workloads.shipped import WORKLOADS, folder_of
 
 ADS_PER_CAMPAIGN = 10
 SLICE_MS = 20

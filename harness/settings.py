@@ -18,7 +18,7 @@ from harness.engines.fake import FAKE
 from harness.engines.manifest import IDS, IN_VERSIONS
 from harness.explain import nearest
 from harness.model import AD_IMPRESSIONS, EVENT_TIME, MAX_SERVERS, Client, Cut, Time
-from workloads.registry import WORKLOADS
+from workloads.shipped import WORKLOADS
 
 CLIENTS: tuple[Client, ...] = get_args(Client)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workloads.registry import WORKLOADS
+from workloads.shipped import WORKLOADS
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("harness", "workloads", "generators", "reports")
@@ -20,6 +20,7 @@ LAYERS = [
         "harness.model",
         "harness.clock",
         "harness.explain",
+        "harness.mistakes",
         "harness.wait",
         "harness.texts",
         "harness.whole",

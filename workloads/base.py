@@ -289,7 +289,7 @@ class Results(Protocol):
 
 
 class Workload(Protocol):
-    """One question, in workloads/registry.py."""
+    """One question; the shipped ones are in workloads/shipped.py."""
 
     @property
     def id(self) -> str: ...

@@ -1,37 +1,15 @@
-"""Every shipped workload by its id. Add one: its folder, and its line here."""
+"""The workload that a run is of: a shipped one by its id, or somebody's own by its declaration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 
-from harness.explain import nearest
-from harness.model import AD_IMPRESSIONS, RunSpec, TapeSpec, UsageError
+from harness.model import RunSpec, TapeSpec, UsageError
 from workloads.base import Changeable, Codec, Oracle, Question, Results, Workload
 from workloads.cells import Codes
-
-ROOT = Path(__file__).resolve().parent.parent
-
-# The module that holds it, as WORKLOAD.
-WORKLOADS = {
-    AD_IMPRESSIONS: "workloads.ad_impressions.workload",
-    "enrichment": "workloads.enrichment.workload",
-    "page_visits": "workloads.page_visits.workload",
-    "page_visits_sliding": "workloads.page_visits_sliding.workload",
-    "page_visits_sessions": "workloads.page_visits_sessions.workload",
-}
-
-
-def shipped(name: str) -> Workload:
-    if name not in WORKLOADS:
-        raise UsageError(
-            f"There is no workload {name!r}{nearest(name, WORKLOADS)}. Shipped: {', '.join(WORKLOADS)}; one of your "
-            "own is the folder of its workload.toml."
-        )
-    workload: Workload = import_module(WORKLOADS[name]).WORKLOAD
-    return workload
+from workloads.shipped import WORKLOADS, shipped
 
 
 def chosen(name: str) -> Workload:
@@ -47,11 +25,6 @@ def chosen(name: str) -> Workload:
 def declared_at(name: str) -> bool:
     """What is no id can only be a path; a word alone is one if there is such a folder or file."""
     return "/" in name or name.endswith(".toml") or Path(name).exists()
-
-
-def folder_of(name: str) -> Path:
-    """Of a shipped workload: it holds `scenarios/`, `chaos/` and `jobs/`. Nothing is imported for it."""
-    return ROOT.joinpath(*WORKLOADS[name].split(".")[:-1])
 
 
 def workload_of(tape: TapeSpec) -> Workload:

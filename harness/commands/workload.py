@@ -14,7 +14,7 @@ from harness.commands.shared import Json
 from harness.model import UsageError
 from harness.panels import Commands
 from workloads.declared import declaration
-from workloads.registry import WORKLOADS, folder_of, shipped
+from workloads.shipped import WORKLOADS, folder_of, shipped
 
 app = typer.Typer(
     cls=Commands,

@@ -19,30 +19,30 @@ from __future__ import annotations
 
 import re
 import shutil
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Formatter
 from typing import Any, get_args
 
+from harness import mistakes
 from harness.engines import fake, template
-from harness.engines.mistakes import (
-    ManifestError,
+from harness.explain import home, is_file, nearest
+from harness.install import jvm
+from harness.mistakes import (
+    MistakeError,
     Reader,
     expected,
     flag,
     one_of,
-    read_table,
-    seconds,
+    parsed,
     some_of,
     table_of_texts,
     text,
+    text_of,
     texts,
 )
-from harness.explain import home, is_file, nearest
-from harness.install import jvm
 from harness.model import (
     AD_IMPRESSIONS,
     CRASH_POINTS,
@@ -57,6 +57,8 @@ from harness.model import (
     WindowKey,
 )
 
+# The reader of each key, and whether the key has to be there.
+Keys = Mapping[str, tuple[Reader, bool]]
 HERE = Path(__file__).parent
 WORKLOADS = HERE.parent.parent / "workloads"
 
@@ -140,10 +142,10 @@ def read(table: Mapping[str, Any], path: Path, workload: str = "") -> EngineMani
     """Somebody's own manifest, which says all in one file, or has it from the shipped engine that it extends."""
     wanted = _id("workload", table.get("workload", workload or AD_IMPRESSIONS))
     inherited = _inherited(table, wanted)
-    values = {"workload": wanted, **inherited, **read_table(table, MANIFEST_KEYS, where="", has=inherited)}
+    values = {"workload": wanted, **inherited, **_known(table, MANIFEST_KEYS, has=inherited)}
     manifest = _made({**values, "extends": inherited.get("extends", "")}, path, shipped=False)
     if workload and manifest.workload != workload:
-        raise ManifestError(
+        raise MistakeError(
             f"its job is of the workload {manifest.workload}, and the run is one of {workload}. Give the run a "
             f"scenario of {manifest.workload}, or --workload; or leave the key 'workload' out."
         )
@@ -169,7 +171,7 @@ def _of_engine(engine: str) -> dict[str, Any]:
     table = _toml(SHIPPED[engine])
     base = table.get("extends")
     inherited = _of_engine(base) if base else {}
-    values = {**inherited, **read_table(table, ENGINE_KEYS, where="", has=inherited)}
+    values = {**inherited, **_known(table, ENGINE_KEYS, has=inherited)}
     return {**values, "extends": inherited.get("extends") or base or ""}  # the first of them has the job
 
 
@@ -177,7 +179,7 @@ def _of_job(engine: str, workload: str) -> dict[str, Any]:
     """The same of the files beside the jobs."""
     base = _toml(SHIPPED[engine]).get("extends")
     inherited = _of_job(base, workload) if base else {}
-    return {**inherited, **read_table(_toml(job_file(engine, workload)), JOB_KEYS, where="", has=inherited)}
+    return {**inherited, **_known(_toml(job_file(engine, workload)), JOB_KEYS, has=inherited)}
 
 
 def _with_job(manifest: EngineManifest, job: Path) -> EngineManifest:
@@ -185,7 +187,7 @@ def _with_job(manifest: EngineManifest, job: Path) -> EngineManifest:
     jobs = [word for word in manifest.command if word.endswith(JOB)]
     if len(jobs) != 1:
         named = ", ".join(jobs) or "none"
-        raise ManifestError(
+        raise MistakeError(
             f"command names {named}, and {job.name} can take the place of one {JOB} file only; give the path of the "
             "manifest itself, or name one job in it."
         )
@@ -258,14 +260,14 @@ def _check_command(manifest: EngineManifest) -> None:
     """What can be known before anything is started: the program exists, and so does the job it names."""
     if any("{job}" in word for word in manifest.command) and not job_path(manifest).is_file():
         jobs = ", ".join(sorted(SHIPPED))
-        raise ManifestError(
+        raise MistakeError(
             f"command uses {{job}}, but no job for id = {manifest.job!r} comes with this program "
             f"(there are {jobs}); write the path of your own job, such as '{{home}}/job.py'."
         )
     program = manifest.command[0].replace("{home}", manifest.home)
     if "{" in program or shutil.which(program) or (Path(manifest.home) / program).is_file():
         return
-    raise ManifestError(
+    raise MistakeError(
         f"command[0] = {program!r} is not a program: it is neither on PATH nor a file in {manifest.home}."
     )
 
@@ -290,12 +292,13 @@ def _find(engine: str) -> Path:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ManifestError(f"it can't be read ({error.strerror}); give a file that you may read.") from error
-    except (ValueError, RecursionError) as error:
-        raise ManifestError(f"it is not TOML: {error}.") from error
+    return parsed(text_of(path))
+
+
+def _known(table: Any, keys: Keys, where: str = "", *, has: Collection[str] = ()) -> dict[str, Any]:
+    """`has`: the keys that are there already."""
+    optional = {key for key, (_, required) in keys.items() if not required or key in has}
+    return mistakes.read(table, {key: reader for key, (reader, _) in keys.items()}, where, optional=optional)
 
 
 @contextmanager
@@ -303,18 +306,16 @@ def _named(path: Path) -> Iterator[None]:
     """Whose mistake it is."""
     try:
         yield
-    except ManifestError as mistake:
+    except MistakeError as mistake:
         raise UsageError(f"The manifest {path}: {mistake}") from mistake
 
 
 def _made(values: dict[str, Any], path: Path, *, shipped: bool) -> EngineManifest:
     tables = values.pop("sinks")
-    sinks = tuple(
-        SinkClaim(**read_table(sink, SINK_KEYS, where=f"sinks[{index}].")) for index, sink in enumerate(tables)
-    )
+    sinks = tuple(SinkClaim(**_known(sink, SINK_KEYS, f"sinks[{index}]")) for index, sink in enumerate(tables))
     names = [sink.name for sink in sinks]
     if doubled := {name for name in names if names.count(name) > 1}:
-        raise ManifestError(f"the sink name {min(doubled)!r} stands twice; give each sink a name of its own.")
+        raise MistakeError(f"the sink name {min(doubled)!r} stands twice; give each sink a name of its own.")
     manifest = EngineManifest(**values, sinks=sinks, home=str(path.resolve().parent), shipped=shipped)
     if not shipped:
         _check_own(manifest)
@@ -346,25 +347,31 @@ def _check_results(manifest: EngineManifest) -> None:
     """What a source of results needs is there, and nothing that it does not use."""
     is_template, is_command = manifest.results == "redis:template", manifest.results == "command"
     if is_template and (mistake := template.mistake(manifest.key, manifest.field)):
-        raise ManifestError(
+        raise MistakeError(
             f"key = {manifest.key!r} and field = {manifest.field!r} are no template of redis:template: {mistake}; "
             "'counts:{campaign}' with the field '{window}' would be one."
         )
     if any(sink.in_order for sink in manifest.sinks) and not manifest.results_topic:
-        raise ManifestError(
+        raise MistakeError(
             f"in_order = true, and results = {manifest.results!r}: only a topic, such as 'kafka:outputs', says in "
             "which order they left."
         )
     for name, value, wanted in (("key", manifest.key, is_template), ("read", manifest.read, is_command)):
         if bool(value) != wanted:
             does = "needs" if wanted else "has no use for"
-            raise ManifestError(f"results = {manifest.results!r} {does} the key {name!r}.")
+            raise MistakeError(f"results = {manifest.results!r} {does} the key {name!r}.")
 
 
 def _id(key: str, value: Any) -> str:
     if not isinstance(value, str) or not ID.fullmatch(value):
         raise expected(key, value, "up to 60 letters, digits, dots, dashes and underscores: folders are named by it")
     return value
+
+
+def _seconds(key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise expected(key, value, "a number of seconds above 0")
+    return float(value)
 
 
 def _command(key: str, value: Any) -> tuple[str, ...]:
@@ -414,7 +421,7 @@ def _sinks(key: str, value: Any) -> list[Any]:
     return value
 
 
-SINK_KEYS: Mapping[str, tuple[Reader, bool]] = {
+SINK_KEYS: Keys = {
     "name": (text, True),
     "late": (one_of(*get_args(Late)), True),
     "guarantee": (one_of(*get_args(Guarantee)), True),
@@ -426,15 +433,15 @@ SINK_KEYS: Mapping[str, tuple[Reader, bool]] = {
 }
 
 # What an engine is, whatever it is asked.
-ENGINE_KEYS: Mapping[str, tuple[Reader, bool]] = {
+ENGINE_KEYS: Keys = {
     "id": (_id, True),
     "command": (_command, True),
     "evidence": (one_of(*get_args(LateEvidence)), False),
     "progress": (flag, False),
     "resumes": (flag, False),
     "executors": (flag, False),
-    "ready_s": (seconds, False),
-    "drain_s": (seconds, False),
+    "ready_s": (_seconds, False),
+    "drain_s": (_seconds, False),
     "archive": (flag, False),
     "waits_for_services": (flag, False),
     "env": (table_of_texts, False),
@@ -449,7 +456,7 @@ ENGINE_KEYS: Mapping[str, tuple[Reader, bool]] = {
 }
 
 # What its job of one workload is, and claims.
-CLAIM_KEYS: Mapping[str, tuple[Reader, bool]] = {
+CLAIM_KEYS: Keys = {
     "sinks": (_sinks, True),
     "checksum": (flag, False),
     "history": (flag, False),
@@ -466,11 +473,11 @@ CLAIM_KEYS: Mapping[str, tuple[Reader, bool]] = {
 }
 
 # Of the file beside a shipped job. A query may leave other evidence than the engine's own: the job's word wins.
-JOB_KEYS: Mapping[str, tuple[Reader, bool]] = {
+JOB_KEYS: Keys = {
     **CLAIM_KEYS,
     "evidence": ENGINE_KEYS["evidence"],
     "program": (text, False),
 }
 
 # Of somebody's own manifest, which has one job.
-MANIFEST_KEYS: Mapping[str, tuple[Reader, bool]] = {**ENGINE_KEYS, **CLAIM_KEYS, "workload": (_id, False)}
+MANIFEST_KEYS: Keys = {**ENGINE_KEYS, **CLAIM_KEYS, "workload": (_id, False)}

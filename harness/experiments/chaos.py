@@ -23,7 +23,7 @@ from harness.faults.base import Kind
 from harness.measuring.measurement import Lack, Quantity, Recovery
 from harness.model import AD_IMPRESSIONS, CheckResult, FaultReport, Outcome, UsageError, Verdict
 from harness.texts import many
-from workloads.registry import folder_of
+from workloads.shipped import folder_of
 
 TIERS = folder_of(AD_IMPRESSIONS) / "chaos"
 NO_FAULT = "none"

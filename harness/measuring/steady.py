@@ -178,10 +178,10 @@ def _judged(seconds: Floats, bounds: list[_Bound], warm_up_s: float, *, told_apa
             _WORDS[each.name] for each in bounds
         )
     if told_apart:
-        sentence += " (apart from what follows the machine's own speed)"
+        sentence += ", apart from what follows the machine's own speed"
     missing = [_WORDS[name] for name in _COLUMNS if name not in {each.name for each in bounds}]
     if missing:
-        sentence += f" ({' and '.join(missing)} could not be judged)"
+        sentence += f"; too little was seen of {' and '.join(missing)}"
     values = {each.name: each.upper for each in bounds}
     slopes = {each.name: each.estimate for each in bounds}
     return Steady(not over, start_s, end_s, sentence, values, dict.fromkeys(values, LIMIT), slopes)

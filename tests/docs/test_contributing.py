@@ -18,7 +18,7 @@ from harness.judging.checks import CHECKS
 from harness.results.registry import SOURCES
 from harness.settings import KEYS
 from reports.sections import SECTIONS
-from workloads.registry import WORKLOADS, folder_of
+from workloads.shipped import WORKLOADS, folder_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

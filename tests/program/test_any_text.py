@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from harness import plan
 from harness.engines import manifest
 from harness.engines.manifest import MANIFEST_KEYS, SINK_KEYS
-from harness.engines.mistakes import ManifestError
 from harness.experiments import chaos
 from harness.faults import grammar
 from harness.faults.registry import FAULTS
+from harness.mistakes import MistakeError
 from harness.model import EngineManifest, RunSpec, UsageError
 from harness.settings import KEYS
 
@@ -58,7 +58,7 @@ def understood(take, *arguments):
     """What becomes of it, or nothing when it was refused in a sentence."""
     try:
         return take(*arguments)
-    except (UsageError, ManifestError) as error:
+    except (UsageError, MistakeError) as error:
         sentence = str(error)
     assert sentence.strip()
     return None

@@ -11,7 +11,7 @@ from harness import cli
 from harness.ending import ended
 from harness.model import Exit
 from harness.services import owners
-from workloads.registry import WORKLOADS
+from workloads.shipped import WORKLOADS
 
 
 @pytest.fixture

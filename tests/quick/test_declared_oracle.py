@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.mistakes import MistakeError
 from tests.quick.declared import TOML, drawn, numbered, relation
 from workloads.ad_impressions import oracle as by_hand
 from workloads.ad_impressions.schema import EVENT_TYPES, Population
 from workloads.declared.fields import read_fields
-from workloads.declared.mistakes import DeclarationError
 from workloads.declared.oracle import Limits, Oracle, Question, answered_twice
 
 PARSED = tomllib.loads(TOML, parse_float=Decimal)
@@ -313,7 +313,7 @@ def test_cells_that_can_not_be_judged_are_refused(name):
     cells, sentence = BAD_CELLS[name]
     question = Question(cells, FOLD.format("count(*) AS cents"), KEYS, {"cents": "count"}, step_ms=WINDOW_MS)
 
-    with pytest.raises(DeclarationError) as error:
+    with pytest.raises(MistakeError) as error:
         Oracle(question, limits=LIMITS if "time" in name else replace(LIMITS, deadline_s=60)).cells(EVENTS)
 
     assert sentence in str(error.value)
@@ -325,7 +325,7 @@ def test_a_fold_that_can_not_be_judged_is_refused(name):
     fold, sentence = BAD_FOLDS[name]
     question = Question(ORDERS.format(", amount"), fold, KEYS, {"cents": "sum"}, step_ms=WINDOW_MS)
 
-    with pytest.raises(DeclarationError) as error:
+    with pytest.raises(MistakeError) as error:
         answered_twice(question, {}, EVENTS, "ordered_at")
 
     assert sentence in str(error.value)
@@ -339,7 +339,7 @@ def test_what_grows_is_never_less_than_what_is_not_there(least, fits):
     if fits:
         assert len(answered_twice(question, {}, EVENTS, "ordered_at"))
         return
-    with pytest.raises(DeclarationError, match=f"the most {least}; a monotone value is 1 or more"):
+    with pytest.raises(MistakeError, match=f"the most {least}; a monotone value is 1 or more"):
         answered_twice(question, {}, EVENTS, "ordered_at")
 
 
@@ -347,12 +347,12 @@ def test_windows_that_do_not_move_with_their_events_are_refused():
     """The epoch of a run is a multiple of the step; windows of another size would be other ones in each run."""
     question = replace(TUMBLING, step_ms=2500)
 
-    with pytest.raises(DeclarationError, match=r"a `step_ms` that is no\s+multiple of the windows' own"):
+    with pytest.raises(MistakeError, match=r"a `step_ms` that is no\s+multiple of the windows' own"):
         answered_twice(question, {}, EVENTS, "ordered_at")
 
 
 def test_a_column_that_is_a_word_of_sql_is_named():
     events = EVENTS.rename_columns(["end" if name == "pieces" else name for name in EVENTS.column_names])
 
-    with pytest.raises(DeclarationError, match="'end' is a word of SQL: as a column it is written \"end\""):
+    with pytest.raises(MistakeError, match="'end' is a word of SQL: as a column it is written \"end\""):
         Oracle(replace(TUMBLING, cells="SELECT event, end FROM events")).cells(events)

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generators.draws import Lane
+from harness.mistakes import MistakeError
 from tests.quick.declared import TOML, drawn, relation
 from workloads.declared import draws
 from workloads.declared.avro_records import AvroRecords, schema_of
@@ -23,7 +24,6 @@ from workloads.declared.declaration import load, unsealed
 from workloads.declared.fields import Decimal as FieldOfDecimals
 from workloads.declared.fields import Fields, Integer, Text, Time, Uuid, Zipf, leaves, read_fields
 from workloads.declared.json_records import JsonRecords
-from workloads.declared.mistakes import DeclarationError
 from workloads.declared.records import Format
 from workloads.declared.tables import InRedis, in_kafka, in_redis, read_tables
 
@@ -264,7 +264,7 @@ SCHEMAS = {
 def test_a_schema_that_does_not_fit_is_refused_by_what_does_not(name):
     schema, answer = SCHEMAS[name]
 
-    with pytest.raises(DeclarationError) as error:
+    with pytest.raises(MistakeError) as error:
         AvroRecords(FIELDS, 1, schema, None)
 
     assert answer in str(error.value)

@@ -22,7 +22,7 @@ from harness.judging.ledger import Expectation, Ledger
 from harness.judging.readings import Observed, Watched, folded
 from harness.model import Outcome, TapeSpec
 from tests.quick.payments import SHOPS, SLIDES
-from workloads import registry
+from workloads import shipped
 from workloads.base import COUNTS, NOTHING
 from workloads.registry import codec_of, oracle_of
 
@@ -34,7 +34,7 @@ MARKS = tuple(mark(p, 0, p, EPOCH_MS + 90_000, "closing") for p in range(2))
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
-    monkeypatch.setitem(registry.WORKLOADS, "payments", "tests.quick.payments")
+    monkeypatch.setitem(shipped.WORKLOADS, "payments", "tests.quick.payments")
 
 
 def log_of(spec) -> pa.Table:

@@ -12,7 +12,7 @@ from generators.profiles import PROFILES
 from harness import plan
 from harness.engines import fake, manifest
 from harness.model import RunSpec, SinkClaim, UsageError
-from workloads import registry
+from workloads import shipped
 
 
 def resolve(flags=None, scenario=None):
@@ -185,7 +185,7 @@ def test_a_password_in_an_address_is_not_saved():
 
 @pytest.fixture
 def payments(monkeypatch):
-    monkeypatch.setitem(registry.WORKLOADS, "payments", "tests.quick.payments")
+    monkeypatch.setitem(shipped.WORKLOADS, "payments", "tests.quick.payments")
 
 
 def test_a_scenario_may_ask_another_question(payments):

@@ -11,10 +11,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from harness.explain import nearest
+from harness.mistakes import MistakeError
 from workloads.declared.arrow import Arrow
 from workloads.declared.draws import Columns
 from workloads.declared.fields import Choice, Decimal, Field, Fields, Integer, Nested, Time, leaves
-from workloads.declared.mistakes import DeclarationError
 from workloads.declared.records import Columnar, Events, iso8601, of_dict, parsed_each
 
 NAMESPACE = "streamgauge"
@@ -125,7 +125,7 @@ def fitting(schema: Any, fields: Fields) -> Any:
     try:
         fastavro.parse_schema(schema)
     except Exception as error:  # noqa: BLE001 - whatever somebody's schema makes it raise
-        raise DeclarationError(f"[event] schema is no Avro schema: {type(error).__name__}: {error}.") from None
+        raise MistakeError(f"[event] schema is no Avro schema: {type(error).__name__}: {error}.") from None
     return _fitted(schema, fields, "the schema")
 
 
@@ -142,19 +142,17 @@ def _doubles(schema: Any, fields: Fields, path: str = "") -> Iterator[str]:
 
 def _fitted(schema: Any, fields: Fields, where: str) -> Any:
     if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise DeclarationError(
-            f"[event] schema: {where} is {_said(schema)}; a record of the event's fields is expected."
-        )
+        raise MistakeError(f"[event] schema: {where} is {_said(schema)}; a record of the event's fields is expected.")
     there = {each["name"]: each for each in schema["fields"]}
     for name in fields:
         if name not in there:
-            raise DeclarationError(
+            raise MistakeError(
                 f"[event] schema has no field {name!r} in {where}; it has {', '.join(there)}{nearest(name, there)}. "
                 "Name each field there that [event.fields] has."
             )
     for name, each in there.items():
         if name not in fields and "default" not in each:
-            raise DeclarationError(
+            raise MistakeError(
                 f"[event] schema has a field {name!r} in {where} without a default, and [event.fields] does not; "
                 "declare it, or give it a default."
             )
@@ -174,7 +172,7 @@ def _fitted_type(schema: Any, field: Field, name: str) -> Any:
     else:
         fitted = [_plain(each) for each in branches if _fits(each, field)][:1]
     if not fitted:
-        raise DeclarationError(
+        raise MistakeError(
             f"[event] schema gives {name} as {_said(schema)}, and the field is a {type(field).__name__.lower()}; "
             f"{_wanted(field)} is expected."
         )

@@ -9,13 +9,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from harness.mistakes import MistakeError
 from harness.model import UsageError
 from harness.texts import many, shown
 from workloads.declared import declaration
 from workloads.declared.declaration import Declaration
 from workloads.declared.fields import leaves, time_path
 from workloads.declared.judged import unjudged
-from workloads.declared.mistakes import DeclarationError
 from workloads.declared.oracle import CLOSES, Limits, Oracle, answered_twice
 from workloads.declared.sample import SEED, sample
 from workloads.declared.tables import InRedis, in_kafka, in_redis
@@ -51,7 +51,7 @@ def load(place: Path, *, shipped: bool = False) -> tuple[Declaration, Checked]:
     declared = declaration.load(place, shipped=shipped)
     try:
         return declared, _once(declared.sealed)
-    except DeclarationError as mistake:
+    except MistakeError as mistake:
         raise UsageError(f"The workload {declaration.file_in(place)}: {mistake}") from mistake
 
 
@@ -62,7 +62,7 @@ def _once(sealed: str) -> Checked:
 
 
 def check(declared: Declaration) -> Checked:
-    """Raises DeclarationError for an oracle that can't judge."""
+    """Raises MistakeError for an oracle that can't judge."""
     columns, events = sample(declared)
     tables = declared.relations(SEED)
     cells = Oracle(declared.question, tables, LIMITS).cells(events)

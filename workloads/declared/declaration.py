@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,27 +18,16 @@ from typing import Any
 import pyarrow as pa
 
 from harness.explain import home, is_file
+from harness.mistakes import MistakeError, Reader, expected, flag, one_of, parsed, read, table, text, text_of, whole
 from harness.model import UsageError
 from workloads.declared import domains, oracle
 from workloads.declared.avro_records import AvroRecords
-from workloads.declared.fields import NAME, Fields, read_fields
+from workloads.declared.fields import NAME, Fields, distinct, read_fields
 from workloads.declared.json_records import JsonRecords
-from workloads.declared.mistakes import (
-    DeclarationError,
-    Reader,
-    expected,
-    flag,
-    one_of,
-    read,
-    table,
-    text,
-    texts,
-    whole,
-)
 from workloads.declared.oracle import CLOSES, EVENT, EVENT_ID, OPENS, Question
 from workloads.declared.records import Format
 from workloads.declared.tables import Table, read_tables
-from workloads.registry import WORKLOADS
+from workloads.shipped import WORKLOADS
 
 FILE = "workload.toml"
 NEW = Path(__file__).with_name("new.toml")
@@ -93,8 +81,8 @@ def load(place: Path, *, shipped: bool = False) -> Declaration:
             "`streamgauge workload new DIR` writes it."
         )
     try:
-        return _declaration(_read_text(path), partial(_schema_in, path.resolve().parent), shipped=shipped)
-    except DeclarationError as mistake:
+        return _declaration(text_of(path), partial(_schema_in, path.resolve().parent), shipped=shipped)
+    except MistakeError as mistake:
         raise UsageError(f"The workload {path}: {mistake}") from mistake
 
 
@@ -129,25 +117,9 @@ def unsealed(sealed: str) -> Declaration:
     return _declaration(parts["text"], lambda _where, _name: parts["schema"], shipped=True)
 
 
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DeclarationError(f"it can't be read ({error.strerror}); give a file that you may read.") from error
-    except ValueError as error:
-        raise DeclarationError(f"it is not TOML: {error}.") from error
-
-
-def _toml(content: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(content, parse_float=Decimal)
-    except (ValueError, RecursionError) as error:
-        raise DeclarationError(f"it is not TOML: {error}.") from error
-
-
 def _declaration(content: str, schema: Reader, *, shipped: bool) -> Declaration:
     keys: dict[str, Reader] = {"id": _id, "asks": text, "event": table, "oracle": table, "tables": table}
-    found = read(_toml(content), keys, "", optional=frozenset({"tables"}))
+    found = read(parsed(content, Decimal), keys, "", optional=frozenset({"tables"}))
     if not shipped:
         _check_own(found["id"])
     event = _event(found["event"], schema)
@@ -195,7 +167,7 @@ def _event(value: dict[str, Any], schema: Reader) -> dict[str, Any]:
     found.setdefault("format", FORMATS[0])
     for key in ("schema", "registry_id"):
         if key in found and found["format"] != "avro":
-            raise DeclarationError(f'[event] has the key {key!r}, which format = "json" has no use for.')
+            raise MistakeError(f'[event] has the key {key!r}, which format = "json" has no use for.')
     return found
 
 
@@ -204,25 +176,25 @@ def _schema_in(folder: Path, where: str, value: Any) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DeclarationError(
+        raise MistakeError(
             f"{where} = {value!r} can't be read ({error.strerror}); it is the path of an Avro schema from {folder}."
         ) from error
     except (ValueError, RecursionError) as error:
-        raise DeclarationError(f"{where} = {value!r} is no Avro schema: it is not JSON ({error}).") from error
+        raise MistakeError(f"{where} = {value!r} is no Avro schema: it is not JSON ({error}).") from error
 
 
 def _question(value: dict[str, Any], fields: Fields, tables: tuple[Table, ...]) -> tuple[Question, Texts]:
     keys: dict[str, Reader] = {
         "cells": text,
         "fold": text,
-        "keys": texts,
+        "keys": distinct,
         "values": _values,
         "merge": flag,
         "step_ms": whole(1, MOST_STEP_MS),
         "domains": table,
     }
     found = read(value, keys, "oracle", optional=frozenset({"merge", "step_ms", "domains"}))
-    stated = {name: texts(f"oracle.domains.{name}", each) for name, each in found.pop("domains", {}).items()}
+    stated = {name: distinct(f"oracle.domains.{name}", each) for name, each in found.pop("domains", {}).items()}
     question = Question(**found)
     _check_columns(question)
     domains.check(question, stated, fields, tables)
@@ -232,29 +204,29 @@ def _question(value: dict[str, Any], fields: Fields, tables: tuple[Table, ...]) 
 def _check_columns(question: Question) -> None:
     for name in (*question.keys, *question.values):
         if not NAME.fullmatch(name):
-            raise DeclarationError(
+            raise MistakeError(
                 f"[oracle] calls a column {name!r}; a name is a letter, and then up to 62 letters, digits "
                 "and underscores."
             )
     if both := sorted({*question.keys} & {*question.values}):
-        raise DeclarationError(f"[oracle] has {both[0]!r} among its keys and among its values; it can be one of them.")
+        raise MistakeError(f"[oracle] has {both[0]!r} among its keys and among its values; it can be one of them.")
     for name in (EVENT, CLOSES):
         if name in (*question.keys, *question.values):
-            raise DeclarationError(
+            raise MistakeError(
                 f"[oracle] has {name!r} among the columns of its answer, and it is one of the cells' own; a cell is "
                 f"named by texts, and by {OPENS} or {EVENT_ID}."
             )
     if {OPENS, EVENT_ID} <= {*question.keys}:
-        raise DeclarationError(
+        raise MistakeError(
             f"[oracle.keys] holds {OPENS!r} and {EVENT_ID!r}; one whole number is all that names a cell."
         )
     if question.merge and question.number != OPENS:
-        raise DeclarationError(f"[oracle.keys] lacks {OPENS!r}: cells that merge are told apart by when they open.")
+        raise MistakeError(f"[oracle.keys] lacks {OPENS!r}: cells that merge are told apart by when they open.")
 
 
 def _values(where: str, value: Any) -> dict[str, str]:
     values = table(where, value)
     if not values:
-        raise DeclarationError(f"[{where}] is empty; name the value columns of the fold, each with its kind.")
+        raise MistakeError(f"[{where}] is empty; name the value columns of the fold, each with its kind.")
     kinds = one_of(*oracle.KINDS)
     return {name: kinds(f"{where}.{name}", kind) for name, kind in values.items()}

@@ -7,9 +7,9 @@ from itertools import product
 from math import prod
 
 from harness.explain import nearest
+from harness.mistakes import MistakeError
 from workloads.declared import draws
 from workloads.declared.fields import Field, Fields, Named, leaves
-from workloads.declared.mistakes import DeclarationError
 from workloads.declared.oracle import Question
 from workloads.declared.tables import Table
 
@@ -29,20 +29,20 @@ def check(question: Question, stated: Mapping[str, tuple[str, ...]], fields: Fie
     known = sources(fields, tables)
     for name in stated:
         if name not in question.groups:
-            raise DeclarationError(
+            raise MistakeError(
                 f"[oracle.domains] names {name!r}, which is none of the keys that are texts "
                 f"({', '.join(question.groups)}){nearest(name, question.groups)}."
             )
     for name in question.groups:
         if name not in known and name not in stated:
-            raise DeclarationError(
+            raise MistakeError(
                 f"[oracle.keys] names {name!r}, and nothing says which texts that can be: it is no uuid, choice, zipf "
                 f"or text of the event or of a table ({', '.join(known) or 'there is none'}){nearest(name, known)}. "
                 f'List them: [oracle.domains] {name} = ["...", "..."].'
             )
     sizes = [len(stated[name]) if name in stated else _size(known[name][1]) for name in question.groups]
     if prod(sizes) * len(question.values) > MOST_CELLS_BESIDE:
-        raise DeclarationError(
+        raise MistakeError(
             f"[oracle.keys] has {prod(sizes):,} combinations of {' and '.join(question.groups)}, with "
             f"{len(question.values)} values each; {MOST_CELLS_BESIDE:,} in all is the most that can be judged."
         )

@@ -16,7 +16,7 @@ from decimal import Decimal as Exact
 from typing import Any
 
 from harness.explain import nearest
-from workloads.declared.mistakes import DeclarationError, expected, number, one_of, read, table, text, texts, whole
+from harness.mistakes import MistakeError, expected, one_of, read, table, text, texts, whole
 
 MOST_VALUES = 1_000_000
 MOST_KEYS = 100_000
@@ -114,39 +114,37 @@ def read_fields(where: str, value: Any) -> dict[str, Field]:
     fields = _read_names(where, value)
     for name in fields:
         if name.lower() in RESERVED:
-            raise DeclarationError(
+            raise MistakeError(
                 f"[{where}] calls a field {name!r}, which is a column that the oracle gets or gives "
                 f"({', '.join(RESERVED)}); choose another name."
             )
     times = [path for path, field in leaves(fields) if isinstance(field, Time)]
     if len(times) != 1:
         found = " and ".join(times) or "none"
-        raise DeclarationError(f'[{where}] needs one field of kind = "time", the event\'s own; it has {found}.')
+        raise MistakeError(f'[{where}] needs one field of kind = "time", the event\'s own; it has {found}.')
     return fields
 
 
 def _read_names(where: str, value: Any) -> dict[str, Field]:
     names = table(where, value)
     if not names:
-        raise DeclarationError(f"[{where}] is empty; name at least one field.")
+        raise MistakeError(f"[{where}] is empty; name at least one field.")
     for name in names:
         if not NAME.fullmatch(name):
-            raise DeclarationError(
+            raise MistakeError(
                 f"[{where}] calls a field {name!r}; a name is a letter, and then up to 62 letters, digits "
                 "and underscores."
             )
     lower = [name.lower() for name in names]
     if doubled := {name for name in lower if lower.count(name) > 1}:
-        raise DeclarationError(
-            f"[{where}] has two fields {min(doubled)!r}: SQL tells no large letters from small ones."
-        )
+        raise MistakeError(f"[{where}] has two fields {min(doubled)!r}: SQL tells no large letters from small ones.")
     return {name: read_field(f"{where}.{name}", field) for name, field in names.items()}
 
 
 def read_field(where: str, value: Any) -> Field:
     keys = table(where, value)
     if "kind" not in keys:
-        raise DeclarationError(f"[{where}] lacks the key 'kind'; the kinds are {', '.join(KINDS)}.")
+        raise MistakeError(f"[{where}] lacks the key 'kind'; the kinds are {', '.join(KINDS)}.")
     kind = keys["kind"]
     if not isinstance(kind, str) or kind not in KINDS:
         raise expected(f"{where}.kind", kind, f"one of {', '.join(KINDS)}", nearest(str(kind), KINDS))
@@ -158,14 +156,23 @@ def _uuid(where: str, keys: dict[str, Any]) -> Field:
 
 
 def _choice(where: str, keys: dict[str, Any]) -> Field:
-    found = read(keys, {"values": texts, "weights": _weights}, where, optional=frozenset({"weights"}))
+    found = read(keys, {"values": distinct, "weights": _weights}, where, optional=frozenset({"weights"}))
     values = found["values"]
     weights = found.get("weights", (1,) * len(values))
     if len(weights) != len(values):
-        raise DeclarationError(
+        raise MistakeError(
             f"[{where}] has {len(values)} values and {len(weights)} weights; give each value one weight."
         )
     return Choice(values, weights)
+
+
+def distinct(where: str, value: Any) -> tuple[str, ...]:
+    found = texts(where, value)
+    if not found:
+        raise expected(where, value, "at least one text")
+    if doubled := {item for item in found if found.count(item) > 1}:
+        raise MistakeError(f"{where} names {min(doubled)!r} twice; name each value once.")
+    return found
 
 
 def _weights(where: str, value: Any) -> tuple[int, ...]:
@@ -184,10 +191,16 @@ def _zipf(where: str, keys: dict[str, Any]) -> Field:
 
 
 def _quarters(where: str, value: Any) -> int:
-    quarters = number(where, value) * 4
+    quarters = _number(where, value) * 4
     if quarters != int(quarters) or not 1 <= quarters <= 12:
         raise expected(where, value, "a multiple of 0.25 from 0.25 to 3")
     return int(quarters)
+
+
+def _number(where: str, value: Any) -> Exact:
+    if isinstance(value, bool) or not isinstance(value, int | Exact) or not Exact(value).is_finite():
+        raise expected(where, value, "a number")
+    return Exact(value)
 
 
 def _integer(where: str, keys: dict[str, Any]) -> Field:
@@ -199,7 +212,7 @@ def _integer(where: str, keys: dict[str, Any]) -> Field:
 
 def _decimal(where: str, keys: dict[str, Any]) -> Field:
     found = read(
-        keys, {"from": number, "to": number, "digits": whole(1, MOST_DIGITS)}, where, optional=frozenset({"digits"})
+        keys, {"from": _number, "to": _number, "digits": whole(1, MOST_DIGITS)}, where, optional=frozenset({"digits"})
     )
     digits = found.get("digits", 2)
     low, high = (_units(f"{where}.{end}", found[end], digits) for end in ("from", "to"))
@@ -218,7 +231,7 @@ def _units(where: str, value: Exact, digits: int) -> int:
 
 def _check_range(where: str, low: int, high: int, things: str) -> None:
     if not low <= high <= low + WIDEST - 1:
-        raise DeclarationError(
+        raise MistakeError(
             f"[{where}] goes from {low:,} to {high:,} units; `to` is expected to be at least `from`, and no more than "
             f"{WIDEST:,} {things} in all."
         )

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from harness.mistakes import MistakeError
 from harness.texts import many
-from workloads.declared.mistakes import DeclarationError
 from workloads.declared.sandbox import DEADLINE_S, GIVEN, MEMORY_MIB, Sandbox
 
 EVENTS, CELLS = "events", "cells"  # relations
@@ -63,7 +63,7 @@ class Question:
         numbers = pc.index_in(texts, pa.array("\0".join(group) for group in groups))
         if numbers.null_count:
             at = int(np.flatnonzero(np.asarray(numbers.is_null()))[0])
-            raise DeclarationError(
+            raise MistakeError(
                 f"{FOLD_SQL} gives the key {_row(rows.slice(at, 1).select(list(self.groups)))}, which is none of the "
                 f"{len(groups):,} that the fields can make; list those that SQL makes up in [oracle.domains]."
             )
@@ -124,7 +124,7 @@ class Oracle:
     def _check_cells(self, types: Mapping[str, str]) -> None:
         wanted = (EVENT, *self.question.keys, CLOSES, *((OPENS,) if self.question.merge else ()))
         if missing := [name for name in dict.fromkeys(wanted) if name not in types]:
-            raise DeclarationError(
+            raise MistakeError(
                 f"{CELLS_SQL} gives no column {' and none '.join(missing)}; it gives {', '.join(types)}. Expected are "
                 f"{', '.join(dict.fromkeys(wanted))}, and whatever the fold needs."
             )
@@ -132,7 +132,7 @@ class Oracle:
             _check_key(CELLS_SQL, name, types[name])
         for name in (OPENS, CLOSES):
             if name in types and types[name] not in WHOLE | {"NULL"}:
-                raise DeclarationError(
+                raise MistakeError(
                     f"{CELLS_SQL} gives {name} as {types[name]}; milliseconds since 1970 as a BIGINT are expected."
                 )
 
@@ -143,11 +143,11 @@ class Oracle:
         _check_nulls(CELLS_SQL, placed, never_null)
         numbers = placed.column(EVENT).to_numpy()
         if len(numbers) and not (numbers.min() >= 0 and numbers.max() < events):
-            raise DeclarationError(f"{CELLS_SQL} gives an event {EVENT} that `events` does not hold; select its own.")
+            raise MistakeError(f"{CELLS_SQL} gives an event {EVENT} that `events` does not hold; select its own.")
         keys = ", ".join(map(_quoted, dict.fromkeys((EVENT, *question.keys))))
         twice = sandbox.rows(f"SELECT {keys} FROM placed GROUP BY {keys} HAVING count(*) > 1 LIMIT 1", CELLS_SQL)
         if len(twice):
-            raise DeclarationError(
+            raise MistakeError(
                 f"{CELLS_SQL} gives a row twice: {_row(twice)}. An event belongs to a cell once; look for a join that "
                 "finds more than one row."
             )
@@ -159,7 +159,7 @@ class Oracle:
                 CELLS_SQL,
             )
             if len(split):
-                raise DeclarationError(
+                raise MistakeError(
                     f"{CELLS_SQL} closes one cell at two times: {_row(split)}. Write `merge = true` if cells such as "
                     "sessions are to merge, or make the time a key."
                 )
@@ -199,7 +199,7 @@ class Oracle:
     def _check_fold(self, types: Mapping[str, str]) -> None:
         wanted = (*self.question.keys, *self.question.values)
         if set(wanted) != set(types):
-            raise DeclarationError(
+            raise MistakeError(
                 f"{FOLD_SQL} gives the columns {', '.join(types)}; expected are the keys and the values, "
                 f"{', '.join(wanted)}, and no others."
             )
@@ -219,7 +219,7 @@ class Oracle:
                 same &= np.asarray(pc.equal(whole[1:], whole[:-1]))
             if same.any():
                 at = int(np.flatnonzero(same)[0])
-                raise DeclarationError(
+                raise MistakeError(
                     f"{FOLD_SQL} gives the cell {_row(keys.slice(at, 1))} twice; group by all keys, and by nothing "
                     "else."
                 )
@@ -238,7 +238,7 @@ def answered_twice(
     if one.equals(other):
         _check_grown(question, one)
         return one
-    raise DeclarationError(f"{FOLD_SQL} gives two answers to the same events: {_difference(one, other)}")
+    raise MistakeError(f"{FOLD_SQL} gives two answers to the same events: {_difference(one, other)}")
 
 
 def _check_grown(question: Question, answer: pa.Table) -> None:
@@ -246,7 +246,7 @@ def _check_grown(question: Question, answer: pa.Table) -> None:
     for name in (name for name, kind in question.values.items() if kind == MONOTONE):
         small = answer.filter(pc.less(answer.column(name), 1))
         if len(small):
-            raise DeclarationError(
+            raise MistakeError(
                 f"{FOLD_SQL} gives the cell {_row(small.select(list(question.keys)))} the {name} "
                 f"{small.column(name)[0].as_py()}; a monotone value is 1 or more wherever there is anything, since it "
                 f"grows from nothing. Add something to it, as of max(celsius) + 100, here and in the job."
@@ -291,7 +291,7 @@ def _check_key(what: str, name: str, kind: str) -> None:
         return
     allowed = "a whole number" if is_number else "a text"
     cast = "BIGINT" if is_number else "VARCHAR"
-    raise DeclarationError(f"{what} gives the key {name} as {kind}; {allowed} is expected, as of CAST(x AS {cast}).")
+    raise MistakeError(f"{what} gives the key {name} as {kind}; {allowed} is expected, as of CAST(x AS {cast}).")
 
 
 def _check_value(name: str, kind: str) -> None:
@@ -302,13 +302,13 @@ def _check_value(name: str, kind: str) -> None:
         why = " A float depends on the order in which it is added up, so that no answer would be the right one."
     elif kind.startswith("DECIMAL"):
         why = " Give it in its smallest unit, as of CAST(100 * sum(amount) AS BIGINT), as the job under test has to."
-    raise DeclarationError(f"{FOLD_SQL} gives {name} as {kind}; a whole number is expected.{why}")
+    raise MistakeError(f"{FOLD_SQL} gives {name} as {kind}; a whole number is expected.{why}")
 
 
 def _check_nulls(what: str, table: pa.Table, names: Any) -> None:
     for name in names:
         if nulls := table.column(name).null_count:
-            raise DeclarationError(
+            raise MistakeError(
                 f"{what} gives NULL as {name} in {nulls:,} of {many(len(table), 'row')}; leave such "
                 "rows out, or give them a "
                 "value with coalesce()."

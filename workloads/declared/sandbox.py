@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from harness.mistakes import MistakeError
 from harness.texts import shown
-from workloads.declared.mistakes import DeclarationError
 
 if TYPE_CHECKING:
     import duckdb
@@ -74,11 +74,11 @@ class Sandbox:
         try:
             with self._in_words(what):
                 statements = self._connection.extract_statements(sql)
-        except DeclarationError as mistake:
-            raise DeclarationError(f"{mistake}{self._word_of_sql()}") from None
+        except MistakeError as mistake:
+            raise MistakeError(f"{mistake}{self._word_of_sql()}") from None
         if len(statements) != 1 or statements[0].type != self._duckdb.StatementType.SELECT:
             kinds = " and ".join(str(each.type.name) for each in statements) or "nothing"
-            raise DeclarationError(f"{what} is {kinds}; one SELECT is expected, which changes nothing.")
+            raise MistakeError(f"{what} is {kinds}; one SELECT is expected, which changes nothing.")
         return f"(\n{statements[0].query.strip().rstrip(';')}\n)"
 
     def reading(self, select: str, names: Iterable[str]) -> str:
@@ -118,22 +118,22 @@ class Sandbox:
         try:
             yield
         except self._duckdb.InterruptException:
-            raise DeclarationError(
+            raise MistakeError(
                 f"{what} did not end within {self._deadline_s:g} s; look for a join that pairs every row with "
                 "every other."
             ) from None
         except self._duckdb.OutOfMemoryException:
-            raise DeclarationError(
+            raise MistakeError(
                 f"{what} needs more than the {self._memory_mib:,} MiB of memory that it may have; select fewer "
                 "columns, or send fewer events."
             ) from None
         except self._duckdb.PermissionException:
-            raise DeclarationError(
+            raise MistakeError(
                 f"{what} reaches for a file or the network, which an oracle can't have; what it needs beside the "
                 "events goes into a [tables.NAME] of the declaration."
             ) from None
         except self._duckdb.Error as error:
-            raise DeclarationError(f"{what} can't be run by DuckDB: {_first(error)}") from None
+            raise MistakeError(f"{what} can't be run by DuckDB: {_first(error)}") from None
         finally:
             timer.cancel()
             timer.join()  # it holds the connection, which has to be gone before the interpreter is

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from harness.explain import nearest
+from harness.mistakes import MistakeError, expected, read, table, text
 from workloads.declared import draws
 from workloads.declared.arrow import Arrow
 from workloads.declared.fields import NAME, Field, Fields, Named, Nested, Time, leaves, read_field
-from workloads.declared.mistakes import DeclarationError, expected, read, table, text
 
 # Relations of the oracle's own.
 TAKEN = ("events", "cells")
@@ -87,7 +87,7 @@ def read_tables(fields: Fields, where: str, value: Any) -> tuple[Table, ...]:
 
 def _read(fields: Fields, where: str, name: str, value: Any) -> Table:
     if not NAME.fullmatch(name) or name.lower() in TAKEN:
-        raise DeclarationError(
+        raise MistakeError(
             f"[{where}] is no name for a table; expected are a letter, and then letters, digits and underscores, and "
             f"not {', '.join(TAKEN)}, which the oracle has."
         )
@@ -105,21 +105,19 @@ def _read(fields: Fields, where: str, name: str, value: Any) -> Table:
     }
     names = (each.rpartition(".")[2], *columns)
     if len(set(names)) < len(names):
-        raise DeclarationError(f"[{where}] has two columns {names[0]!r}: the first one has the name of `each`.")
+        raise MistakeError(f"[{where}] has two columns {names[0]!r}: the first one has the name of `each`.")
     if ("redis" in found) == ("topic" in found):
-        raise DeclarationError(f"[{where}] needs one place, `redis` or `topic`, where the engine finds it.")
+        raise MistakeError(f"[{where}] needs one place, `redis` or `topic`, where the engine finds it.")
     place = _in_redis(f"{where}.redis", found["redis"], names) if "redis" in found else _topic(where, found["topic"])
     return Table(name, each, columns, place)
 
 
 def _column(where: str, name: str, value: Any) -> Field:
     if not NAME.fullmatch(name):
-        raise DeclarationError(
-            f"[{where}] is no name; a letter, and then letters, digits and underscores are expected."
-        )
+        raise MistakeError(f"[{where}] is no name; a letter, and then letters, digits and underscores are expected.")
     field = read_field(where, value)
     if isinstance(field, Time | Nested):
-        raise DeclarationError(f"[{where}] is a time or an object, which a table can't hold; the other kinds it can.")
+        raise MistakeError(f"[{where}] is a time or an object, which a table can't hold; the other kinds it can.")
     return field
 
 
@@ -134,7 +132,7 @@ def _in_redis(where: str, value: Mapping[str, Any], names: tuple[str, ...]) -> I
         if "{" in _PLACE.sub("", pattern) or "}" in _PLACE.sub("", pattern):
             raise expected(f"{where}.{key}", pattern, "no brace but those around the name of a column")
     if names[0] not in _PLACE.findall(found.key + found.field):
-        raise DeclarationError(f"[{where}] writes all rows to one key; `key` or `field` needs {{{names[0]}}}.")
+        raise MistakeError(f"[{where}] writes all rows to one key; `key` or `field` needs {{{names[0]}}}.")
     return found
 
 

@@ -14,7 +14,7 @@ from harness.judging.checks.case import Case
 from harness.judging.ledger import Ledger
 from harness.judging.readings import LogEvents, Observed
 from workloads.base import NULL, Oracle
-from workloads.registry import shipped
+from workloads.shipped import shipped
 
 ASKED = of_question("enrichment", shipped("enrichment").declaration)
 LENGTH_MS = 10_000  # of a window

@@ -19,7 +19,7 @@ from harness.judging.ledger import Expectation, Ledger
 from harness.judging.readings import STAMPED, Observed, folded
 from harness.model import EVENT_TIME, RunSpec, Time
 from workloads.base import Oracle
-from workloads.registry import shipped
+from workloads.shipped import shipped
 
 PLAIN, SLIDING, SESSIONS = "page_visits", "page_visits_sliding", "page_visits_sessions"
 LENGTH_MS, STEP_MS = 10_000, 2_000

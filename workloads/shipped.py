@@ -1,0 +1,36 @@
+"""Every workload that comes with the program, by its id. Add one: its folder, and its line here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from harness.explain import nearest
+from harness.model import AD_IMPRESSIONS, UsageError
+from workloads.base import Workload
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# The module that holds it, as WORKLOAD.
+WORKLOADS = {
+    AD_IMPRESSIONS: "workloads.ad_impressions.workload",
+    "enrichment": "workloads.enrichment.workload",
+    "page_visits": "workloads.page_visits.workload",
+    "page_visits_sliding": "workloads.page_visits_sliding.workload",
+    "page_visits_sessions": "workloads.page_visits_sessions.workload",
+}
+
+
+def shipped(name: str) -> Workload:
+    if name not in WORKLOADS:
+        raise UsageError(
+            f"There is no workload {name!r}{nearest(name, WORKLOADS)}. Shipped: {', '.join(WORKLOADS)}; one of your "
+            "own is the folder of its workload.toml."
+        )
+    workload: Workload = import_module(WORKLOADS[name]).WORKLOAD
+    return workload
+
+
+def folder_of(name: str) -> Path:
+    """Of a shipped workload: it holds `scenarios/`, `chaos/` and `jobs/`. Nothing is imported for it."""
+    return ROOT.joinpath(*WORKLOADS[name].split(".")[:-1])
