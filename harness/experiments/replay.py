@@ -112,8 +112,9 @@ def compared(run: str, before: Ended, again_run: str, again: Ended) -> Replayed:
     lines = [
         Line("verdict", before.outcome.value, again.outcome.value),
         Line("words", ", ".join(before.words), ", ".join(again.words)),
-        Line("class", before.seen.value, again.seen.value),
     ]
+    if not question.has_name(before.words):
+        lines.append(Line("class", before.seen.value, again.seen.value))
     for number in range(max(len(before.faults), len(again.faults))):
         mine, other = (_at(each.faults, number) for each in (before, again))
         lines.append(Line(f"fault {number + 1}", mine, other))

@@ -16,6 +16,7 @@ from harness.engines.job import OURS, Job
 from harness.engines.manifest import load
 from harness.engines.process import ProcessEngine
 from harness.experiments import one_run, replay, upgrade
+from harness.experiments.chaos import Seen
 from harness.experiments.upgrade import Upgraded, Word
 from harness.faults.job import copied
 from harness.faults.registry import parse
@@ -278,6 +279,13 @@ def test_a_committed_plan_can_be_run_again_and_says_what_is_expected_of_that(pla
     found = upgrade.judged(stored.verdict, stored.faults, 0)
     lines = (UPGRADES / "README.md").read_text().splitlines()
     assert f"| {found.word}" in next(line for line in lines if line.startswith(f"| `{plan.name}` |"))
+
+
+@pytest.mark.parametrize(("words", "same"), [(("collision",), True), (("lost",), False)])
+def test_of_what_has_a_name_the_class_hangs_on_the_batch_that_the_change_met(words, same):
+    before = replay.Ended(Outcome.FAIL, words, Seen.EXACTLY_ONCE, ())
+
+    assert replay.compared("a", before, "b", replace(before, seen=Seen.NONE)).same is same
 
 
 OLD = """

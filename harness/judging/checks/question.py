@@ -52,10 +52,14 @@ def check(case: Case) -> CheckResult:
     return CheckResult(NAME, Outcome.PASS, RIGHT[change.means])
 
 
+def has_name(words: Sequence[str]) -> bool:
+    """Whether a verdict names the way in which the question was answered wrongly."""
+    return any(word in WRONG for word in words)
+
+
 def telling(words: Sequence[str]) -> tuple[str, ...]:
     """Those of a verdict that say what came of it: where a way has a name, the others beside it say no more."""
-    named = any(word in WRONG for word in words)
-    return tuple(word for word in words if not (named and word in BESIDE_IT))
+    return tuple(word for word in words if not (has_name(words) and word in BESIDE_IT))
 
 
 def _unproven(change: Changed) -> str:
