@@ -64,7 +64,7 @@ def _scenarios(_: typer.Context) -> Iterable[str]:
 
 
 def _tiers(_: typer.Context) -> Iterable[str]:
-    from harness.experiments import chaos
+    from harness.experiments.breaking import chaos
 
     return chaos.tiers()
 

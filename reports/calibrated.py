@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from harness.experiments.calibrate import Calibrated, Rates
+from harness.experiments.gating.calibrate import Calibrated, Rates
 from harness.texts import many
 
 HEADER = ("threshold", "work per event", "it costs", "REGRESSED", "that is, with 95%", "OK", "INCONCLUSIVE")

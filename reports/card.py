@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from harness import room
-from harness.experiments.chaos import Card, Cell, Seen
+from harness.experiments.breaking.chaos import Card, Cell, Seen
 from harness.measuring.recovery import WORDS
 from reports.tables import markdown as table_lines
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.experiments.chaos import KEEPS, Card, Case, Cell, Ran, Seen, pending
+from harness.experiments.breaking.chaos import KEEPS, Card, Case, Cell, Ran, Seen, pending
 from harness.experiments.folder import Folder
 from harness.experiments.upgrade import Word
 from harness.model import Outcome

@@ -13,7 +13,7 @@ from harness import room
 from harness.experiments import compare
 from harness.experiments.compare import Leg, Settings
 from harness.experiments.folder import Folder
-from harness.experiments.searched import Searched
+from harness.experiments.searching.searched import Searched
 from harness.model import Outcome, RunSpec
 from harness.origin import COMMAND
 from harness.store import MissingEvidence

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from harness.experiments import older_search
 from harness.experiments.compare import BUSY_CPU, Case, Leg, Ran, Row, Settings, Sustained, Table, pending, table
 from harness.experiments.folder import Folder
-from harness.experiments.searched import KIND, OF_BEFORE, Searched
-from harness.experiments.searched import read as read_search
+from harness.experiments.searching import older_search
+from harness.experiments.searching.searched import KIND, OF_BEFORE, Searched
+from harness.experiments.searching.searched import read as read_search
 from harness.measuring.stats import Interval
 from harness.model import Outcome
 from harness.store import Store

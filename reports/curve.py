@@ -15,8 +15,8 @@ from harness.experiments.curve import pulse as pulses_of
 from harness.experiments.curve.labels import Held
 from harness.experiments.curve.plateau import Measured
 from harness.experiments.curve.pulse import Pulse
-from harness.experiments.search import digits
-from harness.experiments.searched import Searched
+from harness.experiments.searching.search import digits
+from harness.experiments.searching.searched import Searched
 from reports.figures.style import duration
 from reports.figures.throughput import Knee, Range, Rung
 

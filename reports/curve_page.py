@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from harness.experiments import search
 from harness.experiments.curve import lives as lives_of
 from harness.experiments.curve import steer
 from harness.experiments.curve.labels import Held
 from harness.experiments.curve.plateau import Measured
 from harness.experiments.folder import Folder
-from harness.experiments.search import QUICK, WHOLE, digits
-from harness.experiments.searched import Searched, read
+from harness.experiments.searching import search
+from harness.experiments.searching.search import QUICK, WHOLE, digits
+from harness.experiments.searching.searched import Searched, read
 from harness.texts import many
 from reports import curve
 from reports.curve import knee, rungs, time_spent

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from harness.experiments.folder import Folder
-from harness.experiments.gate import HEAD, SIDES, Answer, Effect, Gated
-from harness.experiments.rounds import METRICS, ROUNDS, Metric, idle_cores
+from harness.experiments.gating.gate import HEAD, SIDES, Answer, Effect, Gated
+from harness.experiments.gating.rounds import METRICS, ROUNDS, Metric, idle_cores
 from harness.measuring.stats import Ratio
 from harness.model import Outcome
 from harness.texts import many

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from harness.experiments.baseline import REFERENCE
 from harness.experiments.folder import Folder
-from harness.experiments.gate import AGAIN, ANY, BASE, HEAD, SIDES, Effect, Gated, Judged
-from harness.experiments.rounds import METRICS, ROUNDS, Metric, Round, Settings, by_side, kept
+from harness.experiments.gating.baseline import REFERENCE
+from harness.experiments.gating.gate import AGAIN, ANY, BASE, HEAD, SIDES, Effect, Gated, Judged
+from harness.experiments.gating.rounds import METRICS, ROUNDS, Metric, Round, Settings, by_side, kept
 from harness.model import Outcome, UsageError
 from harness.store import MissingEvidence, Store
 from harness.stored import StoredRun

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness import room
-from harness.experiments.gate import ANY
-from harness.experiments.history import Entry, History, Series
+from harness.experiments.gating.gate import ANY
+from harness.experiments.gating.history import Entry, History, Series
 from harness.model import UsageError
 from harness.texts import many
 from reports import trended

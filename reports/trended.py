@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from harness.experiments.gate import ANY, Answer
-from harness.experiments.history import Entry, Figure, History, Series
+from harness.experiments.gating.gate import ANY, Answer
+from harness.experiments.gating.history import Entry, Figure, History, Series
 from harness.model import Outcome
 from harness.texts import many
 from reports.gated import percent, times

@@ -71,18 +71,18 @@ LAYERS = [
     {  # planners: pure
         "harness.experiments.folder",
         "harness.experiments.repeat",
-        "harness.experiments.search",
+        "harness.experiments.searching.search",
         "harness.experiments.upgrade",
-        "harness.experiments.older_search",
-        "harness.experiments.searched",
-        "harness.experiments.chaos",
+        "harness.experiments.searching.older_search",
+        "harness.experiments.searching.searched",
+        "harness.experiments.breaking.chaos",
         "harness.experiments.compare",
-        "harness.experiments.gate",
-        "harness.experiments.rounds",
-        "harness.experiments.conditions",
-        "harness.experiments.calibrate",
-        "harness.experiments.history",
-        "harness.experiments.baseline",
+        "harness.experiments.gating.gate",
+        "harness.experiments.gating.rounds",
+        "harness.experiments.gating.conditions",
+        "harness.experiments.gating.calibrate",
+        "harness.experiments.gating.history",
+        "harness.experiments.gating.baseline",
         "harness.experiments.curve.plateau",
         "harness.experiments.curve.steer",
         "harness.experiments.curve.labels",
@@ -334,5 +334,7 @@ def reached(first: str, at_once: Graph = AT_ONCE) -> set[str]:
 def test_the_layers_are_those_of_the_map():
     assert layer("harness.model") < layer("workloads.ad_impressions.schema") < layer("generators.tape")
     assert layer("generators.tape") < layer("harness.judging.checks.lost") < layer("harness.run") < layer("harness.cli")
-    assert layer("harness.experiments.search") < layer("reports.run_page") < layer("harness.experiments.one_run")
+    assert (
+        layer("harness.experiments.searching.search") < layer("reports.run_page") < layer("harness.experiments.one_run")
+    )
     assert layer("harness.flags") < layer("harness.commands.run") < layer("harness.cli")

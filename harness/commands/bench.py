@@ -10,8 +10,8 @@ import typer
 
 from harness import console
 from harness.commands.shared import Json
-from harness.experiments import bench as benches
-from harness.experiments import tuning
+from harness.experiments.benching import bench as benches
+from harness.experiments.benching import tuning
 from harness.experiments.curve import proof
 from harness.install import environment
 from harness.model import UsageError

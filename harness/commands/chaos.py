@@ -11,8 +11,8 @@ from harness import completion, console
 from harness.commands.planned import EVENTS, SYSTEM
 from harness.commands.resumed import ExperimentsOut, Resume, refuse_beside_resume
 from harness.commands.shared import EXPERIMENTS, Json
-from harness.experiments import chaos as planner
-from harness.experiments import drive_chaos
+from harness.experiments.breaking import chaos as planner
+from harness.experiments.breaking import drive_chaos
 from harness.faults import evidence
 from harness.faults import registry as faults
 from harness.flags import takes

@@ -14,11 +14,11 @@ from harness import completion, console
 from harness.commands.planned import EVENTS
 from harness.commands.resumed import ExperimentsOut, Resume, refuse_beside_resume
 from harness.commands.shared import EXPERIMENTS, Json
-from harness.experiments import baseline, drive_calibrate, drive_gate, history
-from harness.experiments.baseline import REFERENCE, is_baseline
-from harness.experiments.drive_gate import Asked
 from harness.experiments.folder import Folder
-from harness.experiments.gate import ANY
+from harness.experiments.gating import baseline, drive_calibrate, drive_gate, history
+from harness.experiments.gating.baseline import REFERENCE, is_baseline
+from harness.experiments.gating.drive_gate import Asked
+from harness.experiments.gating.gate import ANY
 from harness.explain import wrong
 from harness.flags import takes
 from harness.model import Exit, Outcome, UsageError

@@ -12,8 +12,9 @@ from harness.commands.planned import EVENTS, SYSTEM, Scenario, usual
 from harness.commands.resumed import ExperimentsOut, Resume, refuse_beside_resume
 from harness.commands.shared import EXPERIMENTS, Json
 from harness.engines import manifest as manifests
-from harness.experiments import drive_search, one_run
-from harness.experiments import search as planner
+from harness.experiments import one_run
+from harness.experiments.searching import drive_search
+from harness.experiments.searching import search as planner
 from harness.flags import takes
 
 SCENARIO = "calm"

@@ -11,8 +11,11 @@ import typer
 from harness import completion, console, folders
 from harness.commands.judged import show
 from harness.commands.shared import Json, Run
-from harness.experiments import drive_chaos, drive_compare, drive_gate, drive_search, folder, one_run
+from harness.experiments import drive_compare, folder, one_run
+from harness.experiments.breaking import drive_chaos
 from harness.experiments.folder import Folder
+from harness.experiments.gating import drive_gate
+from harness.experiments.searching import drive_search
 from harness.judging import digests
 from harness.judging.judge import judge
 from harness.model import UsageError

@@ -10,7 +10,7 @@ import typer
 
 from harness import console
 from harness.commands.shared import Json
-from harness.experiments import history
+from harness.experiments.gating import history
 from reports import trended
 
 

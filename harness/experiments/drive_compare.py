@@ -17,9 +17,10 @@ from harness import __version__, console, plan
 from harness.ending import short_path
 from harness.engines import environments
 from harness.engines import manifest as manifests
-from harness.experiments import compare, drive_search, one_run, repeat, search, thawed
+from harness.experiments import compare, one_run, repeat
 from harness.experiments.compare import Case, Leg, Ran, Settings
 from harness.experiments.folder import Folder
+from harness.experiments.searching import drive_search, search, thawed
 from harness.faults import registry
 from harness.install import environment
 from harness.measuring.measure import not_right

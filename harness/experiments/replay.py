@@ -13,8 +13,8 @@ from pathlib import Path
 
 from harness.engines import manifest as manifests
 from harness.experiments import one_run
-from harness.experiments.chaos import Seen, classified
-from harness.experiments.drive_chaos import ended
+from harness.experiments.breaking.chaos import Seen, classified
+from harness.experiments.breaking.drive_chaos import ended
 from harness.faults.when import words
 from harness.judging.checks import question
 from harness.model import HIDDEN, EngineManifest, Exit, FaultReport, Outcome, RunSpec, UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from harness.experiments.gate import HEAD, Answer, Gated
+from harness.experiments.gating.gate import HEAD, Answer, Gated
 from harness.model import Outcome
 from reports.gated import Record, percent
 

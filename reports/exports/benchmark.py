@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from harness.experiments.gate import BASE, HEAD
+from harness.experiments.gating.gate import BASE, HEAD
 from harness.texts import many
 from reports.gated import Record, in_words, number
 

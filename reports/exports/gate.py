@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from harness import room
-from harness.experiments.gate import Answer, Gated
-from harness.experiments.rounds import METRICS
+from harness.experiments.gating.gate import Answer, Gated
+from harness.experiments.gating.rounds import METRICS
 from harness.model import Outcome
 from harness.origin import COMMAND
 from harness.texts import many

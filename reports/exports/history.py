@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from harness.experiments.gate import BASE, HEAD, Effect
-from harness.experiments.history import Entry, Figure, Stood, environment_of, versions_of
+from harness.experiments.gating.gate import BASE, HEAD, Effect
+from harness.experiments.gating.history import Entry, Figure, Stood, environment_of, versions_of
 from harness.store import MissingEvidence, Store, made_ms
 from harness.stored import StoredRun
 from reports.gated import Record

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from harness.experiments.gate import ANY, Answer, Effect
+from harness.experiments.gating.gate import ANY, Answer, Effect
 from harness.model import Outcome
 from reports.gated import Record
 

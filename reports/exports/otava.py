@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from harness.experiments.history import History, Series
+from harness.experiments.gating.history import History, Series
 from reports.trended import in_words
 
 FILE = "otava.yaml"

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from harness.experiments.folder import FINISHED, Folder
-from harness.experiments.older_search import Held, Stage, Trial
+from harness.experiments.searching.older_search import Held, Stage, Trial
 from harness.model import Outcome
 from harness.store import Store
 from harness.texts import many

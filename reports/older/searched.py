@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from harness.experiments.folder import Folder
-from harness.experiments.older_search import Answer, Held, Settings, Stage, Trial, answer, disturbed, verdicts
+from harness.experiments.searching.older_search import Answer, Held, Settings, Stage, Trial, answer, disturbed, verdicts
 from harness.model import RunSpec
 from reports.figures.throughput import Knee, Range, Rung
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import ceil
 from pathlib import Path
 
-from harness.experiments import compare, gate
-from harness.experiments.chaos import Card, Case, Seen
-from harness.experiments.gate import HEAD, Gated
-from harness.experiments.rounds import Settings
+from harness.experiments import compare
+from harness.experiments.breaking.chaos import Card, Case, Seen
+from harness.experiments.gating import gate
+from harness.experiments.gating.gate import HEAD, Gated
+from harness.experiments.gating.rounds import Settings
 from harness.model import EngineManifest, Outcome, RunSpec
 from harness.origin import COMMAND
 from reports.evidence import Evidence

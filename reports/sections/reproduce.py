@@ -11,7 +11,7 @@ from typing import Any
 
 from harness import plan
 from harness.engines import manifest as manifests
-from harness.experiments.search import OF_ONE_LOAD
+from harness.experiments.searching.search import OF_ONE_LOAD
 from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, TapeSpec, UsageError, redacted
 from harness.origin import COMMAND
 from harness.settings import KEYS

@@ -18,7 +18,7 @@ from harness.engines import manifest as manifests
 from harness.engines.config import EngineConfig
 from harness.engines.environments import ROOM_NEEDED
 from harness.engines.manifest import MANIFEST_KEYS, PLACEHOLDERS, SHIPPED, SINK_KEYS, load
-from harness.experiments.chaos import tiers
+from harness.experiments.breaking.chaos import tiers
 from harness.faults.registry import FAULTS
 from harness.judging.checks import CHECKS
 from harness.model import Exit

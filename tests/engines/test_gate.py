@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from harness.experiments import calibrate, drive_calibrate, drive_gate, history
-from harness.experiments.history import DECIDING
+from harness.experiments.gating import calibrate, drive_calibrate, drive_gate, history
+from harness.experiments.gating.history import DECIDING
 from harness.model import Exit
 from reports import calibrated
 from reports.exports.gate import EXPORTS

@@ -20,7 +20,7 @@ from generators.profiles import steady
 from generators.tape import Tape
 from harness.engines import environments
 from harness.engines.manifest import load
-from harness.experiments.tuning import INEXACT
+from harness.experiments.benching.tuning import INEXACT
 from harness.model import TapeSpec
 from tests.engines import parse_in_python
 from tests.engines.odd import odd_records

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from harness import __main__
-from harness.experiments import drive_gate
-from harness.experiments.candidates import look_up
-from harness.experiments.drive_gate import Asked
 from harness.experiments.folder import Folder
-from harness.experiments.gate import Gated, Judged
-from harness.experiments.rounds import Round
+from harness.experiments.gating import drive_gate
+from harness.experiments.gating.candidates import look_up
+from harness.experiments.gating.drive_gate import Asked
+from harness.experiments.gating.gate import Gated, Judged
+from harness.experiments.gating.rounds import Round
 from harness.model import HarnessError, Outcome
 from reports import gated
 from tests.program import pages

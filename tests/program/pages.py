@@ -13,20 +13,20 @@ import numpy as np
 
 from harness import plan
 from harness.engines import fake
-from harness.experiments import gate as gates
-from harness.experiments import search as searches
-from harness.experiments.chaos import Case as ChaosCase
-from harness.experiments.chaos import Ran, Seen, Wrong
+from harness.experiments.breaking.chaos import Case as ChaosCase
+from harness.experiments.breaking.chaos import Ran, Seen, Wrong
 from harness.experiments.compare import Row
 from harness.experiments.compare import Settings as CompareSettings
 from harness.experiments.compare import Table as CompareTable
 from harness.experiments.curve import kept, steer
 from harness.experiments.curve.plateau import Latencies, Measured, Plateau, Why
 from harness.experiments.folder import Folder
-from harness.experiments.gate import Judged
-from harness.experiments.older_search import Held, Settings, Stage, Trial
-from harness.experiments.rounds import ROUNDS, Round
-from harness.experiments.rounds import Settings as GateSettings
+from harness.experiments.gating import gate as gates
+from harness.experiments.gating.gate import Judged
+from harness.experiments.gating.rounds import ROUNDS, Round
+from harness.experiments.gating.rounds import Settings as GateSettings
+from harness.experiments.searching import search as searches
+from harness.experiments.searching.older_search import Held, Settings, Stage, Trial
 from harness.measuring import recovery
 from harness.measuring.measurement import (
     TIMELINE,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness import plan
 from harness.engines import manifest
 from harness.engines.manifest import MANIFEST_KEYS, SINK_KEYS
-from harness.experiments import chaos
+from harness.experiments.breaking import chaos
 from harness.faults import grammar
 from harness.faults.registry import FAULTS
 from harness.mistakes import MistakeError

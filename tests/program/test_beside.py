@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 from harness import cli, grants
 from harness.ending import ended
-from harness.experiments import chaos_worker, drive_chaos
-from harness.experiments.beside import Told, Worker
-from harness.experiments.chaos import Case
+from harness.experiments.breaking import chaos_worker, drive_chaos
+from harness.experiments.breaking.beside import Told, Worker
+from harness.experiments.breaking.chaos import Case
 from harness.experiments.folder import Folder
 from harness.model import Exit, UsageError
 from harness.services import owners
@@ -45,7 +45,7 @@ faults = ['{NEVER}', 'kill@c2:batch=3']
 # command itself is told to pass over.
 HELD = """
 import sys
-if "harness.experiments.chaos_worker" in sys.orig_argv:
+if "harness.experiments.breaking.chaos_worker" in sys.orig_argv:
     import time
     from pathlib import Path
     from harness.worlds.fake import FakeWorld

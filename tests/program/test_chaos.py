@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 from harness import cli
 from harness.engines import fake
 from harness.engines import manifest as manifests
-from harness.experiments import chaos, drive_chaos, one_run, replay
-from harness.experiments.chaos import Case, Ran, Rows, Seen, Wrong, classified
+from harness.experiments import one_run, replay
+from harness.experiments.breaking import chaos, drive_chaos
+from harness.experiments.breaking.chaos import Case, Ran, Rows, Seen, Wrong, classified
 from harness.experiments.folder import Folder
 from harness.experiments.upgrade import Word
 from harness.faults import evidence, registry

@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 
 from harness import __version__, cli
 from harness.engines import environments
-from harness.experiments import compare, drive_compare, one_run, search
+from harness.experiments import compare, drive_compare, one_run
 from harness.experiments.compare import Leg
 from harness.experiments.folder import FILE, Folder
+from harness.experiments.searching import search
 from harness.install import environment
 from harness.model import Exit, UsageError
 from reports import compare_page, compared

@@ -11,9 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from harness import cli
-from harness.experiments import drive_search, one_run, search, searched
+from harness.experiments import one_run
 from harness.experiments.curve.life import Life
 from harness.experiments.folder import Folder
+from harness.experiments.searching import drive_search, search, searched
 from harness.install import environment
 from harness.model import Exit, Outcome, Stopped, UsageError
 from tests.program import pages

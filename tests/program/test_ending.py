@@ -21,8 +21,9 @@ from harness.commands import workload
 from harness.ending import UnderWay, ended, json_last, under_way
 from harness.engines import environments, fake, manifest
 from harness.engines.job import Surroundings
-from harness.experiments import drive_chaos, one_run
-from harness.experiments.chaos import Case, Seen
+from harness.experiments import one_run
+from harness.experiments.breaking import drive_chaos
+from harness.experiments.breaking.chaos import Case, Seen
 from harness.experiments.folder import Folder
 from harness.install import environment
 from harness.model import Exit, HarnessError, Stopped, UsageError

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from harness import cli
-from harness.experiments.gate import SIDES, Judged
-from harness.experiments.rounds import METRICS
+from harness.experiments.gating.gate import SIDES, Judged
+from harness.experiments.gating.rounds import METRICS
 from harness.model import Exit, Outcome
 from reports import gate_page, gated
 from reports.figures import forest, style

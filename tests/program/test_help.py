@@ -18,7 +18,9 @@ from harness.commands.chaos import OF_THE_TIER
 from harness.commands.planned import EVENTS, SYSTEM
 from harness.ending import COMPLETING, ended
 from harness.engines.manifest import IDS, load
-from harness.experiments import chaos, compare, folder, sides
+from harness.experiments import compare, folder
+from harness.experiments.breaking import chaos
+from harness.experiments.gating import sides
 from harness.faults.registry import FAULTS
 from harness.model import Exit
 from harness.services import owners

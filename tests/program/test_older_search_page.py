@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from harness.commands.search import search
 from harness.experiments.folder import FILE, Folder
-from harness.experiments.older_search import Held, Settings, Stage, Trial
-from harness.experiments.search import OF_ONE_LOAD
+from harness.experiments.searching.older_search import Held, Settings, Stage, Trial
+from harness.experiments.searching.search import OF_ONE_LOAD
 from harness.model import SCHEMA_VERSION, Outcome, UsageError
 from reports.figures import style, throughput
 from reports.figures.throughput import Knee, Range

@@ -9,7 +9,8 @@ import pytest
 
 from harness import cli
 from harness.ending import ended
-from harness.experiments import chaos, compare, drive_chaos, drive_compare
+from harness.experiments import compare, drive_compare
+from harness.experiments.breaking import chaos, drive_chaos
 from harness.model import Exit
 from harness.services import owners
 

@@ -18,9 +18,10 @@ from harness.ending import cache_folder, ended
 from harness.engines import fake
 from harness.engines import manifest as manifests
 from harness.engines.manifest import load
-from harness.experiments import drive_search, one_run, search
+from harness.experiments import one_run
 from harness.experiments.folder import Folder
-from harness.experiments.searched import read
+from harness.experiments.searching import drive_search, search
+from harness.experiments.searching.searched import read
 from harness.install import environment, installer, jvm
 from harness.judging.judge import judge
 from harness.model import DEFAULT_SCENARIO, Exit, HarnessError, Outcome

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from harness import cli
 from harness.engines.fake import FakeEngine
-from harness.experiments import search
+from harness.experiments.searching import search
 from harness.install import environment
 from harness.model import Exit, Progress
 from tests.program import pages

@@ -13,7 +13,7 @@ import pytest
 from harness.experiments.curve import kept as plateaus
 from harness.experiments.curve.plateau import Why
 from harness.experiments.folder import FILE, Folder
-from harness.experiments.searched import read
+from harness.experiments.searching.searched import read
 from harness.model import Outcome, UsageError
 from harness.store import Store
 from reports import curve, curve_page

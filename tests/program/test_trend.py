@@ -18,10 +18,10 @@ from ruamel.yaml import YAML
 
 from harness import cli, console, texts
 from harness.ending import ended
-from harness.experiments import baseline, drive_gate, history
 from harness.experiments.folder import Folder
-from harness.experiments.gate import ANY, Answer, Judged
-from harness.experiments.history import History
+from harness.experiments.gating import baseline, drive_gate, history
+from harness.experiments.gating.gate import ANY, Answer, Judged
+from harness.experiments.gating.history import History
 from harness.model import Exit, Outcome
 from harness.services import owners
 from reports import files, gated, trend_page, trended

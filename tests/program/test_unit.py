@@ -7,9 +7,9 @@ import pytest
 
 from harness import grants
 from harness.ending import cache_folder
-from harness.experiments import search, unit
 from harness.experiments.curve import crossing
-from harness.experiments.search import Unit
+from harness.experiments.searching import search, unit
+from harness.experiments.searching.search import Unit
 from harness.model import Outcome
 
 

@@ -16,7 +16,7 @@ from harness.engines.job import OURS, Job
 from harness.engines.manifest import load
 from harness.engines.process import ProcessEngine
 from harness.experiments import one_run, replay, upgrade
-from harness.experiments.chaos import Seen
+from harness.experiments.breaking.chaos import Seen
 from harness.experiments.upgrade import Upgraded, Word
 from harness.faults.job import copied
 from harness.faults.registry import parse

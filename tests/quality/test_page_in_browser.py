@@ -18,10 +18,11 @@ import pytest
 from typer.testing import CliRunner
 
 from harness import cli
-from harness.experiments import drive_chaos, one_run
+from harness.experiments import one_run
+from harness.experiments.breaking import drive_chaos
 from harness.experiments.folder import Folder
-from harness.experiments.history import History
-from harness.experiments.older_search import Trial
+from harness.experiments.gating.history import History
+from harness.experiments.searching.older_search import Trial
 from harness.experiments.upgrade import Word
 from harness.install import environment
 from harness.model import Outcome

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from harness.experiments.gate import Answer
-from harness.experiments.history import Entry, Figure, Stood
+from harness.experiments.gating.gate import Answer
+from harness.experiments.gating.history import Entry, Figure, Stood
 from harness.model import Outcome
 
 BEGUN = datetime(2026, 3, 1, 4, 30, tzinfo=UTC)

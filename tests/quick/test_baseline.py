@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from harness.engines import fake
-from harness.experiments import baseline, gate, history
-from harness.experiments.baseline import Baseline
-from harness.experiments.gate import ANY, BASE, SIDES, Answer, Effect, Gated, Judged, Stored
+from harness.experiments.gating import baseline, gate, history
+from harness.experiments.gating.baseline import Baseline
+from harness.experiments.gating.gate import ANY, BASE, SIDES, Answer, Effect, Gated, Judged, Stored
 from harness.measuring.stats import Ratio
 from harness.model import Outcome, UsageError
 from reports import gated

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from harness.experiments import bench, bench_tools
-from harness.experiments.bench import Ceiling, Client, Found
-from harness.experiments.bench_records import ready_made
-from harness.experiments.bench_tools import as_payloads, told_of_reading, told_of_sending
+from harness.experiments.benching import bench, bench_tools
+from harness.experiments.benching.bench import Ceiling, Client, Found
+from harness.experiments.benching.bench_records import ready_made
+from harness.experiments.benching.bench_tools import as_payloads, told_of_reading, told_of_sending
 from harness.install import jvm
 from harness.model import HarnessError
 

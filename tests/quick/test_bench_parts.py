@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.experiments import bench_parts
-from harness.experiments.bench_parts import ADS_BY_SQL, PARTS
-from harness.experiments.bench_records import EPOCH_MS, Arguments, tape_of
-from harness.experiments.bench_stored import stored_run
+from harness.experiments.benching import bench_parts
+from harness.experiments.benching.bench_parts import ADS_BY_SQL, PARTS
+from harness.experiments.benching.bench_records import EPOCH_MS, Arguments, tape_of
+from harness.experiments.benching.bench_stored import stored_run
 from harness.judging import digests, grouping
 from harness.judging.judge import judge
 from harness.measuring import measure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.experiments.candidates import Candidate, look_up
+from harness.experiments.gating.candidates import Candidate, look_up
 from harness.model import UsageError
 
 

@@ -12,9 +12,9 @@ import pytest
 from prometheus_client import parser as older
 from prometheus_client.openmetrics import parser as openmetrics
 
-from harness.experiments import gate
-from harness.experiments.gate import BASE, HEAD, SIDES, Judged
-from harness.experiments.rounds import METRICS, ROUNDS
+from harness.experiments.gating import gate
+from harness.experiments.gating.gate import BASE, HEAD, SIDES, Judged
+from harness.experiments.gating.rounds import METRICS, ROUNDS
 from harness.model import Outcome, UsageError
 from reports import files, gated
 from reports.exports import annotation

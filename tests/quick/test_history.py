@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from harness import texts
 from harness.engines import fake
-from harness.experiments import gate, history
-from harness.experiments.gate import BASE, HEAD, Answer, Judged
-from harness.experiments.history import History
+from harness.experiments.gating import gate, history
+from harness.experiments.gating.gate import BASE, HEAD, Answer, Judged
+from harness.experiments.gating.history import History
 from harness.install import environment
 from harness.model import HarnessError, Outcome, UsageError
 from harness.store import Store

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness.experiments.older_search import Answer, Held, Stage, Trial, answer, disturbed
+from harness.experiments.searching.older_search import Answer, Held, Stage, Trial, answer, disturbed
 
 ODD_CLOCK = "the machine's clock was set back by 3.0 s, noticed 9.0 s into the load"
 

@@ -6,9 +6,9 @@ import pytest
 
 from harness import plan
 from harness.engines import manifest as manifests
-from harness.experiments import drive_chaos
-from harness.experiments.chaos import Rows, Tier
-from harness.experiments.drive_chaos import Asked
+from harness.experiments.breaking import drive_chaos
+from harness.experiments.breaking.chaos import Rows, Tier
+from harness.experiments.breaking.drive_chaos import Asked
 from harness.faults import registry
 from harness.faults.registry import FAULTS
 from harness.model import UsageError

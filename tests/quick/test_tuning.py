@@ -7,9 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from harness.experiments import tuning, tuning_threads, tuning_topic
-from harness.experiments.tuning import BEST, INEXACT, READ_ONLY, STAGES, TEXTBOOK, Mark, Measured, Way, best_of, tune
-from harness.experiments.tuning_threads import ENDED, ORDER, OTHER, PYTHON, TASKS, Used, group, spent
+from harness.experiments.benching import tuning, tuning_threads, tuning_topic
+from harness.experiments.benching.tuning import (
+    BEST,
+    INEXACT,
+    READ_ONLY,
+    STAGES,
+    TEXTBOOK,
+    Mark,
+    Measured,
+    Way,
+    best_of,
+    tune,
+)
+from harness.experiments.benching.tuning_threads import ENDED, ORDER, OTHER, PYTHON, TASKS, Used, group, spent
 from harness.model import HarnessError
 from workloads.ad_impressions.jobs import spark_parse
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.experiments import bench
-from harness.experiments.bench_records import Arguments
-from harness.experiments.bench_tools import kafka_consumer_performance, kafka_producer_performance
+from harness.experiments.benching import bench
+from harness.experiments.benching.bench_records import Arguments
+from harness.experiments.benching.bench_tools import kafka_consumer_performance, kafka_producer_performance
 from harness.services.kafka import create_topic, end_offsets
 
 EVENTS = 20_000

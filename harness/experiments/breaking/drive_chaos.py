@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from harness import console, grants, needs, plan
 from harness.ending import known, short_path
 from harness.engines import manifest as manifests
-from harness.experiments import chaos, one_run, upgrade
-from harness.experiments.beside import Beside
-from harness.experiments.chaos import NO_FAULT, Case, Ran, Seen, Tier
+from harness.experiments import one_run, upgrade
+from harness.experiments.breaking import chaos
+from harness.experiments.breaking.beside import Beside
+from harness.experiments.breaking.chaos import NO_FAULT, Case, Ran, Seen, Tier
 from harness.experiments.folder import Folder
 from harness.explain import nearest, wrong
 from harness.faults import registry

@@ -17,9 +17,10 @@ import psutil
 from harness import __version__, console, grants, plan, room
 from harness.ending import cache_folder
 from harness.engines import manifest as manifests
-from harness.experiments import compare, one_run, thawed
+from harness.experiments import compare, one_run
 from harness.experiments.compare import BUSY_CPU, Case, Leg
-from harness.experiments.search import Unit
+from harness.experiments.searching import thawed
+from harness.experiments.searching.search import Unit
 from harness.model import HarnessError, Outcome
 from harness.store import MissingEvidence, Store
 

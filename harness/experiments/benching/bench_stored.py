@@ -24,7 +24,7 @@ from generators.sends import SENDS
 from harness import plan, recount
 from harness.certificate import certify
 from harness.engines import fake, progress
-from harness.experiments.bench_records import EPOCH_MS
+from harness.experiments.benching.bench_records import EPOCH_MS
 from harness.judging import digests
 from harness.judging.ledger import Ledger, seal_of
 from harness.model import Batch, BatchLog, EngineManifest, EngineReport, Mark, MarkKind, RunSpec

@@ -25,8 +25,8 @@ from harness.engines.config import EngineConfig
 from harness.engines.manifest import jobs_folder
 from harness.engines.process import without_other_engines
 from harness.engines.spark import checkpoint as checkpoints
-from harness.experiments import tuning_topic as topic
-from harness.experiments.tuning_threads import ORDER, Threads, spent, threads_of
+from harness.experiments.benching import tuning_topic as topic
+from harness.experiments.benching.tuning_threads import ORDER, Threads, spent, threads_of
 from harness.install import jvm
 from harness.model import AD_IMPRESSIONS, HarnessError, KafkaAddress, RedisAddress
 from harness.observe import counts_only

@@ -12,8 +12,8 @@ from enum import StrEnum
 from math import exp, log, sqrt
 from statistics import NormalDist, median
 
-from harness.experiments.conditions import Conditions
-from harness.experiments.rounds import COST, METRICS, Metric, Round, by_side, levelled
+from harness.experiments.gating.conditions import Conditions
+from harness.experiments.gating.rounds import COST, METRICS, Metric, Round, by_side, levelled
 from harness.measuring.measurement import Recovery
 from harness.measuring.stats import Ratio, by, holm, quantile_ratio, widened
 from harness.model import Outcome, Witness

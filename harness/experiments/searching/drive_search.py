@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 from harness import console, plan, room
 from harness.ending import short_path
 from harness.engines import manifest as manifests
-from harness.experiments import one_run, search, unit
+from harness.experiments import one_run
 from harness.experiments.curve import files, kept, steer
 from harness.experiments.curve.life import Life, beginning_with, segment
 from harness.experiments.curve.plateau import Piece, Plateau, Standing, Why
 from harness.experiments.folder import Folder
-from harness.experiments.search import Lived, Settings, Unit
-from harness.experiments.searched import KIND, OF_BEFORE, Searched, read
+from harness.experiments.searching import search, unit
+from harness.experiments.searching.search import Lived, Settings, Unit
+from harness.experiments.searching.searched import KIND, OF_BEFORE, Searched, read
 from harness.install import environment
 from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, UsageError
 from harness.running.screen import Screen

@@ -1,6 +1,6 @@
 """One case of a chaos in a process of its own, so that others go on beside it.
 
-    python -m harness.experiments.chaos_worker EXPERIMENT NUMBER TWIN TOLD FOLDER
+    python -m harness.experiments.breaking.chaos_worker EXPERIMENT NUMBER TWIN TOLD FOLDER
 
 The case is the NUMBERth that the experiment wants, TWIN the directory of the run without a fault (or empty), FOLDER
 where the command was called. The file TOLD says how far it is, and at last what came of it.
@@ -19,9 +19,9 @@ import msgspec
 
 from harness.console import PlainProgress
 from harness.ending import deafen, ended
-from harness.experiments import drive_chaos
-from harness.experiments.beside import Told
-from harness.experiments.chaos import Case
+from harness.experiments.breaking import drive_chaos
+from harness.experiments.breaking.beside import Told
+from harness.experiments.breaking.chaos import Case
 from harness.experiments.folder import Folder
 from harness.model import Exit, UsageError
 from harness.run import JUDGE

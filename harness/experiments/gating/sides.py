@@ -18,9 +18,18 @@ from harness.bursts import Bursts
 from harness.engines import manifest as manifests
 from harness.experiments import one_run
 from harness.experiments.folder import Folder
-from harness.experiments.gate import BASE, Judged
-from harness.experiments.rounds import PACED_STRETCHES, STRETCH_MS, STRETCHES, Round, Settings, fitting, order, tape
-from harness.experiments.side import Side, SideRun
+from harness.experiments.gating.gate import BASE, Judged
+from harness.experiments.gating.rounds import (
+    PACED_STRETCHES,
+    STRETCH_MS,
+    STRETCHES,
+    Round,
+    Settings,
+    fitting,
+    order,
+    tape,
+)
+from harness.experiments.gating.side import Side, SideRun
 from harness.install import jvm
 from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, UsageError, Verdict
 from harness.running.screen import Unseen

@@ -8,13 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from harness.experiments import search
 from harness.experiments.curve import kept, labels
 from harness.experiments.curve import lives as lives_of
 from harness.experiments.curve.labels import Label
 from harness.experiments.curve.plateau import Measured, Why
 from harness.experiments.folder import Folder
-from harness.experiments.search import Found, Lived, Settings, Unit
+from harness.experiments.searching import search
+from harness.experiments.searching.search import Found, Lived, Settings, Unit
 from harness.model import RunSpec
 from harness.store import Store
 

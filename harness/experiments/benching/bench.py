@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from harness.experiments.bench_records import MILLION, PARTITIONS, Arguments, Cost
+from harness.experiments.benching.bench_records import MILLION, PARTITIONS, Arguments, Cost
 from harness.install import jvm
 from harness.model import HarnessError, KafkaAddress
 from harness.origin import ROOT
@@ -128,7 +128,7 @@ class _Parts:
         told, result = self._folder / f"{part}.arguments", self._folder / f"{part}.result"
         told.write_text(json.dumps(asdict(arguments)))
         child = spawn(
-            [sys.executable, "-m", "harness.experiments.bench_parts", part, str(told), str(result)],
+            [sys.executable, "-m", "harness.experiments.benching.bench_parts", part, str(told), str(result)],
             name=part,
             log=self._folder / f"{part}.log",
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},

@@ -11,14 +11,14 @@ from typing import Any
 
 from harness import console
 from harness.ending import short_path
-from harness.experiments import calibrate
-from harness.experiments.calibrate import ARMS, GATE_SHARE, Calibrated
-from harness.experiments.candidates import look_up, made
-from harness.experiments.drive_gate import JUDGED_S, judged_within_s
 from harness.experiments.folder import Folder
-from harness.experiments.gate import FEWEST_ROUNDS
-from harness.experiments.rounds import Settings, kept
-from harness.experiments.sides import Sides, broker
+from harness.experiments.gating import calibrate
+from harness.experiments.gating.calibrate import ARMS, GATE_SHARE, Calibrated
+from harness.experiments.gating.candidates import look_up, made
+from harness.experiments.gating.drive_gate import JUDGED_S, judged_within_s
+from harness.experiments.gating.gate import FEWEST_ROUNDS
+from harness.experiments.gating.rounds import Settings, kept
+from harness.experiments.gating.sides import Sides, broker
 from harness.install import environment
 from harness.model import HarnessError, Outcome
 from harness.services import children

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from harness import room
-from harness.experiments import history
-from harness.experiments.gate import Stored
-from harness.experiments.history import DECIDING, SEED, Change, Entry
-from harness.experiments.rounds import COST
+from harness.experiments.gating import history
+from harness.experiments.gating.gate import Stored
+from harness.experiments.gating.history import DECIDING, SEED, Change, Entry
+from harness.experiments.gating.rounds import COST
 from harness.measuring.stats import Ratio
 from harness.model import EngineManifest, UsageError
 

@@ -1,6 +1,6 @@
 """The parts of `bench`, each of which runs in a process of its own, so that CPU time and memory are its own.
 
-python -m harness.experiments.bench_parts PART ARGUMENTS.json RESULT.json
+python -m harness.experiments.benching.bench_parts PART ARGUMENTS.json RESULT.json
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from generators.encode import Batch, Encoder
 from generators.producers import CONFLUENT_SETTINGS, ConfluentProducer, Producer, PythonProducer
 from generators.tape import Tape
 from harness import readers, recount
-from harness.experiments.bench_records import (
+from harness.experiments.benching.bench_records import (
     EPOCH_MS,
     PARTITIONS,
     RATE_PER_S,
@@ -37,8 +37,8 @@ from harness.experiments.bench_records import (
     ready_made,
     tape_of,
 )
-from harness.experiments.bench_stored import stored_run
-from harness.experiments.bench_tools import kafka_consumer_performance, kafka_producer_performance
+from harness.experiments.benching.bench_stored import stored_run
+from harness.experiments.benching.bench_tools import kafka_consumer_performance, kafka_producer_performance
 from harness.judging.judge import judge
 from harness.measuring import measure
 from harness.model import FaultSpec, KafkaAddress, RunSpec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.experiments import compare, repeat
-from harness.experiments.drive_chaos import ended
+from harness.experiments.breaking.drive_chaos import ended
 from harness.measuring.timeline import FILE as TIMELINE
 from harness.store import Store
 from reports.result import Result

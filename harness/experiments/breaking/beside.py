@@ -1,4 +1,4 @@
-"""Cases of a chaos that go on beside each other, a process for each: see harness/experiments/chaos_worker.py.
+"""Cases of a chaos that go on beside each other, a process for each: see harness/experiments/breaking/chaos_worker.py.
 
 The next engine starts when the last one has gone: what is left of that run, to judge and to draw, needs no world.
 """
@@ -17,8 +17,8 @@ import msgspec
 
 from harness import console
 from harness.ending import ONCE_MORE, short_path
-from harness.experiments import chaos
-from harness.experiments.chaos import Case, Ran, Seen
+from harness.experiments.breaking import chaos
+from harness.experiments.breaking.chaos import Case, Ran, Seen
 from harness.experiments.folder import Folder
 from harness.model import UsageError
 from harness.origin import ROOT
@@ -47,7 +47,7 @@ class Worker:
         self._name, self._told = f"case {number + 1}", told
         words = [str(place.path), str(number), str(twin or ""), str(told), str(Path.cwd())]
         self._child = children.spawn(
-            [sys.executable, "-m", "harness.experiments.chaos_worker", *words],
+            [sys.executable, "-m", "harness.experiments.breaking.chaos_worker", *words],
             name=self._name,
             log=place.path / "logs" / f"case-{number + 1}.log",
             cwd=ROOT,

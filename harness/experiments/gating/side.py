@@ -18,7 +18,7 @@ from generators.fleet import Slice
 from generators.reel import Reel
 from generators.tape import Tape
 from harness.bursts import Bursts, Sent
-from harness.experiments.rounds import LEAST_S, STRETCH_MS, STRETCHES, Round, Settings, tape, with_latency
+from harness.experiments.gating.rounds import LEAST_S, STRETCH_MS, STRETCHES, Round, Settings, tape, with_latency
 from harness.faults.moment import Moment
 from harness.measuring import latency
 from harness.model import EngineManifest, HarnessError, RunSpec, Verdict

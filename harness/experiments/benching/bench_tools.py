@@ -16,7 +16,7 @@ from typing import NamedTuple
 from generators.encode import Message
 from generators.producers import CONFLUENT_SETTINGS
 from harness import recount
-from harness.experiments.bench_records import Arguments, Cost, peak_mib, ready_made
+from harness.experiments.benching.bench_records import Arguments, Cost, peak_mib, ready_made
 from harness.install import jvm
 from harness.services.kafka import write_settings
 

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import msgspec
 
 from harness import room
-from harness.experiments.gate import Answer
+from harness.experiments.gating.gate import Answer
 from harness.model import HarnessError, Outcome, UsageError
 from harness.store import MissingEvidence, Store, append
 from harness.stored import StoredRun

@@ -14,8 +14,8 @@ from statistics import mean, variance
 
 import numpy as np
 
-from harness.experiments.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, effect, effects, looks
-from harness.experiments.rounds import COST, Round, Settings, by_side, levelled
+from harness.experiments.gating.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, effect, effects, looks
+from harness.experiments.gating.rounds import COST, Round, Settings, by_side, levelled
 from harness.measuring.stats import binomial_bounds, quantile_ratio
 
 Session = Sequence[Round]  # what was recorded from one start of all engines to their end

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 from harness import console, store
 from harness.ending import UnderWay, short_path, under_way
 from harness.engines import manifest as manifests
-from harness.experiments import baseline, gate, history, one_run
-from harness.experiments.baseline import REFERENCE, Baseline
-from harness.experiments.candidates import commit_of, look_up, made
-from harness.experiments.conditions import Conditions, Watch
+from harness.experiments import one_run
 from harness.experiments.folder import Folder
-from harness.experiments.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, Effect, Gated, Stored, looks
-from harness.experiments.rounds import ROUNDS, Round, Settings, of_burst
-from harness.experiments.sides import Sides, broker, planned
+from harness.experiments.gating import baseline, gate, history
+from harness.experiments.gating.baseline import REFERENCE, Baseline
+from harness.experiments.gating.candidates import commit_of, look_up, made
+from harness.experiments.gating.conditions import Conditions, Watch
+from harness.experiments.gating.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, Effect, Gated, Stored, looks
+from harness.experiments.gating.rounds import ROUNDS, Round, Settings, of_burst
+from harness.experiments.gating.sides import Sides, broker, planned
 from harness.install import environment
 from harness.model import HarnessError, Outcome
 from harness.services import children

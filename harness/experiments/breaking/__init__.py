@@ -1,0 +1,1 @@
+"""Faults, engines and sinks crossed, and the guarantee that came of it."""

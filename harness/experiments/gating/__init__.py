@@ -1,0 +1,1 @@
+"""Is a change wrong, slower or costlier than what it replaces?"""

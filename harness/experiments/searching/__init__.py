@@ -1,0 +1,1 @@
+"""At which rate does an engine miss its objective? The curve itself is in harness/experiments/curve."""
