@@ -39,14 +39,19 @@ def of_run(run: StoredRun, by_second: pa.Table | None) -> CatchUp | None:
         oldest_s=oldest_s,
         started_s=started_s,
         caught_up=caught_up,
-        fresh=back(
-            None if by_second is None else p99_ms, oldest_s * 1000, started_s, load_s, what="ms of latency (p99)"
-        ),
+        fresh=fresh(None if by_second is None else p99_ms, oldest_s, started_s, load_s, caught_up),
         per_s=_per_s(lines, started_s, caught_up),
         cpu_s_per_million=_cpu_s_per_million(run, lines, started_s, caught_up),
         largest=None if left is None else float(left.max()),
         new_orders=tuple(_new_orders(run, lines, started_s, caught_up, load_s)),
     )
+
+
+def fresh(p99_ms: Floats | None, oldest_s: float, started_s: float, load_s: int, caught_up: Quantity) -> Quantity:
+    """Who is as far behind in the end as in the beginning has the same latency all the time, and never a fresh one."""
+    if caught_up.lack is Lack.NEVER:
+        return Quantity(None, "it had not caught up, so that no steady load is there to compare with", lack=Lack.NEVER)
+    return back(p99_ms, oldest_s * 1000, started_s, load_s, what="ms of latency (p99)")
 
 
 def to_do(lines: Lines, load_s: int) -> Floats | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.measuring.catching_up import back
-from harness.measuring.measurement import Lack
+from harness.measuring.catching_up import back, fresh
+from harness.measuring.measurement import Lack, Quantity
 
 SECONDS = 60
 
@@ -60,3 +60,11 @@ def test_one_that_stays_behind_is_never_back(at):
     found = back(falling(at), 1000.0, 0.0, SECONDS, what="events")
 
     assert (found.value, found.lack) == (None, Lack.NEVER)
+
+
+@pytest.mark.parametrize("lack", [None, Lack.NEVER])
+def test_one_that_never_caught_up_is_never_fresh_again_however_even_its_latency_is(lack):
+    late_ms = np.full(SECONDS, 28_000.0)
+    caught_up = Quantity(None, lack=lack) if lack else Quantity(20.0)
+
+    assert fresh(late_ms, 60.0, 0.1, SECONDS, caught_up).lack is lack
