@@ -6,6 +6,7 @@ Each function below refuses one kind of clash, and says which value to change.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from harness.engines.own_options import unread
 from harness.explain import wrong
@@ -28,15 +29,22 @@ LOCAL_MASTER = re.compile(
 
 
 def refuse_clashes(
-    spec: RunSpec, manifest: EngineManifest, claim: SinkClaim, batch: EngineManifest | None, *, explicit_limit: bool
+    spec: RunSpec,
+    manifest: EngineManifest,
+    claim: SinkClaim,
+    batch: EngineManifest | None,
+    *,
+    explicit_limit: bool,
+    of_scenario: Collection[str] = (),
 ) -> None:
-    """`batch` is the engine of a backfill. `explicit_limit`: somebody said how many events may be dropped as late."""
+    """`batch` is the engine of a backfill. `explicit_limit`: somebody said how many events may be dropped as late.
+    `of_scenario`: keys of `conf` that the scenario has set."""
     if not explicit_limit:
         _of_watermark(spec, claim)
     _of_sizes(spec)
     _of_services(spec)
     _of_master(spec)
-    _of_options(spec, manifest)
+    _of_options(spec, manifest, of_scenario)
     _of_bounds(spec, manifest, claim)
     _of_time(spec, manifest, claim)
     _of_states(spec, manifest, claim)
@@ -118,10 +126,17 @@ def _of_master(spec: RunSpec) -> None:
         )
 
 
-def _of_options(spec: RunSpec, manifest: EngineManifest) -> None:
+def _of_options(spec: RunSpec, manifest: EngineManifest, of_scenario: Collection[str]) -> None:
     """One that nobody reads."""
-    if mistake := unread(manifest, spec.conf):
-        raise UsageError(f"conf: {mistake}. Take one of these, or leave it out.")
+    if mistake := unread(manifest, [key for key in spec.conf if key not in of_scenario]):
+        raise UsageError(
+            f"conf: {mistake}. {'Take one of these, or leave it' if manifest.understands else 'Leave it'} out."
+        )
+    if mistake := unread(manifest, of_scenario):
+        raise UsageError(
+            f"The scenario {spec.scenario} is made for another engine: {mistake}. Take an engine that has it, or a "
+            "copy of the scenario without it."
+        )
 
 
 def _of_bounds(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> None:

@@ -37,6 +37,12 @@ def test_what_a_job_does_not_read_is_refused(engine, option, told):
         resolved(engine, **{option: "1"})
 
 
+def test_a_scenario_that_is_made_for_another_engine_says_so():
+    said = "The scenario big-state is made for another engine: flink has no option streamgauge.source.maxOffsets"
+    with pytest.raises(UsageError, match=said):
+        plan.resolve(*plan.read_scenario("big-state"), {"engine": "flink"}, load)
+
+
 @pytest.mark.parametrize(
     ("engine", "option"),
     [
