@@ -227,6 +227,13 @@ def job_path(manifest: EngineManifest) -> Path:
     return jobs_folder(manifest.workload) / (manifest.program or f"{_stem(manifest.job)}{JOB}")
 
 
+def program_of(manifest: EngineManifest) -> Path:
+    """The file of its job: what its command names, or the shipped one."""
+    beside = (Path(manifest.home) / word.replace("{home}/", "") for word in manifest.command)
+    named = () if any("{job}" in word for word in manifest.command) else beside
+    return next((path for path in named if path.is_file()), job_path(manifest))
+
+
 def _stem(engine: str) -> str:
     """Its job is a module of Python, mostly."""
     return engine.replace("-", "_")

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from harness.engines.manifest import job_path
+from harness.engines.manifest import program_of
 from harness.judging.asked import asked_of
 from harness.judging.checks import question
 from harness.model import CheckResult, EngineManifest, FaultReport, Outcome, Verdict
@@ -102,7 +102,7 @@ def difference(old: EngineManifest, new: EngineManifest) -> list[str]:
     """Of what the two manifests say, and of the two jobs."""
     names = f"{old.id}/manifest", f"{new.id}/manifest"
     manifests = difflib.unified_diff([*_said(old)], [*_said(new)], *names, lineterm="", n=0)
-    one, other = _program(old), _program(new)
+    one, other = program_of(old), program_of(new)
     return [*manifests, *difflib.unified_diff(_text(one), _text(other), str(one), str(other), lineterm="")]
 
 
@@ -115,14 +115,6 @@ def _said(manifest: EngineManifest) -> Iterator[str]:
     for name, value in asdict(manifest).items():
         if name not in UNSAID:
             yield f"{name} = {value}"
-
-
-def _program(manifest: EngineManifest) -> Path:
-    """The file of its job: what its command names, or the shipped one."""
-    if any("{job}" in word for word in manifest.command):
-        return job_path(manifest)
-    beside = (Path(manifest.home) / word.replace("{home}/", "") for word in manifest.command)
-    return next((path for path in beside if path.is_file()), job_path(manifest))
 
 
 def _text(path: Path) -> list[str]:

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from harness.engines import environments, manifest
 from harness.engines.base import Member, Seam
 from harness.engines.job import Job
-from harness.engines.manifest import job_path
+from harness.engines.manifest import program_of
 from harness.engines.own_options import unread
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.change import STANDING, difference, in_plan, kept_by, orders_of
@@ -116,8 +116,8 @@ class ChangeJob(Downtime):
         if any(orders.get(key) != value for key, value in self._asked.items()):
             return ""
         # Two versions of an engine run the same file, each with the Python of its own environment.
-        words = [word for word in map(Path, leads.command) if word.name == job_path(self._to).name]
-        of = f", by {folder}" if (folder := Path(leads.command[0]).parent.parent.name) else ""
+        words = [word for word in map(Path, leads.command) if word.name == program_of(self._to).name]
+        of = f", by {folder}" if self._to.shipped and (folder := Path(leads.command[0]).parent.parent.name) else ""
         program = words[0].name if words else Path(leads.command[0]).name
         return f"process {leads.pid} runs {self._to.id}: {program}{of}{asked}"
 

@@ -11,7 +11,7 @@ import pytest
 from harness.engines import environments
 from harness.engines import manifest as manifests
 from harness.engines.config import EngineConfig
-from harness.engines.manifest import SHIPPED, job_path, load, workloads_of
+from harness.engines.manifest import SHIPPED, job_path, load, program_of, workloads_of
 from harness.engines.process import argv_of
 from harness.model import KafkaAddress, RedisAddress, UsageError
 
@@ -289,3 +289,11 @@ def test_the_orders_are_for_the_owner_only_and_their_secrets_are_not_printed(tmp
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text())["kafka"]["java"] == {"sasl.jaas.config": "hidden"}
     assert "hidden" not in repr(config)
+
+
+def test_the_program_of_a_job_is_the_file_that_its_command_names_or_the_shipped_one(tmp_path):
+    path = written(tmp_path, GOOD)
+    (tmp_path / "job.py").touch()
+
+    assert program_of(load(str(path))) == tmp_path / "job.py"
+    assert program_of(load("spark")).name == "spark.py"
