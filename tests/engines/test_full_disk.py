@@ -18,6 +18,7 @@ from harness.room import MB
 from harness.services.small_disk import SmallDisk, impossible
 from harness.wait import wait_until
 from tests.engines.test_runs import command, told
+from tests.engines.trial import WAITS
 
 LOAD = ("calm", "--engine", "reference", "--rate", "10000", "--fault", "none")
 Mount = Callable[[int], SmallDisk]
@@ -57,6 +58,7 @@ def needed(duration: str) -> int:
     return sum(need.size for need in wanted) + room.AS_GOOD_AS_FULL
 
 
+@WAITS
 def test_a_run_that_is_let_in_fits(mount: Mount) -> None:
     disk = mount(needed("10s") + 2 * MB)
 

@@ -22,7 +22,7 @@ from harness.services.kafka import topic_exists
 from harness.services.redis import connect
 from harness.store import Store
 from harness.wait import wait_until
-from tests.engines.trial import QUICK_START, SOON_UP
+from tests.engines.trial import QUICK_START, SOON_UP, WAITS
 
 HERE = Path(__file__).parent
 WRONG, YAHOO, ELSEWHERE = HERE / "wrong", HERE / "yahoo", HERE / "elsewhere"
@@ -30,8 +30,6 @@ EXAMPLES = HERE.parents[1] / "examples"
 SHORT = ["--duration", "12s", "--rate", "5000"]
 BRIEF = ("--duration", "6s", "--rate", "5000")
 CALM = ("calm", "--rate", "1000", "--duration", "6s", "--campaigns", "20", "--fault", "none")
-# Jobs of the original look for Redis at port 6379, which one run at a time can have.
-ONE_PORT = pytest.mark.xdist_group("port 6379")
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -119,12 +117,14 @@ def test_late_events_are_dropped_exactly_as_the_checkpoint_says(tmp_path, served
     assert (refused.returncode, refused.stdout.startswith("FAIL  late-dropped")) == (Exit.FAIL, True), refused.stdout
 
 
+@WAITS
 def test_the_reference_passes_in_a_storm(tmp_path):
     answer = run(tmp_path, *BRIEF, "--engine", "reference", "--disorder", "storm")
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
 
 
+@WAITS
 def test_two_runs_side_by_side_do_not_disturb_each_other(tmp_path):
     both = [start(tmp_path, *BRIEF, "--engine", "reference", "--seed", seed) for seed in (1, 2)]
     answers = [told(process) for process in both]
@@ -133,6 +133,7 @@ def test_two_runs_side_by_side_do_not_disturb_each_other(tmp_path):
     assert answers[0]["run"] != answers[1]["run"]
 
 
+@WAITS
 @pytest.mark.parametrize(
     ("bug", "word", "name"),
     [
@@ -169,7 +170,7 @@ def test_subtle_bugs_of_strangers_have_the_right_name_and_witness(tmp_path, serv
     assert check(answer, words[0])["witnesses"][0]["cell"].startswith(told)
 
 
-@ONE_PORT
+@WAITS
 @pytest.mark.parametrize(
     ("job", "verdict", "words"),
     [("once", "PASS", []), pytest.param("twice", "FAIL", ["duplicated"], marks=pytest.mark.thorough)],
@@ -181,6 +182,7 @@ def test_a_job_of_the_original_benchmark_runs_unchanged_and_a_second_one_is_foun
     assert (answer["verdict"], answer["words"]) == (verdict, words), answer["sentence"]
 
 
+@WAITS
 @pytest.mark.parametrize(
     "where", ["topic", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("hashes", "strings"))]
 )
@@ -192,6 +194,7 @@ def test_counts_are_found_wherever_a_manifest_says_they_are(tmp_path, served, wh
     assert answer["measurement"]["latency"]
 
 
+@WAITS
 def test_counts_that_only_a_command_prints_are_judged_without_a_word_on_latency(tmp_path, served):
     answer = run(tmp_path, *CALM, *served, "--engine", ELSEWHERE / "table")
 
@@ -250,7 +253,7 @@ def test_the_smallest_job_passes_when_it_is_killed_in_the_middle(tmp_path):
     assert "kill@t>=6000ms landed" in check(answer, "fault")["sentence"]
 
 
-@ONE_PORT
+@WAITS
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["flink", "spark", "kafka-streams"])
 def test_a_template_for_a_job_of_the_original_starts_it_as_its_own_script_does(tmp_path, monkeypatch, name):
@@ -272,7 +275,7 @@ def test_a_template_for_a_job_of_the_original_starts_it_as_its_own_script_does(t
     assert name.removesuffix("-streams") in (tmp_path / "started").read_text()
 
 
-@ONE_PORT
+@WAITS
 def test_an_upgrade_of_a_job_of_the_original_counts_again_what_it_had_counted(tmp_path):
     """It reports no progress, and has no state: the new one begins at the beginning of the topic."""
     jobs = ("--from", YAHOO / "once", "--to", YAHOO / "once")
@@ -283,6 +286,7 @@ def test_an_upgrade_of_a_job_of_the_original_counts_again_what_it_had_counted(tm
     assert "no state was left to copy" in check(answer, "fault")["sentence"]
 
 
+@WAITS
 def test_existing_servers_are_used_and_what_is_foreign_is_left_alone(tmp_path, kafka_address, redis_address):
     place = ["--engine", "reference", "--kafka", kafka_address.bootstrap, "--redis", redis_address.url]
 

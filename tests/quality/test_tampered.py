@@ -93,8 +93,12 @@ def _not_driven(*_: object) -> None:
     raise UsageError("It could be run again.")
 
 
-@pytest.mark.parametrize("command", ["recheck", "report", "replay", "ls"])
-def test_no_command_ends_in_a_traceback_on_a_damaged_run(runs, tmp_path, monkeypatch, command):
+# A page takes long to draw: in parts, which go on beside each other.
+@pytest.mark.parametrize(
+    ("command", "part", "parts"),
+    [("recheck", 0, 1), *(("report", part, 4) for part in range(4)), ("replay", 0, 1), ("ls", 0, 1)],
+)
+def test_no_command_ends_in_a_traceback_on_a_damaged_run(runs, tmp_path, monkeypatch, command, part, parts):
     """Exit 3 or 2 with a sentence; `ls` and `report` show what is left."""
     if command == "recheck":
         monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # `report` tries that
@@ -103,6 +107,8 @@ def test_no_command_ends_in_a_traceback_on_a_damaged_run(runs, tmp_path, monkeyp
     wrong = runs["one lost, one doubled"]
     for name in tampered.files_of(wrong):
         for number, (what, tamper) in enumerate(tampered.tampers(wrong.path / name)):
+            if number % parts != part:
+                continue
             store = tampered.copied(wrong, tmp_path / command / f"{name}-{number}")
             tamper(store.path / name)
             place = store.path.parent if command == "ls" else store.path
