@@ -16,11 +16,14 @@ from harness.model import Progress, RunSpec
 from harness.stored import StoredRun
 
 STEPS = 5
+# In a load as short as one or two windows a state is filled, and does not grow.
+FEWEST_WINDOWS = 5
 
 
 def of_run(run: StoredRun) -> Growth | None:
-    """None: some of the state is evicted while the load goes on, or the engine does not tell what lies in it."""
-    if not keeps_all(run.spec):
+    """None: some of the state is evicted while the load goes on, or hardly a window is over when it ends, or the engine
+    does not tell what lies in it."""
+    if not keeps_all(run.spec) or run.spec.tape.load_ms < FEWEST_WINDOWS * run.spec.window_ms:
         return None
     return grown(progress_lines(run.store), run.epoch_ms)
 

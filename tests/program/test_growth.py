@@ -47,8 +47,9 @@ def test_it_is_killed_at_two_sizes_and_what_that_took_is_told_against_them(tmp_p
     assert "first output after</th>" in page
 
 
-def test_where_windows_close_while_events_come_nobody_speaks_of_growth(tmp_path):
-    answer, path = run(tmp_path, "--watermark", "10s")
+@pytest.mark.parametrize("flags", [("--watermark", "10s"), ("--window", "5s")])
+def test_where_windows_close_while_events_come_or_are_few_nobody_speaks_of_growth(tmp_path, flags):
+    answer, path = run(tmp_path, *flags)
 
     assert answer.exit_code == 0, answer.output
     assert json.loads((path / "measurement.json").read_text())["growth"] is None
