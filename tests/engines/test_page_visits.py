@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.engines.test_runs import check, run
+from tests.engines.trial import SOON_UP
 
 SHORT = ["--duration", "12s", "--rate", "2000"]
 KILLED = ["--fault", "kill@c3:batch=3"]
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.timeout(400)
 
 
 def test_a_visit_that_is_late_for_one_window_counts_in_the_next_and_a_kill_changes_nothing(tmp_path):
-    answer = run(tmp_path, "page-visits-sliding", "--engine", "spark", *SHORT, *KILLED)
+    answer = run(tmp_path, "page-visits-sliding", "--engine", "spark", *SOON_UP, *SHORT, *KILLED)
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert check(answer, "late")["count"] > 0

@@ -225,6 +225,7 @@ def test_the_job_of_the_tutorial_counts_a_batch_twice_and_its_fix_does_not(
         assert "once more" in answer["sentence"]
 
 
+@WAITS  # for a minute to begin
 @pytest.mark.parametrize(
     ("engine", "verdict", "words"),
     [

@@ -28,9 +28,9 @@ START_MS = 1_700_000_000_000
 DEADLINE_S = 120
 # Counts are what these tests are about, not speed: a JVM that does not optimise starts in two thirds of the time.
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Of runs that wait more than they work, for results that stand still or for a service that is away: one after the other
-# beside those that keep the cores busy. One of them at a time can have port 6379, where jobs of the original look for
-# Redis.
+# Of runs that wait more than they work, for results that stand still, a service that is away or a window that begins:
+# one after the other, beside those that keep the cores busy. One at a time can have port 6379, where jobs of the
+# original look for Redis.
 WAITS = pytest.mark.xdist_group("waits")
 SOON_UP = ("--conf", f"spark.driver.extraJavaOptions={QUICK_START}")
 
