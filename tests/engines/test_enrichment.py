@@ -8,7 +8,8 @@ from tests.engines.test_runs import check, run
 from tests.engines.trial import SOON_UP
 
 SHORT = ["--duration", "12s", "--fault", "kill@t>=6s"]
-SPARK = ["--engine", "spark-tws", *SOON_UP]
+# No other test starts from an archive of this engine.
+SPARK = ["--engine", "spark-tws", *SOON_UP, "--no-archive"]
 KILLED = ["--duration", "14s", "--fault", "kill@c3:batch=3"]
 
 pytestmark = pytest.mark.timeout(600)  # on first use an environment is made
