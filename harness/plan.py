@@ -113,7 +113,7 @@ def resolve(
         **_as_given(values),
     )
     batch = manifest_of(spec.backfill, workload.id) if spec.backfill else None
-    of_scenario = dict(scenario.get("conf", {}))
+    of_scenario = scenario.get("conf", {})
     refuse_clashes(spec, manifest, claim, batch, explicit_limit="late_dropped_max" in given, of_scenario=of_scenario)
     return spec, manifest
 

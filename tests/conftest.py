@@ -19,6 +19,20 @@ settings.register_profile("ours", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("ours")
 
 
+@pytest.fixture
+def own_state(tmp_path, monkeypatch):
+    """A ledger of owners of one's own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def own_machine(own_state, tmp_path, monkeypatch):
+    """And a machine's name: the sweep of another test, which finds the dead by their marks, then leaves ours alone."""
+    from harness.services import owners
+
+    monkeypatch.setattr(owners, "_machine", lambda: str(tmp_path))
+
+
 @pytest.fixture(scope="session")
 def jars():
     """The folder of the broker's jars."""

@@ -35,11 +35,7 @@ time.sleep(600)
 """
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path, monkeypatch):
-    """And a machine's name: the sweep of another test, which finds the dead by their marks, then leaves ours alone."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(owners, "_machine", lambda: str(tmp_path))
+pytestmark = pytest.mark.usefixtures("own_machine")
 
 
 def shell(script: str, tmp_path: Path) -> Child:

@@ -41,14 +41,10 @@ spawn([sys.executable, nasty, kind, word], name="nasty", log=Path(folder) / "log
 signal.pause()
 """
 
-pytestmark = pytest.mark.skipif(not program.has_parents(), reason="without subreapers a daemon can leave us")
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path, monkeypatch):
-    """And a machine's name: the sweep of another test, which finds the dead by their marks, then leaves ours alone."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(owners, "_machine", lambda: str(tmp_path))
+pytestmark = [
+    pytest.mark.usefixtures("own_machine"),
+    pytest.mark.skipif(not program.has_parents(), reason="without subreapers a daemon can leave us"),
+]
 
 
 @pytest.fixture
