@@ -5,8 +5,8 @@ none is left out, so the load does not bend when the system under test does. One
 time is the slice's lag, from when it was due to when the client had all of it, and its length the number of events,
 so that Locust's figures say how well the schedule was kept.
 
-Run by harness/load.py. Greenlets share one thread, and a blocking call of the Kafka client would stop them all: the
-client is only ever polled in here, and flushed after the last user is gone.
+harness/load/fleet.py runs it. Greenlets share one thread, and a blocking call of the Kafka client would stop them all:
+the client is only ever polled in here, and flushed after the last user is gone.
 """
 
 from __future__ import annotations

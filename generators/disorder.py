@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.draws import Draws, Ints, Lane, below, between, fires, unit
 from harness.model import Disorder, Spell, SpellKind
+from harness.util.seeded_draws import Draws, Ints, Lane, below, between, fires, unit
 
 PRESETS: dict[str, Disorder] = {
     "none": Disorder(),

@@ -9,11 +9,11 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.marks import as_events
 from generators.tape import Events
-from harness.model import Mark
-from workloads.base import Codec, Columns, Ints, Mask, Values
+from harness.model import Sentinel
+from workloads.base import Codec, Mask, Values
 from workloads.keys import encode_keys
+from workloads.sentinels import MarkBlock
 
 Message = dict[str, bytes | None]  # "value": bytes or None, "key": bytes
 
@@ -55,19 +55,6 @@ class Batch(Sequence[Message]):
         return Batch(self.values.only(rows), self.keys[rows])
 
 
-@dataclass(frozen=True)
-class _Marks:
-    """A mark as a block of planned events."""
-
-    id: NDArray[np.uint64]
-    event_time_rel_ms: Ints
-    content: Columns
-    poison: NDArray[np.int8]
-
-    def __len__(self) -> int:
-        return len(self.id)
-
-
 class Encoder:
     """Writes the events of one workload; relative times become absolute ones."""
 
@@ -78,9 +65,7 @@ class Encoder:
         """In the order of the slots."""
         return Batch(self.codec.write(events, self.epoch_ms), encode_keys(events.id))
 
-    def mark(self, mark: Mark) -> Message:
+    def mark(self, mark: Sentinel) -> Message:
         """One event of the harness' own; its time is absolute."""
-        ids, columns = np.array([mark.id], dtype=np.uint64), as_events(self.codec, [mark])
-        content = {name: columns[name] for name in self.codec.content}
-        block = _Marks(ids, columns["event_time_ms"], content, np.zeros(1, dtype=np.int8))
-        return Batch(self.codec.write(block, 0), encode_keys(ids))[0]
+        block = MarkBlock.of(self.codec, [mark], 0)
+        return Batch(self.codec.write(block, 0), encode_keys(block.id))[0]

@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 from generators.encode import Batch, Encoder
 from generators.journal import Journal
 from generators.producers import Producer, make_producer
-from generators.reel import Reel
+from generators.schedule import Schedule
 from generators.sends import SENDS
-from harness.clock import Clock
 from harness.model import INDEX_BITS, INDEX_MASK, TapeSpec
-from harness.wait import wait_until
+from harness.util.clock import Clock
+from harness.util.wait import wait_until
 from workloads.registry import codec_of
 
 CONFIG_VARIABLE = "STREAMGAUGE_LOAD"
@@ -98,7 +98,7 @@ class Fleet:
 
     def __init__(self, config: LoadConfig) -> None:
         self.config = config
-        self.reel = Reel(config.tape)
+        self.schedule = Schedule(config.tape)
         self.folder = Path(config.folder)
         self._journal = Journal(self.folder) if config.grows else None
         self.producer: Producer = make_producer(config.client, config.bootstrap, config.topic, config.settings)
@@ -152,7 +152,7 @@ class Fleet:
     def slices(self, server: int) -> Iterator[Slice | None]:
         """All slices of an ad server, written before they are due, and many at once where they are small. None: nothing
         more is known yet."""
-        *before, own = self.reel.servers_of(server)
+        *before, own = self.schedule.servers_of(server)
         for number in () if self.config.tape.waits else before:
             yield from self._all_of(number)
         yield from self._all_of(own)
@@ -179,11 +179,11 @@ class Fleet:
             return True, None
         if self._journal.look():
             tape = self.config.tape
-            self.reel = Reel(replace(tape, profile=tape.profile + self._journal.profile))
-        return self._journal.complete, None if self._journal.complete else self.reel.load.slices_settled
+            self.schedule = Schedule(replace(tape, profile=tape.profile + self._journal.profile))
+        return self._journal.complete, None if self._journal.complete else self.schedule.load.slices_settled
 
     def _between(self, server: int, first: int, until: int | None) -> Iterator[Slice]:
-        planned = self.reel.slices(server, first, until)
+        planned = self.schedule.slices(server, first, until)
         while group := list(islice(planned, WRITTEN_AT_ONCE)):
             while group:
                 size = _as_many_as(group, EVENTS_AT_ONCE)
@@ -194,9 +194,12 @@ class Fleet:
         if self._encoder is None:
             raise RuntimeError("A slice can't be written before the epoch is known.")
         first, last = group[0][1], group[-1][2]  # slices that hold anything follow each other without a gap
-        messages = self._encoder.batch(self.reel.events(server, np.arange(first, last, dtype=np.int64)))
+        messages = self._encoder.batch(self.schedule.events(server, np.arange(first, last, dtype=np.int64)))
         for number, lo, hi in group:
-            partition, due_us = self.reel.slice_partition(server, number), self.reel.slice_due_us(server, number)
+            partition, due_us = (
+                self.schedule.slice_partition(server, number),
+                self.schedule.slice_due_us(server, number),
+            )
             yield Slice(server, number, lo, hi, partition, due_us, messages[lo - first : hi - first])
 
     def book(self, part: Slice, sent_us: int, finished_us: int, sent: int) -> None:
@@ -219,9 +222,13 @@ class Fleet:
         # Numbers that are taken one after the other while sending goes on; the books at the end are exact.
         acked = max(0, self.sent - self.producer.waiting() - self.producer.failures.count)
         now_us = self.now_us() if self._clock else 0
-        line = {"intended": self.reel.due_before(now_us), "sent": self.sent, "acked": acked}
+        line = {"intended": self.schedule.due_before(now_us), "sent": self.sent, "acked": acked}
         with (self.folder / STATUS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps(line | self._paused) + "\n")
+
+    @property
+    def _paused(self) -> dict[str, int]:
+        return {"throttled_ms": self.producer.pauses.longest_ms}
 
     def close(self) -> bool:
         """Wait until every fate is known, write the books, and say whether all is well. Blocks: not in a greenlet."""
@@ -231,8 +238,14 @@ class Fleet:
         _rename_into(self.folder / SENDS_FILE, lambda part: pq.write_table(table, part))
         errors = self._errors + self.producer.failures.sentences()
         sent, acked = (int(np.sum(table.column(name).to_numpy())) for name in ("sent", "acked"))
-        done = {"intended": self.reel.total, "sent": sent, "acked": acked, "unresolved": unresolved, "errors": errors}
-        self._write_json(DONE, done)
+        done = {
+            "intended": self.schedule.total,
+            "sent": sent,
+            "acked": acked,
+            "unresolved": unresolved,
+            "errors": errors,
+        }
+        self._write_json(DONE, done | self._paused)
         return not self._errors
 
     def _sends(self) -> pa.Table:

@@ -62,6 +62,7 @@ class _Metadata(ctypes.Structure):
 _RECORD = np.dtype(_Message)
 _OnReport = ctypes.CFUNCTYPE(None, c_void_p, POINTER(_Message), c_void_p)
 _OnError = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_void_p)
+_OnThrottle = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_int, c_void_p)
 
 
 class KafkaRefusedError(KafkaException):
@@ -76,6 +77,7 @@ def _library() -> ctypes.CDLL:
         "rd_kafka_conf_set": (c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_size_t),
         "rd_kafka_conf_set_dr_msg_cb": (None, c_void_p, _OnReport),
         "rd_kafka_conf_set_error_cb": (None, c_void_p, _OnError),
+        "rd_kafka_conf_set_throttle_cb": (None, c_void_p, _OnThrottle),
         "rd_kafka_new": (c_void_p, c_int, c_void_p, c_char_p, c_size_t),
         "rd_kafka_topic_new": (c_void_p, c_void_p, c_char_p, c_void_p),
         "rd_kafka_produce_batch": (c_int, c_void_p, c_int32, c_int, c_void_p, c_int),
@@ -96,8 +98,9 @@ def _library() -> ctypes.CDLL:
 
 
 class Client:
-    """One producer of one topic. `on_failure` is told of each record that was refused or given up: its key, the error's
-    number and its words; `on_trouble` of what concerns no record."""
+    """One producer of one topic. `on_failure` gets each record that was refused or given up: its key, the number and
+    the words of the error. `on_trouble` gets what concerns no record, `on_throttle` the milliseconds for which a quota
+    of the broker stops the client."""
 
     def __init__(
         self,
@@ -105,10 +108,12 @@ class Client:
         settings: Mapping[str, object],
         on_failure: Callable[[bytes, int, str], None],
         on_trouble: Callable[[str], None],
+        on_throttle: Callable[[int], None],
     ) -> None:
         self._library = library = _library()
         # C holds no reference to what it calls.
-        self._callbacks = _OnReport(_reporter(library, on_failure)), _OnError(_troubler(on_trouble))
+        throttled = _OnThrottle(lambda _client, _broker, _number, ms, _private: on_throttle(ms))
+        self._callbacks = _OnReport(_reporter(library, on_failure)), _OnError(_troubler(on_trouble)), throttled
         words = ctypes.create_string_buffer(WORDS_MOST)
         conf = library.rd_kafka_conf_new()
         for name, value in settings.items():
@@ -116,6 +121,7 @@ class Client:
                 raise KafkaRefusedError(_text(words.value))
         library.rd_kafka_conf_set_dr_msg_cb(conf, self._callbacks[0])
         library.rd_kafka_conf_set_error_cb(conf, self._callbacks[1])
+        library.rd_kafka_conf_set_throttle_cb(conf, self._callbacks[2])
         self._client = library.rd_kafka_new(PRODUCER, conf, words, WORDS_MOST)
         if not self._client:
             raise KafkaRefusedError(_text(words.value))
@@ -152,6 +158,8 @@ class Client:
         self._library.rd_kafka_poll(self._client, 0)
 
     def waiting(self) -> int:
+        """How many records are open; now and then too many, for the library counts with them what it has to report."""
+        self.poll()
         return int(self._library.rd_kafka_outq_len(self._client))
 
     def flush(self, deadline_s: float) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from generators.tape import Events, Tape
 from harness.model import RunSpec
-from harness.texts import many
+from harness.util.texts import many
 from workloads.base import Codec, Kind
 from workloads.registry import oracle_of
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.draws import Ints, Lane
+from harness.util.seeded_draws import Ints, Lane
 
 _JITTER_BITS = 20
 

@@ -44,6 +44,7 @@ class Producer(Protocol):
     """What an ad server needs of a client."""
 
     failures: Failures
+    pauses: Pauses
 
     def await_topic(self, deadline_s: float) -> None:
         """Ask for the topic's metadata, and raise TimeoutError when it does not come."""
@@ -55,7 +56,7 @@ class Producer(Protocol):
         """Let the client report; never waits."""
 
     def waiting(self) -> int:
-        """How many records are neither confirmed nor failed."""
+        """How many records are neither confirmed nor failed, or a few more."""
 
     def finish(self, deadline_s: float) -> int:
         """Wait until all is confirmed or failed, give up what is not, and say how many fates stayed unknown."""
@@ -86,15 +87,26 @@ class Failures:
         return [f"{count:,} x {words}" for words, count in self.words.most_common(limit)]
 
 
+class Pauses:
+    """For how long a quota of Kafka's stopped the client: throttle_time_ms of its protocol."""
+
+    def __init__(self) -> None:
+        self.longest_ms = 0
+
+    def told(self, ms: int) -> None:
+        self.longest_ms = max(self.longest_ms, ms)
+
+
 class ConfluentProducer:
     """librdkafka. Only errors are reported back, which makes a confirmed record cost nothing in Python."""
 
     def __init__(self, bootstrap: str, topic: str, settings: Mapping[str, str]) -> None:
         self.failures = Failures()
+        self.pauses = Pauses()
         self._name = topic
         own = {**CONFLUENT_SETTINGS, **settings, "bootstrap.servers": bootstrap}
         # What the client calls must not lead back to this producer, or neither would ever end.
-        self._client = Client(topic, own, self.failures.reported, _say_trouble)
+        self._client = Client(topic, own, self.failures.reported, _say_trouble, self.pauses.told)
 
     def await_topic(self, deadline_s: float) -> None:
         try:
@@ -137,6 +149,7 @@ class PythonProducer:
         from kafka import KafkaProducer, errors  # a large library; no other client needs it
 
         self.failures = Failures()
+        self.pauses = Pauses()  # its client never says
         self._topic = topic
         self._open: Counter[bytes] = Counter()
         self._lock = threading.Lock()  # its answers come in a thread of its own

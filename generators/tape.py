@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.disorder import ServerDisorder
-from generators.draws import Ints, Lane
 from generators.probes import ProbeSchedule
 from generators.profiles import Profile, raised
 from harness.model import AD_IMPRESSIONS, INDEX_BITS, INDEX_MASK, Segment, TapeSpec
+from harness.util.seeded_draws import Ints, Lane
 from workloads.base import Columns
 from workloads.registry import codec_of
 

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import NoReturn
 
-from harness import descriptors
-from harness.ending import deafen, ended
+from harness.terminal import streams
+from harness.terminal.command_end import deafen, ended
 
 
 def installed() -> NoReturn:
@@ -18,7 +18,7 @@ def installed() -> NoReturn:
 
 
 def main() -> NoReturn:
-    descriptors.secure()
+    streams.secure()
     code = ended(sys.argv[1:], _command_line)
     deafen()
     sys.exit(code)
@@ -26,10 +26,11 @@ def main() -> NoReturn:
 
 def _command_line() -> int:
     """Imported here: what is broken in the environment ends like anything else that is unexpected."""
-    from harness import cli, grants
+    from harness.cli import app
+    from harness.host import cgroup
 
-    grants.raise_open_files()
-    code = cli.called(sys.argv[1:])
+    cgroup.raise_open_files()
+    code = app.called(sys.argv[1:])
     sys.stdout.flush()
     return code
 

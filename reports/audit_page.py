@@ -8,10 +8,10 @@ from pathlib import Path
 
 from matplotlib.ticker import FuncFormatter
 
-from harness import room
 from harness.audit.checks import Audited
+from harness.host import disk_space
 from harness.model import Outcome, UsageError
-from harness.texts import many
+from harness.util.texts import many, three_digits
 from reports import audited as words
 from reports.figures import audited as drawing
 from reports.figures.style import DURATION, picture
@@ -20,7 +20,7 @@ from reports.saved import save
 
 FILE = "audit.json"  # what makes a folder one of an audit
 ENGINES, CURVES, LISTED = 25, 8, 1000
-TIMES = FuncFormatter(lambda share, _: f"{share:.3g} x")
+TIMES = FuncFormatter(lambda share, _: f"{three_digits(share)} x")
 
 
 def refuse_others(out: Path) -> None:
@@ -34,7 +34,7 @@ def write(audited: Sequence[Audited], target: str, out: Path) -> Page:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--out {out} can't be made: {error.strerror}. Name another folder.") from None
-    room.write(out / FILE, (json.dumps(words.as_object(audited, target), indent=1) + "\n").encode())
+    disk_space.write(out / FILE, (json.dumps(words.as_object(audited, target), indent=1) + "\n").encode())
     page = page_of(audited, target)
     save(page, {}, out)
     return page

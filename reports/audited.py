@@ -14,7 +14,7 @@ import msgspec
 
 from harness.audit.checks import Audited
 from harness.model import Outcome
-from harness.texts import many
+from harness.util.texts import many
 
 HEADER = ("engine", "found", "sets", "share", "events/s", "also")
 EACH = ("results", "verdict", "found", "cells", "share", "events/s", "from", "p99")

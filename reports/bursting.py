@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.measuring.bursting import WORDS
 from harness.measuring.measurement import Burst, Bursts, Lack, Quantity
+from harness.util.texts import three_digits
 
 ON_SCREEN = ("latency_ms", "memory_mib", "checkpoint_mib", "commits_s", "checkpointing_ms", "in_flight_kib")
 
@@ -54,7 +55,7 @@ def told(name: str, quantity: Quantity) -> str:
 
 def _offered(bursts: Sequence[Burst]) -> str:
     first = bursts[0]
-    each = f"{first.times:.3g} times the rate for {first.until_s - first.from_s:g} s"
+    each = f"{three_digits(first.times)} times the rate for {first.until_s - first.from_s:g} s"
     return f"{each} at {first.from_s:g} s" if len(bursts) == 1 else f"{len(bursts)} of {each}"
 
 

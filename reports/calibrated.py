@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from harness.experiments.gating.calibrate import Calibrated, Rates
-from harness.texts import many
+from harness.util.texts import many
 
 HEADER = ("threshold", "work per event", "it costs", "REGRESSED", "that is, with 95%", "OK", "INCONCLUSIVE")
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from harness import room
-from harness.experiments.breaking.chaos import Card, Cell, Seen
+from harness.experiments.chaos import Card, Cell, Seen
+from harness.host import disk_space
 from harness.measuring.recovery import WORDS
-from reports.tables import markdown as table_lines
+from harness.util.text_tables import markdown as table_lines
 
 # Column: what of a recovery it shows. The first three fit a terminal.
 FIGURES = {
@@ -38,9 +38,9 @@ BESIDE = "Runs went beside each other and shared the machine: seconds and backlo
 
 
 def save(card: Card, folder: Path) -> None:
-    room.write(folder / "card.md", ("\n".join(markdown(card)) + "\n").encode())
+    disk_space.write(folder / "card.md", ("\n".join(markdown(card)) + "\n").encode())
     value = msgspec.json.format(msgspec.json.encode(as_object(card, folder)), indent=1)
-    room.write(folder / "card.json", value + b"\n")
+    disk_space.write(folder / "card.json", value + b"\n")
 
 
 def tables(card: Card) -> Iterator[tuple[str, list[list[str]]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from harness.measuring.measurement import CatchUp, Lack, NewOrders, Quantity
+from harness.util.texts import three_digits
 
 
 def rows(found: CatchUp) -> Iterator[tuple[str, str, str]]:
@@ -13,7 +14,7 @@ def rows(found: CatchUp) -> Iterator[tuple[str, str, str]]:
     if found.per_s is not None:
         yield "done meanwhile", per_s(found.per_s), "its start is part of the time"
         if found.cpu_s_per_million is not None:
-            cost = f"{found.cpu_s_per_million:.3g} CPU-s/M at {per_s(found.per_s)}"
+            cost = f"{three_digits(found.cpu_s_per_million)} CPU-s/M at {per_s(found.per_s)}"
             yield "cost meanwhile", cost, "of the engine, its start included"
 
 
@@ -40,7 +41,9 @@ def in_words(found: CatchUp) -> str:
     said = [f"{found.waiting:,} events of {found.oldest_s:.0f} s waited"]
     said.append(f"caught up: {_after(found.caught_up, 'its start')}")
     if found.per_s is not None:
-        cost = "" if found.cpu_s_per_million is None else f" at {found.cpu_s_per_million:.3g} CPU-s per million"
+        cost = (
+            "" if found.cpu_s_per_million is None else f" at {three_digits(found.cpu_s_per_million)} CPU-s per million"
+        )
         said.append(f"{found.per_s:,.0f}/s{cost} meanwhile")
     said.append(f"fresh again: {_after(found.fresh, 'its start')}")
     return ", ".join(said)

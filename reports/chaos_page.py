@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.experiments.breaking.chaos import KEEPS, Card, Case, Cell, Ran, Seen, pending
+from harness.experiments.chaos import KEEPS, Card, Case, Cell, Ran, Seen, pending
 from harness.experiments.folder import Folder
 from harness.experiments.upgrade import Word
+from harness.install.origin import COMMAND
 from harness.model import Outcome
-from harness.origin import COMMAND
-from harness.store import Store
-from harness.texts import many
+from harness.rundir.store import Store
+from harness.util.texts import many
 from reports.card import (
     CHANGES,
     CLASSES,

@@ -9,15 +9,16 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from harness import room
 from harness.experiments import compare
 from harness.experiments.compare import Leg, Settings
 from harness.experiments.folder import Folder
 from harness.experiments.searching.searched import Searched
+from harness.host import disk_space
+from harness.install.origin import COMMAND
+from harness.judging.stored_run import StoredRun
 from harness.model import Outcome, RunSpec
-from harness.origin import COMMAND
-from harness.store import MissingEvidence
-from harness.stored import StoredRun
+from harness.rundir.store import MissingEvidence
+from harness.util.text_tables import left_out
 from reports import compared, curve
 from reports.compared import FIGURES, Compared, read
 from reports.exports import experiment, suite
@@ -29,7 +30,6 @@ from reports.page import Link, Page, Section
 from reports.page import Table as PageTable
 from reports.saved import save
 from reports.sections import fairness, latency, next_step, reproduce
-from reports.tables import left_out
 
 PANELS = ("p50_ms", "p99_ms", "cpu_s_per_million", "catch_up_per_s", "first_output_s", "peak_rss_mib", "start_s")
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
@@ -41,7 +41,7 @@ def write(folder: Folder) -> Page:
     found = read(folder)
     page = page_of(found)
     machine = tuple(fairness.flat(found.environment))
-    room.write(folder.path / "table.md", compared.markdown(found.found, command(found), machine).encode())
+    disk_space.write(folder.path / "table.md", compared.markdown(found.found, command(found), machine).encode())
     experiment.save(answer_of(found), folder.path)
     save(page, {f"throughput-{name}": curve.as_csv(own) for name, own in _named(found)}, folder.path)
     return page
@@ -56,7 +56,8 @@ def _named(found: Compared) -> Iterator[tuple[str, Searched]]:
 def page_of(found: Compared) -> Page:
     settings = msgspec.convert(found.asked["settings"], Settings)
     rounds = "one round" if settings.rounds == 1 else f"{settings.rounds} rounds"
-    right = any(row.right for row in found.found.rows)
+    rows = found.found.rows
+    why = "no run could be measured" if any(row.right for row in rows) else "no engine counted right in every run"
     begun = f", {found.folder.begun}" if found.folder.begun else ""
     return Page(
         title="Engines side by side",
@@ -69,7 +70,7 @@ def page_of(found: Compared) -> Page:
             *compared.endings(found.found),
         ),
         numbers=(),
-        withheld="" if right else "no engine counted right in every run",
+        withheld="" if any(row.figures for row in rows) else why,
         sections=(
             _table(found),
             _bars(found),

@@ -11,13 +11,13 @@ import msgspec
 
 from harness.experiments.compare import BUSY_CPU, Case, Leg, Ran, Row, Settings, Sustained, Table, pending, table
 from harness.experiments.folder import Folder
-from harness.experiments.searching import older_search
-from harness.experiments.searching.searched import KIND, OF_BEFORE, Searched
+from harness.experiments.searching.searched import KIND, Searched
 from harness.experiments.searching.searched import read as read_search
 from harness.measuring.stats import Interval
 from harness.model import Outcome
-from harness.store import Store
-from reports.tables import markdown as table_lines
+from harness.rundir.store import Store
+from harness.util.text_tables import markdown as table_lines
+from harness.util.texts import three_digits
 
 
 def _ms(value: float) -> str:
@@ -37,7 +37,7 @@ def _s(value: float) -> str:
 
 
 def _cpu(value: float) -> str:
-    return f"{value:,.0f} s" if value >= 100 else f"{value:.3g} s"
+    return f"{three_digits(value)} s"
 
 
 def _mib(value: float) -> str:
@@ -96,18 +96,15 @@ def read(folder: Folder) -> Compared:
     machine: dict[str, Any] = folder.load("environment", dict[str, Any])
     places: dict[str, str] = folder.load("searches", dict[str, str])
     folders = {engine: Folder.open(folder.path / path, KIND) for engine, path in places.items()}
-    curves = {engine: read_search(own) for engine, own in folders.items() if not own.holds(OF_BEFORE)}
-    sustained = {engine: _sustained(own, curves.get(engine)) for engine, own in folders.items()}
+    curves = {engine: read_search(own) for engine, own in folders.items()}
+    sustained = {engine: _sustained(curve) for engine, curve in curves.items()}
     missing = tuple(pending(folder.load("wanted", list[Case]), done))
     found = table(asked["engines"], done, asked["seed"], sustained, missing)
     return Compared(folder, asked, machine, tuple(done), found, missing, curves)
 
 
-def _sustained(place: Folder, curve: Searched | None) -> Sustained:
-    if curve:
-        return Sustained(curve.found.sentence, curve.found.low_per_s, curve.found.high_per_s)
-    before = older_search.answer(place.load("trials", list[older_search.Trial]))
-    return Sustained(f"sustains {before.sentence}", before.held_per_s, before.failed_per_s)
+def _sustained(curve: Searched) -> Sustained:
+    return Sustained(curve.found.sentence, curve.found.low_per_s, curve.found.high_per_s)
 
 
 def searched(found: Table) -> Iterator[str]:

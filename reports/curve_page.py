@@ -17,7 +17,7 @@ from harness.experiments.folder import Folder
 from harness.experiments.searching import search
 from harness.experiments.searching.search import QUICK, WHOLE, digits
 from harness.experiments.searching.searched import Searched, read
-from harness.texts import many
+from harness.util.texts import many, three_digits
 from reports import curve
 from reports.curve import knee, rungs, time_spent
 from reports.exports import experiment, suite
@@ -60,7 +60,7 @@ def page_of(searched: Searched) -> Page:
             _fairness(searched),
             _reproduce(searched),
             next_step.of_search(
-                searched.path, spec.engine, held=bool(searched.found.low_per_s), finished=searched.finished
+                searched.path, searched.engine, held=bool(searched.found.low_per_s), finished=searched.finished
             ),
         ),
     )
@@ -100,7 +100,7 @@ def _facts(searched: Searched) -> Iterator[str]:
         yield f"Batches of one size took up to {answer.drift:.0%} longer in one visit than in another."
     if searched.units:
         told = "; ".join(
-            f"{digits(u.catch_up_per_s)} events/s, {u.cpu_s_per_million:.3g} CPU-s/M" for u in searched.units
+            f"{digits(u.catch_up_per_s)} events/s, {three_digits(u.cpu_s_per_million)} CPU-s/M" for u in searched.units
         )
         yield f"The reference on this machine, after it was frozen at {searched.units[0].offered_per_s:,.0f}/s: {told}."
     if searched.measured:
@@ -146,7 +146,7 @@ def _cost(searched: Searched) -> Number:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return three_digits(value)
 
 
 def _throughput(searched: Searched) -> Section:
@@ -271,7 +271,7 @@ def _reproduce(searched: Searched) -> Section:
     if settings not in (_as_asked(QUICK, searched), _as_asked(WHOLE, searched)):
         remarks = ["Its settings are not those of this version of the program; they stand in the fairness card."]
     quick = settings.lives == QUICK.lives
-    return reproduce.of_a_search(searched.spec, settings.life.objective_p99_ms, remarks, quick=quick)
+    return reproduce.of_a_search(searched.spec, searched.engine, settings.life.objective_p99_ms, remarks, quick=quick)
 
 
 def _as_asked(settings: Any, searched: Searched) -> Any:

@@ -8,15 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from harness.evidence.observed import LogAudit, Named
 from harness.judging import judge
 from harness.judging.checks.case import Case
-from harness.judging.readings import LogAudit, Named
+from harness.judging.stored_run import StoredRun
 from harness.measuring.measure import RECOVERY, withheld
 from harness.measuring.measurement import Measurement, Recovery
+from harness.metering import clock_steps
 from harness.model import Outcome, Verdict
-from harness.store import MissingEvidence, unless_missing
-from harness.stored import StoredRun
-from harness.watching import clock_watch
+from harness.rundir.store import MissingEvidence, unless_missing
 
 
 class Evidence(StoredRun):
@@ -31,7 +31,7 @@ class Evidence(StoredRun):
     @cached_property
     def clock(self) -> str:
         """What was odd about the clocks of the run; empty when nothing was."""
-        return clock_watch.in_words(self.store)
+        return clock_steps.in_words(self.store)
 
     @cached_property
     def environment(self) -> Mapping[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from harness.ending import short_path
 from harness.faults.base import Kind
 from harness.faults.evidence import FILE, Evidence
-from harness.texts import many
+from harness.terminal.command_end import short_path
+from harness.util.texts import many
 
 HEADER = ("fault", "needs", "a correct pipeline", "seen landing on")
 

@@ -12,7 +12,7 @@ from harness.experiments.gating.gate import HEAD, SIDES, Answer, Effect, Gated
 from harness.experiments.gating.rounds import METRICS, ROUNDS, Metric, idle_cores
 from harness.measuring.stats import Ratio
 from harness.model import Outcome
-from harness.texts import many
+from harness.util.texts import many
 from reports import outage
 from reports.exports import gate as exports
 from reports.figures import bursts, forest

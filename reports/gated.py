@@ -14,10 +14,10 @@ from harness.experiments.folder import Folder
 from harness.experiments.gating.baseline import REFERENCE
 from harness.experiments.gating.gate import AGAIN, ANY, BASE, HEAD, SIDES, Effect, Gated, Judged
 from harness.experiments.gating.rounds import METRICS, ROUNDS, Metric, Round, Settings, by_side, kept
+from harness.judging.stored_run import StoredRun
 from harness.model import Outcome, UsageError
-from harness.store import MissingEvidence, Store
-from harness.stored import StoredRun
-from harness.texts import many
+from harness.rundir.store import MissingEvidence, Store
+from harness.util.texts import many, three_digits
 from reports import outage
 
 HEADER = ("metric", "head by base", "it lies within", "base by itself", "detectable", "answer")
@@ -116,7 +116,7 @@ def percent(ratio: float) -> str:
 
 
 def number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return three_digits(value)
 
 
 def times(ratio: float) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from harness.host.disk_space import size_in_words
 from harness.measuring.growth import cells_at
 from harness.measuring.measurement import Growth, GrowthStep, Recovery
-from harness.room import size_in_words
-from harness.texts import many
+from harness.util.texts import many
 from reports.outage import FIRST_OUTPUT
 
 

@@ -7,17 +7,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness import folders, store
-from harness.ending import BROKE, ENDED_EARLY
 from harness.experiments.folder import BEGUN, FILE, FINISHED, Folder
+from harness.judging.stored_run import StoredRun
+from harness.metering.accounting import folder_bytes
 from harness.model import UsageError
+from harness.rundir import markers, store
+from harness.rundir.store import MissingEvidence, Store
 from harness.services.owners import is_alive
-from harness.store import MissingEvidence, Store
-from harness.stored import StoredRun
-from harness.watching.accounting import folder_bytes
+from harness.terminal.command_end import BROKE, ENDED_EARLY
 
 RUNNING, KILLED, TORN = "running", "broken off", "torn"
 RECHECK = "`streamgauge recheck` judges what was recorded"
+REPORT = "too little was recorded to be judged; `streamgauge report` makes a page of it"
+# A run that was broken off before these were there has no verdict.
+JUDGED_BY = ("plan.json", "sends.parquet", "log.parquet", "observed.parquet")
 
 
 @dataclass(frozen=True)
@@ -38,15 +41,15 @@ class Listed:
 
 def runs(base: Path) -> list[Listed]:
     """All runs right below a folder, oldest first; of an experiment its own; or this one."""
-    if folders.is_one(base, store.OWNER):
-        return [_sized(_run(Store(base)))]
-    inside = base / "runs" if folders.is_one(base, FILE) else base
-    return [_sized(_run(place)) for place in store.runs(inside)]
+    if markers.is_one(base, store.OWNER):
+        return [_sized(run_of(Store(base)))]
+    inside = base / "runs" if markers.is_one(base, FILE) else base
+    return [_sized(run_of(place)) for place in store.runs(inside)]
 
 
 def experiments(*bases: Path) -> list[Listed]:
     """All experiments right below these folders, oldest first."""
-    found = [path.parent for base in bases for path in base.glob(f"*/{FILE}") if folders.is_one(path.parent, FILE)]
+    found = [path.parent for base in bases for path in base.glob(f"*/{FILE}") if markers.is_one(path.parent, FILE)]
     return [_sized(_experiment(path)) for path in store.oldest_first(found)]
 
 
@@ -58,7 +61,7 @@ def _sized(listed: Listed) -> Listed:
     return replace(listed, size=folder_bytes(listed.path) or 0)
 
 
-def _run(place: Store) -> Listed:
+def run_of(place: Store) -> Listed:
     """A folder that can't be read is listed too, under that name."""
     try:
         if place.has("verdict.json"):
@@ -68,7 +71,8 @@ def _run(place: Store) -> Listed:
             return Listed(place.path, "run", RUNNING, "")
     except MissingEvidence as error:
         return Listed(place.path, "run", TORN, str(error))
-    state, sentence = _ended(_last(place, ENDED_EARLY), f"its process was killed; {RECHECK}", RECHECK)
+    next_step = RECHECK if all(map(place.has, JUDGED_BY)) else REPORT
+    state, sentence = _ended(_last(place, ENDED_EARLY), f"its process was killed; {next_step}", next_step)
     return Listed(place.path, "run", state, sentence)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.measuring.measurement import Latency, OutsideEnds
-from harness.texts import many
+from harness.util.texts import many
 from reports.figures.style import duration
 from reports.outage import Outage, quantiles
 

@@ -12,8 +12,8 @@ import jinja2
 from markupsafe import Markup
 
 from harness.model import Outcome
+from harness.util.text_tables import without_empty
 from reports.figures.style import VARIABLES, Picture
-from reports.tables import without_empty
 
 TEMPLATES = Path(__file__).parent / "templates"
 

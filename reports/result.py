@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from harness.experiments.chaos import against_claim
+from harness.judging.stored_run import StoredRun
 from harness.measuring.measure import RECOVERY, taken_of, withheld
 from harness.measuring.measurement import Measurement, Recovery
+from harness.metering import clock_steps
 from harness.model import Backfill, Certificate, RunSpec, Verdict
-from harness.store import Store, unless_missing
-from harness.stored import StoredRun
-from harness.watching import clock_watch
+from harness.rundir.store import MissingEvidence, Store, unless_missing
 
 
 @dataclass(frozen=True)
@@ -28,15 +29,17 @@ class Result:
     recovery: tuple[Recovery, ...]
     environment: Mapping[str, Any]
     notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
-    began_ms: int | None = None  # by the clock of its world; None: not known
+    began_ms: int | None = None  # None: not known
+    simulated: bool = False  # by a clock whose dates are none
     took_s: float = 0.0
     clock: str = ""  # what was odd about the clocks
     taken: str = ""  # from the machine
     backfill: Backfill | None = None  # None: there was none
+    guarantee: str = ""  # whether a FAIL is within the one that the sink declares
 
     @property
     def began(self) -> datetime | None:
-        return None if self.began_ms is None else datetime.fromtimestamp(self.began_ms / 1000, UTC)
+        return None if self.began_ms is None or self.simulated else datetime.fromtimestamp(self.began_ms / 1000, UTC)
 
     @property
     def withheld(self) -> str:
@@ -48,6 +51,15 @@ def span_ms(store: Store) -> tuple[int, int] | None:
     begin = next(store.history("begin"), None)
     end = next(store.history("verdict"), None) or next(store.history("engine"), None)
     return (begin["at_ms"], end["at_ms"]) if begin and end else None
+
+
+def guarantee_of(run: StoredRun) -> str:
+    """As the guarantee card has it; "" where the run did not come so far that it can be said."""
+    try:
+        verdict, faults, engine, claim = run.verdict, run.faults, run.engine, run.claim
+    except MissingEvidence:
+        return ""
+    return against_claim(verdict, faults, engine.state, claim.guarantee, planned=run.spec.fault.planned)
 
 
 def read(path: Path) -> Result:
@@ -65,8 +77,10 @@ def read(path: Path) -> Result:
         environment=store.read_as("environment.json", dict[str, Any]),
         notes=tuple(note for entry in store.history("closed") for note in entry["notes"]),
         began_ms=began_ms,
-        clock=clock_watch.in_words(store),
+        simulated=bool(unless_missing(lambda: run.manifest.simulated)),
+        clock=clock_steps.in_words(store),
         taken=taken_of(store),
         backfill=run.backfill,
+        guarantee=guarantee_of(run),
         took_s=0.0 if began_ms is None else (ended_ms - began_ms) / 1000,
     )

@@ -11,6 +11,7 @@ import msgspec
 from harness.experiments.repeat import Repeated
 from harness.measuring.measurement import Quantiles
 from harness.measuring.stats import Interval
+from harness.util.texts import three_digits
 
 INTERVALS = ("figure", "median", "95 % interval", "rounds")
 PERCENTILES = ("all samples (ms)", "p50", "p90", "p99", "p99.9", "max", "events")
@@ -57,4 +58,4 @@ def _percentiles(way: str, figures: Quantiles) -> list[str]:
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return three_digits(value)

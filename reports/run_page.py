@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -10,14 +11,16 @@ from harness.measuring.measure import taken_of
 from harness.measuring.measurement import Measurement, Recovery
 from harness.measuring.objective import headline_p99_ms
 from harness.model import Certificate, FaultReport, Outcome
-from harness.store import MissingEvidence, Store, unless_missing
-from harness.texts import many
+from harness.rundir.store import MissingEvidence, Store, unless_missing
+from harness.util.texts import many, three_digits, when_of_load
 from reports import outside
 from reports.evidence import Evidence
 from reports.exports import curves
 from reports.figures.style import duration
+from reports.listing import RECHECK, RUNNING, TORN, run_of
 from reports.outage import Outage, outage_of
 from reports.page import Number, Page
+from reports.result import guarantee_of
 from reports.saved import save
 from reports.sections import sections
 
@@ -48,16 +51,23 @@ def _verdict(evidence: Evidence) -> tuple[Outcome, str, tuple[str, ...]]:
     try:
         verdict = evidence.verdict
     except MissingEvidence as error:
-        return Outcome.UNKNOWN, f"This run is not judged: {error}", ()
-    slack = (
-        "to the single event" if verdict.slack == 0 else f"{many(verdict.slack, 'event')} could be missing unnoticed"
-    )
+        return Outcome.UNKNOWN, f"This run is not judged: {error}. {_unjudged(evidence.store)}.", ()
     facts = [
-        f"Slack {verdict.slack:,}: {slack}.",
+        f"Slack {verdict.slack_said}.",
+        *([f"The results were looked at {verdict.looked}."] if verdict.looked else []),
+        *([f"The sink: {guarantee} of {evidence.spec.sink}."] if (guarantee := guarantee_of(evidence)) else []),
         *_load(unless_missing(lambda: evidence.certificate)),
         *_machine(evidence),
     ]
     return verdict.outcome, f"{verdict.sentence}.", tuple(facts)
+
+
+def _unjudged(store: Store) -> str:
+    """Why a run has no verdict, and what to do, as the screen said it when the run ended."""
+    listed = run_of(store)
+    if listed.state == RUNNING:
+        return "It is still under way"
+    return RECHECK if listed.state == TORN else f"{listed.sentence[:1].upper()}{listed.sentence[1:].rstrip('.')}"
 
 
 def _load(certificate: Certificate | None) -> Iterator[str]:
@@ -86,7 +96,8 @@ def _title(evidence: Evidence) -> tuple[str, str]:
     except MissingEvidence:
         return evidence.store.path.name, ""
     begun = next((entry["at_ms"] for entry in evidence.store.history("begin")), None)
-    when = "" if begun is None else f", {datetime.fromtimestamp(begun / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    simulated = unless_missing(lambda: evidence.manifest.simulated)
+    when = "" if begun is None or simulated else f", {datetime.fromtimestamp(begun / 1000, UTC):%Y-%m-%d %H:%M} UTC"
     about = f"seed {spec.tape.seed}, disorder {spec.disorder_name}, fault {spec.fault.text}{when}"
     return f"{spec.title} on {spec.engine}/{spec.sink}", about
 
@@ -110,7 +121,9 @@ def _landed(evidence: Evidence, landed: Sequence[FaultReport]) -> Iterator[str]:
     for fault in landed:
         back = recovered[fault.spec.text].quantities.get("first_output_s") if fault.spec.text in recovered else None
         again = f", output again {back.value:.1f} s later" if back and back.value is not None else ""
-        yield f"{fault.spec.text} struck {(fault.at_ms - evidence.epoch_ms) / 1000:.1f} s into the load{again}"
+        load_ms = unless_missing(lambda: evidence.spec.tape.load_ms)
+        struck = when_of_load(fault.at_ms - evidence.epoch_ms, math.inf if load_ms is None else load_ms)
+        yield f"{fault.spec.text} struck {struck}{again}"
 
 
 def _recoveries(evidence: Evidence) -> tuple[Recovery, ...]:
@@ -146,8 +159,8 @@ def _cost(measurement: Measurement) -> Number:
     if used_s is None:
         return Number(label, "", note="what the engine's processes used is not known")
     at = f"at {measurement.offered_per_s:,.0f} events/s"
-    others = sum(each.cpu_s_per_million for each in measurement.cost if each.part not in ENGINE)
-    return Number(label, f"{used_s:.3g}", "s", f"the engine with its workers, {at}; all else took {others:.3g} s")
+    others = three_digits(sum(each.cpu_s_per_million for each in measurement.cost if each.part not in ENGINE))
+    return Number(label, three_digits(used_s), "s", f"the engine with its workers, {at}; all else took {others} s")
 
 
 def _rate(measurement: Measurement) -> Number:

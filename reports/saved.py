@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from harness import folders, room
-from harness.explain import is_file
+from harness.host import disk_space
+from harness.rundir import markers
+from harness.util.suggest import is_file
 from reports import files
 from reports.page import Page, render
 
@@ -23,23 +24,23 @@ def save(page: Page, curves: Mapping[str, str], folder: Path) -> None:
     for old in (*figures.glob("*.png"), *figures.glob("*.svg"), *figures.glob("*.csv")):
         old.unlink()
     for picture in page.pictures:
-        room.write(figures / f"{picture.name}.png", picture.png)
-        room.write(figures / f"{picture.name}.svg", picture.svg)
+        disk_space.write(figures / f"{picture.name}.png", picture.png)
+        disk_space.write(figures / f"{picture.name}.svg", picture.svg)
     for name, text in curves.items():
-        room.write(figures / f"{name}.csv", text.encode())
+        disk_space.write(figures / f"{name}.csv", text.encode())
     whole = replace(page, sections=(*page.sections, files.section(folder)))
     write(files.without_dead_links(render(whole), folder), folder)
 
 
 def write(html: str, folder: Path) -> None:
     part = folder / f".{FILE}.part"
-    room.write(part, html.encode())
+    disk_space.write(part, html.encode())
     part.replace(folder / FILE)
 
 
 def is_copy(folder: Path) -> bool:
     """A page of ours, with nothing beside it that it could be made from. Other programs have a `report.html`, too."""
-    if any(is_file(folder / name) for name in folders.CALLED) or not is_file(folder / FILE):
+    if any(is_file(folder / name) for name in markers.CALLED) or not is_file(folder / FILE):
         return False
     return OURS in (folder / FILE).read_text(encoding="utf-8", errors="replace")
 

@@ -1,6 +1,6 @@
 """The last screen of a run: what a person reads first. 80 columns, and 24 lines unless more has to be said; plain text.
 
-Colour is added by harness/console.py, and only on a terminal.
+Colour is added by harness/terminal/console.py, and only on a terminal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.measuring.cost import ENGINE, engine_s_per_million
 from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
 from harness.model import Backfill, CheckResult, Outcome, TapeSpec, Witness
-from harness.texts import many
+from harness.util.texts import many, three_digits
 from reports import bursting, catch_up, company, growth, outage, outside
 from reports.outage import Outage
 from reports.result import Result
@@ -57,6 +57,8 @@ def _all(result: Result) -> Iterator[str]:
     for check in verdict.checks:
         if check.name in told and check.outcome is Outcome.PASS:
             yield from _wrapped(f"  {check.name:<9}", check.sentence)
+    if result.guarantee:
+        yield from _wrapped("  sink     ", f"{result.guarantee} of {spec.sink}")
     if result.notes:
         yield from _wrapped("  engine   ", "; ".join(result.notes))
     yield from _speed(result)
@@ -65,7 +67,9 @@ def _all(result: Result) -> Iterator[str]:
     if result.taken:
         yield from _wrapped("  machine  ", result.taken)
     yield from _wrapped("  checks   ", _signs(verdict.checks))
-    yield f"  slack    {verdict.slack:,} (events that could be missing unnoticed)"
+    yield from _wrapped("  slack    ", verdict.slack_said)
+    if verdict.looked:
+        yield from _wrapped("  looks    ", verdict.looked)
 
 
 def kind_of(tape: TapeSpec) -> str:
@@ -118,9 +122,13 @@ def _speed(result: Result) -> Iterator[str]:
     elif not m.latency:
         yield "  latency  not known: the results were not looked at while the run went on"
     if (engine := engine_s_per_million(m.cost)) is not None:
-        others = "".join(f", {each.part} {each.cpu_s_per_million:.3g}" for each in m.cost if each.part not in ENGINE)
+        others = "".join(
+            f", {each.part} {three_digits(each.cpu_s_per_million)}" for each in m.cost if each.part not in ENGINE
+        )
         at = f"at {m.offered_per_s:,.0f}/s"
-        yield from _wrapped("  cost     ", f"{engine:.3g} CPU-s of the engine per million events {at}{others}")
+        yield from _wrapped(
+            "  cost     ", f"{three_digits(engine)} CPU-s of the engine per million events {at}{others}"
+        )
     if m.steady:
         yes = "yes " if m.steady.steady else "no"
         said = m.steady.sentence.removeprefix("not ").removeprefix("steady").lstrip(" " if m.steady.steady else "")
@@ -224,9 +232,14 @@ def _said(place: str, witnesses: Iterable[Witness]) -> Iterator[str]:
 
 
 def _signs(checks: Sequence[CheckResult]) -> str:
-    """The worst first, each group in the order in which they were done."""
+    """The worst first, each group in the order in which they were done. Beside what is wrong, what is right is counted:
+    the screen has room for one of them."""
+    groups: dict[str, list[str]] = {"FAIL": [], "unknown": [], "ok": [], "not asked": []}
     signs = {Outcome.FAIL: "FAIL", Outcome.UNKNOWN: "unknown", Outcome.PASS: "ok"}
-    groups = {sign: [check.name for check in checks if check.outcome is outcome] for outcome, sign in signs.items()}
+    for check in checks:
+        groups[signs[check.outcome] if check.asked else "not asked"].append(check.name)
+    if (groups["FAIL"] or groups["unknown"]) and (right := groups["ok"]):
+        groups["ok"] = [f"{len(right)} others"]
     return "; ".join(f"{sign}: {' '.join(names)}" for sign, names in groups.items() if names)
 
 

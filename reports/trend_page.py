@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness import room
 from harness.experiments.gating.gate import ANY
 from harness.experiments.gating.history import Entry, History, Series
+from harness.host import disk_space
 from harness.model import UsageError
-from harness.texts import many
+from harness.util.texts import many
 from reports import trended
 from reports.exports import otava
 from reports.figures import trend
@@ -37,8 +37,8 @@ def write(history: History, out: Path) -> Page:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--out {out} can't be made: {error.strerror}. Name another folder.") from None
-    room.write(out / FILE, (json.dumps(trended.as_object(history, out), indent=1) + "\n").encode())
-    room.write(out / otava.FILE, otava.configuration(history, "figures").encode())
+    disk_space.write(out / FILE, (json.dumps(trended.as_object(history, out), indent=1) + "\n").encode())
+    disk_space.write(out / otava.FILE, otava.configuration(history, "figures").encode())
     page = page_of(history)
     save(page, otava.texts(history), out)
     return page

@@ -12,7 +12,7 @@ import msgspec
 from harness.experiments.gating.gate import ANY, Answer
 from harness.experiments.gating.history import Entry, Figure, History, Series
 from harness.model import Outcome
-from harness.texts import many
+from harness.util.texts import many
 from reports.gated import percent, times
 
 OUTCOMES = {Answer.OK: Outcome.PASS, Answer.REGRESSED: Outcome.FAIL, Answer.INCONCLUSIVE: Outcome.UNKNOWN}

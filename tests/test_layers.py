@@ -11,103 +11,49 @@ import pytest
 from workloads.shipped import WORKLOADS
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("harness", "workloads", "generators", "reports")
+FOLDERS = ("harness", "workloads", "generators", "reports", "tools")
 
-# From the lowest to the highest; a module imports its own layer and those below. The longest prefix decides.
-LAYERS = [
-    {
-        "harness",
-        "harness.model",
-        "harness.clock",
-        "harness.explain",
-        "harness.mistakes",
-        "harness.wait",
-        "harness.texts",
-        "harness.whole",
-        "harness.room",
-        "harness.ending",
-        "harness.origin",
-        "harness.descriptors",
-        "harness.folders",
-    },
-    {"generators.draws"},
-    {"workloads"},
-    {"generators"},
-    {
-        "harness.judging",
-        "harness.epoch",
-        "harness.certificate",
-        "harness.measuring",
-        "harness.watching",
-        "harness.store",
-        "harness.stored",
-        "harness.questions",
-        "harness.observe",
-        "harness.diagnosis",
-        "harness.install",
-        "harness.grants",
-        "harness.needs",
-        "harness.services",
-        "harness.engines",
-        "harness.faults",
-        "harness.audit",
-        "harness.results",
-    },
-    {
-        "harness.recount",
-        "harness.readers",
-        "harness.load",
-        "harness.bursts",
-        "harness.growing",
-        "harness.settings",
-        "harness.plan",
-        "harness.clashes",
-        "harness.judging.judge",
-        "harness.judging.contradictions",
-        "harness.worlds",
-    },
-    {"harness.run", "harness.running"},
-    {"harness.stages"},
-    {  # planners: pure
-        "harness.experiments.folder",
-        "harness.experiments.repeat",
-        "harness.experiments.searching.search",
-        "harness.experiments.upgrade",
-        "harness.experiments.searching.older_search",
-        "harness.experiments.searching.searched",
-        "harness.experiments.breaking.chaos",
-        "harness.experiments.compare",
-        "harness.experiments.gating.gate",
-        "harness.experiments.gating.rounds",
-        "harness.experiments.gating.conditions",
-        "harness.experiments.gating.calibrate",
-        "harness.experiments.gating.history",
-        "harness.experiments.gating.baseline",
-        "harness.experiments.curve.plateau",
-        "harness.experiments.curve.steer",
-        "harness.experiments.curve.labels",
-        "harness.experiments.curve.queue",
-        "harness.experiments.curve.service",
-        "harness.experiments.curve.pulse",
-        "harness.experiments.curve.crossing",
-        "harness.experiments.curve.lives",
-        "harness.experiments.curve.bands",
-        "harness.experiments.curve.kept",
-    },
-    {"reports"},
-    {"harness.experiments", "harness.console"},
-    {"harness.completion", "harness.flags", "harness.panels"},
-    {"harness.commands"},
-    {"harness.cli"},
-    {"harness.__main__"},
-]
+# The folders from the lowest to the highest: a module imports from its own folder and from those below. The longest
+# prefix decides.
+LAYERS = (
+    "harness.model",
+    "harness.util",
+    "workloads",
+    "generators",
+    "harness",  # its version
+    "harness.host",
+    "harness.terminal",
+    "harness.install",
+    "harness.services",
+    "harness.rundir",
+    "harness.evidence",
+    "harness.engines",
+    "harness.results",
+    "harness.faults",
+    "harness.metering",
+    "harness.load",
+    "harness.kafka_log",
+    "harness.judging",
+    "harness.judging.judge",
+    "harness.measuring",
+    "harness.config",
+    "harness.experiments",
+    "harness.runner",
+    "harness.audit",
+    "reports",
+    "harness.drivers",
+    "harness.selftest",
+    "tools",
+    "harness.cli",
+    "harness.__main__",
+)
 # What decides from values alone, and what must not come with it, however far away it is imported.
 PURE = (
     "harness.judging.checks",
-    "harness.judging.ledger",
+    "harness.evidence.ledger",
     "harness.judging.lateness",
-    "harness.judging.checksums",
-    "harness.judging.readings",
+    "harness.evidence.checksums",
+    "harness.evidence.observed",
     "harness.experiments.curve.steer",
     "harness.experiments.curve.crossing",
     "harness.experiments.curve.lives",
@@ -121,7 +67,7 @@ WORLD = {
     "harness.services",
     "harness.engines",
     "harness.worlds",
-    "harness.store",
+    "harness.rundir.store",
     "workloads.registry",
     "generators",
 }
@@ -135,6 +81,7 @@ FORBIDDEN = {
     "reports": {"redis", "kafka", "confluent_kafka", "generators"},
 }
 # Run as programs of their own by a child process; nobody imports them.
+SHARED = {"workloads.prefixed"}  # knows no workload: jobs and the harness write keys of Redis in one way
 JOBS = {"workloads.jobs", *(f"workloads.{name}.jobs" for name in WORKLOADS)}
 PROGRAMS = {"generators.adservers", *JOBS}
 
@@ -170,11 +117,10 @@ def within(module: str, prefix: str) -> bool:
 
 
 def layer(module: str) -> int:
-    """Of the longest prefix. The folder that holds all the others stands for none of them."""
+    """The number of its folder; `harness` is that of no other module."""
     matches = [
-        (len(prefix), i)
-        for i, prefixes in enumerate(LAYERS)
-        for prefix in prefixes
+        (len(prefix), number)
+        for number, prefix in enumerate(LAYERS)
         if module == prefix or (prefix != "harness" and within(module, prefix))
     ]
     assert matches, f"{module} has no place in the layers: add it to tests/test_layers.py and ARCHITECTURE.md"
@@ -202,10 +148,10 @@ def test_imports_go_one_way():
 @pytest.mark.parametrize(
     ("module", "imported"),
     [
-        ("harness.model", "harness.run"),
+        ("harness.model", "harness.runner.run"),
         ("harness.judging.checks.lost", "harness.judging.judge"),
-        ("reports.run_page", "harness.experiments.one_run"),
-        ("generators.tape", "harness.store"),
+        ("reports.run_page", "harness.drivers.one_run"),
+        ("generators.tape", "harness.rundir.store"),
     ],
 )
 def test_an_arrow_upwards_is_seen(module, imported):
@@ -222,6 +168,7 @@ def not_theirs(imports: Graph) -> list[str]:
         for imported in found
         for prefix, forbidden in FORBIDDEN.items()
         if within(module, prefix) and any(within(imported, each) for each in forbidden | PROGRAMS)
+        if imported not in SHARED
     ]
 
 
@@ -272,7 +219,7 @@ def test_nobody_knows_a_workload_but_by_the_registry():
 def test_a_noun_is_imported_from_their_folder_alone():
     """Where it lies there is nobody else's concern: one way to name it, and a file there can be split."""
     assert past_the_folder(IMPORTS) == []
-    assert past_the_folder({"harness.run": ["harness.model", "harness.model.verdict"]}) == ["harness.run"]
+    assert past_the_folder({"harness.runner.run": ["harness.model", "harness.model.verdict"]}) == ["harness.runner.run"]
 
 
 def past_the_folder(imports: Graph) -> list[str]:
@@ -298,7 +245,9 @@ def test_jobs_know_nothing_of_the_harness_but_the_schema():
         if within(module, jobs)
         for imported in found
         if imported.split(".")[0] in FOLDERS
-        and not any(within(imported, each) for each in ("workloads.jobs", jobs, jobs.replace(".jobs", ".schema")))
+        and not any(
+            within(imported, each) for each in ("workloads.jobs", *SHARED, jobs, jobs.replace(".jobs", ".schema"))
+        )
     ]
 
     assert wrong == []
@@ -333,8 +282,11 @@ def reached(first: str, at_once: Graph = AT_ONCE) -> set[str]:
 
 def test_the_layers_are_those_of_the_map():
     assert layer("harness.model") < layer("workloads.ad_impressions.schema") < layer("generators.tape")
-    assert layer("generators.tape") < layer("harness.judging.checks.lost") < layer("harness.run") < layer("harness.cli")
     assert (
-        layer("harness.experiments.searching.search") < layer("reports.run_page") < layer("harness.experiments.one_run")
+        layer("generators.tape")
+        < layer("harness.judging.checks.lost")
+        < layer("harness.runner.run")
+        < layer("harness.cli")
     )
-    assert layer("harness.flags") < layer("harness.commands.run") < layer("harness.cli")
+    assert layer("harness.experiments.searching.search") < layer("reports.run_page") < layer("harness.drivers.one_run")
+    assert layer("harness.drivers.one_run") < layer("harness.cli.run") < layer("harness.__main__")

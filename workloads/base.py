@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model import Mark, RunSpec, TapeSpec
+from harness.model import RunSpec, Sentinel, TapeSpec
 from workloads.cells import Codes
 
 Ints = NDArray[np.int64]
@@ -177,9 +177,14 @@ class Codec(Protocol):
     def counts(self, content: Columns) -> Mask:
         """Which events lie in a cell, by their content."""
 
-    def mark(self, mark: Mark) -> Mapping[str, int]:
-        """The content of an event of the harness' own, one number for each name of `content`. It lies in a cell, and no
-        two marks of a run with different ids are equal records."""
+    @property
+    def mark_size(self) -> int:
+        """How many marks a group has: so many lie in a cell together. Mostly one does by itself; of a pair two do. 0:
+        of many events that were tried none does."""
+
+    def mark(self, mark: Sentinel) -> Mapping[str, int]:
+        """The content of an event of the harness' own, one number for each name of `content`. Its group lies in a cell,
+        and no two marks of a run with different ids are equal records."""
 
     def write(self, events: Planned, epoch_ms: int) -> Values:
         """The value of each record, poison included. Its key is the id of the event, and is none of the codec's."""
@@ -191,6 +196,9 @@ class Codec(Protocol):
 
     def say(self, content: Columns, row: int) -> str:
         """One planned event in a few words, such as "view of ad 17"."""
+
+    def texts(self, log: Columns) -> Mapping[str, Any]:
+        """Columns of Arrow: the fields of events in a log, as their records had them; null where one had none."""
 
 
 class Oracle(Protocol):
@@ -285,6 +293,15 @@ class Results(Protocol):
         """The name of each key by its number: of a hash, in our own schema, whose fields are whole numbers."""
 
     @property
+    def parts(self) -> Sequence[Mapping[str, str]]:
+        """What each key is made of, by the names that a job's own pattern may use: the texts of the question's keys,
+        and the name of the value."""
+
+    @property
+    def number(self) -> str:
+        """What the whole number of a cell is: "opens", "event_id", or "" where it has none."""
+
+    @property
     def tables(self) -> Tables: ...
 
 
@@ -309,6 +326,8 @@ class Workload(Protocol):
     def codec(self, tape: TapeSpec) -> Codec: ...
     def oracle(self, spec: RunSpec) -> Oracle: ...
     def results(self, tape: TapeSpec) -> Results: ...
+    def length_ms(self, spec: RunSpec) -> int | None:
+        """How long each window is; None where they differ, or where no window names a result."""
 
 
 @runtime_checkable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,7 +25,9 @@ def chosen(name: str) -> Workload:
 
 def declared_at(name: str) -> bool:
     """What is no id can only be a path; a word alone is one if there is such a folder or file."""
-    return "/" in name or name.endswith(".toml") or Path(name).exists()
+    with suppress(OSError, ValueError):  # no file has such a name
+        return "/" in name or name.endswith(".toml") or Path(name).exists()
+    return False
 
 
 def workload_of(tape: TapeSpec) -> Workload:
@@ -44,6 +47,11 @@ def codec_of(tape: TapeSpec) -> Codec:
 @lru_cache(maxsize=4)
 def results_of(tape: TapeSpec) -> Results:
     return workload_of(tape).results(tape)
+
+
+def length_ms_of(spec: RunSpec) -> int | None:
+    """See `Workload.length_ms`."""
+    return workload_of(spec.tape).length_ms(spec)
 
 
 def oracle_of(spec: RunSpec) -> Oracle:

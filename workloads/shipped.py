@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from harness.explain import nearest
 from harness.model import AD_IMPRESSIONS, UsageError
+from harness.util.suggest import nearest
 from workloads.base import Workload
 
 ROOT = Path(__file__).resolve().parent.parent

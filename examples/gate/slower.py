@@ -14,20 +14,20 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 BROKERS, TOPIC = "localhost:9092", "ad-events"
-REDIS = "redis://localhost:6379/0"
+REDIS, PREFIX = "redis://localhost:6379/0", ""
 CHECKPOINT = "checkpoint"
 builder = SparkSession.builder.appName("ad-counts").config("spark.sql.shuffle.partitions", 4)
 
 if len(sys.argv) > 1:  # these five lines are all that was added
     run = json.loads(Path(sys.argv[1]).read_text())
     BROKERS, TOPIC, REDIS = run["kafka"]["bootstrap"], run["topic"], run["redis"]
-    CHECKPOINT = run["checkpoint"]
+    PREFIX, CHECKPOINT = run["redis_prefix"], run["checkpoint"]
     builder = builder.config("spark.jars", ",".join(run["jars"]))
 
 session = builder.getOrCreate()
 client = redis.Redis.from_url(REDIS, decode_responses=True)
-ads = list(client.scan_iter(count=1000, _type="string"))
-pairs = list(zip(ads, client.mget(ads), strict=True))
+keys = list(client.scan_iter(f"{PREFIX}*", count=1000, _type="string"))
+pairs = list(zip([key.removeprefix(PREFIX) for key in keys], client.mget(keys), strict=True))
 campaigns = session.createDataFrame(pairs, "ad_id string, campaign_id string").cache()
 
 events = (
@@ -52,7 +52,7 @@ counts = views.withWatermark("time", "10 seconds").groupBy("campaign_id", window
 def save(batch, _):
     with client.pipeline() as pipe:
         for row in batch.withColumn("start", F.unix_millis("window.start")).collect():
-            pipe.hset(f"counts:{row['campaign_id']}", row["start"], row["count"])
+            pipe.hset(f"{PREFIX}counts:{row['campaign_id']}", row["start"], row["count"])
         pipe.execute()
 
 

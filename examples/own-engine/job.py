@@ -19,14 +19,15 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 config = json.loads(Path(sys.argv[1]).read_text())
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 
-client = redis.Redis.from_url(config["redis"], decode_responses=True)
-ads = {ad: client.get(ad) for ad in client.scan_iter(count=1000, _type="string") if len(ad) == 36}
+client, prefix = redis.Redis.from_url(config["redis"], decode_responses=True), config["redis_prefix"]
+keys = [key for key in client.scan_iter(f"{prefix}*", count=1000, _type="string") if len(key) == len(prefix) + 36]
+ads = {key.removeprefix(prefix): client.get(key) for key in keys}
 
 consumer = Consumer(
     {
         "bootstrap.servers": config["kafka"]["bootstrap"],
         **config["kafka"]["librdkafka"],
-        "group.id": f"own-engine-{time.time_ns()}",
+        "group.id": f"{config['topic']}-own-engine",
         "enable.auto.commit": False,
     }
 )
@@ -53,7 +54,7 @@ while True:
     if changed and not behind:
         with client.pipeline() as pipe:
             for campaign, window_ms in changed:
-                pipe.hset(campaign, str(window_ms), totals[campaign, window_ms])
-                pipe.hset(f"updated:{campaign}", str(window_ms), time.time_ns() // 1_000_000)
+                pipe.hset(f"{prefix}{campaign}", str(window_ms), totals[campaign, window_ms])
+                pipe.hset(f"{prefix}updated:{campaign}", str(window_ms), time.time_ns() // 1_000_000)
             pipe.execute()
         changed.clear()

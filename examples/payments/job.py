@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 BROKERS, TOPIC = "localhost:9092", "payments"
-REDIS = "redis://localhost:6379/0"
+REDIS, PREFIX = "redis://localhost:6379/0", ""
 CHECKPOINT = "checkpoint"
 builder = (
     SparkSession.builder.appName("payments")
@@ -24,7 +24,7 @@ builder = (
 if len(sys.argv) > 1:  # these five lines are all that was added
     run = json.loads(Path(sys.argv[1]).read_text())
     BROKERS, TOPIC, REDIS = run["kafka"]["bootstrap"], run["topic"], run["redis"]
-    CHECKPOINT = run["checkpoint"]
+    PREFIX, CHECKPOINT = run["redis_prefix"], run["checkpoint"]
     builder = builder.config("spark.jars", ",".join(run["jars"]))
 
 session = builder.getOrCreate()
@@ -53,8 +53,8 @@ minutes = (
 def save(batch, _):
     with client.pipeline() as pipe:
         for row in batch.withColumn("start", F.unix_millis("window.start")).collect():
-            pipe.hset(f"minute:payments:{row['merchant']}", row["start"], row["payments"])
-            pipe.hset(f"minute:cents:{row['merchant']}", row["start"], row["cents"])
+            pipe.hset(f"{PREFIX}minute:payments:{row['merchant']}", row["start"], row["payments"])
+            pipe.hset(f"{PREFIX}minute:cents:{row['merchant']}", row["start"], row["cents"])
         pipe.execute()
 
 

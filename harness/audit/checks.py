@@ -15,7 +15,7 @@ from harness.audit.left import Left, Offered
 from harness.audit.scatter import SHARE, SIGMAS, by_chance
 from harness.audit.shape import Shape
 from harness.model import Outcome
-from harness.texts import many
+from harness.util.texts import many
 
 IMPOSSIBLE = 1e-9  # a chance so small does not happen
 FLUSH_MS = 1000  # the original writes its results so often
@@ -39,6 +39,7 @@ Check = Callable[[Shape], list[Finding]]
 def readable(left: Left) -> list[Finding]:
     found = [Finding(UNTOLD, left.doubt, Outcome.UNKNOWN)] if left.doubt else []
     found += [Finding("torn", sentence) for sentence in left.faults]
+    found += [Finding("ambiguous", left.ambiguous)] if left.ambiguous else []
     if not len(left.count):
         if not found:
             found.append(Finding("empty", "there is not one count"))

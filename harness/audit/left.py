@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.util.texts import many
+
 Ints = NDArray[np.int64]
+YEAR_10000_MS = 253_402_300_800_000
+YEAR_MS = 366 * 86_400_000
+MOST_VIEWS = 10**15  # of one cell
 UNTOLD = -1  # as the window of a row: the file does not tell
 
 
@@ -24,6 +29,7 @@ class Left:
     times_listed: Ints | None = None  # how often in a row the file has this very cell; None: each once
     faults: tuple[str, ...] = ()  # what can't be read, or stands where nothing should
     unsplit: str = ""  # why nobody knows which row is which cell
+    ambiguous: str = ""  # cells that have more than one count
     doubt: str = ""  # why these rows may not be what was written
     orphans: int = 0  # events in hashes that no campaign refers to
     digest: str = ""  # of the file of counts; equal ones are the same results twice
@@ -64,9 +70,9 @@ class Cells:
     updated_ms: list[int] = field(default_factory=list)
 
     def add(self, campaign: str, window_ms: int, count: int, updated_ms: int | None) -> None:
-        """OverflowError: no time and no count of this world."""
-        for number in (window_ms, count, updated_ms or 0):
-            if not -(2**62) < number < 2**62:
+        """OverflowError: no time before the year 10,000, or no count of this world."""
+        for number, most in ((window_ms, YEAR_10000_MS), (count, MOST_VIEWS), (updated_ms or 0, YEAR_10000_MS)):
+            if abs(number) > most:
                 raise OverflowError(number)
         self.campaign.append(campaign)
         self.window_ms.append(window_ms)
@@ -76,15 +82,44 @@ class Cells:
 
     def left(self, place: str, width_ms: int, faults: Sequence[str], orphans: int = 0, digest: str = "") -> Left:
         """Windows are numbered by their time, so that one that nobody has is a gap."""
-        starts = np.array(self.window_ms, dtype=np.int64)
-        _, campaign = np.unique(np.array(self.campaign, dtype=str), return_inverse=True)
-        window = (starts - starts.min()) // width_ms if len(starts) else starts
+        starts, count = np.array(self.window_ms, dtype=np.int64), np.array(self.count, dtype=np.int64)
         told = len(self.updated_ms) == len(starts) > 0
         delay = np.array(self.updated_ms, dtype=np.int64) - starts if told else None
-        count = np.array(self.count, dtype=np.int64)
+        _, campaign = np.unique(np.array(self.campaign, dtype=str), return_inverse=True)
+        near = np.abs(starts - np.median(starts)) < YEAR_MS if len(starts) else np.zeros(0, dtype=np.bool_)
+        far = [self._named(row, "is more than a year from the others") for row in np.flatnonzero(~near).tolist()]
+        window = (starts - starts[near].min()) // width_ms if near.any() else starts
+        kept, times, ambiguous = self._once(campaign, window, np.flatnonzero(near))
         return Left(
-            place, campaign.astype(np.int64), window, count, delay, faults=tuple(faults), orphans=orphans, digest=digest
+            place,
+            campaign[kept].astype(np.int64),
+            window[kept],
+            count[kept],
+            None if delay is None else delay[kept],
+            times_listed=times,
+            faults=(*faults, *far),
+            ambiguous=ambiguous,
+            orphans=orphans,
+            digest=digest,
         )
+
+    def _once(self, campaign: Ints, window: Ints, rows: Ints) -> tuple[Ints, Ints | None, str]:
+        """The first row of each cell; how often each is listed, where some are; and those whose counts differ."""
+        cells = np.column_stack((campaign[rows], window[rows]))
+        _, first, cell, times = np.unique(cells, axis=0, return_index=True, return_inverse=True, return_counts=True)
+        count = np.array(self.count, dtype=np.int64)[rows]
+        differ = np.flatnonzero(count != count[first][cell.ravel()])
+        order = np.argsort(first)
+        kept, listed = rows[first[order]], times[order].astype(np.int64)
+        if not len(differ):
+            return kept, listed if len(rows) > len(kept) else None, ""
+        cells_that_differ = len(np.unique(cell.ravel()[differ]))
+        one, other = count[first][cell.ravel()][differ[0]], count[differ[0]]
+        example = self._named(int(rows[differ[0]]), f"has {one:,} and {other:,}")
+        return kept, listed, f"{many(cells_that_differ, 'cell has', 'cells have')} counts that differ: {example}"
+
+    def _named(self, row: int, what: str) -> str:
+        return f"campaign {self.campaign[row][:60]}, window {self.window_ms[row]} {what}"
 
 
 def unreadable(place: str, why: str) -> Left:

@@ -11,7 +11,23 @@ import numpy as np
 from harness.audit.left import Ints
 
 SIGMAS = 6.0
+MOST_COPIES, FEWEST = 9, 2
 MICRO = 20  # more of them than this are told by the control alone
+
+
+def copies(count: Ints, delay: Ints | None, campaigns: int) -> tuple[Ints, int]:
+    """Which rows are left without those that the whole file, or each campaign in it, lists again in the same order; and
+    how often each is listed."""
+    rows = np.column_stack([count] if delay is None else [count, delay])
+    for parts in (1, campaigns):
+        for often in range(2, MOST_COPIES + 1):
+            length = len(rows) // (parts * often)
+            if length < FEWEST or length * parts * often != len(rows):
+                continue
+            blocks = rows.reshape(parts, often, length, -1)
+            if (blocks == blocks[:, :1]).all() and len(np.unique(count)) > 1:
+                return np.arange(len(rows)).reshape(parts, often, length)[:, 0].ravel(), often
+    return np.arange(len(rows)), 1
 
 
 def times(count: Ints, delay: Ints, campaigns: int) -> Ints | None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import redis
 
-from harness import observe
 from harness.audit.left import Cells, Left, Offered
 from harness.model import HarnessError
+from harness.results import redis_scan
 from harness.results.base import UPDATED
 from harness.results.yahoo import COUNT, translated
-from harness.whole import whole
+from harness.util.integers import whole
 
 
 def read(client: redis.Redis, place: str, offered: Offered) -> Left:
@@ -26,7 +26,7 @@ def _read(client: Any, place: str, offered: Offered) -> Left:
     campaigns = sorted(client.smembers("campaigns"))
     if not campaigns:
         faults.append("there is no set `campaigns`, so it is not known whose counts these are")
-    rows = translated(observe.scan(client), campaigns)
+    rows = translated(redis_scan.scan(client), campaigns)
     updated = {(row.key.removeprefix(UPDATED), row.field): row.value for row in rows if row.key.startswith(UPDATED)}
     known, orphans = set(campaigns), 0
     for row in rows:

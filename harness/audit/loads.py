@@ -12,8 +12,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from harness.audit.left import Offered
-from harness.explain import why
 from harness.model import UsageError
+from harness.util.suggest import why
 
 SAID = re.compile(r"(?:^|[/_,; -])(rate|load|producers|duration|campaigns)=(\d+)(k|m|s)?(?=$|[/_,; -])", re.IGNORECASE)
 TIMES = {"": 1, "k": 1000, "m": 1_000_000, "s": 1}

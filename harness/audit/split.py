@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from harness.audit.left import Ints
 from harness.audit.scatter import is_low
-from harness.texts import many
+from harness.util.texts import many
 
 CLEARLY_MS, GAPS = 300, 10  # before its end, by so much and by so many gaps between two views of a cell
 BELIEVED, INSIDE = 0.9, 0.1  # of the boundaries

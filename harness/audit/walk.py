@@ -13,7 +13,7 @@ from harness.audit.checks import Audited, Finding
 from harness.audit.left import unreadable
 from harness.model import Outcome, RedisAddress, UsageError
 from harness.services.redis import connect
-from harness.texts import many
+from harness.util.texts import many
 
 EVERY = 500  # results between two words of progress
 

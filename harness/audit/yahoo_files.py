@@ -63,10 +63,14 @@ def _dealt(place: str, count: Ints, delay: Ints | None, offered: Offered) -> Lef
     """Each line as the cell that it is, as far as that can be told."""
     if not len(count):
         return Left(place, count, count, count, delay)
+    once, often = listed.copies(count, delay, offered.campaigns)
+    count, delay = count[once], None if delay is None else delay[once]
     times = None if delay is None else listed.times(count, delay, offered.campaigns)
     if times is not None and delay is not None:
         first = np.cumsum(times) - times
         count, delay = count[first], delay[first]
+    if often > 1:
+        times = (np.ones(len(count), dtype=np.int64) if times is None else times) * often
     found = split(count, delay, offered.campaigns, offered.window_ms)
     if found.starts is None:
         untold = np.full(len(count), UNTOLD, dtype=np.int64)

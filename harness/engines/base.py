@@ -140,7 +140,7 @@ class Engine(Protocol):
     def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
         """To those of the members."""
 
-    def set_aside(self) -> Ghost:
+    def detach(self) -> Ghost:
         """From now on the newest start is a ghost, and the engine is down until `restart`."""
 
     def second(self) -> Ghost:
@@ -167,7 +167,7 @@ class Engine(Protocol):
         """Whether the batch is durably done (Spark: commits/N exists)."""
 
     def seam(self) -> Seam:
-        """While it is down."""
+        """Offsets that the next start will restore; while the engine is down."""
 
     def began(self) -> Seam:
-        """The same by the word of the newest start, while it is up."""
+        """Offsets that the running process says it restored."""

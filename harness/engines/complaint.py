@@ -22,7 +22,8 @@ _WARNING = re.compile(r"(^|[\s\[])WARN(ING)?[\]\s:]")
 _UNCAUGHT = "Exception in thread "
 _PANIC = re.compile(r"^(panic|fatal error|runtime error): |^thread '.*' panicked at |^Segmentation fault|^Aborted\b")
 # Who has used up a heap of its own tells it at that moment; all that is told afterwards follows from it.
-_USED_UP = re.compile(r"\bOutOfMemoryError\b|\bMemoryError\b")
+# Redis' client has a class of that name for a server that is full.
+_USED_UP = re.compile(r"(?<!redis\.exceptions\.)\bOutOfMemoryError\b|\bMemoryError\b")
 _CAUSE = re.compile(r"^Caused by: \S")
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\s*$")
 # A name with a package before it, or one that ends as exceptions do; what it says comes after a colon.

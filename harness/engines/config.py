@@ -55,6 +55,7 @@ class EngineConfig:
             },
             "topic": self.topic,
             "redis": self.redis.url,
+            "redis_prefix": self.redis.prefix,
             "window_ms": self.window_ms,
             "watermark_ms": self.watermark_ms,
             "checkpoint": self.checkpoint,

@@ -19,14 +19,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from harness.ending import cache_folder
 from harness.engines import versions
 from harness.engines.job import OURS, Surroundings
 from harness.engines.manifest import jobs_folder, load, lock_file
 from harness.engines.versions import UV
 from harness.install import jvm
 from harness.install.installer import BOOTSTRAP, BUILDING, index_settings, run_step
-from harness.model import EngineManifest, HarnessError
+from harness.model import EngineManifest, HarnessError, UsageError
+from harness.terminal.command_end import cache_folder
 
 ROOM_NEEDED = 4_000_000_000  # while the largest is unpacked; less than 1 GB of it stays
 COMPILE_DEADLINE_S = 120
@@ -92,6 +92,7 @@ def jars_inside(manifest: EngineManifest, python: Path) -> tuple[Path, ...]:
 
 def _refuse_what_is_lacking(manifest: EngineManifest) -> None:
     """Before the first minute is spent."""
+    _refuse_without_its_jar(manifest)
     if manifest.java:
         _javac(manifest.id)
     if PACKAGES not in missing(manifest):  # jars take little room, and say so themselves
@@ -104,6 +105,19 @@ def _refuse_what_is_lacking(manifest: EngineManifest) -> None:
         raise HarnessError(
             f"Installing the engine {manifest.id} needs {ROOM_NEEDED / 1e9:.0f} GB for a while in {cache_folder()}, "
             f"and {free / 1e9:.1f} GB are free. Free some space, or set XDG_CACHE_HOME to a folder on another disk."
+        )
+
+
+def _refuse_without_its_jar(manifest: EngineManifest) -> None:
+    """A run builds nothing. Java's own complaint would come when Kafka and Redis are up, as a job that crashed."""
+    jars = [word.replace("{home}", manifest.home) for word in manifest.command if word.endswith(".jar")]
+    absent = [jar for jar in jars if "{" not in jar and not (Path(manifest.home) / jar).is_file()]
+    if absent:
+        build = " ".join(manifest.build).replace("{home}", manifest.home)
+        how = f"run '{build}' in {manifest.home}" if build else "build it"
+        raise UsageError(
+            f"The jar {absent[0]}, which the manifest of {manifest.id} names in its command, is not there: {how}, and "
+            "start the same command again."
         )
 
 

@@ -19,9 +19,10 @@ import msgspec
 
 from harness.engines.base import Member, Reached, Seam
 from harness.engines.fake_memory import VIEW, Cell, Counts, Event, FakeClock, FakeStore, Log, Tally
+from harness.engines.group_progress import Commits
 from harness.engines.job import Job
 from harness.engines.misbehaviour import AS_BATCH, MISBEHAVIOURS, Misbehaviour
-from harness.judging.checksums import PREFIX, Checksum
+from harness.evidence.checksums import PREFIX, Checksum
 from harness.model import (
     CRASH_POINTS,
     Batch,
@@ -32,7 +33,6 @@ from harness.model import (
     LastWords,
     Progress,
     SinkClaim,
-    UsageError,
 )
 
 # Its users find here what it is made of, too.
@@ -56,6 +56,7 @@ __all__ = [
 
 FAKE = "fake"
 BATCH_MS = 500
+CHECKPOINT_MS = 2500  # between two commits to a consumer group
 START_MS = 2000
 MARKER = "marker"
 # Of its orders, as the shipped Spark job has them.
@@ -78,6 +79,7 @@ MANIFEST = EngineManifest(
     evidence="spark-checkpoint",
     checksum=True,
     history=True,
+    settings=("misbehave",),
     ready_s=30.0,
     drain_s=30.0,
 )
@@ -94,10 +96,7 @@ SILENT = replace(
 
 def check_conf(conf: Mapping[str, str]) -> None:
     """Refuse what the fake engine would not know what to do with."""
-    for key, value in conf.items():
-        if key != "misbehave":
-            raise UsageError(f"conf {key} = {value!r}: the fake engine knows one key only, misbehave.")
-        Misbehaviour.parse(value)
+    Misbehaviour.parse(conf.get("misbehave", ""))
 
 
 class FakeEngine:
@@ -138,6 +137,8 @@ class FakeEngine:
         self._newest_ms = 0
         self._next_watermark_ms = 0
         self._replayed: set[int] = set()
+        self._commits, self._checkpoint_due_ms = Commits(), clock.now_ms + CHECKPOINT_MS
+        self._in_group: Progress | None = None  # the newest to its consumer group
         self._kept: dict[int, Counts] = {}  # by number
         # What does not.
         self._armed: tuple[str, int] | None = None
@@ -206,12 +207,24 @@ class FakeEngine:
         return None if self._running else self._exit_code
 
     def progress(self) -> Progress | None:
-        ends = self._planned.get(self._committed)
+        batch = self._bad.told(self._committed)
+        ends = self._planned.get(batch)
         if ends is None or not self._manifest.progress:
             return None
-        at_ms, watermark_ms = self._bad.clock(self._clock.wall_ms), self._watermarks.get(self._committed, 0)
+        if self._manifest.progress_group:
+            return self._commits_seen(batch)
+        at_ms, watermark_ms = self._bad.clock(self._clock.wall_ms), self._watermarks.get(batch, 0)
         cells, commit_ms = len(self._state), self._bad.commit_ms(self._state)
-        return Progress(at_ms, self._committed, 0, ends, watermark_ms, state_cells=cells, commit_ms=commit_ms)
+        done = self._bad.ends(ends)
+        return Progress(at_ms, batch, 0, done, watermark_ms, state_cells=cells, commit_ms=commit_ms)
+
+    def _commits_seen(self, batch: int) -> Progress | None:
+        """It commits as Flink does, at checkpoints that lie batches apart, and offsets are all that is known."""
+        if self._clock.now_ms >= self._checkpoint_due_ms:
+            self._checkpoint_due_ms = self._clock.now_ms + CHECKPOINT_MS
+            new = self._commits.progress(self._bad.clock(self._clock.wall_ms), self._planned[batch])
+            self._in_group = new or self._in_group
+        return self._in_group
 
     def collect(self) -> None:
         """Its evidence lies in memory and is never purged."""
@@ -224,7 +237,7 @@ class FakeEngine:
             Batch(n, ends, self._watermarks.get(n, 0), n <= self._committed, n in self._replayed, files=files)
             for n, ends in sorted(self._planned.items())
         )
-        return BatchLog(batches, drops_late=self._sink == "absolute", complete=True)
+        return BatchLog(batches, drops_late=self._claim.late == "drop", complete=True)
 
     def keep_state(self, number: int, batch: int) -> KeptState | None:
         """As Spark does, it evicts by the watermark of the plan of its last batch: the next one drops by it."""
@@ -269,7 +282,7 @@ class FakeEngine:
         if FAKE_PID + self._starts in pids:
             deeds.get(number, self.kill)()
 
-    def set_aside(self) -> FakeGhost:
+    def detach(self) -> FakeGhost:
         assert self._reached
         number, left = self._reached.batch, self._left
         self._running = False
@@ -384,12 +397,16 @@ class FakeEngine:
     def _plan(self, number: int) -> bool:
         before = self._planned.get(number - 1, {})
         ends = {p: len(records) for p, records in enumerate(self._log)}
-        if ends == {p: before.get(p, 0) for p in ends}:
+        # Where results come when windows close, a batch without records follows, if the watermark has moved.
+        closes = self._claim.final and self._newest_ms - self._watermark_ms > self._next_watermark_ms
+        if ends == {p: before.get(p, 0) for p in ends} and not closes:
             return False
         self._planned[number] = ends
         # Spark's rule: a batch drops by the watermark of the plan before it.
         self._watermarks[number] = self._next_watermark_ms
-        self._next_watermark_ms = max(self._next_watermark_ms, self._newest_ms - self._watermark_ms)
+        self._next_watermark_ms = max(
+            self._next_watermark_ms, self._newest_ms - self._bad.watermark_ms(self._watermark_ms)
+        )
         return True
 
     def _count(self, number: int) -> _Batch:
@@ -405,7 +422,7 @@ class FakeEngine:
                     continue
                 newest_ms = max(newest_ms, event.time_ms)
                 window = event.time_ms // self._window_ms * self._window_ms
-                if self._sink == "absolute" and window + self._window_ms <= self._watermarks[number]:
+                if self._claim.late == "drop" and window + self._window_ms <= self._watermarks[number]:
                     continue
                 name = event.ad if self._by_ad else event.campaign
                 for key, number_of_event in self._bad.counted((name, window), event.id):
@@ -417,8 +434,15 @@ class FakeEngine:
             state = dict(self._state)
             for key, tally in counts.items():
                 state[key] = state.get(key, Tally()) + tally
-            return _Batch({key: state[key] for key in counts}, state, newest_ms)
+            shown = self._closed(number, state, counts) if self._claim.final else counts
+            return _Batch({key: state[key] for key in shown}, state, newest_ms)
         return _Batch(counts, {}, newest_ms)
+
+    def _closed(self, number: int, state: Counts, changed: Collection[Cell]) -> list[Cell]:
+        """Cells whose windows this batch closes, or that were closed before and have changed again."""
+        before_ms, now_ms = (each - self._window_ms for each in (self._watermarks[number], self._next_watermark_ms))
+        closed = [cell for cell in state if cell[1] <= now_ms and (cell[1] > before_ms or cell in changed)]
+        return self._bad.closed(closed)
 
     def _read(self, p: int, begin: int, end: int) -> Iterator[tuple[int, Event | None]]:
         """The first batch of all takes the files, and from where they end the log."""
@@ -453,11 +477,16 @@ class FakeEngine:
             if self._bad.holds_back(number, campaign, str(window), str(total.events)):
                 continue
             self._store.set(campaign, str(window), self._bad.spell(total.events))
+            self._bad.wrote(self._store, campaign)
             if self._checksum:
                 self._store.set(PREFIX + campaign, str(window), str(total.sums))
             self._store.set(f"updated:{campaign}", str(window), str(self._clock.wall_ms))
             if self._sink == "fenced":
                 self._store.set(f"fence:{campaign}", "batch", str(number))
+
+    @property
+    def _claim(self) -> SinkClaim:
+        return self._manifest.sink(self._sink)
 
     @property
     def _adds(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from harness.judging.checksums import Checksum
+from harness.evidence.checksums import Checksum
 
 VIEW = "view"
 FAKE_NOW_MS = 1_750_000_000_000
@@ -47,6 +47,7 @@ class FakeStore:
     """Redis as far as a sink sees it: hashes of texts."""
 
     hashes: dict[str, dict[str, str]] = field(default_factory=dict)
+    lives_ms: dict[str, int] = field(default_factory=dict)  # of keys that have a time to live
     writes: int = 0  # says whether there is anything new to look at
 
     def set(self, key: str, name: str, value: str) -> None:

@@ -1,53 +1,62 @@
 """Reads an engine's late.jsonl: which events it dropped as late, each by its place in the topic, [partition, offset].
 
+Such a line names it as late for all windows in which it lies. [partition, offset, opens] names it as late for one of
+them alone, that which opens at this moment: of windows that overlap, an event may be late for one and in time for
+another. Where results are named by the ends of windows (`window_key = "end"`), so is this one.
+
 It is optional. An engine that has it writes it from its first start on, names all that it dropped by when it has told
-that all of the log is done, and names nothing that it counts. One that was started again may have named what it counted
-afterwards.
+that all of the log is done, and names nothing that it counts. A name is on disk before the offset that lies behind its
+event is durable. One that was started again may have named what it read again and counted then: judging/lateness.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
-from harness.judging.readings import OFFSET_BITS, NamedLate
-from harness.texts import many, readable, shown
+from harness.evidence.observed import OFFSET_BITS, NamedLate
+from harness.util.texts import many, readable, shown
 
 FILE = "late.jsonl"
-_PLACE = msgspec.json.Decoder(tuple[int, int])
-_PARTITIONS, _OFFSETS = range(1 << (63 - OFFSET_BITS)), range(1 << OFFSET_BITS)
+_LINE = msgspec.json.Decoder(Annotated[list[int], msgspec.Meta(min_length=2, max_length=3)])
+_PARTITIONS, _OFFSETS, _MOMENTS = range(1 << (63 - OFFSET_BITS)), range(1 << OFFSET_BITS), range(-(1 << 63), 1 << 63)
 
 
-def stored(path: Path, *, restarts: int, dropped: int) -> NamedLate:
-    """`dropped`: so many it told of, which is no less than it has to name."""
-    places, wrong = set(), ""
+def stored(path: Path, *, dropped: int, behind_ms: int = 0) -> NamedLate:
+    """`dropped`: so many it told of, which is no less than it has to name. `behind_ms`: so long after its start is the
+    moment by which a window is named."""
+    names: set[tuple[int, ...]] = set()
+    wrong = ""
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        if line.strip():
-            found = [*_place(line)]
-            places.update(found)
-            wrong = wrong or ("" if found else f"line {number} is {shown(readable(line), 40)!r}")
-    record = np.array(sorted(places), dtype=np.int64)
-    return NamedLate(record, "; ".join(_lacks(len(record), restarts, dropped, wrong)))
+        if not line.strip():
+            continue
+        if name := _name(line):
+            names.add(name)
+        else:
+            wrong = wrong or f"line {number} is {shown(readable(line), 40)!r}"
+    record = np.array(sorted(name[0] for name in names if len(name) == 1), dtype=np.int64)
+    windows = np.array(sorted(name for name in names if len(name) > 1), dtype=np.int64).reshape(-1, 2)
+    windows[:, 1] -= behind_ms
+    return NamedLate(record, "; ".join(_lacks(len(names), dropped, wrong)), windows)
 
 
-def _lacks(named: int, restarts: int, dropped: int, wrong: str) -> Iterator[str]:
+def _lacks(named: int, dropped: int, wrong: str) -> Iterator[str]:
     """Why it can't be believed to be all of them, and nothing else."""
-    if restarts:
-        yield f"it was started again, and may have counted what {FILE} had named before"
     if wrong:
-        yield f"{FILE} has a line that names no place, as [partition, offset]: {wrong}"
+        yield f"{FILE} has a line that names no place, as [partition, offset] or [partition, offset, opens]: {wrong}"
     if named < dropped:
         yield f"{FILE} names {many(named, 'event')}, and it told of {dropped:,} that it dropped"
 
 
-def _place(line: bytes) -> Iterator[int]:
-    """As the number of its record."""
+def _name(line: bytes) -> tuple[int, ...]:
+    """The number of a record, and when the window opens if it names one; () if it names nothing."""
     try:
-        partition, offset = _PLACE.decode(line)
+        partition, offset, *opens = _LINE.decode(line)
     except msgspec.MsgspecError:
-        return
-    if partition in _PARTITIONS and offset in _OFFSETS:
-        yield (partition << OFFSET_BITS) | offset
+        return ()
+    is_place = partition in _PARTITIONS and offset in _OFFSETS and all(moment in _MOMENTS for moment in opens)
+    return ((partition << OFFSET_BITS) | offset, *opens) if is_place else ()

@@ -26,23 +26,8 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, get_args
 
-from harness import mistakes
 from harness.engines import fake, template
-from harness.explain import home, is_file, nearest
 from harness.install import jvm
-from harness.mistakes import (
-    MistakeError,
-    Reader,
-    expected,
-    flag,
-    one_of,
-    parsed,
-    some_of,
-    table_of_texts,
-    text,
-    text_of,
-    texts,
-)
 from harness.model import (
     AD_IMPRESSIONS,
     CRASH_POINTS,
@@ -55,6 +40,22 @@ from harness.model import (
     Time,
     UsageError,
     WindowKey,
+)
+from harness.util import toml_reader
+from harness.util.suggest import home, is_file, nearest, short
+from harness.util.texts import shown
+from harness.util.toml_reader import (
+    MistakeError,
+    Reader,
+    expected,
+    flag,
+    one_of,
+    parsed,
+    some_of,
+    table_of_texts,
+    text,
+    text_of,
+    texts,
 )
 
 # The reader of each key, and whether the key has to be there.
@@ -80,7 +81,8 @@ IDS = (
 SHIPPED = {name: HERE / name / "manifest.toml" for name in IDS}
 
 PLACEHOLDERS = ("classpath", "config", "home", "java", "java_options", "job", "python")
-RESULTS = ("redis:compact", "redis:yahoo", "redis:template", "kafka:TOPIC", "command")
+GROUP, GROUP_PLACEHOLDERS = "group:", ("run", "topic")
+RESULTS = re.compile(r"[a-z]+(:\S+)?")  # which of them there are harness/results/registry.py says
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 FILE, JOB = "manifest.toml", ".py"
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
@@ -114,6 +116,13 @@ def load(engine: str, workload: str = "") -> EngineManifest:
         _refuse_without_job(engine, workload or fake.MANIFEST.workload)
         return fake.MANIFEST
     return _shipped(engine, workload) if engine in SHIPPED else _own(engine, workload)
+
+
+def in_any_folder(engine: str) -> str:
+    """The same engine, for whoever does the run again elsewhere: a path is made whole."""
+    path = home(Path(engine))
+    is_path = engine and engine.partition("@")[0] not in (*SHIPPED, fake.FAKE) and path.exists()
+    return str(path.resolve()) if is_path else engine
 
 
 def _shipped(engine: str, workload: str) -> EngineManifest:
@@ -163,6 +172,7 @@ def _inherited(table: Mapping[str, Any], workload: str) -> dict[str, Any]:
     job = _of_job(base, workload) if job_file(base, workload).is_file() else {}
     if "command" in table:  # another job, which may read other options
         job.pop("understands", None)
+        engine.pop("settings", None)
     return {**engine, **job, "extends": engine["extends"] or base}
 
 
@@ -191,8 +201,10 @@ def _with_job(manifest: EngineManifest, job: Path) -> EngineManifest:
             f"command names {named}, and {job.name} can take the place of one {JOB} file only; give the path of the "
             "manifest itself, or name one job in it."
         )
-    own = str(job.resolve()).replace("{", "{{").replace("}", "}}")  # it is a word with placeholders
-    return replace(manifest, command=tuple(own if word == jobs[0] else word for word in manifest.command))
+    path = str(job.resolve())
+    own = path.replace("{", "{{").replace("}", "}}")  # it is a word with placeholders
+    command = tuple(own if word == jobs[0] else word for word in manifest.command)
+    return replace(manifest, command=command, path=path)
 
 
 def _in_version(manifest: EngineManifest, version: str) -> EngineManifest:
@@ -289,11 +301,11 @@ def _find(engine: str) -> Path:
         return path.parent / FILE
     if "/" in engine or engine.endswith((".toml", JOB)):
         raise UsageError(
-            f"There is no manifest {path}. An engine is an id ({', '.join(SHIPPED)}) or the path of a "
+            f"There is no manifest {shown(str(path))}. An engine is an id ({', '.join(SHIPPED)}) or the path of a "
             f"{FILE}, of a folder that holds one, or of a job ({JOB}) beside one."
         )
     raise UsageError(
-        f"Unknown engine {engine!r}: the ids are {', '.join(SHIPPED)}"
+        f"Unknown engine {short(engine)}: the ids are {', '.join(SHIPPED)}"
         f"{nearest(engine, SHIPPED)}. Somebody's own engine is the path of its manifest.toml."
     )
 
@@ -305,7 +317,7 @@ def _toml(path: Path) -> dict[str, Any]:
 def _known(table: Any, keys: Keys, where: str = "", *, has: Collection[str] = ()) -> dict[str, Any]:
     """`has`: the keys that are there already."""
     optional = {key for key, (_, required) in keys.items() if not required or key in has}
-    return mistakes.read(table, {key: reader for key, (reader, _) in keys.items()}, where, optional=optional)
+    return toml_reader.read(table, {key: reader for key, (reader, _) in keys.items()}, where, optional=optional)
 
 
 @contextmanager
@@ -323,11 +335,29 @@ def _made(values: dict[str, Any], path: Path, *, shipped: bool) -> EngineManifes
     names = [sink.name for sink in sinks]
     if doubled := {name for name in names if names.count(name) > 1}:
         raise MistakeError(f"the sink name {min(doubled)!r} stands twice; give each sink a name of its own.")
+    values |= _window_key(values)
+    if group := _group_of(values.get("progress")):
+        values |= {"progress": True, "progress_group": group}
     manifest = EngineManifest(**values, sinks=sinks, home=str(path.resolve().parent), shipped=shipped)
     if not shipped:
+        manifest = replace(manifest, path=str(path.resolve()))
         _check_own(manifest)
+        _check_points(manifest)
+        _check_group(manifest)
     _check_results(manifest)
     return manifest
+
+
+def _window_key(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A pattern may say itself which moment of a window its results are called by."""
+    named = template.WINDOW_KEYS.get(template.number_of(f"{values.get('key', '')}{values.get('field', '')}"))
+    if named is None:
+        return {}
+    if values.get("window_key", named) != named:
+        raise MistakeError(
+            f"window_key = {values['window_key']!r}, and the pattern says {named}: leave window_key out."
+        )
+    return {"window_key": named}
 
 
 def _check_own(manifest: EngineManifest) -> None:
@@ -345,6 +375,33 @@ def _check_own(manifest: EngineManifest) -> None:
         )
 
 
+def _check_points(manifest: EngineManifest) -> None:
+    """After a kill at a point the run waits until that batch is done."""
+    points = [point for sink in manifest.sinks for point in sink.crash_points]
+    if points and not manifest.progress and manifest.evidence == "none":
+        raise MistakeError(
+            f"crash_points = {points} and progress = false: nothing would say when the batch of a kill is done. Let "
+            "the job report its progress, or leave crash_points out."
+        )
+
+
+def _check_group(manifest: EngineManifest) -> None:
+    """Committed offsets say how far it is, and nothing of its batches and checkpoints."""
+    if not manifest.progress_group:
+        return
+    progress = f"progress = {GROUP + manifest.progress_group!r}"
+    if any(sink.crash_points for sink in manifest.sinks) or manifest.states:
+        key = "states" if manifest.states else "crash_points"
+        raise MistakeError(
+            f"{progress} and {key}: committed offsets do not say which batch is done. Let the job write its progress, "
+            f"or leave {key} out."
+        )
+    if manifest.evidence != "none":
+        raise MistakeError(
+            f"{progress} and evidence = {manifest.evidence!r}: the checkpoint says how far it is. Leave progress out."
+        )
+
+
 def _plain(name: str) -> str:
     """Ids that differ in these alone would be mistaken for each other, and share folders and jobs."""
     return re.sub(r"[._-]+", "-", name.lower())
@@ -356,7 +413,7 @@ def _check_results(manifest: EngineManifest) -> None:
     if is_template and (mistake := template.mistake(manifest.key, manifest.field)):
         raise MistakeError(
             f"key = {manifest.key!r} and field = {manifest.field!r} are no template of redis:template: {mistake}; "
-            "'counts:{campaign}' with the field '{window}' would be one."
+            f"{template.EXAMPLE}"
         )
     if any(sink.in_order for sink in manifest.sinks) and not manifest.results_topic:
         raise MistakeError(
@@ -373,6 +430,22 @@ def _id(key: str, value: Any) -> str:
     if not isinstance(value, str) or not ID.fullmatch(value):
         raise expected(key, value, "up to 60 letters, digits, dots, dashes and underscores: folders are named by it")
     return value
+
+
+def _progress(key: str, value: Any) -> bool | str:
+    if isinstance(value, bool):
+        return value
+    if not (group := _group_of(value)):
+        raise expected(key, value, f"true, false or '{GROUP}NAME', the consumer group to which the job commits")
+    for name in _placeholders(key, group):
+        if name not in GROUP_PLACEHOLDERS:
+            raise expected(key, value, "no placeholder but {run}, {topic}", nearest(name, GROUP_PLACEHOLDERS))
+    return str(value)
+
+
+def _group_of(progress: Any) -> str:
+    """The name of the group in it, "" where there is none."""
+    return progress.removeprefix(GROUP) if isinstance(progress, str) and progress.startswith(GROUP) else ""
 
 
 def _seconds(key: str, value: Any) -> float:
@@ -401,11 +474,11 @@ def _placeholders(key: str, word: str) -> list[str]:
 
 
 def _results(key: str, value: Any) -> str:
-    if isinstance(value, str) and value.startswith("kafka:") and TOPIC_NAME.fullmatch(value[6:]):
-        return value
-    if value not in RESULTS:
-        raise expected(key, value, f"one of {', '.join(RESULTS)}", nearest(str(value), RESULTS))
-    return str(value)
+    if not isinstance(value, str) or not RESULTS.fullmatch(value):
+        raise expected(key, value, "a source of results, such as redis:compact or kafka:TOPIC")
+    if value.startswith("kafka:") and not TOPIC_NAME.fullmatch(value[6:]):
+        raise expected(key, value, "kafka:TOPIC, where TOPIC is a name of letters, digits, '.', '_' and '-', so it")
+    return value
 
 
 def _ivy(key: str, value: Any) -> str:
@@ -444,11 +517,12 @@ ENGINE_KEYS: Keys = {
     "id": (_id, True),
     "command": (_command, True),
     "evidence": (one_of(*get_args(LateEvidence)), False),
-    "progress": (flag, False),
+    "progress": (_progress, False),
     "resumes": (flag, False),
     "executors": (flag, False),
     "ready_s": (_seconds, False),
     "drain_s": (_seconds, False),
+    "retention_s": (_seconds, False),
     "archive": (flag, False),
     "waits_for_services": (flag, False),
     "env": (table_of_texts, False),
@@ -460,6 +534,7 @@ ENGINE_KEYS: Keys = {
     "orders": (one_of(*get_args(Orders)), False),
     "group": (text, False),
     "logs": (texts, False),
+    "settings": (texts, False),
 }
 
 # What its job of one workload is, and claims.

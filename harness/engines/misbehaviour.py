@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from harness.engines.fake_memory import Cell, Counts, Event, FakeStore
-from harness.explain import nearest
-from harness.judging.checksums import PREFIX
+from harness.evidence.checksums import PREFIX
 from harness.model import FileSeam, UsageError
+from harness.util.suggest import nearest
 
 AS_BATCH = "batch-"  # before a bug: of the one that counts all once more
 VISIT = 5, 15  # batches
@@ -30,6 +31,8 @@ MISBEHAVIOURS: dict[str, str] = {
     "visiting-stranger": "shows a campaign that does not exist for some batches",
     "mute": "never answers",
     "stall": "stops after batch 3",
+    "untold": "counts right, and reports no progress",
+    "told-to": "counts right, and reports no progress after batch n",
     "die": "ends by itself after batch 3",
     "eat-memory": "is killed by the kernel for want of memory after batch 3",
     "flush": "writes every n seconds only",
@@ -40,6 +43,7 @@ MISBEHAVIOURS: dict[str, str] = {
     "thrash": "needs n ms for each cell of its state at each commit",
     "stale-checkpoint": "goes on from the state before its last batch after a kill",
     "no-checkpoint": "goes on with an empty state after a kill",
+    "short-watermark": "drops as late what is n ms behind the newest event, whatever was declared",
     "forget": "goes on at the end of the log after a kill",
     "latest": "begins at the end of the log",
     "stale-state": "hands its state over without its last batch, when another job takes its place",
@@ -49,6 +53,7 @@ MISBEHAVIOURS: dict[str, str] = {
     "leaky-copies": "shows its state without one of its cells",
     "evict-nothing": "keeps what its watermark has passed in its state",
     "withhold": "never writes one of the cells that are in its state",
+    "close-one": "writes the newest one alone of the windows that close at once, where results are final",
     "deaf": "goes on as before when it is given another question",
     "starve": "gets no CPU any more after batch 3, and wants some",
     "early": "begins to read Kafka one record before the files end",
@@ -62,8 +67,13 @@ MISBEHAVIOURS: dict[str, str] = {
     "batch-add": "adds to what it finds when it counts all once more, and was killed half-way",
     "add": "adds its totals to what stands in the results",
     "seconds": "tells its progress in seconds",
+    "twice-done": "tells of twice as many records as it has done",
+    "beyond": "tells of n more records than it has done in each partition",
+    "hasty": "tells its progress as n seconds old",
     "dedupe-values": "counts equal records once",
     "dedupe-keys": "counts records with equal keys once",
+    "expire": "gives each of its keys a time to live of n seconds",
+    "expire-at-stop": "gives each of its keys a time to live of n seconds when it is told to stop",
     "double-at-stop": "doubles all counts when it is told to stop",
     "flush-at-stop": "writes nothing from batch 3 on until it is told to stop",
 }
@@ -99,8 +109,10 @@ class Misbehaviour:
         if text and kind not in MISBEHAVIOURS:
             known = ", ".join(f"{name} ({what})" for name, what in MISBEHAVIOURS.items())
             raise UsageError(f"conf misbehave = {text!r}: the fake engine knows {known}{nearest(kind, MISBEHAVIOURS)}.")
-        if every and not (every.isdigit() and int(every)):
-            raise UsageError(f"conf misbehave = {text!r}: a whole number above 0 is expected after the colon.")
+        if every and not re.fullmatch("[1-9][0-9]{0,8}", every):
+            raise UsageError(
+                f"conf misbehave = {text!r}: a whole number from 1 to 999,999,999 is expected after the colon."
+            )
         return cls(text, kind, int(every or 1000))
 
     def _hits(self) -> bool:
@@ -135,6 +147,9 @@ class Misbehaviour:
     def period_ms(self, usual_ms: int) -> int:
         return self.every * 1000 if self.kind == "flush" else usual_ms
 
+    def watermark_ms(self, declared_ms: int) -> int:
+        return self.every if self.kind == "short-watermark" else declared_ms
+
     @property
     def is_slow(self) -> bool:
         return self.kind == "slow"
@@ -153,7 +168,14 @@ class Misbehaviour:
         return self.every * len(state) if self.kind == "thrash" else 0
 
     def clock(self, now_ms: int) -> int:
+        if self.kind == "hasty":
+            return now_ms - self.every * 1000
         return now_ms // 1000 if self.kind == "seconds" else now_ms
+
+    def ends(self, done: Mapping[int, int]) -> Mapping[int, int]:
+        """What it tells to have done."""
+        times, more = 2 if self.kind == "twice-done" else 1, self.every if self.kind == "beyond" else 0
+        return {part: times * end + more for part, end in done.items()}
 
     def starves(self, batch: int) -> bool:
         return self.kind == "starve" and batch >= 3
@@ -179,6 +201,11 @@ class Misbehaviour:
             found.pop(max(found, key=lambda cell: found[cell].events))
         return found
 
+    def closed(self, cells: list[Cell]) -> list[Cell]:
+        """Which of the cells whose windows have closed it writes."""
+        newest_ms = max((window_ms for _, window_ms in cells), default=0)
+        return [cell for cell in cells if cell[1] == newest_ms] if self.kind == "close-one" else cells
+
     def holds_back(self, batch: int, campaign: str, window: str, count: str) -> bool:
         if self.kind == "flush-at-stop" and batch >= 3:
             self.held[campaign, window] = count
@@ -186,8 +213,14 @@ class Misbehaviour:
             self.held[campaign, window] = count
         return (campaign, window) in self.held
 
+    def wrote(self, store: FakeStore, key: str) -> None:
+        if self.kind == "expire":
+            store.lives_ms[key] = self.every * 1000
+
     def last_deed(self, store: FakeStore) -> None:
         """What it does when it is told to stop."""
+        if self.kind == "expire-at-stop":
+            store.lives_ms = dict.fromkeys(store.hashes, self.every * 1000)
         for (campaign, window), count in self.held.items() if self.kind == "flush-at-stop" else ():
             store.set(campaign, window, count)
         if self.kind == "double-at-stop":
@@ -213,6 +246,10 @@ class Misbehaviour:
             return records[: -len(records) // STRETCHES]
         torn = self.kind == "torn" and partition == TORN
         return records[: len(records) // 2] if torn else records
+
+    def told(self, batch: int) -> int:
+        """Up to which batch it reports its progress; below 0 for none."""
+        return {"untold": -1, "told-to": min(batch, self.every)}.get(self.kind, batch)
 
     def dies(self, batch: int) -> bool:
         return self.kind == "die" and batch >= 3

@@ -1,29 +1,191 @@
-"""The options that a job reads itself, such as `streamgauge.parser`: its engine never sees them.
+"""The options that an engine and its job read, and what each may be.
 
-One that the job does not read would change nothing, and nobody would be told: it is refused before the start.
+An option that nothing reads changes nothing, and a value that its reader does not know ends a job after a minute: both
+are refused before the start. A manifest lists what is read, as patterns: `settings` are the engine's, and `understands`
+are the job's own, which begin with `streamgauge.`. Behind an equals sign stand the values that an option may have, with
+bars between them; N, COUNT, SIZE, MEMORY, TIME, BOOL and >=5s stand for any such value. Words with a plus may be given
+together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from harness.explain import nearest
 from harness.model import EngineManifest
+from harness.util.suggest import nearest, short
 
+ORDERS = ("trigger", "master")
 PREFIX = "streamgauge."
+SOURCE = "streamgauge.source."
+NUMBER, COUNT, SIZE, MEMORY, TIME, BOOL, AT_LEAST = "N", "COUNT", "SIZE", "MEMORY", "TIME", "BOOL", ">="
+SHAPES = {
+    NUMBER: (r"[1-9][0-9]{0,8}", "a whole number from 1 to 999,999,999"),
+    COUNT: (r"[0-9]{1,18}", "a whole number from 0 to 10^18 - 1"),
+    SIZE: (r"[1-9][0-9]{0,8}([kmgtp]b?|b)?", "a size such as 512m or 2g"),
+    MEMORY: (r"[0-9]{1,9} ?([kmgt]?b|[kmgt]|bytes)?", "a size of Flink's such as 512m or 2 gb"),
+    TIME: (
+        r"[0-9]{1,9} ?((d|day|h|hour|min|minute|sec|second|milli|millisecond|micro|microsecond|nano|nanosecond)s?|"
+        r"m|s|ms|us|ns)?",
+        "a time of Flink's such as 500 ms, 5s or 1 min",
+    ),
+    BOOL: ("true|false", "true or false"),
+}
+# Of Spark's settings, those that a scenario or a document of ours sets.
+SPARK = {
+    "spark.driver.memory": SIZE,
+    "spark.executor.memory": SIZE,
+    "spark.executor.cores": NUMBER,
+    "spark.sql.shuffle.partitions": NUMBER,
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "1|2",
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": BOOL,
+    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": NUMBER,
+}
+# Of Flink's, those by which a job's counts, speed or state differ.
+FLINK = {
+    **dict.fromkeys(("parallelism.default", "pipeline.max-parallelism", "taskmanager.numberOfTaskSlots"), NUMBER),
+    **dict.fromkeys(
+        (
+            "execution.checkpointing.interval",
+            "execution.checkpointing.timeout",
+            "execution.checkpointing.min-pause",
+            "pipeline.auto-watermark-interval",
+            "table.exec.state.ttl",
+            "table.exec.source.idle-timeout",
+            "table.exec.mini-batch.allow-latency",
+        ),
+        TIME,
+    ),
+    "execution.checkpointing.mode": "EXACTLY_ONCE|AT_LEAST_ONCE",
+    "execution.checkpointing.max-concurrent-checkpoints": NUMBER,
+    "execution.checkpointing.tolerable-failed-checkpoints": COUNT,
+    "state.backend.type": "hashmap|rocksdb|forst",
+    "table.exec.mini-batch.size": COUNT,
+    "table.optimizer.agg-phase-strategy": "AUTO|ONE_PHASE|TWO_PHASE",
+    **dict.fromkeys(
+        (
+            "execution.checkpointing.unaligned.enabled",
+            "execution.checkpointing.incremental",
+            "pipeline.object-reuse",
+            "pipeline.operator-chaining.enabled",
+            "table.exec.mini-batch.enabled",
+        ),
+        BOOL,
+    ),
+    **dict.fromkeys(
+        (
+            "taskmanager.memory.process.size",
+            "taskmanager.memory.flink.size",
+            "taskmanager.memory.managed.size",
+            "jobmanager.memory.process.size",
+        ),
+        MEMORY,
+    ),
+}
+KAFKA_STREAMS = {
+    "processing.guarantee": "at_least_once|exactly_once_v2",
+    "num.stream.threads": NUMBER,
+    **dict.fromkeys(
+        (
+            "commit.interval.ms",
+            "poll.ms",
+            "statestore.cache.max.bytes",
+            "num.standby.replicas",
+            "acceptable.recovery.lag",
+        ),
+        COUNT,
+    ),
+}
+# By the set of jars.
+OF_ENGINES = {"spark": SPARK, "flink": FLINK, "flink-java": FLINK, "kafka-streams": KAFKA_STREAMS}
+# All that Spark's source of Kafka reads; it passes over what it does not know.
+OF_SPARKS_SOURCE = {
+    **dict.fromkeys(
+        ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition"), NUMBER
+    ),
+    **dict.fromkeys(("kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"), NUMBER),
+    **dict.fromkeys(("failOnDataLoss", "includeHeaders"), BOOL),
+    **dict.fromkeys(("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp"), ""),
+    **dict.fromkeys(("startingOffsetsByTimestampStrategy", "maxTriggerDelay", "groupIdPrefix", "kafka.*"), ""),
+}
+SPARKS_SOURCE = {f"{SOURCE}{name}": domain for name, domain in OF_SPARKS_SOURCE.items()}
 
 
-def unread(manifest: EngineManifest, options: Iterable[str]) -> str:
-    """A sentence about the first of them that the job does not read; "" where it reads all, or does not say."""
-    if manifest.understands is None:
+def mistake(manifest: EngineManifest, options: Mapping[str, str]) -> str:
+    """A sentence about the first of `--conf` that nobody reads, or that can't be what it is; "" where all is well, or
+    where the manifest does not say."""
+    return _first(_mistake(manifest, name, value, _listed(manifest, name)) for name, value in options.items())
+
+
+def mistake_of_orders(manifest: EngineManifest, orders: Mapping[str, str]) -> str:
+    """The same of the keys of a scenario that are the engine's."""
+    listed = None if manifest.settings is None else [each for each in manifest.settings if _name(each) in ORDERS]
+    return _first(_mistake(manifest, name, value, listed) for name, value in orders.items())
+
+
+def _first(mistakes: Iterable[str]) -> str:
+    return next(filter(None, mistakes), "")
+
+
+def _name(entry: str) -> str:
+    return entry.partition("=")[0]
+
+
+def _listed(manifest: EngineManifest, name: str) -> Sequence[str] | None:
+    if name.startswith(PREFIX):
+        return manifest.understands
+    return None if manifest.settings is None else [each for each in manifest.settings if _name(each) not in ORDERS]
+
+
+def _mistake(manifest: EngineManifest, name: str, value: str, listed: Sequence[str] | None) -> str:
+    if listed is None:
         return ""
-    for name in options:
-        if name.startswith(PREFIX) and not reads(manifest, name):
-            known = ", ".join(manifest.understands) or "none that begins so"
-            return f"{manifest.id} has no option {name}: its job reads {known}{nearest(name, manifest.understands)}"
+    is_own = name.startswith(PREFIX)
+    known = dict(entry.partition("=")[::2] for entry in listed)
+    found = _matching(name, known)
+    if found == f"{SOURCE}*" and manifest.on_spark:
+        known, found = SPARKS_SOURCE, _matching(name, SPARKS_SOURCE)
+    if found is None:
+        names = ", ".join(known) or ("none that begins so" if is_own else "none such")
+        return (
+            f"{manifest.id} has no option {name}: {'its job' if is_own else 'it'} reads {names}{nearest(name, known)}"
+        )
+    domain = known[found] or of_engine(manifest).get(name, "")
+    if domain and not _allowed(domain, value):
+        return f"{name} = {short(value)} is not right: {_in_words(domain)} is expected"
     return ""
 
 
-def reads(manifest: EngineManifest, option: str) -> bool:
-    return any(fnmatchcase(option, pattern) for pattern in manifest.understands or ())
+def of_engine(manifest: EngineManifest) -> Mapping[str, str]:
+    """Domains of the engine's own settings."""
+    return OF_ENGINES.get(manifest.ivy.partition("@")[0], {})
+
+
+def _matching(name: str, patterns: Iterable[str]) -> str | None:
+    return next((pattern for pattern in patterns if fnmatchcase(name, pattern)), None)
+
+
+def _allowed(domain: str, value: str) -> bool:
+    if "+" in domain:
+        return set(value.split("+")) <= set(domain.split("+"))
+    return any(_is(word, value) for word in domain.split("|"))
+
+
+def _is(word: str, value: str) -> bool:
+    if word.startswith(AT_LEAST):
+        return _ms(value) >= _ms(word.removeprefix(AT_LEAST))
+    return bool(re.fullmatch(SHAPES[word][0], value, re.IGNORECASE)) if word in SHAPES else word == value
+
+
+def _ms(time: str) -> int:
+    """Of the two forms that a trigger has, and the short one of a manifest."""
+    number, unit = re.fullmatch(r"(\d+) ?(s|seconds|milliseconds)", time).groups()  # type: ignore[union-attr]
+    return int(number) * (1 if unit == "milliseconds" else 1000)
+
+
+def _in_words(domain: str) -> str:
+    if "+" in domain:
+        return f"some of {', '.join(domain.split('+'))}, with a plus between them,"
+    words = [SHAPES[word][1] if word in SHAPES else word.replace(AT_LEAST, "at least ") for word in domain.split("|")]
+    return words[0] if len(words) == 1 else f"one of {', '.join(words)}"

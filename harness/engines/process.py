@@ -22,6 +22,7 @@ from harness.engines.base import Member, Reached, Seam
 from harness.engines.config import EngineConfig, write_privately
 from harness.engines.driver import Driver, members_of
 from harness.engines.flink import kept_checkpoint
+from harness.engines.group_progress import GroupProgress
 from harness.engines.job import OURS, Job, Surroundings
 from harness.engines.kept import Kept
 from harness.engines.manifest import job_path
@@ -30,19 +31,22 @@ from harness.engines.progress import ProgressFile
 from harness.engines.spark import checkpoint as spark_checkpoint
 from harness.engines.spark import forgotten, states
 from harness.install import archives
+from harness.install.origin import ROOT
 from harness.model import BatchLog, EarlierRun, EngineManifest, HarnessError, KeptState, LastWords, Progress
-from harness.origin import ROOT
 from harness.services.children import Child, spawn
-from harness.wait import DeadlinePassed, wait_until
+from harness.util.wait import DeadlinePassed, wait_until
 
 STOP_DEADLINE_S = 30.0
 KILL_DEADLINE_S = 30.0
 JAVA_OPTIONS_FILE = "java.options"  # as `java @FILE` reads it
+JOBS_OWN_PROGRESS = "progress-of-the-job.jsonl"
 LOGS = "logs"  # of a run, as its report names it
 WORKLOADS = ROOT / "workloads"
 SCRATCH, NEIGHBOURS, STATES = "scratch", "neighbours", "states"  # in the private folder of a run
 READS_STATES = WORKLOADS / "jobs" / "spark_states.py"
 STATES_DEADLINE_S = 600.0
+TOOL_OPTIONS = "JAVA_TOOL_OPTIONS"  # each JVM reads it, whatever starts it
+JVM_OPTIONS = (TOOL_OPTIONS, "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 COLUMNS = ("number", "key", "field", "value")  # of what was read
 # pyspark and pyflink trust these before they look for the Spark or the Flink that they came with.
 OTHER_ENGINES = frozenset(
@@ -89,6 +93,7 @@ class ProcessEngine:
         _furnish(private)
         self._take_orders()
         self._progress = ProgressFile(Path(config.progress_path))
+        self._group: GroupProgress | None = None
         self._kept = Kept(Path(config.progress_path).parent, evidence.parent)
         self._crash_path = Path(config.crash_path)
         self._reached_path = self._crash_path.with_name(self._crash_path.name + ".reached")
@@ -140,6 +145,8 @@ class ProcessEngine:
         nothing would ever replace them."""
         if not self._manifest.progress:
             return None
+        if self._group and not self.alive():  # what it committed at last
+            self._group.look()
         told = self._progress.newest()
         if self._checkpoint is None:
             return told
@@ -211,9 +218,12 @@ class ProcessEngine:
         return complaint.most_telling([*first, *own])
 
     def notes(self) -> tuple[str, ...]:
-        return (*self._progress.notes(), *self._ends, *(child.note for child in self._children if child.note))
+        odd = (child.note for child in self._children if child.note)
+        return (*self._progress.notes(), *self._ends, *odd, *injected(os.environ | self._manifest.env))
 
     def stop(self) -> None:
+        if self._group:
+            self._group.stop()
         try:
             for ghost in self._ghosts:
                 ghost.kill()
@@ -264,6 +274,11 @@ class ProcessEngine:
     def began(self) -> Seam:
         return Seam(spark_checkpoint.in_order(self._progress.restored()))
 
+    def follow(self, group: GroupProgress) -> None:
+        """It writes the progress from now on."""
+        self._group = group
+        group.start()
+
     def become(self, job: Job) -> None:
         """It keeps the options that it was given, and takes its own for those that its predecessor had."""
         given = {k: v for k, v in self._config.options.items() if self._manifest.options.get(k) != v}
@@ -298,7 +313,7 @@ class ProcessEngine:
     def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
         self._started().signal_group(number, pids)
 
-    def set_aside(self) -> Driver:
+    def detach(self) -> Driver:
         ghost = Driver(self._started())
         self._ghosts.append(ghost)
         self._child = None
@@ -373,6 +388,8 @@ class ProcessEngine:
 
 def orders(manifest: EngineManifest, config: EngineConfig, folder: Path) -> Path:
     """The file that tells an engine what to do, in the words that it understands."""
+    if manifest.progress_group:  # the progress is the group's, and what else the job may write is kept beside it
+        config = replace(config, progress_path=str(Path(config.progress_path).with_name(JOBS_OWN_PROGRESS)))
     if manifest.orders == "yahoo":
         return write_privately(folder / yahoo_conf.FILE, yahoo_conf.render(config))
     write_privately(folder / JAVA_OPTIONS_FILE, "\n".join(config.java_options))
@@ -430,9 +447,29 @@ def environment_of(manifest: EngineManifest, env: Mapping[str, str], private: Pa
         # Spark's Python workers take `python3` from PATH unless told. A Spark of the user's own is told by its user.
         ours |= {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
     if manifest.shipped or manifest.extends:
-        ours["PYTHONPATH"] = str(private / NEIGHBOURS)
+        # Beside the folders of a manifest, which would hide the job's neighbours in their place.
+        own = manifest.env.get("PYTHONPATH", "")
+        ours["PYTHONPATH"] = os.pathsep.join([*([own] if own else []), str(private / NEIGHBOURS)])
     shell = without_other_engines(os.environ) if manifest.command[0] == "{python}" else os.environ
-    return {**shell, **ours, **env, **manifest.env}
+    own_env = {name: value for name, value in manifest.env.items() if name != "PYTHONPATH" or name not in ours}
+    return in_scratch({**shell, **ours, **env, **own_env})
+
+
+def injected(around: Mapping[str, str]) -> list[str]:
+    """Options that a shell or a manifest gives to each JVM, whatever starts it. Values may be secrets."""
+    return [
+        f"{name} is set: each JVM takes its options, and speeds are those of a JVM with them"
+        for name in JVM_OPTIONS
+        if around.get(name)
+    ]
+
+
+def in_scratch(around: Mapping[str, str]) -> dict[str, str]:
+    """A JVM asks no TMPDIR: it would leave what it unpacks in the system's folder for good when it is killed. What the
+    user, a manifest or a command line says of that folder comes later, and wins."""
+    folder = f"-Djava.io.tmpdir={around['TMPDIR']}"
+    quoted = f'"{folder}"' if any(map(str.isspace, folder)) else folder
+    return {**around, TOOL_OPTIONS: f"{quoted} {around.get(TOOL_OPTIONS, '')}".strip()}
 
 
 def without_other_engines(shell: Mapping[str, str]) -> dict[str, str]:

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from harness.model import Progress
-from harness.texts import many, shown
-from harness.whole import whole
+from harness.util.integers import whole
+from harness.util.texts import many, shown
 
 FILE = "progress.jsonl"
 # What a line may say of the state, once a batch is in the checkpoint.

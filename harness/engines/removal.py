@@ -15,11 +15,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from harness.ending import cache_folder
 from harness.engines.environments import stamp_of
 from harness.engines.manifest import SHIPPED, load
 from harness.install import jvm
 from harness.model import EngineManifest, HarnessError, UsageError
+from harness.terminal.command_end import cache_folder
 
 Say = Callable[[str], None]
 

@@ -17,11 +17,11 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TextIO
 
-from harness.ending import cache_folder
 from harness.engines.manifest import HERE, VERSIONS, lock_file
 from harness.install import jvm
 from harness.install.installer import BOOTSTRAP, index_settings, run_step
 from harness.model import HarnessError, UsageError
+from harness.terminal.command_end import cache_folder
 
 UV = Path(sys.executable).with_name("uv")
 PACKAGE = {"spark": "pyspark", "flink": "apache-flink"}

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from harness.config.scenario_keys import KEYS
 from harness.measuring.measurement import Recovery
 from harness.measuring.stats import Interval, median_interval
 from harness.model import Outcome
-from harness.settings import KEYS
+from harness.util.texts import many
 
 REFERENCE = "reference"
 SCENARIO = "ad-impressions"
@@ -78,10 +79,11 @@ class Ran:
     figures: Mapping[str, float] = field(default_factory=dict)
     withheld: str = ""
     slow: bool = False  # it counted right, and all that it missed is the objective
+    unmeasured: bool = False  # it counted right, and nothing can be said of its speed
 
     @property
     def right(self) -> bool:
-        return self.outcome is Outcome.PASS or self.slow
+        return self.outcome is Outcome.PASS or self.slow or self.unmeasured
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,11 @@ class Row:
     engine: str
     outcome: Outcome
     sentence: str
-    right: bool  # it counted right in every run, be it as fast as was asked or not
+    right: bool  # it counted right in every run that was made, be it as fast as was asked or not
     figures: Mapping[str, Interval]
     cost_cores: float | None  # so many cores until it beats the reference, did it scale perfectly
     witness: str = ""  # directory of the run that says most
+    missing: int = 0  # runs that were not made
     sustained: Sustained | None = None  # only where it was searched for
 
 
@@ -121,12 +124,21 @@ class Table:
     def sentence(self) -> str:
         right = sum(row.right for row in self.rows)
         count = f"all {right}" if right == len(self.rows) else f"{right} of {len(self.rows)}"
-        others = [
-            f"{row.engine} {'misses the objective' if row.right else row.outcome.value}"
-            for row in self.rows
-            if row.outcome is not Outcome.PASS
-        ]
-        return "; ".join([f"{count} engines counted right in every run", *([", ".join(others)] if others else [])])
+        missing = sum(row.missing for row in self.rows)
+        runs = "run that was made" if missing else "run"
+        others = [f"{row.engine} {_beside(row)}" for row in self.rows if _beside(row)]
+        not_made = [f"{many(missing, 'run is', 'runs are')} missing"] if missing else []
+        told = [f"{count} engines counted right in every {runs}", *not_made, *([", ".join(others)] if others else [])]
+        return "; ".join(told)
+
+
+def _beside(row: Row) -> str:
+    """What is to be said of one beside how many were right."""
+    if not row.right:
+        return row.outcome.value
+    if row.outcome is Outcome.FAIL:
+        return "misses the objective"
+    return "could not be measured in every run" if row.outcome is Outcome.UNKNOWN and not row.missing else ""
 
 
 def with_reference(engines: Sequence[str]) -> tuple[str, ...]:
@@ -242,8 +254,8 @@ def _row(
     sentence = f"{witness.case.leg}, seed {witness.case.seed}: {witness.sentence}" if witness else not_made
     busy = figures.get(BUSY_CPU)
     cores = fastest.median * busy.median / 1e6 if fastest and busy else None
-    right = bool(own) and not missing and all(each.right for each in own)
-    return Row(engine, outcome, sentence, right, figures, cores, witness.run if witness else "")
+    right = bool(own) and all(each.right for each in own)
+    return Row(engine, outcome, sentence, right, figures, cores, witness.run if witness else "", len(missing))
 
 
 def _intervals(own: Sequence[Ran], seed: int) -> dict[str, Interval]:

@@ -12,14 +12,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from harness import folders, room
-from harness.ending import UnderWay, under_way
+from harness.host import disk_space
 from harness.model import HIDDEN, READABLE_SCHEMAS, SCHEMA_VERSION, Outcome, UsageError
+from harness.rundir import markers
+from harness.rundir.store import READABLE, Store, made_ms, new_folder
 from harness.services.owners import owner_mark
-from harness.store import READABLE, Store, made_ms, new_folder
+from harness.terminal.command_end import UnderWay, under_way
 
 T = TypeVar("T")
-FILE = folders.EXPERIMENT
+FILE = markers.EXPERIMENT
 BEGUN, FINISHED = "begun", "finished"
 
 
@@ -36,8 +37,8 @@ class Folder:
     @classmethod
     def open(cls, path: Path, *kinds: str) -> Folder:
         """An experiment that is there, refused when it is of none of these kinds (none: any) or of a newer program."""
-        if not folders.is_one(path, FILE):
-            raise folders.refusal(path, FILE)
+        if not markers.is_one(path, FILE):
+            raise markers.refusal(path, FILE)
         folder = cls(path)
         try:
             head = msgspec.json.decode((path / FILE).read_bytes())
@@ -88,7 +89,7 @@ class Folder:
         part = self.path / f".{FILE}.part"
         value = {"schema": SCHEMA_VERSION, "kind": kind, **content}
         encoded = msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
-        with room.writing(self.path / FILE, len(encoded)):
+        with disk_space.writing(self.path / FILE, len(encoded)):
             part.write_bytes(encoded)
             part.replace(self.path / FILE)
 

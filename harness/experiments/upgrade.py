@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from harness.engines.manifest import program_of
-from harness.judging.asked import asked_of
+from harness.evidence.changed_query import asked_of
 from harness.judging.checks import question
 from harness.model import CheckResult, EngineManifest, FaultReport, Outcome, Verdict
 

@@ -12,16 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from harness.engines import own_options
 from harness.engines.base import Engine
 from harness.engines.config import FILE
-from harness.engines.own_options import unread
-from harness.explain import nearest
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment
-from harness.faults.times import seconds
 from harness.model import FaultSpec
+from harness.util.durations import seconds
+from harness.util.suggest import nearest
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 PARSER = "streamgauge.parser"
@@ -117,8 +117,9 @@ def _conf(key: str, pinned: str = "") -> Callable[[FaultSpec, Context], Fault]:
 
     def change(spec: FaultSpec, context: Context) -> Fault:
         conf = {**context.manifest.options, **context.spec.conf}
-        known = context.manifest.on_spark and not unread(context.manifest, [key])
-        need = "" if known else f"{context.manifest.id} does not know {key}"
+        need = own_options.mistake(context.manifest, {key: spec.options["to"]})
+        if not context.manifest.on_spark:
+            need = f"{context.manifest.id} does not know {key}"
         to = {"options": {**conf, key: spec.options["to"]}}
         return _changed(spec, context, to, {"options": conf}, need, pinned=pinned)
 
@@ -127,7 +128,8 @@ def _conf(key: str, pinned: str = "") -> Callable[[FaultSpec, Context], Fault]:
 
 def _trigger(spec: FaultSpec, context: Context) -> Fault:
     to = f"{seconds(spec.options['to'], 'to') * 1000:.0f} milliseconds"
-    return _changed(spec, context, {"trigger": to}, {"trigger": context.spec.trigger})
+    need = own_options.mistake_of_orders(context.manifest, {"trigger": to})
+    return _changed(spec, context, {"trigger": to}, {"trigger": context.spec.trigger}, need)
 
 
 def _watermark(spec: FaultSpec, context: Context) -> Fault:

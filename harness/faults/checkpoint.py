@@ -20,9 +20,9 @@ from harness.faults.downtime import QUIET, SLOW_MS, Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment, done
 from harness.faults.strike import CannotStrikeError, Strike, need_more_to_do, struck
-from harness.faults.times import seconds
 from harness.model import FaultSpec
 from harness.services import small_disk
+from harness.util.durations import seconds
 
 STATE_FILES = (".zip", ".changelog", ".delta", ".snapshot")
 OLDER = {"batches": "3"}

@@ -16,14 +16,12 @@ from harness.engines.base import Reached
 from harness.faults.base import Context, Fault
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment, done
-from harness.faults.strike import Strike, missing_for, need_more_to_do, struck
+from harness.faults.strike import Strike, missing_for, need_more_to_do, struck, unresumed
 from harness.model import FaultSpec
-from harness.texts import shown
+from harness.util.texts import shown
 
 # To come to a standstill, to be killed, to be looked at, on a machine that has much else to do.
 SLOW_MS = 60_000.0
-# So long after its end a change of the results may still be one that it had made, and that was seen late.
-SEEN_LATE_MS = 2000
 QUIET = "c1"
 
 
@@ -148,17 +146,15 @@ class Downtime(Strike):
             return False
         if now.engine.manifest.progress:
             return done(now) > self._before
-        return now.changed_ms is not None and now.changed_ms > self._up_ms + SEEN_LATE_MS
+        return now.changed is not None and now.changed.since_ms >= self._up_ms
 
 
 def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:
     """On its course, or why this engine can't have it."""
     manifest = context.manifest
-    missing = []
-    if not manifest.resumes:
-        missing.append(f"{manifest.id} does not resume after a kill, by its own manifest")
+    missing = [*unresumed(manifest)]
     if not (manifest.progress or strike.by_results):
-        missing.append(f"{manifest.id} reports no progress, so it could not be seen to go on")
+        missing.append(f"{manifest.id} reports no progress (progress = false), so it could not be seen to go on")
     if spec.when.point == "c4":
         missing.append("at c4 nothing stands still: take c1, c2 or c3")
     return Idle(spec, (*missing, *missing_for(spec, context))) if missing else struck(spec, strike, context)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.explain import nearest
 from harness.faults import when as whens
 from harness.faults.base import Kind
-from harness.faults.times import TIME, NotUnderstoodError, seconds
 from harness.model import FaultSpec, UsageError, When
+from harness.util.durations import TIME, NotUnderstoodError, seconds
+from harness.util.suggest import nearest, short
 
 EXAMPLES = "kill@c3:batch=3, kill@offset=50%, redis-pause(for=3s)@t>=10s, kill@batch>=3; kill@batch>=+2, none"
 NONE = FaultSpec("none")
@@ -32,7 +32,7 @@ def parse(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
     try:
         return _plan(written, kinds)
     except NotUnderstoodError as why:
-        raise UsageError(f"The fault {text!r} can't be understood: {why}. Faults read like {EXAMPLES}.") from None
+        raise UsageError(f"The fault {short(text)} can't be understood: {why}. Faults read like {EXAMPLES}.") from None
 
 
 def _plan(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
@@ -59,7 +59,10 @@ def _combined(text: str, name: str, inside: str, kinds: Mapping[str, Kind]) -> F
         options["pause"] = parts.pop(0)
     if not parts:
         raise NotUnderstoodError(f"{name} has no steps")
-    plan = FaultSpec(text, name, options=options, steps=tuple(_plan(part, kinds) for part in parts))
+    steps = tuple(_plan(part, kinds) for part in parts)
+    if name == "stagger":  # its text seeds its pauses: equal plans have equal ones, however they are spaced
+        text = f"{name}({'; '.join([options['pause'], *(step.text for step in steps)])})"
+    plan = FaultSpec(text, name, options=options, steps=steps)
     if (strikes := _strikes(plan)) > MOST_STRIKES:
         raise NotUnderstoodError(f"it strikes {strikes:,} times, and {MOST_STRIKES:,} are the most")
     return plan
@@ -78,8 +81,10 @@ def _fault(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
     head = f"{inside}{closed}{behind}"
     name, bracket, rest = head.partition("(")
     if name not in kinds:
-        names = (*kinds, *COMBINATORS, NONE.text)
-        raise NotUnderstoodError(f"{name!r} is no fault{nearest(name, names)}; `streamgauge chaos --list` shows all")
+        if name.strip() == NONE.text:
+            raise NotUnderstoodError("`none` is no step of a plan and has no moment: leave it out, or write it alone")
+        near = nearest(name, (*kinds, *COMBINATORS, NONE.text))
+        raise NotUnderstoodError(f"{short(name)} is no fault{near}; `streamgauge chaos --list` shows all")
     options = _options(name, _inside(rest), kinds[name]) if bracket else {}
     if at and not moment:
         raise NotUnderstoodError(f"it does not say when: {head}@WHEN")
@@ -97,12 +102,14 @@ def _check_moment(name: str, when: When, kind: Kind) -> None:
 
 
 def _options(name: str, inside: str, kind: Kind) -> dict[str, str]:
-    options = {}
+    options: dict[str, str] = {}
     for part in _split(inside, ","):
         key, equals, value = (word.strip() for word in part.partition("="))
         if key not in kind.options or not equals or not value:
             known = ", ".join(f"{key}={usual}" for key, usual in kind.options.items()) or "none"
             raise NotUnderstoodError(f"{part!r} is no option of {name}, which has: {known}{nearest(key, kind.options)}")
+        if key in options:
+            raise NotUnderstoodError(f"{name} has {key} twice: {options[key]} and {value}")
         _check_option(key, value, kind.options[key])
         options[key] = value
     return options

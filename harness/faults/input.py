@@ -19,10 +19,10 @@ from confluent_kafka import Consumer, TopicPartition
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.moment import Field, Moment
 from harness.faults.strike import CannotStrikeError, Strike, struck
-from harness.faults.times import NotUnderstoodError, seconds
 from harness.model import INDEX_BITS, FaultSpec, Spell, SpellKind, TapeSpec, UsageError
 from harness.services.kafka import end_offsets
-from harness.texts import many
+from harness.util.durations import NotUnderstoodError, seconds
+from harness.util.texts import many
 
 AT_ONCE = 5000
 FIND_WITHIN_S = 10.0

@@ -2,7 +2,7 @@
 
 The new job finds a copy of the old one's state, so that the old one can have its own back where the new one does not
 go on. Which job runs is read from the process that was started. It may answer another question: what is right then is
-declared before (harness/judging/asked.py).
+declared before (harness/evidence/changed_query.py).
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from harness.engines import environments, manifest
+from harness.engines import environments, manifest, own_options
 from harness.engines.base import Member, Seam
 from harness.engines.job import Job
 from harness.engines.manifest import program_of
-from harness.engines.own_options import unread
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.change import STANDING, difference, in_plan, kept_by, orders_of
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.moment import Field, Moment, done
-from harness.faults.times import seconds
 from harness.model import EngineManifest, FaultSpec
 from harness.services import kafka
+from harness.util.durations import seconds
 
 CLEAN = "clean"
 STOPS = ("kill", CLEAN)
@@ -207,6 +206,8 @@ def _changed(spec: FaultSpec, context: Context) -> Fault:
     missing += [*_unasked(spec, own, to), *_unlike(spec, to)]
     if to.simulated != own.simulated or to.source != own.source or to.results_topic != own.results_topic:
         missing.append(f"{own.id} and {to.id} leave their results in other places")
+    if to.progress_group != own.progress_group:
+        missing.append(f"{own.id} and {to.id} tell their progress in other ways")
     if missing:
         return Idle(spec, tuple(missing))
     return down(spec, ChangeJob(spec, context, to, *_orders(spec, context, to)), context)
@@ -223,9 +224,9 @@ def _unasked(spec: FaultSpec, own: EngineManifest, to: EngineManifest) -> Iterat
     if means != SAME and not asks:
         yield f"means = {means}, and the question is the same: give {', '.join(QUESTION)}"
     if asks and not own.progress:
-        yield f"{own.id} reports no progress, so that nobody knows which events its state holds"
-    asked = [key for name, key in QUESTION.items() if key and words[name] != SAME]
-    if not to.simulated and (mistake := unread(to, asked)):
+        yield f"{own.id} reports no progress (progress = false), so it is not known which events its state holds"
+    asked = {key: words[name] for name, key in QUESTION.items() if key and words[name] != SAME}
+    if not to.simulated and (mistake := own_options.mistake(to, asked)):
         yield f"another question is an option of a job, and {mistake}"
 
 
@@ -234,7 +235,7 @@ def _unlike(spec: FaultSpec, to: EngineManifest) -> Iterator[str]:
     state, settings = spec.options["state"], settings_of(spec)
     if not all(key and value for key, value in settings.items()):
         yield f"conf = {spec.options['conf']} is no KEY=VALUE"
-    elif mistake := unread(to, settings):
+    elif mistake := own_options.mistake(to, settings):
         yield mistake
     savepoint = urlsplit(settings.get(SAVEPOINT, ""))
     if savepoint.scheme in ("", "file") and savepoint.path and not Path(unquote(savepoint.path)).exists():

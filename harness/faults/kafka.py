@@ -17,14 +17,14 @@ import psutil
 
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.moment import Field, Log, Moment
-from harness.faults.strike import CannotStrikeError, Strike, need_more_to_do, struck
-from harness.faults.times import seconds
+from harness.faults.strike import CannotStrikeError, Strike, need_more_to_do, struck, unresumed
 from harness.model import FaultSpec, HarnessError, KafkaAddress, UsageError
 from harness.services import kafka
 from harness.services.kafka import EmbeddedKafka
 from harness.services.kafka_cluster import EmbeddedCluster
-from harness.texts import many
-from harness.wait import wait_until
+from harness.util.durations import seconds
+from harness.util.texts import many
+from harness.util.wait import wait_until
 
 NEEDS = "an embedded Kafka"
 SLOW_MS = 60_000.0  # to end, to be written or to be started, on a machine that has much else to do
@@ -346,9 +346,12 @@ def missing(context: Context) -> tuple[str, ...]:
 def missing_for_deletion(context: Context) -> tuple[str, ...]:
     """The engine is killed for it, and what it has done must be known."""
     engine = context.manifest
-    resumes = () if engine.resumes else (f"{engine.id} does not resume when it was killed, by its own manifest",)
-    tells = () if engine.progress else (f"{engine.id} reports no progress, so it is not known what it has read",)
-    return (*missing(context), *resumes, *tells)
+    tells = (
+        ()
+        if engine.progress
+        else (f"{engine.id} reports no progress (progress = false), so it is not known what it has read",)
+    )
+    return (*missing(context), *unresumed(engine), *tells)
 
 
 def kind(

@@ -23,10 +23,10 @@ from harness.faults.kafka import (
 )
 from harness.faults.moment import Moment
 from harness.faults.strike import CannotStrikeError, need_more_to_do, struck
-from harness.faults.times import seconds
 from harness.model import FaultSpec, HarnessError
 from harness.services import kafka
 from harness.services.kafka_cluster import BROKERS, EmbeddedCluster
+from harness.util.durations import seconds
 
 NEEDS = "an embedded Kafka, which gets three brokers"
 LEADER_CHANGE = {"for": "3s"}

@@ -20,7 +20,7 @@ from harness.engines.base import Engine
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment, done
-from harness.faults.strike import missing_for
+from harness.faults.strike import missing_for, unresumed
 from harness.faults.when import Waiting, words
 from harness.model import FaultReport, FaultSpec
 
@@ -29,10 +29,7 @@ HUNT_EVERY_S = 0.001
 
 def kill(spec: FaultSpec, context: Context) -> Fault:
     """The member of the family that fits, or the reasons why none does."""
-    missing = missing_for(spec, context)
-    if not context.manifest.resumes:
-        missing = (f"{context.manifest.id} does not resume after a kill, by its own manifest", *missing)
-    if missing:
+    if missing := (*unresumed(context.manifest), *missing_for(spec, context)):
         return Idle(spec, missing)
     if spec.when.point == "c4":
         return KillBetweenBatches(spec)
@@ -172,6 +169,15 @@ class KillAtPoint(_Kill):
         else:
             self._proof.append(f"after the restart batch {self._batch} was done, by the engine's progress")
         self._over()
+
+    def _why_not(self) -> str:
+        if not self._armed:
+            return super()._why_not()
+        point = self._spec.when.point
+        return (
+            f"{super()._why_not()}. The job was asked to stop at {point} and did not say that it had come there: a job "
+            f"whose manifest has crash_points = [{point!r}] has to look for the file `crash_path`"
+        )
 
 
 class KillBetweenBatches(_Kill):

@@ -11,7 +11,7 @@ from harness.engines.base import Engine, Ghost, Member
 from harness.faults.base import Context
 from harness.faults.moment import Moment, done
 from harness.faults.strike import CannotStrikeError, Strike
-from harness.texts import shown
+from harness.util.texts import shown
 
 # How Spark says that its checkpoint is not its own any more, and how others may.
 CONFLICT = re.compile(r"CONCURRENT_[A-Z]|[Cc]oncurrent (update|write|modification)|[Ff]enced")

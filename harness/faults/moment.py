@@ -10,7 +10,7 @@ from typing import Protocol
 from redis import Redis
 
 from harness.engines.base import Engine
-from harness.model import KafkaAddress, Progress
+from harness.model import Change, KafkaAddress, Progress
 from harness.services.kafka import EmbeddedKafka
 from harness.services.link import Link
 from harness.services.redis import EmbeddedRedis
@@ -68,7 +68,7 @@ class Moment:
     total: int  # planned records
     field: Field | None = None  # None: a world without services
     before: int = 0  # so many of the planned records are of a warm-up, and come before the others
-    changed_ms: int | None = None  # when the results were last seen to change; None: nobody saw it
+    changed: Change | None = None  # the newest of the results; None: nobody saw one
 
 
 def done(moment: Moment) -> int:

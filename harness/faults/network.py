@@ -16,16 +16,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
-from harness.explain import nearest
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.moment import Moment
 from harness.faults.strike import Strike, struck
-from harness.faults.times import seconds
 from harness.model import FaultSpec, UsageError
 from harness.services.link import NAMES, Link
 from harness.services.ping import Answered, Ping
 from harness.services.proxy import SIDES, Statistics, Toxic
-from harness.texts import many
+from harness.util.durations import seconds
+from harness.util.suggest import nearest
+from harness.util.texts import many
 
 BOTH = "both"
 BEFORE_LOOKS = 3

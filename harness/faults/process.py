@@ -14,9 +14,9 @@ from harness.faults.idle import Idle
 from harness.faults.members import everything, is_driver, is_driver_jvm, is_executor, is_python_worker
 from harness.faults.second_driver import TwoDrivers, Zombie
 from harness.faults.signals import CrashLoop, KillHalf, KillHelper, KillInRecovery, Pause, Stop
-from harness.faults.strike import Strike, missing_for, struck
-from harness.faults.times import seconds
+from harness.faults.strike import Strike, missing_for, struck, unresumed
 from harness.model import FaultSpec
+from harness.util.durations import seconds
 
 PAUSE = {"for": "10s"}
 WITHOUT = {"for": "10s"}
@@ -68,7 +68,7 @@ def crash_loop(spec: FaultSpec, context: Context) -> Fault:
 
 
 def kill_in_recovery(spec: FaultSpec, context: Context) -> Fault:
-    missing = (*_does_not_resume(context), *missing_for(spec, context))
+    missing = (*unresumed(context.manifest), *missing_for(spec, context))
     if spec.when.point == "c4":
         missing = (*missing, "after c4 nothing is replayed that it could be killed in")
     return Idle(spec, missing) if missing else KillInRecovery(spec)
@@ -85,13 +85,8 @@ def two_drivers(spec: FaultSpec, context: Context) -> Fault:
     return _resuming(spec, TwoDrivers(context, _hold_ms(spec, TOGETHER)), context)
 
 
-def _does_not_resume(context: Context) -> tuple[str, ...]:
-    engine = context.manifest
-    return () if engine.resumes else (f"{engine.id} does not resume when it was ended, by its own manifest",)
-
-
 def _resuming(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
-    strike.needs = (*_does_not_resume(context), *strike.needs)
+    strike.needs = (*unresumed(context.manifest), *strike.needs)
     return struck(spec, strike, context)
 
 
@@ -102,7 +97,7 @@ def _with_executors(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
             f"executors are processes of their own here only under --master local-cluster[2,1,1024], not {master}",
         )
     elif not engine.on_spark and not engine.executors:
-        strike.needs = (f"{engine.id} has no executors, by its own manifest",)
+        strike.needs = (f"{engine.id} has no executors: its manifest lacks executors = true",)
     return struck(spec, strike, context)
 
 

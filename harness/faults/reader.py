@@ -15,14 +15,14 @@ import redis
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.moment import Moment
 from harness.faults.strike import CannotStrikeError, Strike, struck
-from harness.faults.times import seconds
-from harness.model import FaultSpec, Source
-from harness.texts import many
-from harness.wait import ends_within
-from harness.watching.prepared import REPLY_TIMEOUT_S, Prepared
+from harness.model import FaultSpec
+from harness.results.redis_pipeline import REPLY_TIMEOUT_S, Prepared
+from harness.util.durations import seconds
+from harness.util.texts import many
+from harness.util.wait import ends_within
 
 NAME = "read-results"
-OUR_SCHEMA: Source = "redis:compact"
+OUR_SCHEMA = "redis:compact"
 FEWEST = 3  # reads, until it is there
 
 

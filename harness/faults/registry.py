@@ -26,8 +26,8 @@ from harness.faults import (
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
 from harness.faults.idle import Idle
-from harness.faults.times import NotUnderstoodError, seconds
 from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim, TapeSpec, UsageError
+from harness.util.durations import NotUnderstoodError, seconds
 
 FAULTS: dict[str, Kind] = {
     kind.name: kind
@@ -65,7 +65,8 @@ def default_fault(manifest: EngineManifest, claim: SinkClaim, duration_ms: int) 
 
 def middle(manifest: EngineManifest, duration_ms: int) -> str:
     """The moment when half of a load is done; when half of it was due, if nobody knows what is done."""
-    return "offset=50%" if manifest.progress else f"t>={duration_ms // 2}ms"
+    finely = manifest.progress and not manifest.progress_group  # commits may be half a minute apart
+    return "offset=50%" if finely else f"t>={duration_ms // 2}ms"
 
 
 def links(fault: FaultSpec) -> set[str]:

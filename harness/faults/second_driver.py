@@ -87,7 +87,7 @@ class Zombie(ProcessStrike):
         if not all(member.stopped for member in engine.members()):
             return
         self._plan = engine.planned(self._batch)
-        self._ghost = engine.set_aside()
+        self._ghost = engine.detach()
         engine.disarm()
         engine.restart()
 

@@ -13,7 +13,7 @@ from harness.faults.base import Context, Fault
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment, done
 from harness.faults.when import Waiting, words
-from harness.model import FaultReport, FaultSpec
+from harness.model import EngineManifest, FaultReport, FaultSpec
 
 
 class CannotStrikeError(Exception):
@@ -88,14 +88,21 @@ def struck(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
     return Idle(spec, missing) if missing else Struck(spec, strike, context.spec.patience)
 
 
+def unresumed(engine: EngineManifest) -> tuple[str, ...]:
+    """Why it can't be killed."""
+    return () if engine.resumes else (f"{engine.id} does not resume after a kill: its manifest says resumes = false",)
+
+
 def missing_for(spec: FaultSpec, context: Context) -> tuple[str, ...]:
     """What the moment of a fault asks of an engine."""
     when, claim, engine = spec.when, context.claim, context.manifest
     if when.kind == "point" and when.point not in claim.crash_points:
         points = ", ".join(claim.crash_points) or "none"
-        return (f"sink {claim.name} of {engine.id} has no crash point {when.point} (it has: {points})",)
+        return (f"sink {claim.name} of {engine.id} has no crash point {when.point} (crash_points: {points})",)
     if when.kind in ("batch", "offset") and not engine.progress:
-        return (f"{engine.id} reports no progress, so it is not known when it is at {words(when)}",)
+        return (f"{engine.id} reports no progress (progress = false), so it is not known when it is at {words(when)}",)
+    if when.kind == "batch" and engine.progress_group:
+        return (f"{engine.id} commits offsets to a group, which do not say when it is at {words(when)}",)
     return ()
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from harness.explain import nearest
 from harness.faults.moment import Moment, done
-from harness.faults.times import NotUnderstoodError, seconds
 from harness.model import CRASH_POINTS, CrashPoint, When
+from harness.util.durations import NotUnderstoodError, seconds
+from harness.util.suggest import nearest
 
 POINTS: Mapping[str, CrashPoint] = {point: point for point in CRASH_POINTS}
 KINDS = (*POINTS, "batch", "offset", "t", "now")

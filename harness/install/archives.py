@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.ending import cache_folder
+from harness.host.disk_space import size_in_words
 from harness.install import jvm
 from harness.model import HarnessError
-from harness.room import size_in_words
+from harness.terminal.command_end import cache_folder
 
 IN_USE, NONE_YET, WITHOUT, BEING_MADE = "in use", "none yet", "without", "being made"
 

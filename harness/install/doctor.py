@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from harness import grants, needs
-from harness.ending import cache_folder, state_place
+from harness.host import cgroup, needs
 from harness.install import jvm
+from harness.install.origin import HOW_TO_MEND, ROOT
 from harness.model import HarnessError
-from harness.origin import HOW_TO_MEND, ROOT
-from harness.texts import many
+from harness.terminal.command_end import cache_folder, state_place
+from harness.util.texts import many
 
 PYTHON_LOWEST, PYTHON_HIGHEST = (3, 11), (3, 13)
 ENOUGH_CORES = 2
@@ -186,7 +186,7 @@ def redis_server(find: Callable[[], Path]) -> Finding:
 
 
 def cores() -> Finding:
-    count, allowed, quota = grants.cores(), grants.allowed_cores(), grants.quota_cores()
+    count, allowed, quota = cgroup.cores(), cgroup.allowed_cores(), cgroup.quota_cores()
     share = "" if quota is None or quota >= allowed else f", by quota, of {allowed}"
     seen = f"{count:g} usable{share}"
     if count >= ENOUGH_CORES:
@@ -196,7 +196,7 @@ def cores() -> Finding:
 
 
 def memory() -> Finding:
-    usable, machines = grants.memory_bytes(), grants.machine_bytes()
+    usable, machines = cgroup.memory_bytes(), cgroup.machine_bytes()
     seen = f"{usable / 1e9:.1f} GB{'' if usable == machines else f', the limit here, of {machines / 1e9:.1f} GB'}"
     if usable >= (enough := needs.DEFAULT_RUN.memory_bytes):
         return Finding("memory", State.OK, seen)
@@ -207,12 +207,12 @@ def memory() -> Finding:
 def open_files() -> Finding:
     """Of one process; the soft limit is raised to it."""
     to_raise = "the hard limit (ulimit -Hn, or --ulimit nofile= of a container)"
-    return _limited("open files", grants.open_files(), "for each process", needs.DEFAULT_RUN.open_files, to_raise)
+    return _limited("open files", cgroup.open_files(), "for each process", needs.DEFAULT_RUN.open_files, to_raise)
 
 
 def threads() -> Finding:
     to_raise = "the limit (ulimit -u, or --pids-limit of a container)"
-    return _limited("processes and threads", grants.threads_left(), "more", needs.DEFAULT_RUN.threads, to_raise)
+    return _limited("processes and threads", cgroup.threads_left(), "more", needs.DEFAULT_RUN.threads, to_raise)
 
 
 def _limited(what: str, granted: int | None, of: str, enough: int, to_raise: str) -> Finding:
@@ -286,4 +286,4 @@ def _nearest_existing(place: Path) -> Path:
 
 def machine() -> str:
     """This machine in a few words, for the head of a report."""
-    return f"{platform.system()} {platform.machine()}, {grants.cores():g} cores, {grants.memory_bytes() / 1e9:.0f} GB"
+    return f"{platform.system()} {platform.machine()}, {cgroup.cores():g} cores, {cgroup.memory_bytes() / 1e9:.0f} GB"

@@ -12,7 +12,8 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, grants
+from harness import __version__
+from harness.host import cgroup
 from harness.install import doctor, jvm
 
 CPUINFO = Path("/proc/cpuinfo")
@@ -26,7 +27,7 @@ def describe() -> dict[str, Any]:
         "java": jvm.java_version(jvm.find_java()),
         "machine": doctor.machine(),
         "cpu": cpu(),
-        "granted": {"cores": grants.allowed_cores(), "quota": _quota(grants.quota_cores())},
+        "granted": {"cores": cgroup.allowed_cores(), "quota": _quota(cgroup.quota_cores())},
         "kernel": platform.release(),
         "embedded kafka": embedded_kafka(),
         "packages": {name: version_of(name) for name in PACKAGES},

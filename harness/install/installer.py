@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
-from harness import room
+from harness.host import disk_space
 from harness.model import HarnessError
 
 BOOTSTRAP = Path(__file__).with_name("bootstrap.lock")  # what must be there before anything else can be installed
@@ -111,7 +111,7 @@ def explain(what: str, code: int, said: str, log: Path) -> str:
 
 def _cause(code: int, said: str, place: Path) -> tuple[str, str]:
     """And what to do about it."""
-    if room.ended_of_full(said, place):
+    if disk_space.ended_of_full(said, place):
         needed = f"{ROOM_NEEDED / 1e9:.1f} GB"
         return "the disk is full", f"free about {needed} on the disk of {place}, and some where temporary files go"
     lines = [line.strip() for line in said.splitlines() if line.strip()] or ["none"]

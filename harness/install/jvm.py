@@ -30,10 +30,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from harness import room
-from harness.ending import cache_folder
+from harness.host import disk_space
+from harness.install.origin import HOW_TO_MEND
 from harness.model import Exit, HarnessError
-from harness.origin import HOW_TO_MEND
+from harness.terminal.command_end import cache_folder
 
 MINIMUM_JAVA = 17
 # Java writes and reads by the user's language unless it is told: in Turkish the upper case of "i" is no "I", so that a
@@ -307,7 +307,7 @@ def _run_ivy(command: Sequence[str | Path], which: str, log: Path, say: Say) -> 
 
 def explain_failure(which: str, code: int, said: str, log: Path) -> str:
     """One sentence for the person who waits, from what Ivy wrote."""
-    if room.ended_of_full(said, log.parent):
+    if disk_space.ended_of_full(said, log.parent):
         cause, remedy = f"the disk of {cache_folder()} is full", "free about 200 MB there, or set XDG_CACHE_HOME"
     elif re.search(
         r"Host \S+ not found|UnknownHost|ConnectException|timed out|unreachable|Connection refused|SSLHandshake", said

@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 from harness import __version__
-from harness.ending import COMPLETING, cache_folder, command_of, ended, own_words
 from harness.install import jvm
 from harness.install.installer import BOOTSTRAP, BUILDING, ROOM_NEEDED, Progress, index_settings, run_step, tell
+from harness.install.origin import ROOT
 from harness.model import Exit, HarnessError, UsageError
-from harness.origin import ROOT
+from harness.terminal.command_end import COMPLETING, cache_folder, command_of, ended, own_words
 
 STAMP_NAME = "streamgauge.json"
 

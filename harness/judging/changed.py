@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.judging.asked import Means
+from harness.evidence.changed_query import CutoverRule
+from harness.evidence.ledger import Ledger
+from harness.evidence.observed import LogEvents
 from harness.judging.lateness import Countable, Ends, below
-from harness.judging.ledger import Ledger
-from harness.judging.readings import LogEvents
 from workloads.base import Ints
 
 
@@ -22,7 +22,7 @@ from workloads.base import Ints
 class Changed:
     """What the cells would hold by other rules than the declared one, so that each wrong way has its name."""
 
-    means: Means
+    means: CutoverRule
     restored: Ends  # the seam; (): nobody knows it
     both_sides: int  # so many cells of the old question have events on both sides of the seam
     collisions: frozenset[int]  # cells of the store in which windows of two lengths lie
@@ -30,12 +30,12 @@ class Changed:
     left: Mapping[int, Collection[int]]  # cells as the old job may have left them, by what they then held
 
 
-def by_rule(means: Means, old: Countable, new: Countable, restored: Ends) -> Countable:
+def by_rule(means: CutoverRule, old: Countable, new: Countable, restored: Ends) -> Countable:
     """The events that count, each in the cells of its question."""
-    if means is Means.FRESH:
+    if means is CutoverRule.FRESH:
         return new
     before, behind = old.only(below(old.events, restored)), new.only(~below(new.events, restored))
-    if means is Means.ANEW:
+    if means is CutoverRule.ANEW:
         before = before.only(~np.isin(before.events.cell, behind.events.cell[~behind.dropped]))
     return _together(before, behind)
 
@@ -53,17 +53,17 @@ def collisions(old: Countable, new: Countable, restored: Ends) -> frozenset[int]
     return frozenset(cell for cell, closes_ms in pairs if ends.get(cell, closes_ms) != closes_ms)
 
 
-def left_by(means: Means, old: Countable, restored: Ends, written: Ends) -> Mapping[int, Collection[int]]:
+def left_by(means: CutoverRule, old: Countable, restored: Ends, written: Ends) -> Mapping[int, Collection[int]]:
     """What cells may hold of the old question that nobody has written since: after a new beginning all that it had
     written; else what it wrote and did not commit. Where nobody knows how far it wrote, that may be any of its counts.
     """
     events = old.events.only(~old.dropped)
     committed = _counts(events.cell[below(events, restored)])
     if not written:
-        first = {} if means is Means.FRESH else committed
+        first = {} if means is CutoverRule.FRESH else committed
         return {cell: range(first.get(cell, 0) + 1, count + 1) for cell, count in _counts(events.cell).items()}
     all_of_it = _counts(events.cell[below(events, written)])
-    if means is Means.FRESH:
+    if means is CutoverRule.FRESH:
         return {cell: frozenset({count, committed.get(cell, count)}) for cell, count in all_of_it.items()}
     return {cell: frozenset({count}) for cell, count in all_of_it.items() if count != committed.get(cell)}
 

@@ -8,31 +8,41 @@ else: a wrong count stays wrong when the looks at it are lost.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from generators.reel import Reel
+from generators.schedule import Schedule
 from generators.tape import Tape
-from harness.judging.readings import LogTable, parts_of
-from harness.measuring import processed
-from harness.model import MAX_SERVERS, RunSpec, UsageError
-from harness.store import MissingEvidence, Store, unless_missing
-from harness.stored import LOG, OBSERVED, Plan, Sealed, StoredRun
-from harness.watching.sampler import sampled_keys
+from harness.evidence.ledger import Expectation, Ledger
+from harness.evidence.observed import LogTable, parts_of
+from harness.judging import impossible_progress, progress_curve, verdicts
+from harness.judging.stored_run import LOG, OBSERVED, Sealed, StoredRun
+from harness.model import MAX_SERVERS, UsageError
+from harness.results.sampler import sampled_keys
+from harness.rundir.store import MissingEvidence, Store, unless_missing
+from harness.util.texts import many
 
 # Looks go on all the time: those of real runs on a crowded machine covered 99 % of it.
 LOOKED_SHARE = 0.8
+ENDS_OF_TRANSACTIONS = 2  # in each partition, by a planned fault
 REACHED = ("drained", "unsettled")  # how an engine reaches the end of the log
+SEALS_SPEC = 4  # from this schema on plan.json holds the spec
 
 
 def refuse_other_plan(run: StoredRun) -> None:
     """Before anything is made from a spec that is not the run's."""
-    for what in _other_plan(run.spec, run.plan):
+    for what in _other_plan(run):
         raise MissingEvidence(f"{run.store.path / 'spec.json'} and plan.json contradict each other: {what}")
 
 
-def _other_plan(spec: RunSpec, plan: Plan) -> Iterator[str]:
+def _other_plan(run: StoredRun) -> Iterator[str]:
+    spec, plan = run.spec, run.plan
+    if (schema := run.store.schema()) is not None and (plan.spec is None) is not (schema < SEALS_SPEC):
+        yield f"the plan has {'no' if plan.spec is None else 'a'} sealed spec, and owner.json names schema {schema}"
+    elif keys := [*_unlike(run.store.read_json("spec.json"), plan.spec or run.store.read_json("spec.json"))]:
+        yield f"the sealed spec has other values of {', '.join(keys)}"
     if spec.engine != plan.manifest.id:
         yield f"the spec names the engine {spec.engine!r}, the plan holds the manifest of {plan.manifest.id!r}"
     if spec.window_ms <= 0:
@@ -42,14 +52,24 @@ def _other_plan(spec: RunSpec, plan: Plan) -> Iterator[str]:
         yield f"{spec.tape.servers:,} servers are none that a tape can have"
         return
     try:
-        reel = Reel(spec.tape)
+        schedule = Schedule(spec.tape)
     except UsageError as error:  # of a workload that there is not
         yield f"the tape of the spec is none that was sealed: {error}"
         return
-    if not _is_sealed(reel.load, plan.tape):
+    if not _is_sealed(schedule.load, plan.tape):
         yield f"the tape of the spec is not the one that was sealed as {plan.tape.digest}"
-    if not _is_sealed(reel.warm_up, plan.warm_up):
+    if not _is_sealed(schedule.warm_up, plan.warm_up):
         yield "the warm-up of the spec is not the one that was sealed"
+
+
+def _unlike(one: Any, other: Any, path: str = "") -> Iterator[str]:
+    """The keys with other values, those of tables within as `tape.seed`."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        if one != other or type(one) is not type(other):
+            yield path
+        return
+    for key in sorted(one.keys() | other.keys()):
+        yield from _unlike(one.get(key, ...), other.get(key, ...), f"{path}.{key}" if path else key)
 
 
 def _is_sealed(tape: Tape | None, sealed: Sealed | None) -> bool:
@@ -58,11 +78,19 @@ def _is_sealed(tape: Tape | None, sealed: Sealed | None) -> bool:
     return tape.total == sealed.total and tape.digest() == sealed.digest
 
 
-def found(run: StoredRun) -> tuple[str, ...]:
+def found(run: StoredRun, expectation: Expectation) -> tuple[str, ...]:
     """In words."""
-    reasons = [*_of_sends(run), *_of_looks(run), *_of_verdict(run)]
+    reasons = [
+        *_of_sends(run),
+        *_of_places(run),
+        *_of_looks(run),
+        *_of_rows(run),
+        *_of_stop(run),
+        *_of_verdict(run),
+        *_beyond_the_log(run),
+    ]
     if run.engine.state in REACHED:
-        reasons += [*_of_progress(run), *_of_batches(run), *_of_samples(run)]
+        reasons += [*_of_progress(run), *_of_batches(run), *_of_samples(run), *_of_last_looks(run, expectation)]
     return (*reasons, *_of_unread(run))
 
 
@@ -81,19 +109,41 @@ def _of_sends(run: StoredRun) -> Iterator[str]:
         yield f"sends.parquet books {booked[name]:,} {name} where the load certificate says {told[name]:,}"
 
 
+def _of_places(run: StoredRun) -> Iterator[str]:
+    """A log is read in the order of partitions and offsets, and no two records have one place."""
+    if LOG in run.unread or any(run.store.history("anew")):  # a topic made anew begins at offset 0 once more
+        return
+    before = (-1, -1)
+    for part in parts_of(run.log.select(["partition", "offset"])):
+        partition, offset = (
+            np.concatenate(([first], part[name])) for first, name in zip(before, ("partition", "offset"), strict=True)
+        )
+        follows = (np.diff(partition) > 0) | ((np.diff(partition) == 0) & (np.diff(offset) > 0))
+        if not follows.all():
+            row = int(np.argmin(follows)) + 1
+            yield f"log.parquet holds offset {offset[row]:,} of partition {partition[row]} behind a later record"
+            return
+        before = (partition[-1], offset[-1])
+
+
 def _of_progress(run: StoredRun) -> Iterator[str]:
-    """What drained by its own offsets has told of all of the log. A checkpoint of Spark's may say it instead, unless
-    the job is one of ours, which all write lines too."""
-    manifest, lines = run.manifest, processed.told(run.store)
+    """A drained engine must have reported progress to the end of the log. A Spark checkpoint may prove it instead,
+    unless the job is one of ours: those write lines too."""
+    manifest, lines = run.manifest, progress_curve.read_progress(run.store)
     if not manifest.progress:
         if lines:
-            yield "progress.jsonl holds lines of an engine that reports no progress by its manifest"
+            yield (
+                "progress.jsonl holds lines of an engine that reports no progress by its manifest: if the job writes "
+                "them, the line progress = false has to go"
+            )
         return
     if manifest.evidence != "none":
         if manifest.shipped and not lines:
             yield "progress.jsonl holds no line, and the engine writes one for each batch"
         return
     if any(run.store.history("anew")) or LOG in run.unread:  # offsets began from 0 again; nobody knows them
+        return
+    if any(run.store.history("still")):  # it drained by its results, because its offsets stayed behind
         return
     reached = {p: max(line.offsets.get(p, 0) for line in lines) for p in {p for line in lines for p in line.offsets}}
     for partition, end in _ends(run.log).items():
@@ -103,6 +153,18 @@ def _of_progress(run: StoredRun) -> Iterator[str]:
                 f"and the engine had drained {end:,} by its own offsets"
             )
             return
+
+
+def _beyond_the_log(run: StoredRun) -> Iterator[str]:
+    """The end of a transaction takes an offset of its own, and is no record."""
+    if LOG in run.unread or any(run.store.history("anew")):  # offsets began from 0 again; nobody knows them
+        return
+    ends = _ends(run.log)
+    spare = ENDS_OF_TRANSACTIONS if any("transaction" in fault.spec.action for fault in run.faults) else 0
+    if why := impossible_progress.beyond_the_log(
+        progress_curve.read_progress(run.store), {part: end + spare for part, end in ends.items()}
+    ):
+        yield why
 
 
 def _ends(log: LogTable) -> Mapping[int, int]:
@@ -132,8 +194,8 @@ def _of_looks(run: StoredRun) -> Iterator[str]:
 def _of_closed_eyes(store: Store) -> Iterator[str]:
     """Looks from the beginning of the load to its end: what nobody looked at can't have been seen to be right. A pause
     between two looks is another thing: a fault may have kept the results from every reader."""
-    looked_s = store.told("observer", "wall_s", float)
-    begun_ms, ended_ms = (store.told(kind, "at_ms", int) for kind in ("epoch", "engine"))
+    looked_s = store.values("observer", "wall_s", float)
+    begun_ms, ended_ms = (store.values(kind, "at_ms", int) for kind in ("epoch", "engine"))
     if not (looked_s and begun_ms and ended_ms):
         return
     whole_s = (ended_ms[-1] - begun_ms[-1]) / 1000
@@ -155,10 +217,55 @@ def _of_samples(run: StoredRun) -> Iterator[str]:
         yield "samples.parquet holds no change of a count, although observed.parquet holds counts of the load"
 
 
+def _of_rows(run: StoredRun) -> Iterator[str]:
+    """Older versions did not count them."""
+    seen = _last_said(run.store, "observer", "rows")
+    samples = unless_missing(lambda: run.samples)
+    if seen is not None and samples is not None and samples.num_rows != seen:
+        yield f"samples.parquet holds {samples.num_rows:,} changes, and the observer saw {seen}"
+
+
+def _of_last_looks(run: StoredRun, expectation: Expectation) -> Iterator[str]:
+    """A count that is right in the results was there at the last look, which came after the last event was done."""
+    samples = unless_missing(lambda: run.samples)
+    if samples is None or not samples.num_rows or run.in_totals or OBSERVED in run.unread:
+        return
+    columns = (samples.column(name).to_numpy() for name in ("campaign", "window_ms", "count"))
+    key, field, count = (np.asarray(column, dtype=np.int64) for column in columns)
+    last = Ledger(dict(zip(run.oracle.codes.of(key, field).tolist(), count.tolist(), strict=True)))
+    held = run.observed.counts
+    looked = np.isin(run.oracle.codes.keys(held.cells), sampled_keys(run.spec.tape))
+    wrong = {each.cell for each in expectation.differences(held)}
+    cells = {*last, *held.cells[looked].tolist()} - wrong
+    if unlike := sorted(cell for cell in cells if last.count(cell) != held.count(cell)):
+        cell = unlike[0]
+        yield (
+            f"{many(len(unlike), 'count')} of observed.parquet differ from the last look in samples.parquet, such as "
+            f"{run.oracle.name(cell, run.epoch_ms)}: {held.count(cell):,} instead of {last.count(cell):,}"
+        )
+
+
+def _of_stop(run: StoredRun) -> Iterator[str]:
+    """Older versions did not count what changed."""
+    counted = _last_said(run.store, "stopped", "changed")
+    changed = unless_missing(lambda: run.changed_by_stop)
+    if counted is not None and changed not in (None, counted):
+        yield (
+            f"observed.parquet and observed-after-stop.parquet differ in {many(changed or 0, 'row')}, and the run "
+            f"counted {counted}"
+        )
+
+
+def _last_said(store: Store, kind: str, key: str) -> Any:
+    return next((line.get(key) for line in reversed([*store.history(kind)])), None)
+
+
 def _of_verdict(run: StoredRun) -> Iterator[str]:
     """An earlier verdict had seen counts. Its exact number may be read otherwise by a newer version."""
-    if not run.store.has("verdict.json"):
+    if not run.store.has(verdicts.FILE):
         return
+    if unlike := verdicts.contradiction(run.store):
+        yield unlike
     verdict = unless_missing(lambda: run.verdict)
     if OBSERVED in run.unread:
         return

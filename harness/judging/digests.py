@@ -1,29 +1,34 @@
-"""Digests of a run's evidence. They are written when its verdict is first reached, so that later changes are named.
+"""Digests of a run's evidence. They are written before its first verdict, so that later changes are named.
 
 Evidence is what the run wrote: its JSON files and tables, and all below `evidence/`. What is made from these files
 again and again (MADE) is none. The history may grow by the lines of LATER, and by no other ones.
+
+The digests of the files stand in digests.json and in the history, and that of the history stands in digests.json: no
+file can be edited alone. Digests do not find out somebody who recomputes all of them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from harness.judging.readings import Edits
-from harness.store import HISTORY, MissingEvidence, Store
+from harness.evidence.observed import Edits
+from harness.judging import verdicts
+from harness.rundir.store import HISTORY, MADE_LINE, OWNER, MissingEvidence, Store
 
-FILE, VERDICT = "digests.json", "verdict.json"
+FILE, CLOSED = "digests.json", "closed"
 MADE = frozenset(
-    {FILE, VERDICT, "measurement.json", "recovery.json", "timeline.parquet", "latency.parquet", "plateaus.json"},
+    {FILE, verdicts.FILE, "measurement.json", "recovery.json", "timeline.parquet", "latency.parquet", "plateaus.json"},
 )
 SUFFIXES = frozenset({".json", ".jsonl", ".parquet"})
 FOLDER = "evidence"
-LATER = frozenset({"verdict", "ended early"})  # what may be told of a run when it is over
+LATER = frozenset({verdicts.KIND, "ended early"})  # what the history of a run may get when it is over
 FIRST_SCHEMA = 3  # runs of older ones have no digests
+IN_HISTORY = 4  # from this schema on the history holds the digests of the files, too
 
 
 class Digests(msgspec.Struct, frozen=True):
@@ -34,21 +39,14 @@ class Digests(msgspec.Struct, frozen=True):
     history: str
 
 
-def write(store: Store) -> None:
-    """Once: a later verdict rests on the same files, or says which were changed."""
-    if not store.has(FILE):
-        history = _history(store)
-        store.write_json(FILE, Digests(_of_files(store), len(history), _digest(history)))
+def of_files(store: Store) -> dict[str, str]:
+    return {str(path.relative_to(store.path)): _digest_of(path) for path in _evidence(store)}
 
 
-def write_at_first_verdict(store: Store) -> None:
-    """Of a run that was broken off before it was judged."""
-    if _never_judged(store):
-        write(store)
-
-
-def _never_judged(store: Store) -> bool:
-    return not (store.has(FILE) or store.has(VERDICT) or any(store.history("verdict")))
+def write(store: Store, files: dict[str, str]) -> None:
+    """Once, when all else is written: a later verdict rests on the same files, or names those that were changed."""
+    history = _history(store)
+    store.write_json(FILE, Digests(files, len(history), _digest(history)))
 
 
 def compare(store: Store) -> Edits:
@@ -57,20 +55,44 @@ def compare(store: Store) -> Edits:
         stored: Digests = store.read_as(FILE, Digests)
     except MissingEvidence as error:
         return _without(store, str(error))
-    now = _of_files(store)
-    return Edits(len(stored.files) + 1, (*_changes(stored.files, now), *_history_changes(store, stored)))
+    found = (*_file_changes(store, stored), *_history_changes(store, stored), *_other_age(store))
+    return Edits(len(stored.files) + 1, found)
 
 
 def _without(store: Store, error: str) -> Edits:
+    """Files that prove nothing may still be wrong, but they are never right."""
+    if (other := [*_other_age(store)]) or store.has(FILE):
+        return Edits(changed=(error, *other))
     schema = store.schema()
-    if schema is not None and schema < FIRST_SCHEMA and not store.has(FILE):
-        return Edits(note=f"a run of schema {schema} has no digests of its files, so a change of them can't be seen")
-    if _never_judged(store):
-        return Edits(note="this run was broken off before its verdict, so its files have no digests")
-    return Edits(changed=(f"{error}, so nothing says what its files were when the run ended",))
+    if schema is not None and schema < FIRST_SCHEMA:
+        return Edits(lack=f"a run of schema {schema} has no digests; the version that wrote it can judge it")
+    if any(store.history(CLOSED)):
+        return Edits(changed=(f"{error}, so nothing says what its files were when the run ended",))
+    return Edits(lack="the run was broken off before it wrote digests of its files; run it again")
 
 
-def _changes(before: dict[str, str], now: dict[str, str]) -> Iterator[str]:
+def _other_age(store: Store) -> Iterator[str]:
+    """The schema stands in owner.json and in the first line of the history, which older versions wrote without."""
+    schema, lines = store.schema(), [line.get("schema") for line in store.history(MADE_LINE)]
+    in_history = lines[0] if lines else None
+    if schema is not None and in_history != (schema if schema >= IN_HISTORY else None):
+        says = "no schema" if in_history is None else f"schema {in_history}"
+        yield f"{OWNER} names schema {schema}, and {HISTORY} {says}"
+
+
+def _file_changes(store: Store, stored: Digests) -> Iterator[str]:
+    before: Mapping[str, str] = stored.files
+    if (store.schema() or IN_HISTORY) >= IN_HISTORY:
+        try:
+            before = store.last_value(CLOSED, "files", dict[str, str])
+        except MissingEvidence as error:
+            yield str(error)
+    yield from _changes(before, of_files(store))
+    if stored.files != before:
+        yield f"{FILE} was edited: it has other digests than {HISTORY}"
+
+
+def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
     for name in sorted(before.keys() | now.keys()):
         if name not in now:
             yield f"{name} is missing"
@@ -94,10 +116,6 @@ def _kind(line: bytes) -> Any:
     except (ValueError, RecursionError):
         return None
     return value.get("kind") if isinstance(value, dict) and isinstance(value.get("kind"), str) else None
-
-
-def _of_files(store: Store) -> dict[str, str]:
-    return {str(path.relative_to(store.path)): _digest_of(path) for path in _evidence(store)}
 
 
 def _evidence(store: Store) -> Iterator[Path]:

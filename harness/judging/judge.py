@@ -6,26 +6,18 @@ results (did the engine?). This module puts the Case together; harness/judging/c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from generators.marks import totals_of
-from harness import recount
-from harness.judging import changed, checks, contradictions, lateness, log_audit
-from harness.judging.asked import Means, asked_of
-from harness.judging.books import slices_of
-from harness.judging.changed import Changed
-from harness.judging.checks import edited, question
-from harness.judging.checks.case import Case, join
-from harness.judging.checks.kinds import COUNTS
-from harness.judging.lateness import Countable
-from harness.judging.ledger import Expectation, Ledger, seal_of
-from harness.judging.readings import (
+from harness.evidence.changed_query import CutoverRule, asked_of
+from harness.evidence.ledger import Expectation, Ledger, seal_of
+from harness.evidence.observed import (
     FATE,
     UNREAD,
     AfterStop,
@@ -39,19 +31,29 @@ from harness.judging.readings import (
     Watched,
     folded,
 )
-from harness.measuring import processed
+from harness.evidence.send_index import send_rows, sent_us
+from harness.judging import changed, checks, contradictions, lateness, log_audit, progress_curve, verdicts
+from harness.judging.changed import Changed
+from harness.judging.checks import edited, evidence, masked, question
+from harness.judging.checks.case import Case, join
+from harness.judging.checks.kinds import COUNTS
+from harness.judging.checks.stopped import ONLY_WHEN_STOPPED
+from harness.judging.lateness import Countable
+from harness.judging.stored_run import LOG, OBSERVED, STATES, StoredRun
+from harness.kafka_log import recount
+from harness.metering import clock_steps
 from harness.model import (
     EVENT_TIME,
     CheckResult,
+    Expiring,
     Outcome,
     Verdict,
 )
-from harness.store import MissingEvidence, Store, from_files
-from harness.stored import LOG, OBSERVED, STATES, StoredRun
-from harness.texts import many
-from harness.watching import clock_watch
-from harness.watching.glitches import STRANGER, UNREADABLE
-from workloads.base import Kind, Oracle, Question
+from harness.results.glitches import STRANGER, UNREADABLE
+from harness.rundir.store import MissingEvidence, Store, from_files
+from harness.util.texts import many, quoted
+from workloads.base import Kind, Oracle, Planned, Question
+from workloads.sentinels import MarkBlock, totals_of
 from workloads.totals import InTotals
 
 # Events sent this much after their intended time are late by our fault: "inside the watermark" leaves two seconds.
@@ -72,14 +74,16 @@ def judge(run: StoredRun) -> Verdict:
 
 def changed_since(run: StoredRun) -> Verdict | None:
     """The verdict where files were changed since the first one: then nothing is blamed on anybody."""
-    result = edited.of(run.edits)
-    if result.outcome is Outcome.PASS:
+    if not run.edits.changed:
         return None
+    result = edited.of(run.edits)
     return Verdict(result.outcome, f"{result.word}: {result.sentence}", 0, (result,), {})
 
 
 def conclude(case: Case) -> Verdict:
     results = checks.run_all(case)
+    if case.failed_first and all(result.outcome is Outcome.PASS for result in results):
+        results = (*results, evidence.FAILED_FIRST)
     outcome = Outcome.worst([result.outcome for result in results])
     totals = {
         "planned": case.audit.planned,
@@ -90,7 +94,24 @@ def conclude(case: Case) -> Verdict:
         "late_dropped": case.late_dropped,
         "copies": case.events.records(case.copies & ~case.dropped),
     }
-    return Verdict(outcome, _sentence(case, outcome, results, totals), case.slack, results, totals)
+    return Verdict(
+        outcome,
+        _sentence(case, outcome, results, totals),
+        case.slack,
+        results,
+        totals,
+        masked.covers(case),
+        _looked(case),
+    )
+
+
+def _looked(case: Case) -> str:
+    """How often the results were looked at; what stood there for less may have passed unseen."""
+    seen = case.watched
+    if seen is None or not seen.period_ms:
+        return ""
+    closed = f", at windows that are over every {seen.closed_ms:,.0f} ms" if seen.closed_ms else ""
+    return f"every {seen.period_ms:,.0f} ms{closed} (medians)"
 
 
 def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], totals: dict[str, int]) -> str:
@@ -114,12 +135,27 @@ def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], tota
                 f"{many(totals['cells'], 'value is', 'values are')} right ({names}), of "
                 f"{many(totals['countable'], 'event')}{late}"
             )
-        right = f"{many(totals['counted'], 'event')} counted right in {many(totals['cells'], 'cell')}"
+        counted = case.events_said(totals["counted"])
+        right = f"{counted} counted right in {many(totals['cells'], 'cell')}{case.in_several}"
         return f"{right}{late}{copies}{changed}"
     worst = [r for r in results if r.outcome is outcome]
     # An engine that its machine kept from going on is the reason why all else came to nothing.
-    told = next((r for r in worst if r.name == "engine" and outcome is Outcome.UNKNOWN), worst[0])
+    told = next((r for r in worst if r.name == "engine" and outcome is Outcome.UNKNOWN), _leading(case, worst))
     return f"{told.word or told.name}: {told.sentence}"
+
+
+def _leading(case: Case, worst: Sequence[CheckResult]) -> CheckResult:
+    """What leads the headline: mostly the first check. Counts that are no numbers, or came with the stop, are missing
+    because of that, and `lost` would only say that they are."""
+    first, others = worst[0], {result.name: result for result in worst[1:]}
+    if first.name != "lost":
+        return first
+    short = sum(each.surplus < 0 for each in case.differences)
+    stopped = others.get("stopped")
+    if stopped and stopped.word == ONLY_WHEN_STOPPED and stopped.count >= short:
+        return stopped
+    no_numbers = sum(stray.kind == "number" for stray in case.observed.strays)
+    return others["readable"] if "readable" in others and no_numbers >= short else first
 
 
 def case_of(run: StoredRun) -> Case:
@@ -141,7 +177,7 @@ def _assemble(run: StoredRun) -> Case:
     contradictions.refuse_other_plan(run)
     store, spec, claim, oracle, unread = run.store, run.spec, run.claim, run.oracle, run.unread
     log, audit, doubt, counted = _of_log(run)
-    tape_ledger = _expected(run) + Ledger.of(totals_of(oracle, run.codec, run.marks))
+    tape_ledger = by_the_tape(run, oracle, _expected(run))
     log_ledger, change = _by_the_events_own_time(run, log, counted), None
     if (asked := run.question) and (anew := run.countable_anew):
         oracle = asked
@@ -150,6 +186,7 @@ def _assemble(run: StoredRun) -> Case:
         counted, change = _changed(run, counted, anew)
     events, dropped = counted.events, counted.dropped
     is_open = lateness.never_closed(events, spec.watermark_ms) if claim.final else np.zeros(len(events), dtype=np.bool_)
+    expectation = _expectation(counted, is_open, oracle, counted.exact or claim.late == "keep")
     return Case(
         spec=spec,
         epoch_ms=run.epoch_ms,
@@ -165,11 +202,16 @@ def _assemble(run: StoredRun) -> Case:
         permitted=counted.permitted,
         sent_late=_sent_late(run, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
         is_open=is_open,
-        expectation=_expectation(counted, is_open, oracle, counted.exact or claim.late == "keep"),
+        expectation=expectation,
         observed=Observed(Ledger(), ()) if OBSERVED in unread else run.observed,
         results_unread=unread.get(OBSERVED, ""),
+        evicted=_last_of(store, "results"),
+        cut=_last_of(store, "log"),
+        throttled=_last_of(store, "load"),
         log_unread=unread.get(LOG, ""),
         after_stop=_after_stop(run),
+        expiring=_expiring(store),
+        retention_ms=round(run.manifest.retention_s * 1000),
         drops_late=claim.late == "drop",
         final=claim.final,
         in_order=claim.in_order,
@@ -183,13 +225,15 @@ def _assemble(run: StoredRun) -> Case:
         unread_at=_places(log),
         aborted=_aborted(store, oracle),
         watched=None if run.in_totals else _watched(run),
-        sent_us=_sent_us(run.sends, events, run.epoch_ms),
-        told=processed.told(store),
-        span_ms=processed.span_ms(store),
-        behind_ms=-clock_watch.ahead_ms(store)[0],
+        sent_us=sent_us(run.sends, events.id, run.epoch_ms),
+        told=progress_curve.read_progress(store),
+        span_ms=progress_curve.span_ms(store),
+        behind_ms=-clock_steps.ahead_ms(store)[0],
         blind=IN_TOTALS if run.in_totals else run.manifest.blind,
         edits=run.edits,
-        contradictions=contradictions.found(run),
+        contradictions=contradictions.found(run, expectation),
+        failed_first=verdicts.failed_first(store),
+        waiting=max(store.values("backlog", "waiting", int), default=0),
         change=change,
         states=run.states,
         states_unread=unread.get(STATES, ""),
@@ -197,9 +241,21 @@ def _assemble(run: StoredRun) -> Case:
         backfill=run.backfill,
         backfilled=run.backfilled if run.backfill and not run.backfill.broke_off else None,
         half_backfilled=run.half_backfilled if run.backfill and run.backfill.killed else None,
-        notes=tuple(note for told in store.told("closed", "notes", list[str])[-1:] for note in told)
+        notes=tuple(note for told in store.values("closed", "notes", list[str])[-1:] for note in told)
         + ((IN_TOTALS,) if run.in_totals else ()),
     )
+
+
+def _last_of(store: Store, what: str) -> str:
+    """What a server of others was seen to do; earlier versions did not look, or not at all of it."""
+    if not any(what in line for line in store.history("spoiled")):
+        return ""
+    return store.last_value("spoiled", what, str)
+
+
+def _expiring(store: Store) -> tuple[Expiring, ...] | None:
+    told = store.values("expiring", "found", dict[str, Any])
+    return tuple(Expiring(**each) for each in told) if told else None
 
 
 def _of_log(run: StoredRun) -> tuple[LogTable, LogAudit, Doubt, Countable]:
@@ -207,7 +263,7 @@ def _of_log(run: StoredRun) -> tuple[LogTable, LogAudit, Doubt, Countable]:
     if LOG not in run.unread:
         return run.log, run.audit, run.doubt, run.countable
     log = pa.table(recount.no_records(run.codec))
-    audit = log_audit.compare(run.reel, run.epoch_ms, log, run.marks)
+    audit = log_audit.compare(run.schedule, run.epoch_ms, log, run.marks)
     return log, audit, Doubt(), lateness.countable(log, run.batch_log, run.spec, run.oracle, run.codec)
 
 
@@ -230,8 +286,18 @@ def _expectation(counted: Countable, is_open: NDArray[np.bool_], oracle: Oracle,
 
 def _asked_of_tape(run: StoredRun, question: Question) -> Ledger:
     """What the other question has for an answer by the plan alone, and by the marks."""
-    planned = question.settle(question.plan(run.reel.blocks()), run.epoch_ms)
-    return Ledger.of(planned) + Ledger.of(totals_of(question, run.codec, run.marks))
+    return by_the_tape(run, question, Ledger.of(question.settle(question.plan(run.schedule.blocks()), run.epoch_ms)))
+
+
+def by_the_tape(run: StoredRun, oracle: Oracle, planned: Ledger) -> Ledger:
+    """What cells have to hold, by the tape and by the marks. A count is the sum of both, where one event makes a cell.
+    Any other value may hang on several events, in its own cell or in another one: the oracle plans all events once
+    more, with the marks."""
+    counts = all(value.kind is Kind.COUNT for value in oracle.values)
+    if counts and not oracle.merges and run.codec.mark_size == 1:
+        return planned + Ledger.of(totals_of(oracle, run.codec, run.marks))
+    blocks: Iterable[Planned] = chain(run.schedule.blocks(), [MarkBlock.of(run.codec, run.marks, run.epoch_ms)])
+    return Ledger.of(oracle.settle(oracle.plan(blocks), run.epoch_ms))
 
 
 def _changed(run: StoredRun, old: Countable, new: Countable) -> tuple[Countable, Changed]:
@@ -240,9 +306,12 @@ def _changed(run: StoredRun, old: Countable, new: Countable) -> tuple[Countable,
     assert report
     asked, restored = asked_of(report.spec), report.restored
     assert asked
-    by = {means: changed.by_rule(means, old, new, restored) for means in (Means.CARRY, Means.FRESH, Means.ANEW)}
+    by = {
+        means: changed.by_rule(means, old, new, restored)
+        for means in (CutoverRule.CARRY, CutoverRule.FRESH, CutoverRule.ANEW)
+    }
     ledgers = {means: folded(run.oracle, each.events, ~each.dropped) for means, each in by.items()}
-    others = {"ignored": folded(run.oracle, old.events, ~old.dropped), "partial": ledgers[Means.ANEW]}
+    others = {"ignored": folded(run.oracle, old.events, ~old.dropped), "partial": ledgers[CutoverRule.ANEW]}
     return by[asked.means], Changed(
         means=asked.means,
         restored=restored,
@@ -276,7 +345,7 @@ def _removed_unread(log: LogTable) -> list[tuple[int, NDArray[np.int64]]]:
 
 def _aborted(store: Store, oracle: Oracle) -> Ledger:
     """What was sent in transactions of ours that were aborted: nobody may count it."""
-    told = store.told("aborted", "cells", list[tuple[int, int, int]])
+    told = store.values("aborted", "cells", list[tuple[int, int, int]])
     cells = (cell for cells in told for cell in cells)
     return sum((Ledger({oracle.codes.one(key, field): count}) for key, field, count in cells), Ledger())
 
@@ -293,8 +362,8 @@ def _after_stop(run: StoredRun) -> AfterStop | None:
     """None: older versions sealed no expectation, and read the results once."""
     if run.plan.expected is None:
         return None
-    error = run.store.told_last("stopped", "error", str)
-    if error or not run.store.told_last("stopped", "asked", bool):
+    error = run.store.last_value("stopped", "error", str)
+    if error or not run.store.last_value("stopped", "asked", bool):
         return AfterStop(error=error)
     return AfterStop(run.observed_after_stop)
 
@@ -306,20 +375,14 @@ def _sent_late(run: StoredRun, events: LogEvents) -> NDArray[np.bool_]:
     lag_ms = (sends.column("sent_us").to_numpy() - intended_us) / 1000
     if run.spec.tape.waits:
         lag_ms = np.where(intended_us > 0, lag_ms, 0)
-    row = slices_of(sends, events.id)
+    row = send_rows(sends, events.id)
     return np.asarray((row >= 0) & (np.append(lag_ms, 0)[row] > ROAD_MS))
-
-
-def _sent_us(sends: pa.Table, events: LogEvents, epoch_ms: int) -> NDArray[np.int64]:
-    """When each event was sent, at the earliest: a copy is held to be as old as its original. 0: nobody knows."""
-    of_row = np.append(sends.column("sent_us").to_numpy().astype(np.int64) + epoch_ms * 1000, 0)
-    return np.asarray(of_row[slices_of(sends, events.id)])
 
 
 def _watched(run: StoredRun) -> Watched | None:
     """What was seen meanwhile; None for a run that came to its end before anybody looked."""
     store = run.store
-    gaps_ms = store.told("observer", "period_max_ms", float)
+    gaps_ms = store.values("observer", "period_max_ms", float)
     if not gaps_ms or not store.has("samples.parquet"):
         return None
     at_us, key, field, count = (
@@ -333,6 +396,8 @@ def _watched(run: StoredRun) -> Watched | None:
         run.oracle.codes.of(key, field),
         count,
         longest_gap_ms=gaps_ms[0],
+        period_ms=told.get("period_ms", 0.0),
+        closed_ms=told.get("closed_period_ms", 0.0),
         unreadable=tuple(found[UNREADABLE]),
         strangers=tuple(found[STRANGER]),
     )
@@ -348,10 +413,10 @@ def _glitches(store: Store, told: Mapping[str, Any], campaigns: Sequence[str]) -
             f"wrote {told['glitches']:,}"
         )
     for row in rows:
-        name = row["name"] if row["kind"] == STRANGER else _name(campaigns[row["campaign"]], row["name"])
+        name = quoted(row["name"]) if row["kind"] == STRANGER else _name(campaigns[row["campaign"]], row["name"])
         found[row["kind"]].append(Glitch(name, row["text"], row["from_us"], row["until_us"] or None))
     return found
 
 
 def _name(campaign: str, window: str) -> str:
-    return f"{campaign}[{window}]" if window else campaign
+    return f"{campaign}[{quoted(window)}]" if window else campaign

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.faults.times import seconds
-from harness.judging.grouping import narrow, spans
-from harness.judging.growing import Growing
-from harness.judging.readings import NO_BATCH, LogEvents, LogTable, NamedLate, parts_of, picked
-from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog, EarlierRun, FileSeam, RunSpec
+from harness.evidence.column_buffer import Growing
+from harness.evidence.grouping import narrow, spans
+from harness.evidence.observed import NO_BATCH, LogEvents, LogTable, NamedLate, parts_of, picked
+from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog, EarlierRun, FileSeam, Progress, RunSpec
+from harness.util.durations import seconds
 from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle
+from workloads.cells import Codes
 
 NO_TIME = np.iinfo(np.int64).min // 2  # earlier than any
 Ends = tuple[int, ...]  # by partition the first offset that is not in it any more
@@ -36,7 +37,7 @@ class Countable:
     dropped: NDArray[np.bool_]
     batch: NDArray[np.integer[Any]]
     exact: bool  # it is known of every event whether it was dropped
-    counted_before: NDArray[np.bool_]  # dropped, but an earlier run of its batch had counted it, and may have shown it
+    counted_before: NDArray[np.bool_]  # dropped, but another run over it had counted it, and may have shown it
 
     def only(self, mask: NDArray[np.bool_]) -> Countable:
         if mask.all():
@@ -72,8 +73,8 @@ def countable(
     if batch_log is not None and exact:
         gone = dropped(events, batch, batch_log) & late
         before = gone & counted_by(events, batch_log.earlier)
-    elif batch_log is None and named is not None and tells_all(named, events):
-        exact, gone = True, named_among(events, named) & late
+    elif batch_log is None and named is not None and not named.lacks:
+        exact, gone = True, named_among(events, named, oracle.codes) & late
     return Countable(events, late, gone, batch, exact, before)
 
 
@@ -224,14 +225,54 @@ def dropped(events: LogEvents, batch: NDArray[np.integer[Any]], log: BatchLog) -
     return result
 
 
-def tells_all(named: NamedLate, events: LogEvents) -> bool:
-    """Of an event that lies in several cells a name does not say for which it was late."""
-    return not named.lacks and len(events) == events.records()
+def named_among(events: LogEvents, named: NamedLate, codes: Codes) -> NDArray[np.bool_]:
+    """Events that the engine says to have dropped. A window in which one does not lie names nothing."""
+    rows, fields = _with_windows(events, named, codes)
+    windows = set(map(tuple, named.windows.tolist()))
+    result = np.isin(events.record, named.record)
+    result[rows] |= np.array([name in windows for name in fields], dtype=np.bool_)
+    return result
 
 
-def named_among(events: LogEvents, named: NamedLate) -> NDArray[np.bool_]:
-    """Events that the engine says to have dropped."""
-    return np.isin(events.record, named.record)
+def named_elsewhere(events: LogEvents, named: NamedLate, codes: Codes) -> int:
+    """How many names are of a window in which their event does not lie."""
+    lying = set(_with_windows(events, named, codes)[1])
+    known = named.windows[np.isin(named.windows[:, 0], events.record)]
+    return sum(name not in lying for name in map(tuple, known.tolist()))
+
+
+def _with_windows(events: LogEvents, named: NamedLate, codes: Codes) -> tuple[NDArray[np.intp], list[tuple[int, int]]]:
+    """The rows of all events that it names with a window, and of each the record and the field of its cell."""
+    rows = np.flatnonzero(np.isin(events.record, named.windows[:, 0]))
+    columns = events.record[rows].tolist(), codes.fields(events.cell[rows]).tolist()
+    return rows, [*zip(*columns, strict=True)]
+
+
+class Restart(NamedTuple):
+    """A new start of an engine that names what it drops."""
+
+    at_ms: int
+    done: Mapping[int, int]  # the offsets from which it went on, at the earliest
+
+
+def restarts(starts_ms: Iterable[int], told: Sequence[Progress]) -> list[Restart]:
+    """It goes on where its newest durable progress was. It did not if what it tells afterwards lies before that."""
+    found = []
+    for at_ms in starts_ms:
+        before = [number for number, line in enumerate(told) if line.at_ms <= at_ms]
+        since = told[before[-1] :] if before else ()
+        partitions = {p for line in since for p in line.offsets}
+        found.append(Restart(at_ms, {p: min(line.offsets.get(p, 0) for line in since) for p in partitions}))
+    return found
+
+
+def read_again(events: LogEvents, sent_us: NDArray[np.int64], starts: Iterable[Restart]) -> NDArray[np.bool_]:
+    """Events that may have been read before a restart and once more after it. What was named before it may have been
+    counted then: a watermark may begin anew."""
+    result = np.zeros(len(events), dtype=np.bool_)
+    for start in starts:
+        result |= (sent_us <= start.at_ms * 1000) & ~between(events, {}, start.done)
+    return result
 
 
 def in_run(events: LogEvents, run: EarlierRun) -> NDArray[np.bool_]:

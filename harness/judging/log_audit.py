@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.marks import as_events
-from generators.reel import Reel
-from harness.judging.ledger import Ledger
-from harness.judging.readings import FATE, Doubt, LogAudit, LogTable, Named, parts_of
-from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER, Mark
+from generators.schedule import Schedule
+from harness.evidence.ledger import Ledger
+from harness.evidence.observed import FATE, Doubt, LogAudit, LogTable, Named, parts_of
+from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER, Sentinel
 from workloads.base import COUNTS, NO_EVENT, Mask, Oracle
 from workloads.registry import codec_of
+from workloads.sentinels import as_events
 
 FAR = 8  # times as many ids as there are events: then they are not counted as a range
 EXAMPLES = 20
@@ -24,22 +24,22 @@ Columns = Mapping[str, NDArray[Any]]
 Events = Mapping[str, NDArray[Any]]
 
 
-def compare(reel: Reel, epoch_ms: int, log: LogTable, marks: Sequence[Mark]) -> LogAudit:
+def compare(schedule: Schedule, epoch_ms: int, log: LogTable, marks: Sequence[Sentinel]) -> LogAudit:
     """The tape (and our own marks) against the log: what is missing, too often, not ours, or not as it was sent."""
-    return _Audit(reel, epoch_ms, log, marks).result()
+    return _Audit(schedule, epoch_ms, log, marks).result()
 
 
 def doubt(
-    reel: Reel,
+    schedule: Schedule,
     epoch_ms: int,
     log: LogTable,
-    marks: Sequence[Mark],
+    marks: Sequence[Sentinel],
     *,
     oracle: Oracle,
     booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
 ) -> Doubt:
     """The same, cell by cell. `booked` says of ids of the tape which were sent: only these can have been read."""
-    return _Audit(reel, epoch_ms, log, marks).doubt(oracle, booked)
+    return _Audit(schedule, epoch_ms, log, marks).doubt(oracle, booked)
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,14 @@ class _Audit:
     """One comparison, which goes through the log once. Counts per event are one array over all of the tape, of two
     bytes each."""
 
-    def __init__(self, reel: Reel, epoch_ms: int, log: LogTable, marks: Sequence[Mark]) -> None:
-        self._reel, self._epoch_ms, self._codec = reel, epoch_ms, codec_of(reel.spec)
+    def __init__(self, schedule: Schedule, epoch_ms: int, log: LogTable, marks: Sequence[Sentinel]) -> None:
+        self._reel, self._epoch_ms, self._codec = schedule, epoch_ms, codec_of(schedule.spec)
         self._log = log
         self._marks = {mark.id: mark for mark in marks}
         self._often = dict.fromkeys(self._marks, 0)  # each is in the log
-        self._balance = np.zeros(reel.total, dtype=np.int16)  # records seen less records planned, in the tape's order
+        self._balance = np.zeros(
+            schedule.total, dtype=np.int16
+        )  # records seen less records planned, in the tape's order
 
     def _parts(self) -> Iterator[_Part]:
         """The log, compared."""
@@ -188,7 +190,7 @@ class _Audit:
         mark = self._marks[number]
         return f"{_text(number)} (the {mark.kind} event of partition {mark.partition})"
 
-    def _is_mark(self, columns: Columns, row: np.intp, mark: Mark) -> bool:
+    def _is_mark(self, columns: Columns, row: np.intp, mark: Sentinel) -> bool:
         place = {"event_time_ms": mark.event_time_ms, "partition": mark.partition}
         return all(columns[name][row] == value for name, value in {**place, **self._codec.mark(mark)}.items())
 
@@ -215,18 +217,18 @@ def _place(columns: Columns, row: np.intp) -> str:
     return f"partition {columns['partition'][row]}, offset {columns['offset'][row]}"
 
 
-def _count(balance: NDArray[np.int16], reel: Reel, ids: NDArray[np.int64]) -> None:
+def _count(balance: NDArray[np.int16], schedule: Schedule, ids: NDArray[np.int64]) -> None:
     """One more for each of these events of one server. They lie near to each other, but for what came much
     later."""
     if not len(ids):
         return
     first = ids.min()
     if ids.max() - first > FAR * len(ids):
-        np.add.at(balance, reel.places(ids), 1)
+        np.add.at(balance, schedule.places(ids), 1)
         return
     often = np.bincount(ids - first)
     seen = np.flatnonzero(often)
-    balance[reel.places(first + seen)] += often[seen].astype(np.int16)
+    balance[schedule.places(first + seen)] += often[seen].astype(np.int16)
 
 
 class _Tally:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.judging.readings import STAMPED
+from harness.evidence.observed import STAMPED
 from harness.model import EVENT_TIME, BatchLog, Time
 
 OWN = "event_time_ms"  # the column of the time by which a log is judged
@@ -45,7 +45,8 @@ def processed_ms(log: pa.Table, batch_log: BatchLog) -> NDArray[np.int64]:
     result = np.zeros(len(offset), dtype=np.int64)
     for each in np.unique(partition):
         rows = partition == each
-        ends = np.array([batch.ends.get(int(each), 0) for batch in batches], dtype=np.int64)
+        # A batch that says nothing of a partition has come no further in it than the one before.
+        ends = np.maximum.accumulate([batch.ends.get(int(each), 0) for batch in batches], dtype=np.int64)
         taken = np.searchsorted(ends, offset[rows], side="right")
         result[rows] = at_ms[np.minimum(taken, len(at_ms) - 1)]
     return result

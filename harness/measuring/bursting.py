@@ -15,20 +15,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from generators.tape import offered_by
+from harness.judging.progress_curve import progress_lines
+from harness.judging.stored_run import StoredRun
 from harness.measuring import catching_up
 from harness.measuring.band import FEWEST_S, band
 from harness.measuring.cost import ENGINE, MIB
 from harness.measuring.latency import by_rank
 from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Burst, Bursts, Lack, Quantity, Stretch
-from harness.measuring.processed import progress_lines
 from harness.measuring.recovery import CALM_S
 from harness.measuring.stats import Floats, runs_of
 from harness.measuring.surges import Surge, surges
 from harness.measuring.timeline import Lines
-from harness.store import unless_missing
-from harness.stored import StoredRun
-from harness.texts import many
+from harness.rundir.store import unless_missing
+from harness.util.texts import many
 
 KIB = 1 << 10
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.judging.stored_run import StoredRun
 from harness.measuring.band import FEWEST_S, band
 from harness.measuring.cost import ENGINE
 from harness.measuring.measurement import CatchUp, Lack, NewOrders, Quantity
@@ -15,8 +16,7 @@ from harness.measuring.recovery import BEHIND_S, CALM_S
 from harness.measuring.stats import Floats, runs_of
 from harness.measuring.timeline import Lines
 from harness.measuring.worth import Behind, of_changes
-from harness.store import unless_missing
-from harness.stored import StoredRun
+from harness.rundir.store import unless_missing
 
 # The end of the load is what steady means; what only comes there has not been seen to stay.
 STEADY_SHARE = 1 / 3
@@ -56,10 +56,7 @@ def fresh(p99_ms: Floats | None, oldest_s: float, started_s: float, load_s: int,
 
 def to_do(lines: Lines, load_s: int) -> Floats | None:
     """Due and not done, at the end of each second of the load."""
-    if lines.processed is None:
-        return None
-    ends_s = np.arange(1, load_s + 1, dtype=np.float64)
-    return np.asarray(np.maximum(0.0, _due(lines, load_s)[1:] - lines.processed.known(ends_s)))
+    return None if lines.processed is None else lines.backlog()[:load_s]
 
 
 def _due(lines: Lines, load_s: int) -> Floats:

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from generators.tape import offered_by
+from harness.judging.stored_run import StoredRun
 from harness.measuring.cost import ENGINE
 from harness.measuring.latency import by_rank
 from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Company, Lack, Quantity, Turn
 from harness.model import Segment
-from harness.store import unless_missing
-from harness.stored import StoredRun
-from harness.texts import many
+from harness.rundir.store import unless_missing
+from harness.util.texts import many
 
 READER = "read-results"  # the fault
 SETTLE_S = 2.0

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.judging.asked import Means, asked_of
+from harness.evidence.changed_query import CutoverRule, asked_of
 from harness.judging.changed import by_rule
 from harness.judging.checks import question
+from harness.judging.stored_run import StoredRun
 from harness.measuring.latency import evidence
 from harness.measuring.latency.evidence import WRONG, Evidence
 from harness.measuring.latency.visibility import Floats, Ints, Samples
 from harness.model import FaultReport
-from harness.stored import StoredRun
 
 # A count that is ahead of its events for less than one look may be the clocks' doing.
 SHORTEST_S = 0.05
@@ -74,7 +74,7 @@ def unknowable(change: FaultReport | None) -> str:
         question.UNPROVEN["no seam"]: not change.restored,
         question.WRONG["collision"]: "window_ms" in asked.words,
         NOT_LOOKED_AT: "by" in asked.words,
-        REPLACED: asked.means is not Means.CARRY,
+        REPLACED: asked.means is not CutoverRule.CARRY,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
@@ -86,7 +86,7 @@ def exposure(run: StoredRun) -> Exposure:
         return _shown(old)
     began_us = change.landed_ms * 1000
     restored = change.restored
-    new = evidence.collect_by(run, asked, lambda: by_rule(Means.CARRY, run.countable, anew, restored))
+    new = evidence.collect_by(run, asked, lambda: by_rule(CutoverRule.CARRY, run.countable, anew, restored))
     return _shown(old, until_us=began_us) + _shown(new, from_us=began_us)
 
 

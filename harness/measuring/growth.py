@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from statistics import median
 
+from harness.judging.progress_curve import progress_lines
+from harness.judging.stored_run import StoredRun
 from harness.measuring.measurement import Commit, Growth, GrowthStep
-from harness.measuring.processed import progress_lines
 from harness.model import Progress, RunSpec
-from harness.stored import StoredRun
 
 STEPS = 5
 # In a load as short as one or two windows a state is filled, and does not grow.

@@ -13,20 +13,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from generators.marks import totals_of
-from harness.certificate import of_load
-from harness.judging.asked import asked_of
-from harness.judging.readings import ROWS_AT_ONCE
-from harness.measuring import bursting, catching_up, company, cost, growth, processed, recovery, steady
+from harness.evidence.changed_query import asked_of
+from harness.evidence.observed import ROWS_AT_ONCE
+from harness.judging import progress_curve
+from harness.judging.stored_run import StoredRun
+from harness.load.certificate import of_load
+from harness.measuring import bursting, catching_up, company, cost, growth, recovery, steady
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies
 from harness.measuring.latency.ends import ONLY_THEN
 from harness.measuring.measurement import Measurement, Observer, OutsideEnds, Recovery, Steady
 from harness.measuring.timeline import Lines
+from harness.metering import clock_steps
 from harness.model import Certificate, Outcome, RunSpec, Verdict
-from harness.store import Store, from_files, unless_missing
-from harness.stored import StoredRun
-from harness.watching import clock_watch
+from harness.rundir.store import Store, from_files, unless_missing
+from workloads.sentinels import totals_of
 
 RECOVERY, LATENCY = "recovery.json", "latency.parquet"
 
@@ -101,7 +102,7 @@ def measure(run: StoredRun, verdict: Verdict) -> Measured:
     if next(run.store.history("epoch"), None) is None:
         return Measured(None, None, None)
     certificate = unless_missing(lambda: run.certificate)
-    if withheld(run.spec, verdict, certificate, clock_watch.in_words(run.store)):
+    if withheld(run.spec, verdict, certificate, clock_steps.in_words(run.store)):
         return Measured(None, timelines.timeline(run, None), None)
     latency = unless_missing(lambda: latencies(run))
     table = timelines.timeline(run, latency.by_second if latency else None)
@@ -172,15 +173,16 @@ def taken_of(store: Store) -> str:
 
 
 def _processed_per_s(lines: Lines, load_s: float) -> float | None:
-    """Over the load: what was done only in the drain does not count."""
-    if lines.processed is None or load_s <= 0:
+    """Over the load: what was done only in the drain does not count, nor what was told before it was sent."""
+    if lines.processed is None or lines.sent is None or load_s <= 0:
         return None
-    begin, end = lines.processed.known(np.array([0.0, load_s]))
+    ends_s = np.array([0.0, load_s])
+    begin, end = np.minimum(lines.processed.known(ends_s), lines.sent.known(ends_s))
     return float(end - begin) / load_s
 
 
 def _catch_up_per_s(lines: Lines) -> float | None:
-    return processed.catch_up_per_s(lines.processed, lines.sent) if lines.processed and lines.sent else None
+    return progress_curve.catch_up_per_s(lines.processed, lines.sent) if lines.processed and lines.sent else None
 
 
 def _checkpoint_bytes(run: StoredRun) -> int | None:

@@ -267,6 +267,7 @@ TIMELINE = (
     "sent_per_s",
     "processed_per_s",
     "backlog",
+    "in_flight",
     "latency_p50_ms",
     "latency_p99_ms",
     "watermark_lag_ms",

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from harness.evidence.observed import STAMPED, parts_of
+from harness.evidence.send_index import send_rows
 from harness.judging import times
-from harness.judging.books import slices_of
-from harness.judging.readings import STAMPED, parts_of
+from harness.judging.stored_run import StoredRun
 from harness.model import INDEX_BITS, MARK_SERVER, Time
-from harness.stored import StoredRun
 from workloads.base import COUNTS, Ints, Mask, Oracle
 from workloads.registry import oracle_of
 
@@ -53,7 +53,7 @@ def _of_load(log: pa.Table) -> pa.Table:
 def _known(run: StoredRun, log: pa.Table) -> Iterator[tuple[Time, Ints]]:
     """When each event was handed over, by the books of the load, where Kafka has kept something else."""
     stamped_ms = _ints(log, STAMPED)
-    row = slices_of(run.sends, _ints(log, "event_id"))
+    row = send_rows(run.sends, _ints(log, "event_id"))
     sent_us = np.append(np.asarray(run.sends.column("sent_us").to_numpy(), dtype=np.int64), 0)[row]
     if run.spec.time == "append":
         yield "ingestion", np.where(row >= 0, run.epoch_ms + sent_us // 1000, stamped_ms)

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.judging.stored_run import StoredRun
 from harness.measuring.measurement import Lack, Quantity, Recovery
 from harness.measuring.stats import Floats, runs_of
 from harness.measuring.watched import Watched, twin_of, watched
-from harness.stored import StoredRun
-from harness.texts import many
-from harness.watching import clock_watch
+from harness.metering import clock_steps
+from harness.util.texts import many
 
 # So many times its usual pause without a word, and an engine is silent; pauses shorter than this are usual for anybody.
 SILENT_FACTOR = 3.0
@@ -65,7 +65,7 @@ def of_run(run: StoredRun, withheld: str) -> tuple[Recovery, ...]:
     """Empty where no fault landed."""
     if not any(entry["report"]["landed"] for entry in run.store.history("fault")):
         return ()
-    return recover(watched(run), twin_of(run.store), withheld, clock_watch.in_words(run.store))
+    return recover(watched(run), twin_of(run.store), withheld, clock_steps.in_words(run.store))
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,6 @@ class _Outage:
     """What the fault did to the output of the engine."""
 
     interrupted: bool  # it was started again, or its results paused for longer than usual
-    began_s: float  # from here on the first output is looked for
     output: Quantity  # the first one
 
     @property
@@ -173,10 +172,20 @@ def _over_twin(found: Mapping[str, Quantity], twin: Mapping[str, Quantity]) -> I
 
 def _outage(run: Watched, stretch: _Stretch, back_s: Sequence[float]) -> _Outage:
     """Output counts from the new start; else from the first unusual pause that began before the fault was over."""
+    if back_s:
+        return _Outage(True, _first_output(run, stretch, back_s[0], _of_the_new(run, stretch, back_s[0])))
     paused_s = _first_pause_s(run, stretch)
-    began_s = back_s[0] if back_s else stretch.landed_s if paused_s is None else max(stretch.landed_s, paused_s)
-    interrupted = bool(back_s) or paused_s is not None
-    return _Outage(interrupted, began_s, _first_output(run, stretch, began_s, "" if interrupted else STEADY_OUTPUT))
+    began_s = stretch.landed_s if paused_s is None else max(stretch.landed_s, paused_s)
+    note = STEADY_OUTPUT if paused_s is None else ""
+    return _Outage(paused_s is not None, _first_output(run, stretch, began_s, run.changes_s, note))
+
+
+def _of_the_new(run: Watched, stretch: _Stretch, back_s: float) -> Floats:
+    """Changes that the process before can't have made. Either the look before began when that was gone, or a window is
+    new that began later. A look that begins before a kill may see after it what the old process wrote."""
+    gone_s = max([stretch.landed_s, *(s for s in run.stops_s if s <= back_s)])
+    fresh = [seen_s for start_s, seen_s in run.windows.items() if start_s >= gone_s]
+    return np.union1d(run.changes_s[run.since_s >= gone_s], fresh)
 
 
 def _first_pause_s(run: Watched, stretch: _Stretch) -> float | None:
@@ -229,8 +238,8 @@ def _over(stretch: _Stretch) -> Quantity:
     return Quantity(stretch.over_s - stretch.struck_s, OVER)
 
 
-def _first_output(run: Watched, stretch: _Stretch, began_s: float, note: str) -> Quantity:
-    later = stretch.inside(run.changes_s[run.changes_s > began_s])
+def _first_output(run: Watched, stretch: _Stretch, began_s: float, changes_s: Floats, note: str = "") -> Quantity:
+    later = stretch.inside(changes_s[changes_s > began_s])
     if not len(later):
         return stretch.unreached("all had come out already" if run.drained and stretch.last else "")
     return Quantity(float(later[0]) - stretch.struck_s, note)
@@ -239,7 +248,8 @@ def _first_output(run: Watched, stretch: _Stretch, began_s: float, note: str) ->
 def _first_fresh(run: Watched, stretch: _Stretch, outage: _Outage) -> Quantity:
     """The first window that had not begun when the fault landed."""
     fresh = {start: seen for start, seen in run.windows.items() if start >= stretch.landed_s}
-    seen_s = [seen for seen in fresh.values() if outage.began_s < seen <= stretch.until_s]
+    output_s = np.inf if outage.output.value is None else stretch.struck_s + outage.output.value
+    seen_s = [seen for seen in fresh.values() if output_s <= seen <= stretch.until_s]
     if seen_s:
         return Quantity(min(seen_s) - stretch.struck_s)
     return stretch.unreached("no window began after it had landed" if run.drained and not fresh else "")
@@ -309,7 +319,7 @@ def _longest_silence(run: Watched, stretch: _Stretch) -> Quantity:
 
 def _loud_stop(run: Watched, stretch: _Stretch, stops_s: list[float]) -> Quantity:
     """The outage: from the first time it ended by itself until something came out after the last."""
-    after = stretch.inside(run.changes_s[run.changes_s > stops_s[-1]])
+    after = stretch.inside(run.changes_s[run.since_s >= stops_s[-1]])
     often = many(len(stops_s), "stop")
     if not len(after):
         told = f"{often}, and no output after the last, {stretch.until_s - stops_s[0]:.1f} s long"

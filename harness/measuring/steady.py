@@ -34,7 +34,7 @@ SMOOTHED_S = 5
 # What a slice costs besides its events is shared by few of them where little is sent: only seconds with about as much
 # as mostly are compared, and what lies between them is bridged.
 AS_OFFERED = 0.8
-_COLUMNS = {"backlog": "backlog", "latency": "latency_p50_ms", "state": "state_bytes"}
+_COLUMNS = {"backlog": "in_flight", "latency": "latency_p50_ms", "state": "state_bytes"}
 _WORDS = {"backlog": "the backlog", "latency": "the median latency", "state": "the state"}
 
 

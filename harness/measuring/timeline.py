@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.measuring.measurement import TIMELINE
-from harness.measuring.processed import (
+from harness.judging.progress_curve import (
     Curve,
     by_progress,
     by_results,
@@ -22,11 +21,13 @@ from harness.measuring.processed import (
     progress_lines,
     seen_before_told,
     sent,
+    told_before_seen,
 )
+from harness.judging.stored_run import StoredRun
+from harness.measuring.measurement import TIMELINE
 from harness.measuring.stats import Floats
 from harness.model import Progress
-from harness.store import unless_missing
-from harness.stored import StoredRun
+from harness.rundir.store import unless_missing
 
 FILE = "timeline.parquet"
 # Columns of CPU: their parts. An engine's Python workers are of the engine.
@@ -47,6 +48,7 @@ def timeline(run: StoredRun, latency_by_second: pa.Table | None) -> pa.Table:
         "sent_per_s": lines.rate(lines.sent),
         "processed_per_s": lines.rate(lines.processed),
         "backlog": lines.backlog(),
+        "in_flight": lines.in_flight(),
         "watermark_lag_ms": lines.watermark_lag_ms(),
         "state_bytes": lines.state_bytes(),
         **{name: lines.cpu(parts) for name, parts in _CPU.items()},
@@ -62,7 +64,7 @@ class Lines:
 
     def __init__(self, run: StoredRun) -> None:
         self._run, store = run, run.store
-        self._reel = run.reel
+        self._reel = run.schedule
         self._tape = self._reel.load
         self.before = self._reel.warm_up_total  # records that were sent before the epoch, and are in all curves
         self._epoch_ms = int(next(store.history("epoch"))["epoch_ms"])
@@ -82,14 +84,16 @@ class Lines:
 
     @cached_property
     def processed(self) -> Curve | None:
-        """By what came to be seen in the results where the engine tells nothing or tells it much later; else by its own
-        offsets."""
+        """By what came to be seen in the results where the engine tells nothing, tells it much later, or tells of much
+        that no reader saw; else by its own offsets."""
         return self._seen if self.processed_as_seen else self._told_done
 
     @cached_property
     def processed_as_seen(self) -> bool:
         told, seen = self._told_done, self._seen
-        return seen is not None and (told is None or seen_before_told(told, seen))
+        if seen is None or told is None:
+            return seen is not None
+        return seen_before_told(told, seen) or (not self._run.claim.final and told_before_seen(told, seen))
 
     @cached_property
     def _told_done(self) -> Curve | None:
@@ -114,7 +118,16 @@ class Lines:
         return np.diff(curve.spread(self._bounds_s)) if curve else self._nothing()
 
     def backlog(self) -> Floats:
-        """A batch that is being worked on counts as done in proportion: its steps would drown what really grows."""
+        """Due and not done, at the end of each second. Against what was due, not what was sent: a fault that stops the
+        generator too makes no backlog smaller."""
+        if self.processed is None:
+            return self._nothing()
+        due = self.before + np.cumsum(self.offered())
+        return np.asarray(np.maximum(0.0, due - self.processed.known(self._bounds_s[1:])))
+
+    def in_flight(self) -> Floats:
+        """Sent and not done, for who asks whether it grows. A batch that is being worked on counts as done in
+        proportion: its steps would drown what really grows."""
         if self.sent is None or self.processed is None:
             return self._nothing()
         ends = self._bounds_s[1:]

@@ -10,16 +10,17 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from harness.judging.progress_curve import progress_lines
+from harness.judging.stored_run import StoredRun
 from harness.measuring.exposure import Exposure, exposure, unknowable
-from harness.measuring.processed import progress_lines
 from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
+from harness.metering import clock_steps
 from harness.model import FaultReport
-from harness.store import Store, unless_missing
-from harness.stored import StoredRun
-from harness.watching import clock_watch
+from harness.rundir.store import Store, unless_missing
 
 TWIN = "twin.json"
+SINCE = "since_us"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Watched:
     drained: bool
     progress_s: Floats  # each word of the engine about its progress
     changes_s: Floats  # each look at the results that saw counts grow
+    # For each of them: not before this moment did what it saw come up, by the beginning of the look before.
+    since_s: Floats
     windows: Mapping[float, float]  # the start of each window -> when anything of it was seen first
     backlog: Floats | None  # due and not done, at the end of each second
     wrong: Exposure | None  # None: nobody knows
@@ -55,7 +58,7 @@ def watched(run: StoredRun) -> Watched:
     faults = [msgspec.convert(entry["report"], FaultReport) for entry in told["fault"]]
     crashed = [s for s, entry in zip(since_s("gone"), told["gone"], strict=True) if entry["state"] == "crashed"]
     load_s = spec.tape.load_ms / 1000
-    changes_s, windows = _seen(run, epoch_ms, load_s)
+    changes_s, looked_s, windows = _seen(run, epoch_ms, load_s)
     return Watched(
         faults=tuple(sorted((each for each in faults if each.landed), key=lambda each: each.at_ms)),
         epoch_ms=epoch_ms,
@@ -65,8 +68,9 @@ def watched(run: StoredRun) -> Watched:
         drained=any(entry["report"]["state"] in ("drained", "unsettled") for entry in told["engine"]),
         progress_s=np.sort(np.array([(line.at_ms - epoch_ms) / 1000 for line in progress_lines(store)])),
         changes_s=changes_s,
+        since_s=looked_s,
         windows=windows,
-        backlog=_backlog(lines),
+        backlog=None if lines.processed is None else lines.backlog(),
         wrong=None if unsayable else unless_missing(lambda: exposure(run)),
         why_unknown=unsayable or Watched.why_unknown,
         starts_s=since_s("started"),
@@ -75,26 +79,23 @@ def watched(run: StoredRun) -> Watched:
     )
 
 
-def _seen(run: StoredRun, epoch_ms: int, load_s: float) -> tuple[Floats, dict[float, float]]:
-    """When counts were there that had not been, and when each window was seen first; closing events are no load."""
+def _seen(run: StoredRun, epoch_ms: int, load_s: float) -> tuple[Floats, Floats, dict[float, float]]:
+    """When counts were there that had not been, since when they can have been there at the earliest, and when each
+    window was seen first; closing events are no load."""
     samples = unless_missing(lambda: run.samples)
     if samples is None or not samples.num_rows:
-        return np.empty(0), {}
-    at_s = np.asarray(samples.column("at_us").to_numpy(), dtype=np.float64) / 1e6 - epoch_ms / 1000
-    window_s = (np.asarray(samples.column("window_ms").to_numpy(), dtype=np.float64) - epoch_ms) / 1000
-    there = (np.asarray(samples.column("count").to_numpy()) > 0) & (window_s < load_s)
-    at_s, window_s = at_s[there], window_s[there]
-    order = np.argsort(at_s, kind="stable")
-    starts, first = np.unique(window_s[order], return_index=True)
-    return np.unique(at_s), dict(zip(starts.tolist(), at_s[order][first].tolist(), strict=True))
-
-
-def _backlog(lines: Lines) -> Floats | None:
-    """Against what was due, not what was sent: a fault that stops the generator too makes no backlog smaller."""
-    if lines.processed is None:
-        return None
-    ends_s = np.arange(1, lines.seconds + 1, dtype=np.float64)
-    return np.asarray(np.maximum(0.0, lines.before + np.cumsum(lines.offered()) - lines.processed.known(ends_s)))
+        return np.empty(0), np.empty(0), {}
+    at_us, window_ms, count = (samples.column(name).to_numpy() for name in ("at_us", "window_ms", "count"))
+    # Older versions wrote only when a look ended.
+    since_us = samples.column(SINCE).to_numpy() if SINCE in samples.column_names else at_us
+    at_s, since_s = (np.asarray(us, dtype=np.float64) / 1e6 - epoch_ms / 1000 for us in (at_us, since_us))
+    window_s = (np.asarray(window_ms, dtype=np.float64) - epoch_ms) / 1000
+    there = (np.asarray(count) > 0) & (window_s < load_s)
+    order = np.lexsort((since_s[there], at_s[there]))
+    at_s, since_s, window_s = (column[there][order] for column in (at_s, since_s, window_s))
+    starts, first = np.unique(window_s, return_index=True)
+    last = np.append(np.diff(at_s) > 0, True) if len(at_s) else np.empty(0, dtype=np.bool_)  # the surest of each look
+    return at_s[last], since_s[last], dict(zip(starts.tolist(), at_s[first].tolist(), strict=True))
 
 
 def link_twin(store: Store, twin: Path) -> None:
@@ -107,5 +108,5 @@ def twin_of(store: Store) -> Watched | None:
     if not store.has(TWIN):
         return None
     twin = Store(store.path / store.read_json(TWIN)["run"])
-    usable = list(twin.history("epoch")) and not clock_watch.in_words(twin)
+    usable = list(twin.history("epoch")) and not clock_steps.in_words(twin)
     return unless_missing(lambda: watched(StoredRun(twin))) if usable else None

@@ -12,11 +12,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from harness.judging.progress_curve import Curve
 from harness.measuring.measurement import Lack, NewOrders, Quantity
-from harness.measuring.processed import Curve
 from harness.measuring.stats import Floats
 from harness.model import FaultReport
-from harness.texts import many
+from harness.util.texts import many
 
 CHANGES = "change-"  # with which the name of each such fault begins
 FEWEST_WORDS = 3  # of progress, to read a rate off

@@ -2,25 +2,27 @@
 
 Standard library only, no behaviour beyond what a value can say about itself, and nothing here touches the world.
 Times are integers with their unit in the name. "Relative" times (`_rel_ms`) count from the run's epoch
-(harness/epoch.py).
+(harness/load/start_time.py).
 """
 
 from __future__ import annotations
 
 from harness.model.address import HIDDEN, VARIABLE, KafkaAddress, RedisAddress, redacted
 from harness.model.batches import Batch, BatchLog, EarlierRun, FileSeam, KeptState
+from harness.model.change import Change
 from harness.model.disorder import Disorder
 from harness.model.engine_report import Backfill, EngineReport, EngineState, LastWords
 from harness.model.errors import HarnessError, Stopped, UsageError
 from harness.model.event_id import INDEX_BITS, INDEX_MASK, MARK_SERVER, MAX_SERVERS
+from harness.model.expiring import Expiring
 from harness.model.fault import CRASH_POINTS, HALF_WRITTEN, CrashPoint, FaultReport, FaultSpec, When
 from harness.model.load import Certificate, LoadStatus
-from harness.model.manifest import EngineManifest, Guarantee, Late, LateEvidence, Orders, SinkClaim, Source, WindowKey
-from harness.model.mark import Mark, MarkKind
+from harness.model.manifest import EngineManifest, Guarantee, Late, LateEvidence, Orders, SinkClaim, WindowKey
 from harness.model.outcome import Exit, Outcome
 from harness.model.progress import Checkpoint, Progress
-from harness.model.run_spec import DEFAULT_SCENARIO, Client, Cut, RunSpec
+from harness.model.run_spec import DEFAULT_SCENARIO, Client, Cut, Required, RunSpec
 from harness.model.schema import READABLE_SCHEMAS, SCHEMA_VERSION
+from harness.model.sentinel import Sentinel, SentinelKind
 from harness.model.tape import AD_IMPRESSIONS, Segment, Spell, SpellKind, TapeSpec
 from harness.model.times import EVENT_TIME, Time
 from harness.model.verdict import Blame, CheckResult, Verdict, Witness
@@ -44,6 +46,7 @@ __all__ = [
     "BatchLog",
     "Blame",
     "Certificate",
+    "Change",
     "CheckResult",
     "Checkpoint",
     "Client",
@@ -55,6 +58,7 @@ __all__ = [
     "EngineReport",
     "EngineState",
     "Exit",
+    "Expiring",
     "FaultReport",
     "FaultSpec",
     "FileSeam",
@@ -66,16 +70,16 @@ __all__ = [
     "Late",
     "LateEvidence",
     "LoadStatus",
-    "Mark",
-    "MarkKind",
     "Orders",
     "Outcome",
     "Progress",
     "RedisAddress",
+    "Required",
     "RunSpec",
     "Segment",
+    "Sentinel",
+    "SentinelKind",
     "SinkClaim",
-    "Source",
     "Spell",
     "SpellKind",
     "Stopped",

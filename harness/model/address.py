@@ -29,6 +29,7 @@ class RedisAddress:
 
     url: str = field(repr=False)
     external: bool = False
+    prefix: str = ""  # of all keys
 
 
 def redacted(address: str) -> str:

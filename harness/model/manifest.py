@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 from harness.model.fault import CrashPoint
 from harness.model.tape import AD_IMPRESSIONS
@@ -14,8 +14,6 @@ Late = Literal["drop", "keep"]
 Guarantee = Literal["exactly-once", "at-least-once", "at-most-once", "none"]
 LateEvidence = Literal["none", "spark-checkpoint", "spark-rtm-checkpoint"]
 Orders = Literal["json", "yahoo"]
-Source = Literal["redis:compact", "redis:yahoo", "redis:template", "kafka", "command"]
-SOURCES: tuple[Source, ...] = get_args(Source)
 WindowKey = Literal["start", "end"]
 
 
@@ -43,11 +41,13 @@ class EngineManifest:
     shipped: bool
     sinks: tuple[SinkClaim, ...]  # the first one is the default
     evidence: LateEvidence = "none"  # where the exact late set comes from
-    progress: bool = True  # writes progress.jsonl
+    progress: bool = True  # writes progress.jsonl, or commits to the group that is named next
+    progress_group: str = ""  # the consumer group whose offsets say how far it is; {run} and {topic} are filled in
     resumes: bool = True  # may be killed and started again
     executors: bool = False  # its work is done by processes of their own, which it starts again when they die
     ready_s: float = 120.0  # how long until the opening events must be answered
     drain_s: float = 120.0  # how long it may take after the last event
+    retention_s: float = 0.0  # for so long results are kept; 0: for good
     env: Mapping[str, str] = field(default_factory=dict)
     checksum: bool = False  # sums the ids of a cell's events beside counting them, where it is asked to
     history: bool = False  # reads older events from files, where its orders name some
@@ -60,6 +60,7 @@ class EngineManifest:
     extends: str = ""  # id of the shipped engine whose job it runs, "" for its own
     options: Mapping[str, str] = field(default_factory=dict)  # what its job is told; --conf wins
     understands: tuple[str, ...] | None = None  # which `streamgauge.` options its job reads; None: it does not say
+    settings: tuple[str, ...] | None = None  # which settings reach the engine, `trigger` and `master` among them
     orders: Orders = "json"  # the form of the file that {config} names
     results: str = "redis:compact"  # a source, or "kafka:TOPIC"
     group: str = ""  # a consumer group that is to begin where the topic does, "" for none
@@ -75,11 +76,17 @@ class EngineManifest:
     early: str = ""  # in words: how counts of a window that is still open come to be seen
     workload: str = AD_IMPRESSIONS  # the one that its job is of
     program: str = ""  # file of its job, "" for the one that has its name
+    path: str = ""  # of a user's own: the file that was read, or the job beside it
 
     @property
-    def source(self) -> Source:
-        """Of its results, without the name of a topic."""
-        return next((source for source in SOURCES if source == self.results), "kafka")
+    def named(self) -> str:
+        """As a command names it, in any folder. The id alone names only a shipped engine."""
+        return self.id if self.shipped else self.path or f"{self.home}/manifest.toml"
+
+    @property
+    def source(self) -> str:
+        """The kind of its results, as harness/results/registry.py has it: without a name, such as that of a topic."""
+        return self.results if self.results.startswith("redis:") else self.results.partition(":")[0]
 
     @property
     def results_topic(self) -> str:
@@ -105,6 +112,11 @@ class EngineManifest:
     def on_spark(self) -> bool:
         """Made of Spark's processes and open to Spark's settings, whatever the version and the job."""
         return self.ivy.partition("@")[0] == "spark"
+
+    @property
+    def on_jvm(self) -> bool:
+        """As far as its manifest says: a program of somebody's own may start a JVM without a word of it."""
+        return bool(self.ivy) or self.command[:1] in (("{java}",), ("java",))
 
     @property
     def blind(self) -> str:

@@ -13,6 +13,8 @@ from harness.model.times import EVENT_TIME, Time
 
 DEFAULT_SCENARIO = "ad-impressions"
 Client = Literal["confluent", "kafka-python"]
+# What a scenario may be about (harness/judging/scenario_conditions.py).
+Required = Literal["late", "delayed", "outgrown-state", "backlog", "burst", "history", "backfill", "states", "readers"]
 Cut = Literal["offset", "time"]  # by what files end and Kafka begins, where older events lie in files
 
 
@@ -39,6 +41,7 @@ class RunSpec:
     kafka: str = ""  # "": embedded
     kafka_config: str = ""  # path of a properties file; never its content
     redis: str = ""  # "": embedded; a password in it is never saved (see `public`)
+    redis_prefix: str = ""  # all keys of the run begin with it
     reset: bool = False
     web: bool = False
     patience: float = 1.0  # all deadlines of the run are so many times as long
@@ -48,6 +51,7 @@ class RunSpec:
     seam: Cut = "offset"  # of older events in files
     backfill: str = ""  # the engine that counts all once more afterwards, as a batch; "": none
     backfill_kill: bool = False  # that one is killed when it has written half, and started again
+    requires: tuple[Required, ...] = ()  # by the scenario: what has to be so, else the run is vacuous
     declared_in: str = ""  # the folder that declared the workload; "": it is a shipped one
 
     @property

@@ -49,7 +49,7 @@ class TapeSpec:
     probe_every_ms: int = 10_000  # ... in this length of time, from one further server
     spells: tuple[Spell, ...] = ()
     checksum: bool = False  # the low 48 bits of an event's user id are the event's id, so that a job can sum it
-    warm_up: tuple[Segment, ...] = ()  # what is offered before the epoch, as a tape of its own (generators/reel.py)
+    warm_up: tuple[Segment, ...] = ()  # what is offered before the epoch, as a tape of its own (generators/schedule.py)
     waits: bool = False  # ... and lies there when the engine starts: a backlog in Kafka, ...
     history_ms: int = 0  # ... of which the first so long lies in files
     workload: str = AD_IMPRESSIONS  # its id, which decides what the events are

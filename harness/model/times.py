@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-# Its own; when it was handed to Kafka; when the broker appended it; when it was processed.
+# event: payload timestamp; ingestion: producer timestamp; append: broker timestamp; processing: engine clock.
 Time = Literal["event", "ingestion", "append", "processing"]
 EVENT_TIME: Time = "event"

@@ -36,6 +36,7 @@ class CheckResult:
     count: int = 0
     blame: Blame | Literal[""] = ""
     witnesses: tuple[Witness, ...] = ()
+    asked: bool = True  # False: of this run nothing is claimed by it, and its PASS says nothing
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,19 @@ class Verdict:
 
     outcome: Outcome
     sentence: str
-    slack: int  # how many events could be missing without being noticed; 0 = the verdict is to the single event
+    slack: int  # how many events could be missing, by what is compared, without being noticed
     checks: tuple[CheckResult, ...]
     totals: Mapping[str, int]
+    covers: str = ""  # beside the slack: what is compared, and what that can't show
+    looked: str = ""  # how often the results were looked at; "": nobody did, or nobody knows
+
+    @property
+    def slack_said(self) -> str:
+        """Beside what is compared, which a run of an older version does not say."""
+        return f"{self.slack:,} {self.covers}".rstrip()
 
     @property
     def words(self) -> tuple[str, ...]:
-        return tuple(check.word for check in self.checks if check.word and check.outcome is not Outcome.PASS)
+        """Each once: two checks may find the same."""
+        wrong = (check for check in self.checks if check.word and check.outcome is not Outcome.PASS)
+        return tuple(dict.fromkeys(check.word for check in wrong))

@@ -12,17 +12,22 @@ from typing import IO
 
 from harness.engines import complaint
 from harness.engines.process import argv_of
-from harness.observe import HASH, NO_RESULT, Row, UnreadableError
-from harness.results.base import Place, Results, window_start
+from harness.results.base import Place, ResultStore, window_start
+from harness.results.redis_scan import HASH, NO_RESULT, Row, UnreadableError
 from harness.services import program
 from harness.services.children import KILL_DEADLINE_S
 from harness.services.owners import OWNER_VARIABLE, owner_mark
-from harness.wait import DeadlinePassed, wait_until
+from harness.util.wait import DeadlinePassed, wait_until
 
 DEADLINE_S = 120.0
 
 
-class Command(Results):
+class Command(ResultStore):
+    form = "command"
+    looks_for = "lines of campaign,window,count"
+    prints = "the command printed lines such as"
+    when_empty = "the command that reads the results printed no line"
+
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self._argv = argv_of(place.manifest, place.manifest.read, place.config)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from harness import observe
-from harness.observe import HASH, Row
-from harness.results.base import Results, window_start
+from harness.model import TapeSpec
+from harness.results import redis_scan
+from harness.results.base import Observer, RedisStore, window_start
+from harness.results.redis_scan import HASH, Row
+from harness.results.sampler import RedisObserver
 
 
-class Compact(Results):
+class Compact(RedisStore):
+    form = "redis:compact"
+    looks_for = "a hash named by the campaign, with a field for the start of each window (redis:compact)"
+
     def rows(self) -> list[Row]:
-        rows = observe.scan(self._place.client, self._place.tables)
+        rows = redis_scan.scan(self._place.client, self._place.tables)
         if self._place.manifest.window_key == "start":
             return rows
         named = {name for each in self._place.campaigns for name in (each, f"updated:{each}", f"sums:{each}")}
@@ -18,5 +23,20 @@ class Compact(Results):
             for row in rows
         ]
 
+    def observer(self, tape: TapeSpec) -> Observer | None:
+        """By one request for all campaigns, which no other schema allows."""
+        place = self._place
+        if place.manifest.window_key != "start":
+            return super().observer(tape)
+        return RedisObserver(
+            place.client,
+            place.campaigns,
+            tape,
+            place.window_ms,
+            place.watermark_ms,
+            clock=place.clock,
+            bookkeeping=[pattern for claim in place.manifest.sinks for pattern in claim.bookkeeping],
+        )
+
     def snapshot(self) -> object:
-        return observe.counts_only(self._place.client, self._place.campaigns)
+        return redis_scan.counts_only(self._place.client, self._place.campaigns)

@@ -1,5 +1,8 @@
 """`kafka:TOPIC`: a record per change, a JSON object with campaign, window and count. The last one of a cell counts.
 
+It may name the keys and values of a question instead, `{"city": "Ulm", "end": 1767225600000, "trips": 3, "max": 950}`.
+What else it has is none of the question's.
+
 A record may be an output for one event, `{"campaign": "de", "window": 17, "output": {"orders": 3}}`, where `window` is
 the number of the event. It says the values of the event, here `orders:de`, or null. `outputs:de` is how often
 such a record came, and which place among all outputs the first of them has is told beside it.
@@ -10,16 +13,18 @@ The topic is made for the run, and is told to the engine as `results_topic`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from harness.engines.template import VALUE, WINDOW, numbers_of
 from harness.model import HarnessError
-from harness.observe import HASH, LEFT, NO_RESULT, Row
-from harness.results.base import UPDATED, Place, Results, window_start
+from harness.results.base import UPDATED, Place, PolledStore, window_start
+from harness.results.redis_scan import HASH, LEFT, NO_RESULT, Row
+from harness.services import made
 from harness.services.kafka import stable_offsets
-from harness.whole import whole
+from harness.util.integers import whole
 from workloads.base import NULL
 
 OUTPUTS = "outputs"  # the name under which it is counted how often an event came out
@@ -29,8 +34,14 @@ STALL_S = 30.0
 CHUNK = 5000
 
 
-class Topic(Results):
+class Topic(PolledStore):
     """Reads on from where it was: what a cell was last said to be is kept."""
+
+    form = "kafka:TOPIC"
+    looks_for = "JSON objects with `campaign`, `window` and `count`"
+    service = "kafka"
+    prints = "the topic of the results holds records such as"
+    when_empty = "the topic of the results is empty: its name is `results_topic` in the job's orders"
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -40,6 +51,10 @@ class Topic(Results):
         self._strays: list[Row] = []
         self._at: dict[int, int] = {}
         self._consumer: Consumer | None = None
+        self._named = Named(place.campaigns, place.parts, numbers_of(place.number, has_length=bool(place.length_ms)))
+
+    def prepare(self) -> None:
+        made.create(self._place.kafka, self._place.topic, 1)
 
     def rows(self) -> list[Row]:
         self._read_on()
@@ -97,14 +112,14 @@ class Topic(Results):
         if output := output_of(value):
             self._put_out(*output, at_ms)
             return
-        if (told := cell_of(value)) is None:
+        told = [(*cell, WINDOW)] if (cell := cell_of(value)) else self._named.cells(value)
+        if not told:
             where = f"{self._place.topic}[{message.partition()}@{message.offset()}]"
             self._strays.append(Row(where, "", repr(value), NO_RESULT))
-            return
-        campaign, window, count = told
-        cell = campaign, window_start(window, self._place)
-        self._cells[cell] = count
-        self._changed[cell] = at_ms
+        for campaign, window, count, name in told:
+            place = campaign, window_start(window, self._place, name)
+            self._cells[place] = count
+            self._changed[place] = at_ms
 
     def _put_out(self, key: str, event: str, values: Mapping[str, str], at_ms: str) -> None:
         self._left.setdefault((f"{OUTPUTS}:{key}", event), len(self._left))
@@ -113,6 +128,36 @@ class Topic(Results):
             cell = f"{name}:{key}", event
             self._cells[cell] = value
             self._changed[cell] = at_ms
+
+
+class Named:
+    """Records that name the keys of a question, a window and values, as its declaration does."""
+
+    def __init__(self, keys: Sequence[str], parts: Sequence[Mapping[str, str]], numbers: Sequence[str]) -> None:
+        """`numbers`: as what a record may name the whole number of a cell; none where cells have none."""
+        self._texts = [name for name in (parts[0] if parts else {}) if name != VALUE]
+        values = {each[VALUE] for each in parts}  # a value of such a name is no window
+        self._numbers = [name for name in numbers if name not in values]
+        self._keys: dict[tuple[str, ...], dict[str, str]] = {}  # by these texts: the key of each value
+        for key, each in zip(keys, parts, strict=False):
+            self._keys.setdefault(tuple(each[name] for name in self._texts), {})[each[VALUE]] = key
+
+    def cells(self, value: bytes) -> list[tuple[str, str, str, str]]:
+        """Key, window and value of each cell that a record tells, and by which name it calls the window; nothing of
+        one that tells any of them wrong."""
+        try:
+            told = json.loads(value.decode(), object_pairs_hook=_each_once)
+            keys = self._keys.get(tuple(told[name] for name in self._texts), {})
+            numbers = {name: _text_of(told[name]) for name in self._numbers if name in told}
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return []
+        values = {key: _text_of(told[name]) for name, key in keys.items() if name in told}
+        if not self._numbers:
+            numbers = {WINDOW: "0"}
+        if len(numbers) != 1 or None in (*numbers.values(), *values.values()):
+            return []
+        ((name, window),) = numbers.items()
+        return [(key, window or "", text or "", name) for key, text in values.items()]
 
 
 def cell_of(value: bytes) -> tuple[str, str, str] | None:
@@ -125,10 +170,14 @@ def cell_of(value: bytes) -> tuple[str, str, str] | None:
         campaign, numbers = told["campaign"], [told["window"], told["count"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    texts = [str(number) for number in numbers if type(number) in (int, str) and whole(str(number)) is not None]
-    if len(texts) < len(numbers) or not isinstance(campaign, str):
+    window, count = map(_text_of, numbers)
+    if window is None or count is None or not isinstance(campaign, str):
         return None
-    return campaign.encode(errors="backslashreplace").decode(), texts[0], texts[1]
+    return campaign.encode(errors="backslashreplace").decode(), window, count
+
+
+def _text_of(number: object) -> str | None:
+    return str(number) if type(number) in (int, str) and whole(str(number)) is not None else None
 
 
 def output_of(value: bytes) -> tuple[str, str, dict[str, str]] | None:

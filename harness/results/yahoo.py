@@ -14,19 +14,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from harness import observe
-from harness.observe import HASH, ORPHAN, Row
-from harness.results.base import UPDATED, Results, window_start
+from harness.results import redis_scan
+from harness.results.base import UPDATED, RedisStore, window_start
+from harness.results.redis_scan import HASH, ORPHAN, Row
 
 WINDOWS, COUNT, CHANGED = "windows", "seen_count", "time_updated"
 LIST = "list"
+ANY_ID = "-".join("[0-9a-f]" * length for length in (8, 4, 4, 4, 12))
 NO_COUNT = f"no {COUNT}"  # a campaign refers to a hash without a count, or to none
 
 
-class Yahoo(Results):
+class Yahoo(RedisStore):
+    form = "redis:yahoo"
+    looks_for = "a hash named by the campaign, whose fields lead to hashes with seen_count (redis:yahoo)"
+
+    def patterns(self) -> Iterator[str]:
+        """Those of windows and of lists are called by random ids."""
+        yield from (ANY_ID, CHANGED)
+
+    def is_there(self, row: Row) -> bool:
+        """A window whose hash is not written yet has no count yet."""
+        return row.value != NO_COUNT
+
     def rows(self) -> list[Row]:
         place = self._place
-        rows = observe.scan(place.client, place.tables)
+        rows = redis_scan.scan(place.client, place.tables)
         return translated(rows, place.campaigns, lambda text: window_start(text, place))
 
 

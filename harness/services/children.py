@@ -21,11 +21,11 @@ from pathlib import Path
 
 import psutil
 
-from harness import ending
 from harness.model import HarnessError, Stopped
 from harness.services import logs, program
 from harness.services.owners import OWNER_VARIABLE, enter_child, environment_of, is_running, owner_mark, release_all
-from harness.wait import DeadlinePassed, wait_until
+from harness.terminal import command_end
+from harness.util.wait import DeadlinePassed, wait_until
 
 CHILD_VARIABLE = "STREAMGAUGE_CHILD"
 KILL_DEADLINE_S = 20.0
@@ -225,7 +225,7 @@ def stop_all() -> None:
 def guard() -> Iterator[None]:
     """While inside, SIGTERM and SIGHUP end the program as an exception does; at the end nothing of ours is left."""
     heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, ending.stop) for number in heard}
+    previous = {number: signal.signal(number, command_end.stop) for number in heard}
     try:
         yield
     finally:

@@ -22,8 +22,8 @@ from harness.services.addresses import LOOPBACK, PortTaken, is_open
 from harness.services.children import Child, spawn
 from harness.services.embedded import Embedded
 from harness.services.owners import lease_folder, release_folder
-from harness.texts import named
-from harness.wait import wait_until
+from harness.util.texts import named
+from harness.util.wait import wait_until
 
 SETTINGS = "server.properties"
 NODE = 1
@@ -226,7 +226,7 @@ def write_settings(path: Path, properties: Mapping[str, str]) -> None:
 
 
 def with_engine_listener(properties: Mapping[str, str], listens: str, advertised: str) -> dict[str, str]:
-    """A second way in, for the engine alone: who comes by it is told to come back to the address of the proxy."""
+    """Add a listener for the engine that advertises the proxy's address."""
     more = {
         "listeners": f"ENGINE://{listens}",
         "advertised.listeners": f"ENGINE://{advertised}",
@@ -252,13 +252,15 @@ def _answers(address: KafkaAddress, cluster: str) -> bool:
     return False
 
 
-def create_topic(address: KafkaAddress, name: str, partitions: int, *, appended: bool = False) -> None:
-    """Make a topic, and wait until every partition has a leader: sending earlier may fail. `appended`: records have the
-    time at which the broker appended them, and not that at which they were handed over."""
+def create_topic(address: KafkaAddress, name: str, partitions: int, *, appended: bool = False) -> str:
+    """Make a topic, and wait until every partition has a leader: sending earlier may fail. Returns the id that the
+    broker gave it; "" from brokers that give none. `appended`: records have the time at which the broker appended them,
+    and not that at which they were handed over."""
     config = TOPIC_CONFIG | ({"message.timestamp.type": "LogAppendTime"} if appended else {})
     with _admin(address, f"topic {name}") as admin:
-        admin.create_topics({name: {"num_partitions": partitions, "configs": config}})
+        given: str = admin.create(name, partitions, config)
         _await_leaders(admin, address, name, partitions)
+        return given
 
 
 def _await_leaders(admin: Any, address: KafkaAddress, name: str, partitions: int) -> None:
@@ -280,11 +282,25 @@ def delete_topic(address: KafkaAddress, name: str) -> None:
         admin.delete_topics([name])
 
 
-def delete_topics_below(address: KafkaAddress, name: str) -> None:
-    """What an engine has made there for itself: names that hold the topic's name and a dot. A sibling's never do."""
-    with _admin(address, f"topics below {name}") as admin:
-        if own := [topic for topic in admin.list_topics() if f"{name}." in topic]:
-            admin.delete_topics(own)
+def delete_topics(address: KafkaAddress, ids: Mapping[str, str]) -> dict[str, str]:
+    """Delete topics by their ids: another topic that has the name by now stays. `ids`: by name. Returns those that
+    stay, each with the broker's reason. What is gone already is no refusal."""
+    with _admin(address, f"topics {', '.join(ids)}") as admin:
+        stays: dict[str, str] = admin.delete_by_id(ids)
+        return stays
+
+
+def topic_ids(address: KafkaAddress) -> dict[str, str]:
+    """The id of each topic that this user may see, by name."""
+    with _admin(address, "all topics") as admin:
+        return {str(each["name"]): str(each["topic_id"]) for each in admin.describe_topics()}
+
+
+def delete_groups_holding(address: KafkaAddress, names: Collection[str]) -> dict[str, str]:
+    """Delete the consumer groups whose name holds one of these. Returns those that stay, with the broker's reason."""
+    with _admin(address, "consumer groups") as admin:
+        stays: dict[str, str] = admin.delete_groups_holding(names)
+        return stays
 
 
 def topic_id(address: KafkaAddress, name: str) -> str:

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
-from kafka.errors import KafkaError, KafkaTimeoutError, UnknownTopicOrPartitionError, for_code
+from kafka.errors import (
+    BrokerResponseError,
+    KafkaError,
+    KafkaTimeoutError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
 from kafka.net.inet import KafkaNetSocket
 from kafka.protocol.consumer.offsets import IsolationLevel
 
 from harness.model import HarnessError, KafkaAddress
 from harness.services.addresses import is_open
-from harness.texts import named
+from harness.util.texts import named, shown
 
 REQUEST_TIMEOUT_MS = 15_000
+NO_ID = str(uuid.UUID(int=0))
+GONE = ("OK", "GroupIdNotFoundError")  # what a broker answers of a group that is deleted, or was not there
 OFFSETS = {
     "earliest": (OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED),
     "latest": (OffsetSpec.LATEST, IsolationLevel.READ_UNCOMMITTED),
@@ -39,6 +50,34 @@ class _Admin(KafkaAdminClient):  # type: ignore[misc]
         except KafkaTimeoutError:
             self.close()
             raise
+
+    def create(self, topic: str, partitions: int, configs: Mapping[str, str]) -> str:
+        """The id that the broker gave it; "" where it gave none."""
+        asked = {topic: {"num_partitions": partitions, "configs": configs}}
+        (told,) = self.create_topics(asked, raise_errors=False)["topics"]
+        if told["error_code"]:  # raised by the client, it would quote the whole request
+            raise for_code(told["error_code"])(told.get("error_message") or topic)
+        given = str(told.get("topic_id") or NO_ID)
+        return "" if given == NO_ID else given
+
+    def delete_by_id(self, ids: Mapping[str, str]) -> dict[str, str]:
+        """What stays, and why. A broker that gave no id deletes by name."""
+        stays = {}
+        for name, given in ids.items():
+            try:
+                self.delete_topics([uuid.UUID(given) if given else name])
+            except (UnknownTopicOrPartitionError, UnknownTopicIdError):
+                continue
+            except KafkaError as error:
+                stays[name] = said_by_kafka(error)
+        return stays
+
+    def delete_groups_holding(self, names: Collection[str]) -> dict[str, str]:
+        """By their names alone, of which nobody else can have one."""
+        found = [group["group_id"] for group in self.list_groups()]
+        own = [group for group in found if any(name in group for name in names)]
+        answers = self.delete_groups(own) if own else {}
+        return {group: answer for group, answer in answers.items() if answer not in GONE}
 
     def offsets(self, topic: str, which: str) -> dict[int, int]:
         offset, isolation = OFFSETS[which]
@@ -101,10 +140,27 @@ def administering(address: KafkaAddress, subject: str) -> Iterator[Any]:
     with _open(address) as admin:
         try:
             yield admin
-        except KafkaError as error:
+        except (KafkaError, RuntimeError) as error:  # RuntimeError: it found no controller
             raise HarnessError(
-                f"Kafka at {address.bootstrap} refused a request about {subject} ({named(error)})."
+                f"Kafka at {address.bootstrap} refused a request about {subject} ({said_by_kafka(error)})."
             ) from error
+
+
+def _suspect(why: str) -> str:
+    """Which of the settings the reason points at."""
+    if re.search("uthentication|SASL|credentials|password", why):
+        return "the right user, password and sasl.mechanism"
+    if re.search("SSL|certificate|verify", why):
+        return "the right ssl.ca.location"
+    return "the security.protocol of that port, user, password and sasl.mechanism"
+
+
+def said_by_kafka(error: Exception) -> str:
+    """An error with the name and the number that Kafka's protocol has for it."""
+    number, name = getattr(error, "errno", None), getattr(error, "message", "")
+    if not isinstance(error, BrokerResponseError) or not name:
+        return named(error)
+    return shown(f"{name}, error {number}: {' '.join(map(str, error.args))}")
 
 
 def _open(address: KafkaAddress) -> _Admin:
@@ -124,6 +180,5 @@ def _open(address: KafkaAddress) -> _Admin:
             why = "; ".join(dict.fromkeys(complaints.said)) or named(error)
             raise HarnessError(
                 f"Kafka at {address.bootstrap} could not be reached ({why}). Look whether it runs, whether that "
-                "address is right, and whether its security settings are in the file of --kafka-config: a server that "
-                "hangs up at once wants other ones."
+                f"address is right, and whether the file of --kafka-config has {_suspect(why)}."
             ) from error

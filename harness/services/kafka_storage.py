@@ -12,7 +12,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from harness.ending import cache_folder
+from harness.terminal.command_end import cache_folder
 
 WHO, FEATURES = "meta.properties", "bootstrap.checkpoint"
 

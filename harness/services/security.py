@@ -132,6 +132,17 @@ class Security:
         return f'{MECHANISMS[self.mechanism]} required username="{username}" password="{password}";'
 
 
+class _Said(dict[str, str]):
+    """What a file says, by our names, and how its user has spelled each key."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spelled: dict[str, str] = {}
+
+    def key(self, name: str, usual: str) -> str:
+        return self.spelled.get(name, usual)
+
+
 def _is_server(text: str) -> bool:
     found = _SERVER.fullmatch(text)
     return found is not None and 1 <= int(found[2]) <= LAST_PORT
@@ -139,7 +150,7 @@ def _is_server(text: str) -> bool:
 
 def external(bootstrap: str, file: Path | None) -> KafkaAddress:
     """The address of a Kafka that is not ours: --kafka and --kafka-config, either of which may name the servers."""
-    said = _read(file) if file else {}
+    said = _read(file) if file else _Said()
     servers = bootstrap or said.pop("bootstrap", "")
     if not servers:
         raise UsageError(f"{file} names no servers: add bootstrap.servers=HOST:PORT to it, or give --kafka HOST:PORT.")
@@ -199,21 +210,22 @@ def _logical_lines(text: str) -> Iterator[str]:
         yield begun
 
 
-def _read(file: Path) -> dict[str, str]:
+def _read(file: Path) -> _Said:
     """What the file says, by our names. Values are expanded, but for JAAS, which is taken apart first."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise UsageError(f"The file of --kafka-config, {file}, cannot be read: {reason}.") from None
-    said: dict[str, str] = {}
-    spelled: dict[str, str] = {}
+    said = _Said()
     for key, raw in parse_properties(text):
         name = _name_of(key, file)
         value = raw.strip() if name == "jaas" else expand(raw.strip(), f"{key} in {file}")
         if said.get(name, value) != value:
-            raise UsageError(f"{file} says two different things as {spelled[name]} and {key}. Leave one of them out.")
-        said[name], spelled[name] = value, key
+            raise UsageError(
+                f"{file} says two different things as {said.spelled[name]} and {key}. Leave one of them out."
+            )
+        said[name], said.spelled[name] = value, key
     return said
 
 
@@ -229,7 +241,7 @@ def _name_of(key: str, file: Path) -> str:
     )
 
 
-def _understand(said: Mapping[str, str], file: Path) -> Security:
+def _understand(said: _Said, file: Path) -> Security:
     protocol = _one_of(said.get("protocol", "PLAINTEXT"), PROTOCOLS, "security.protocol", file)
     _refuse_what_is_not_used(said, protocol, file)
     certificate, key = _identity(said, file)
@@ -239,7 +251,7 @@ def _understand(said: Mapping[str, str], file: Path) -> Security:
     )
     return Security(
         protocol,
-        ca=_pem(said.get("ca", ""), said.get("truststore_type", ""), "ssl.truststore", file),
+        ca=_pem(said.get("ca", ""), said.get("truststore_type", ""), said.key("ca", "ssl.ca.location"), file),
         certificate=certificate,
         key=key,
         key_password=said.get("key_password", ""),
@@ -248,10 +260,11 @@ def _understand(said: Mapping[str, str], file: Path) -> Security:
     )
 
 
-def _refuse_what_is_not_used(said: Mapping[str, str], protocol: str, file: Path) -> None:
+def _refuse_what_is_not_used(said: _Said, protocol: str, file: Path) -> None:
     """A password that is set but not sent is a mistake, and perhaps a dangerous one."""
-    unused = [key for key, name in KEYS.items() if name in said and key.startswith("ssl.") and "SSL" not in protocol]
-    unused += [key for key, name in KEYS.items() if name in said and key.startswith("sasl.") and "SASL" not in protocol]
+    spelled = said.spelled.values()
+    unused = [key for key in spelled if key.startswith("ssl.") and "SSL" not in protocol]
+    unused += [key for key in spelled if key.startswith("sasl.") and "SASL" not in protocol]
     if unused:
         raise UsageError(
             f"{file} sets {unused[0]}, but with security.protocol={protocol} it is not used. "
@@ -259,15 +272,16 @@ def _refuse_what_is_not_used(said: Mapping[str, str], protocol: str, file: Path)
         )
 
 
-def _login(said: Mapping[str, str], file: Path) -> dict[str, str]:
+def _login(said: _Said, file: Path) -> dict[str, str]:
     module, jaas = _parse_jaas(said.get("jaas", ""), file)
     username, password = (said.get(name) or jaas.get(name, "") for name in ("username", "password"))
     mechanism = said.get("mechanism") or ("PLAIN" if module == MECHANISMS["PLAIN"] else "")
-    mechanism = _one_of(mechanism, tuple(MECHANISMS), "sasl.mechanism", file)
+    mechanism = _one_of(mechanism, tuple(MECHANISMS), said.key("mechanism", "sasl.mechanism"), file)
     if module and module != MECHANISMS[mechanism]:
         raise UsageError(f"{file}: sasl.jaas.config names {module}, but {mechanism} needs {MECHANISMS[mechanism]}.")
     if not username or not password:
-        raise UsageError(f"{file}: {mechanism} needs a user and a password: set sasl.username and sasl.password.")
+        where = "username and password in sasl.jaas.config" if module else "sasl.username and sasl.password"
+        raise UsageError(f"{file}: {mechanism} needs a user and a password: set {where}.")
     return {"mechanism": mechanism, "username": username, "password": password}
 
 
@@ -282,11 +296,11 @@ def _parse_jaas(text: str, file: Path) -> tuple[str, dict[str, str]]:
     return match[1], {name: expand(value, f"sasl.jaas.config in {file}") for name, value in plain.items()}
 
 
-def _identity(said: Mapping[str, str], file: Path) -> tuple[str, str]:
+def _identity(said: _Said, file: Path) -> tuple[str, str]:
     """Certificate and private key of the client: two PEM files, or one that holds both."""
-    both = _pem(said.get("keystore", ""), said.get("keystore_type", ""), "ssl.keystore", file)
-    certificate = _pem(said.get("certificate", "") or both, "PEM", "ssl.certificate", file)
-    key = _pem(said.get("key", "") or both, "PEM", "ssl.key", file)
+    both = _pem(said.get("keystore", ""), said.get("keystore_type", ""), "ssl.keystore.location", file)
+    certificate = _pem(said.get("certificate", "") or both, "PEM", "ssl.certificate.location", file)
+    key = _pem(said.get("key", "") or both, "PEM", "ssl.key.location", file)
     if bool(certificate) != bool(key):
         raise UsageError(f"{file}: a client certificate needs both ssl.certificate.location and ssl.key.location.")
     if key:
@@ -309,18 +323,18 @@ def _refuse_key_that_java_cannot_read(key: str, file: Path) -> None:
         )
 
 
-def _pem(location: str, kind: str, prefix: str, file: Path) -> str:
+def _pem(location: str, kind: str, key: str, file: Path) -> str:
     """The absolute path of a PEM file that can be read; "" stays ""."""
     if not location:
         return ""
     try:
         is_pem = b"-----BEGIN " in Path(location).read_bytes()
     except OSError as error:
-        raise UsageError(f"{file}: {prefix}.location is {location}, which cannot be read: {error.strerror}.") from None
+        raise UsageError(f"{file}: {key} is {location}, which cannot be read: {error.strerror}.") from None
     if not is_pem or kind not in ("", "PEM"):
         what = "of type " + kind if kind not in ("", "PEM") else "not a PEM file"
         raise UsageError(
-            f"{file}: {prefix}.location, {location}, is {what}, but PEM is all that every client reads: "
+            f"{file}: {key}, {location}, is {what}, but PEM is all that every client reads: "
             f"{TO_PEM.format(file=location)}."
         )
     return str(Path(location).absolute())

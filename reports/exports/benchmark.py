@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 
 from harness.experiments.gating.gate import BASE, HEAD
-from harness.texts import many
+from harness.util.texts import many
 from reports.gated import Record, in_words, number
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness import room
+from harness.host import disk_space
 from harness.model import Outcome
-from harness.store import Store
+from harness.rundir.store import Store
+from harness.util.text_tables import markdown
 from reports.exports import suite
 from reports.result import span_ms
-from reports.tables import markdown
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Answer:
 
 
 def save(answer: Answer, folder: Path) -> None:
-    room.write(folder / "junit.xml", as_xml(answer, folder))
-    room.write(folder / "summary.md", ("\n".join(as_text(answer)) + "\n").encode())
+    disk_space.write(folder / "junit.xml", as_xml(answer, folder))
+    disk_space.write(folder / "summary.md", ("\n".join(as_text(answer)) + "\n").encode())
 
 
 def as_xml(answer: Answer, folder: Path) -> bytes:

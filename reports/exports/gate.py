@@ -6,25 +6,25 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from harness import room
 from harness.experiments.gating.gate import Answer, Gated
 from harness.experiments.gating.rounds import METRICS
+from harness.host import disk_space
+from harness.install.origin import COMMAND
 from harness.model import Outcome
-from harness.origin import COMMAND
-from harness.texts import many
+from harness.util.text_tables import markdown
+from harness.util.texts import many
 from reports.exports import annotation, badge, benchmark, experiment, openmetrics, suite
 from reports.exports.experiment import Case
 from reports.exports.markdown import versions
 from reports.gated import HEADER, Record, in_words, notes, row
 from reports.sections import reproduce
-from reports.tables import markdown
 
 OUTCOMES = {Answer.REGRESSED: Outcome.FAIL, Answer.OK: Outcome.PASS, Answer.INCONCLUSIVE: None}
 
 
 def save(record: Record) -> None:
     for name, make in EXPORTS.items():
-        room.write(record.folder.path / name, make(record).encode())
+        disk_space.write(record.folder.path / name, make(record).encode())
 
 
 def _junit(record: Record) -> str:

@@ -31,6 +31,9 @@ def _properties(result: Result) -> Iterator[tuple[str, str]]:
     yield "verdict", verdict.outcome.value
     yield "seed", str(spec.tape.seed)
     yield "slack", str(verdict.slack)
+    yield "covers", verdict.covers
+    if result.guarantee:
+        yield "guarantee", result.guarantee
     yield "disorder", spec.disorder_name
     yield "fault", spec.fault.text
     yield "run", result.path.name

@@ -8,11 +8,11 @@ from typing import Any
 
 from harness.measuring.measurement import Cost, Latency, Measurement
 from harness.model import CheckResult, Outcome, Witness
-from harness.texts import many
+from harness.util.text_tables import cell, markdown
+from harness.util.texts import many
 from reports import outside
 from reports.outage import Outage, outage_of, quantiles
 from reports.result import Result
-from reports.tables import cell, markdown
 
 NAMED = ("streamgauge", "python", "java", "machine")
 
@@ -28,8 +28,10 @@ def _lines(result: Result) -> Iterator[str]:
     yield verdict.sentence + "."
     yield ""
     asked = f"`{spec.title}` on `{spec.engine}/{spec.sink}`, seed {spec.tape.seed}"
-    yield f"{asked}, disorder `{spec.disorder_name}`, fault `{spec.fault.text}`, slack {verdict.slack:,}."
+    yield f"{asked}, disorder `{spec.disorder_name}`, fault `{spec.fault.text}`, slack {verdict.slack_said}."
     yield from _when(result)
+    if result.guarantee:
+        yield f"The sink: {result.guarantee} of `{spec.sink}`."
     yield from (f"The engine: {note}." for note in result.notes)
     if result.clock:
         yield f"The clocks: {result.clock}."
@@ -67,10 +69,12 @@ def _last_words(check: CheckResult) -> Iterator[str]:
 
 
 def _when(result: Result) -> Iterator[str]:
-    if not result.began:
+    if result.began_ms is None:
         return
+    took = f"it took {result.took_s:.0f} s"
+    when = f"Begun at {result.began:%Y-%m-%d %H:%M:%S} UTC, {took}" if result.began else f"By a simulated clock {took}"
     known = (f"{name} {value}" for name, value in versions(result.environment) if name in NAMED)
-    yield ", ".join([f"Begun at {result.began:%Y-%m-%d %H:%M:%S} UTC, it took {result.took_s:.0f} s", *known]) + "."
+    yield ", ".join([when, *known]) + "."
 
 
 def versions(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -88,7 +92,8 @@ def _speed(result: Result) -> Iterator[str]:
         yield f"Speed withheld: {result.withheld}."
         return
     steady = f" The run is {m.steady.sentence}." if m.steady else ""
-    yield f"{many(m.events, 'record')}, drained {m.drain_s:.1f} s after the last event.{steady}"
+    sent = result.certificate.sent if result.certificate else m.events
+    yield f"{many(sent, 'record')} sent, drained {m.drain_s:.1f} s after the last event.{steady}"
     yield ""
     yield from markdown(("figure", "value"), list(figures(m, outage_of(result.recovery, m.load_s))))
 

@@ -16,8 +16,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from harness.ending import cache_folder
 from harness.model import HarnessError
+from harness.terminal.command_end import cache_folder
 
 
 def _folder_for_fonts() -> Path:

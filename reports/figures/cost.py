@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.util.texts import three_digits
 from reports.figures.style import BLUE, MUTED, SHORT, SKY, Sheet
 
 BAR_PX = 26
@@ -31,7 +32,7 @@ def draw(bars: Sequence[Bar], rate_per_s: float, sheet: Sheet) -> None:
         axes.barh(place, bar.system_s, left=bar.user_s, color=SKY if bar.engine else MUTED, alpha=0.6, height=0.66)
         memory = f", {bar.peak_rss_mib:,.0f} MiB" if bar.peak_rss_mib else ""
         axes.annotate(
-            f"{bar.user_s + bar.system_s:.3g} s{memory}",
+            f"{three_digits(bar.user_s + bar.system_s)} s{memory}",
             (bar.user_s + bar.system_s, place),
             (5, 0),
             textcoords="offset points",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from harness.experiments.breaking.chaos import Seen
+from harness.experiments.chaos import Seen
 from harness.experiments.upgrade import Word
 from reports.figures.style import BLUE, GREEN, INK, MUTED, ORANGE, PAPER, PURPLE, RED, SKY, Sheet
 

@@ -21,6 +21,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from harness.util.texts import three_digits
+
 WIDE_PX, NARROW_PX = 760, 336
 POINTS_PER_INCH = 72  # one point is one pixel of the page
 PNG_DPI = 144
@@ -185,8 +187,8 @@ def short(value: float) -> str:
     """123 or 12k or 1.5M: as few characters as an axis needs."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
-            return f"{value / unit:.3g}{name}"
-    return f"{value:.3g}"
+            return f"{three_digits(value / unit)}{name}"
+    return three_digits(value)
 
 
 def log_ticks(axes: Axes, *, few: bool = False) -> None:
@@ -216,8 +218,8 @@ def duration(ms: float) -> str:
     if abs(ms) >= 10_000:
         return f"{ms / 1000:,.0f} s"
     if abs(ms) >= 1000:
-        return f"{ms / 1000:.3g} s"
-    return f"{ms:.3g} ms"
+        return f"{three_digits(ms / 1000)} s"
+    return f"{three_digits(ms)} ms"
 
 
 SHORT = FuncFormatter(lambda value, _: short(value))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.store import MissingEvidence
+from harness.rundir.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.page import Section
 from reports.sections import (

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from harness.evidence.observed import Observed
 from harness.judging.checks.case import Case
-from harness.judging.readings import Observed
 from harness.model import Backfill
-from harness.texts import many
+from harness.util.texts import many
 from reports.evidence import Evidence
 from reports.figures import backfill as figure
 from reports.figures.style import picture

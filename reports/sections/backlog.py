@@ -41,7 +41,7 @@ def _drawn(evidence: Evidence, found: CatchUp) -> Picture | None:
     seconds, offered_per_s = np.arange(load_s, dtype=np.float64) + 0.5, evidence.measurement.offered_per_s
     without = (at_rate_before(each, found.started_s, offered_per_s, seconds) for each in found.new_orders)
     lines = (figure.Line("to do", to_do, BLUE), *filter(None, without))
-    panel = figure.Panel("due and not done, events", "events", lines)
+    panel = figure.Panel("backlog, events due and not done", "events", lines)
     struck = [band for band in bands_of(evidence) if band.fault and band.from_s <= load_s]
     bands = (*_moments(found), *struck)
     alt = f"events that were due and not done over {load_s} seconds of load"

@@ -50,7 +50,7 @@ def panels_of(evidence: Evidence, found: Bursts, load_s: int) -> Iterator[figure
         yield figure.Panel("latency", "ms", tuple(lines))
     to_do = catching_up.to_do(Lines(evidence), load_s)
     if to_do is not None:
-        yield figure.Panel("due and not done, events", "events", (figure.Line("to do", to_do, BLUE),))
+        yield figure.Panel("backlog, events due and not done", "events", (figure.Line("to do", to_do, BLUE),))
     if told := checkpointing(evidence):
         line = figure.Line("checkpoint", longest_by_second(told, load_s), GREEN)
         yield figure.Panel("the checkpoint under way took", "ms", (line,))

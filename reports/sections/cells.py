@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from harness.evidence.ledger import Difference, Ledger
 from harness.judging.checks.case import Case
-from harness.judging.ledger import Difference, Ledger
 from harness.model import AD_IMPRESSIONS
-from harness.store import MissingEvidence
-from harness.texts import many
+from harness.rundir.store import MissingEvidence
+from harness.util.texts import many
 from reports.evidence import Evidence
 from reports.figures import cells
 from reports.figures.style import picture
@@ -75,15 +75,16 @@ def kind_of(difference: Difference, drained: bool) -> str:
     return "lost" if drained else "unseen"
 
 
-def _in_sum(kind: str) -> str:
-    """Too much of a sum with negative parts is no event twice, and too little of it is none lost."""
+def _in_words(kind: str) -> str:
+    """Too much of a sum or of a maximum is no event twice, and too little of a sum is none lost."""
     return "wrong value" if kind in ("lost", "duplicated") else kind
 
 
 def _marks(case: Case, row: Mapping[int, int]) -> Iterator[cells.Mark]:
     codes = case.oracle.codes
     wrong = {difference.cell: difference for difference in case.differences}
-    sums = case.only(Ledger(dict.fromkeys(wrong, 1)), {Kind.SUM})
+    others = case.only(Ledger(dict.fromkeys(wrong, 1)), {Kind.SUM, Kind.MONOTONE})
+    lost = {difference.cell for difference in case.lacking_events}
     for number, (cell, difference) in enumerate(wrong.items()):
         expected = (
             f"{difference.must:,}"
@@ -94,7 +95,7 @@ def _marks(case: Case, row: Mapping[int, int]) -> Iterator[cells.Mark]:
         yield cells.Mark(
             codes.key(cell),
             row[codes.field(cell)],
-            _in_sum(kind) if cell in sums else kind,
+            _in_words(kind) if cell in others and cell not in lost else kind,
             f"{difference.surplus:+,} in {_columns_are(case).split()[0]} {codes.key(cell)}",
             f"{case.cell_name(cell)}: expected {expected}, seen {difference.seen:,}"
             if number < cells.NAMED_MAX

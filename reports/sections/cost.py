@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from harness.measuring.cost import ENGINE
 from harness.measuring.measurement import Cost, Measurement
-from harness.store import MissingEvidence
+from harness.rundir.store import MissingEvidence
+from harness.util.texts import three_digits
 from reports.evidence import Evidence
 from reports.figures import cost
 from reports.figures.style import picture
@@ -20,7 +21,7 @@ def section(evidence: Evidence) -> Section:
     bars = bars_of(measurement)
     rate_per_s = measurement.offered_per_s
     title = f"CPU seconds per million events, at {rate_per_s:,.0f} events/s"
-    told = ", ".join(f"{bar.part} {bar.user_s + bar.system_s:.3g}" for bar in bars)
+    told = ", ".join(f"{bar.part} {three_digits(bar.user_s + bar.system_s)}" for bar in bars)
     return Section(
         "cost",
         "Cost",

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from harness import plan
+from harness.config import plan
 from harness.model import RunSpec, Segment
-from harness.store import MissingEvidence
+from harness.rundir.store import MissingEvidence
 from reports.evidence import Evidence
 from reports.page import Section, Table
 
@@ -83,6 +83,9 @@ def _changed(here: Mapping[str, str], default: Mapping[str, str]) -> Iterator[tu
             yield name, here.get(name, "not set"), default.get(name, "not set")
 
 
+NO_LIMIT = {"late_dropped_max": "any number"}
+
+
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Nested mappings as rows; `packages.numpy` is said as `numpy`, dials of disorder keep their family."""
     for name, value in values.items():
@@ -90,14 +93,14 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
         if isinstance(value, Mapping):
             yield from flat(value, "" if name == "packages" else f"{full}.")
         else:
-            yield full, _text(value)
+            yield full, NO_LIMIT.get(full, "none") if value is None else _text(value)
 
 
 def _text(value: object) -> str:
-    if value is None:
-        return "any number" if not isinstance(value, str) else ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}" if value < 10**12 else str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "not set"
     return f"{value:,g}" if isinstance(value, float) else str(value) or "not set"

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from harness.judging.growing import Growing
-from harness.judging.readings import ROWS_AT_ONCE
+from harness.evidence.column_buffer import Growing
+from harness.evidence.observed import ROWS_AT_ONCE
 from harness.measuring.measure import LATENCY
 from harness.measuring.measurement import Latency, Measurement, Quantiles
-from harness.store import LongTable, MissingEvidence
+from harness.rundir.store import LongTable, MissingEvidence
 from reports import outside
 from reports.evidence import Evidence
 from reports.figures import percentiles

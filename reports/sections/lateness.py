@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.judging.books import Slices
-from harness.judging.readings import LogTable, parts_of
-from harness.texts import many
+from harness.evidence.observed import LogTable, parts_of
+from harness.evidence.send_index import Slices
+from harness.util.texts import many
 from reports.evidence import Evidence
 from reports.figures import lateness
 from reports.figures.style import duration, picture
@@ -44,7 +44,8 @@ def section(evidence: Evidence) -> Section:
 
 def ages_of(evidence: Evidence) -> lateness.Ages:
     log, booked, case = evidence.log, Booked(evidence.sends, evidence.epoch_ms), evidence.case
-    ids, time_ms = (column[case.dropped] for column in (case.events.id, case.events.time_ms))
+    dropped = case.events.only(case.dropped)
+    ids, time_ms = (column[dropped.begins_record] for column in (dropped.id, dropped.time_ms))
     return lateness.Ages(
         lateness.Tally.of(_sent(log, booked)),
         lateness.Tally.of([booked.ages_ms(ids, time_ms)]),

@@ -8,18 +8,20 @@ from math import ceil
 from pathlib import Path
 
 from harness.experiments import compare
-from harness.experiments.breaking.chaos import Card, Case, Seen
+from harness.experiments.chaos import Card, Case, Seen
 from harness.experiments.gating import gate
 from harness.experiments.gating.gate import HEAD, Gated
 from harness.experiments.gating.rounds import Settings
-from harness.model import EngineManifest, Outcome, RunSpec
-from harness.origin import COMMAND
+from harness.install.origin import COMMAND
+from harness.model import EngineManifest, Outcome, RunSpec, Verdict
+from harness.rundir.store import unless_missing
 from reports.evidence import Evidence
 from reports.page import Section, Table
 from reports.sections import reproduce
 
 Step = tuple[str, str]  # what it tells, and the command
 TITLE = "What to try next"
+MORE_PATIENCE = 3.0  # as the sentence of a starved run advises
 HARD = ("kill@offset=50%", "pause(for=5s)@t>=10s", "redis-restart-empty@t>=10s")
 
 
@@ -40,9 +42,13 @@ def section(evidence: Evidence) -> Section:
 
 
 def _of_run(evidence: Evidence) -> Iterator[Step]:
-    spec, manifest, outcome = evidence.spec, evidence.manifest, evidence.verdict.outcome
-    recipe, run = reproduce.recipe_of(spec, manifest), place_of(evidence.store.path)
-    planned = spec.fault.text != "none"
+    run = place_of(evidence.store.path)
+    verdict = unless_missing(lambda: evidence.verdict)
+    if verdict is None:
+        yield from _when_undecided(run)
+        return
+    spec, manifest, outcome = evidence.spec, evidence.manifest, verdict.outcome
+    recipe, planned = reproduce.recipe_of(spec, manifest), spec.fault.text != "none"
     if outcome is Outcome.PASS:
         yield from _after_a_pass(spec, manifest, recipe, planned=planned)
         return
@@ -51,15 +57,29 @@ def _of_run(evidence: Evidence) -> Iterator[Step]:
     if outcome is Outcome.FAIL and manifest.checksum and not spec.tape.checksum:
         yield "which events were lost or counted twice", recipe.varied(checksum=True)
     if outcome is Outcome.UNKNOWN:
-        yield "whether anything is missing on this machine", f"{COMMAND} doctor"
-        yield "what the files of the run say now", f"{COMMAND} recheck {run}"
+        yield from _by_cause(verdict, spec, recipe)
+        yield from _when_undecided(run)
     yield "whether it comes out the same again", f"{COMMAND} replay {run}"
+
+
+def _by_cause(verdict: Verdict, spec: RunSpec, recipe: reproduce.Recipe) -> Iterator[Step]:
+    """What would have decided it."""
+    undecided = {check.name: check.word for check in verdict.checks if check.outcome is Outcome.UNKNOWN}
+    if undecided.get("engine") == "starved":
+        yield "whether it comes to an end with more time", recipe.varied(patience=MORE_PATIENCE * spec.patience)
+    if "fault" in undecided:
+        yield "whether the counts are right without the fault", recipe.varied(fault="none")
+
+
+def _when_undecided(run: str) -> Iterator[Step]:
+    yield "whether anything is missing on this machine", f"{COMMAND} doctor"
+    yield "what the files of the run say now", f"{COMMAND} recheck {run}"
 
 
 def _after_a_pass(
     spec: RunSpec, manifest: EngineManifest, recipe: reproduce.Recipe, *, planned: bool
 ) -> Iterator[Step]:
-    engine = reproduce.engine_of(manifest)
+    engine = manifest.named
     if not planned and manifest.resumes:
         hard = "kill@offset=50%" if manifest.progress else "kill@t>=10s"
         yield "whether it stays right when it is killed", recipe.varied(fault=hard)

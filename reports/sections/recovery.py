@@ -46,7 +46,7 @@ def panels_of(run: Watched, twin: Watched | None, *, speed: bool) -> Iterator[fi
         lines = [figure.Line("this run", _cut(run.backlog, length), BLUE)]
         if twin is not None and twin.backlog is not None:
             lines.append(figure.Line("its twin without a fault", _cut(twin.backlog, length), MUTED, dashed=True))
-        yield figure.Panel("due and not done, events", "events", tuple(lines))
+        yield figure.Panel("backlog, events due and not done", "events", tuple(lines))
     if speed:
         silent = [("results", run.changes_s, ORANGE), ("progress", run.progress_s, INK)]
         lines = [

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
-from harness import plan
+from harness.config import plan
+from harness.config.scenario_keys import KEYS
 from harness.engines import manifest as manifests
 from harness.experiments.searching.search import OF_ONE_LOAD
+from harness.install.origin import COMMAND
 from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, TapeSpec, UsageError, redacted
-from harness.origin import COMMAND
-from harness.settings import KEYS
-from harness.texts import many
+from harness.util.texts import many
 from reports.evidence import Evidence
 from reports.page import Section
 from reports.screen import kind_of
@@ -34,6 +33,7 @@ FLAGS = (
         "kafka",
         "kafka_config",
         "redis",
+        "redis_prefix",
         "reset",
         "master",
         "checkpoint",
@@ -58,7 +58,7 @@ class Recipe:
         try:
             scenario = self.keys if self.in_file else plan.read_scenario(self.scenario)[1]
             flags = {} if self.in_file else self.keys
-            return plan.resolve(self.scenario, scenario, flags, lambda *_: manifest)[0]
+            return plan.resolve(self.scenario, scenario, flags, beside(manifest))[0]
         except UsageError:
             return None
 
@@ -81,6 +81,11 @@ class Recipe:
         return "\n".join([f"# {self.scenario}.toml", *lines]), f"{COMMAND} run {shlex.quote(self.scenario)}.toml"
 
 
+def beside(manifest: EngineManifest) -> Callable[[str, str], EngineManifest]:
+    """Finds the engine of the run as it was then; the one of its batch has a name of its own."""
+    return lambda name, workload: manifest if name == manifest.named else manifests.load(name, workload)
+
+
 def section(evidence: Evidence) -> Section:
     spec, tape = evidence.spec, evidence.plan.tape
     recipe = recipe_of(spec, evidence.manifest)
@@ -99,11 +104,13 @@ def hidden(redis: str) -> list[str]:
     return ["The address of Redis held a password or options, which are not kept."] if HIDDEN in redis else []
 
 
-def of_a_search(spec: RunSpec, objective_p99_ms: float, remarks: Sequence[str], *, quick: bool = False) -> Section:
-    """Of a search whose runs had this spec. `remarks`: what has to be said beside its command."""
+def of_a_search(
+    spec: RunSpec, named: str, objective_p99_ms: float, remarks: Sequence[str], *, quick: bool = False
+) -> Section:
+    """Of a search whose runs had this spec. `named`: its engine. `remarks`: what has to be said beside its command."""
     name, title = "reproduce", "Do it again"
     try:
-        engine = manifests.load(spec.engine, spec.workload)
+        engine = manifests.load(named, spec.workload)
     except UsageError as error:
         return Section(name, title, missing=(f"the command that made this, because its engine is not here: {error}",))
     spec = replace(spec, objective_p99_ms=objective_p99_ms)
@@ -142,11 +149,13 @@ def _shortest(recipe: Recipe, spec: RunSpec, manifest: EngineManifest) -> Recipe
 
 
 def differences(one: RunSpec | None, other: RunSpec) -> list[str]:
-    """Fields in which two runs differ. Passwords are not kept, and compare as equal."""
+    """Fields in which two runs differ. Passwords are not kept, and compare as equal. What a scenario is about changes
+    no run, and an older run does not say it."""
     if one is None:
         return ["everything"]
     here, there = (
-        {**_fields(spec), "redis": redacted(spec.redis), "tape": None, **_fields(spec.tape)} for spec in (one, other)
+        {**_fields(spec), "redis": redacted(spec.redis), "tape": None, "requires": None, **_fields(spec.tape)}
+        for spec in (one, other)
     )
     return [name for name in here if here[name] != there[name]]
 
@@ -159,7 +168,7 @@ def _fields(value: RunSpec | TapeSpec) -> dict[str, Any]:
 def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
     """All keys of a scenario with the values of this run, as a person would write them."""
     special: dict[str, Any] = {
-        "engine": engine_of(manifest),
+        "engine": manifest.named,
         "disorder": disorder(spec),
         "late_dropped_max": "any" if spec.late_dropped_max is None else spec.late_dropped_max,
         "fault": spec.fault.text,
@@ -174,14 +183,9 @@ def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
     unknown = set(plan.OWN_KEYS) - workload_of(spec.tape).keys
     for key in (key for key in KEYS if key not in unknown):
         value = special[key] if key in special else _plain(spec, key)
-        if value not in (None, "", {}):
+        if value not in (None, "", {}, ()):
             found[key] = value
     return found
-
-
-def engine_of(manifest: EngineManifest) -> str:
-    """As it is named to a command."""
-    return manifest.id if manifest.shipped else str(Path(manifest.home) / "manifest.toml")
 
 
 def disorder(spec: RunSpec) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from harness.evidence.observed import NO_BATCH
 from harness.judging.checks.case import Case
 from harness.judging.checks.seam import on_both_sides, wrong_events
 from harness.judging.lateness import in_files
-from harness.judging.readings import NO_BATCH
 from harness.model import FileSeam
-from harness.texts import many
+from harness.util.texts import many
 from reports.evidence import Evidence
 from reports.figures import seam as figure
 from reports.figures.style import picture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.evidence.observed import Watched
 from harness.judging.checks.case import Case, Ints
 from harness.judging.lateness import in_files
-from harness.judging.readings import Watched
 from harness.measuring.stats import Floats
 from harness.model import FileSeam
 from reports.evidence import Evidence

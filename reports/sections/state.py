@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from harness.evidence.observed import State
+from harness.host.disk_space import size_in_words
 from harness.judging.checks.case import Case
 from harness.judging.checks.state import expected_in, odds, unknown
-from harness.judging.readings import State
-from harness.room import size_in_words
-from harness.texts import many
+from harness.util.texts import many
 from reports.evidence import Evidence
 from reports.figures import states as figure
 from reports.figures.style import Picture, picture
@@ -32,7 +32,7 @@ def section(evidence: Evidence) -> Section | None:
 
 
 def _rows(evidence: Evidence) -> Iterator[tuple[str, ...]]:
-    moments = (evidence.store.told("state", name, int) for name in ("at_ms", "took_ms"))
+    moments = (evidence.store.values("state", name, int) for name in ("at_ms", "took_ms"))
     for state, at_ms, took_ms in zip(evidence.states, *moments, strict=True):
         yield (
             f"{state.kept.batch:,}",
@@ -49,7 +49,7 @@ def _drawn(evidence: Evidence) -> Picture | None:
     """Where it is known what had to be in it."""
     if unknown(evidence.case):
         return None
-    at_s = [(at_ms - evidence.epoch_ms) / 1000 for at_ms in evidence.store.told("state", "at_ms", int)]
+    at_s = [(at_ms - evidence.epoch_ms) / 1000 for at_ms in evidence.store.values("state", "at_ms", int)]
     states = tuple(map(partial(held, evidence.case), evidence.states, at_s))
     blows = tuple(
         figure.Blow(bisect_left(at_s, (fault.at_ms - evidence.epoch_ms) / 1000), fault.spec.text)

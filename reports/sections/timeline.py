@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.measuring.processed import progress_lines
+from harness.judging.progress_curve import progress_lines
 from harness.model import FaultReport, Progress
 from reports.evidence import Evidence
 from reports.figures import timeline as figure
@@ -27,7 +27,7 @@ SPEED: tuple[Wanted, ...] = (
         {"offered_per_s": ("offered", INK, True), "processed_per_s": ("processed", BLUE, False)},
     ),
     ("latency", "ms", {"latency_p50_ms": ("p50", BLUE, False), "latency_p99_ms": ("p99", ORANGE, False)}),
-    ("backlog, events", "events", {"backlog": ("backlog", BLUE, False)}),
+    ("backlog, events due and not done", "events", {"backlog": ("backlog", BLUE, False)}),
     ("watermark lag", "ms", {"watermark_lag_ms": ("lag", BLUE, False)}),
     (
         "CPU, cores",

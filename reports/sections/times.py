@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.measuring.misplaced import misplaced
 from harness.model import EVENT_TIME, Time
-from harness.texts import many
+from harness.util.texts import many
 from reports.evidence import Evidence
 from reports.figures import times
 from reports.figures.style import picture

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import pytest
 
-from harness import cli
+from harness.cli import app
+from harness.config.scenario_keys import KEYS
 from harness.engines.manifest import SHIPPED
 from harness.faults.registry import FAULTS
 from harness.judging.checks import CHECKS
 from harness.results.registry import SOURCES
-from harness.settings import KEYS
 from reports.sections import SECTIONS
 from workloads.shipped import WORKLOADS, folder_of
 
@@ -59,8 +59,8 @@ def _held() -> Iterator[tuple[str, Held]]:
         yield "a fault", Held(name, f"harness/faults/{kind.family}.py", f"`{name}")
     for name, check in CHECKS.items():
         yield "a check", Held(name, _file_of(check), f"`{name}`")
-    for name, place in cli.COMMANDS.items():
-        yield "a command", Held(name, f"harness/commands/{place.module}.py", f"`{name}")
+    for name, place in app.COMMANDS.items():
+        yield "a command", Held(name, f"harness/cli/{place.module}.py", f"`{name}")
     for name, module in WORKLOADS.items():
         yield "a workload", Held(name, module.replace(".", "/") + ".py", f"`workloads/{name}/`")
     for section in SECTIONS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +12,16 @@ import typer.core
 import typer.main
 
 from generators.profiles import PROFILES
-from harness import cli, plan
-from harness.engines import manifest as manifests
+from harness.cli import app
+from harness.config import plan
+from harness.config.scenario_keys import KEYS
 from harness.engines.config import EngineConfig
 from harness.engines.environments import ROOM_NEEDED
 from harness.engines.manifest import MANIFEST_KEYS, PLACEHOLDERS, SHIPPED, SINK_KEYS, load
-from harness.experiments.breaking.chaos import tiers
+from harness.experiments.chaos import tiers
 from harness.faults.registry import FAULTS
 from harness.judging.checks import CHECKS
 from harness.model import Exit
-from harness.settings import KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOWN = ("job.py", "manifest.toml", "fixed/job.py", "fixed/manifest.toml")
@@ -38,35 +37,9 @@ DOCUMENTS = {
 }
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.parametrize("command", app.COMMANDS)
 def test_every_command_stands_in_the_readme(command):
     assert re.search(rf"streamgauge {command}\b|`{command}\b", README)
-
-
-def shown_commands() -> list[str]:
-    """Every line of a code block that calls the program as it stands there, with nothing for the reader to fill in."""
-    lines = [line for text in DOCUMENTS.values() for line in text.replace("\\\n", "").splitlines()]
-    found = [re.fullmatch(r"(?: {4}|\$ )?\./streamgauge ([a-z].*)", line) for line in lines]
-    shown = {match[1].partition(" #")[0].rstrip() for match in found if match}
-    return sorted(each for each in shown if not re.search(r"\[|\$\{|\b[A-Z]{2,}\b", each))
-
-
-@pytest.mark.parametrize("shown", shown_commands())
-def test_no_document_shows_a_command_that_would_be_refused(shown, monkeypatch):
-    """As far as can be known with nothing started: the flags, and of a run its scenario, its engine and its fault."""
-    name, *words = shlex.split(shown)
-    group = typer.main.get_command(cli.app)
-    assert isinstance(group, typer.core.TyperGroup)
-    params = group.commands[name].make_context(name, words).params
-
-    if name == "run" and not params["listing"]:
-        monkeypatch.setattr("shutil.which", lambda program: program)  # an example's need not be here
-        given = {key: params[key] for key in KEYS if params.get(key) not in (None, (), [])}
-        plan.resolve(*plan.read_scenario(params["scenario"]), given, _manifest_of)
-
-
-def _manifest_of(engine, workload):
-    return manifests.load(str(ROOT / engine) if "/" in engine else engine, workload)
 
 
 @pytest.mark.parametrize("key", sorted(KEYS))
@@ -77,7 +50,7 @@ def test_every_key_of_a_scenario_is_explained(key):
 @pytest.mark.parametrize("key", sorted(KEYS))
 def test_a_key_is_a_flag_of_run_unless_it_is_said_to_be_of_files_only(key):
     (meaning,) = re.findall(rf"^\| `{key}` \|[^|]*\| (.*)", RUN, re.MULTILINE)
-    group = typer.main.get_command(cli.app)
+    group = typer.main.get_command(app.app)
     assert isinstance(group, typer.core.TyperGroup)
     flags = {parameter.name for parameter in group.commands["run"].params}
 
@@ -139,7 +112,13 @@ def test_every_path_of_the_map_exists(path):
 
 @pytest.mark.parametrize(
     ("document", "link"),
-    sorted({(name, link) for name, text in DOCUMENTS.items() for link in re.findall(r"\]\(([^)#:]+)[)#]", text)}),
+    sorted(
+        {
+            (name, link)
+            for name, text in DOCUMENTS.items()
+            for link in re.findall(r'(?:\]\(|src=")([^)#:"]+)[)#"]', text)
+        }
+    ),
 )
 def test_every_link_leads_somewhere(document, link):
     assert ((ROOT / document).parent / link).exists()
@@ -195,7 +174,9 @@ def test_the_tutorial_shows_a_manifest_that_could_be_copied(tmp_path):
 
     manifest, whole = load(str(tmp_path)), load(str(ROOT / "examples" / "spark-job"))
 
-    assert manifest == replace(whole, home=manifest.home, env={}, ready_s=manifest.ready_s, drain_s=manifest.drain_s)
+    assert manifest == replace(
+        whole, home=manifest.home, path=manifest.path, env={}, ready_s=manifest.ready_s, drain_s=manifest.drain_s
+    )
     assert LEFT_OUT in shown.splitlines()
 
 
@@ -205,5 +186,5 @@ def test_what_each_fault_showed_stands_in_the_findings(fault):
 
 
 def test_the_changelog_names_the_commands():
-    for command in cli.COMMANDS:
+    for command in app.COMMANDS:
         assert f"`{command}`" in CHANGELOG or f"`streamgauge {command}`" in CHANGELOG

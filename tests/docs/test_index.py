@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.experiments.selftest.report import EXPECTED
 from harness.judging.checks import CHECKS
+from harness.selftest.report import EXPECTED
 
 ROOT = Path(__file__).resolve().parents[2]
 INDEX = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")

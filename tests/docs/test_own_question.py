@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import plan
+from harness.config import plan
 from harness.engines import manifest as manifests
 from workloads.declared import checked, declaration
 
@@ -45,7 +45,9 @@ def test_the_manifest_that_it_shows_could_be_copied(tmp_path):
 
     shown, whole = manifests.load(str(tmp_path), "payments"), manifests.load(str(PAYMENTS), "payments")
 
-    assert shown == replace(whole, home=shown.home, env={}, ready_s=shown.ready_s, drain_s=shown.drain_s)
+    assert shown == replace(
+        whole, home=shown.home, path=shown.path, env={}, ready_s=shown.ready_s, drain_s=shown.drain_s
+    )
 
 
 def test_what_it_shows_of_the_check_is_what_the_check_says():

@@ -21,12 +21,12 @@ from kafka.admin import ConfigResource
 
 from harness import __main__ as program
 from harness.model import FileSeam, KafkaAddress
+from harness.runner.world import real, services
+from harness.runner.world.history_files import HistoryFiles
 from harness.services import kafka
 from harness.services.kafka import EmbeddedKafka
 from harness.services.kafka_admin import administering
-from harness.wait import wait_until
-from harness.worlds import real, services
-from harness.worlds.history_files import HistoryFiles
+from harness.util.wait import wait_until
 
 SMALLEST_SEGMENT = 1024 * 1024  # that a topic may have
 LOOKS_MS = "500"

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from harness.ending import cache_folder
 from harness.engines import manifest
+from harness.terminal.command_end import cache_folder
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 

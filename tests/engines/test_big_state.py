@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400)]
 
 
 def test_what_a_commit_took_and_wrote_is_told_against_the_cells(tmp_path, served):
-    dials = ("--rate", "1000", "--duration", "50s", "--campaigns", "300", "--fault", "kill@c3:t>=8s; kill@c3:t>=30s")
-    answer = run(tmp_path, "big-state", *dials, *SOON_UP, *served)
+    dials = ("--rate", "2000", "--duration", "50s", "--campaigns", "600", "--fault", "kill@c3:t>=8s; kill@c3:t>=30s")
+    answer = run(tmp_path, "big-state", *dials, "--conf", f"{STORE}.rocksdb.maxMemoryUsageMB=1", *SOON_UP, *served)
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     commits = answer["measurement"]["growth"]["commits"]

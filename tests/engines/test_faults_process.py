@@ -11,7 +11,6 @@ from tests.engines.trial import SOON_UP
 
 WORKERS = Path(__file__).parent / "workers"
 SHORT = ["--duration", "20s", "--rate", "1000", "--campaigns", "20"]
-PARTITIONS = ["--conf", "streamgauge.writer=partitions"]
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -29,7 +28,7 @@ def test_a_zombie_takes_totals_back_and_does_not_pass_a_fence(tmp_path, served, 
 @pytest.mark.thorough
 def test_a_lost_python_worker_is_survived(tmp_path):
     fault = "kill-python@batch>=3"
-    answer = run(tmp_path, *SHORT, "--engine", WORKERS, *PARTITIONS, "--fault", fault)
+    answer = run(tmp_path, *SHORT, "--engine", WORKERS, "--fault", fault)
 
     assert answer["verdict"] == "PASS", answer["sentence"]
     assert "SIGKILL to the Python worker" in check(answer, "fault")["sentence"]

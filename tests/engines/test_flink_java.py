@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.store import Store
-from harness.stored import StoredRun
+from harness.judging.stored_run import StoredRun
+from harness.rundir.store import Store
 from tests.engines.odd import odd_records
 from tests.engines.test_runs import SHORT, check, run
 from tests.engines.trial import START_MS, WINDOW_MS

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from generators.tape import Tape
-from harness import plan, room
+from harness.config import plan
 from harness.engines.manifest import load
+from harness.host import disk_space
+from harness.host.disk_space import MB
 from harness.model import Exit
-from harness.room import MB
 from harness.services.small_disk import SmallDisk, impossible
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 from tests.engines.test_runs import command, told
 from tests.engines.trial import WAITS
 
@@ -54,8 +55,8 @@ def needed(duration: str) -> int:
     keys = {"engine": "reference", "rate": 10_000, "duration": duration, "fault": "none"}
     spec, manifest = plan.resolve("calm", keys, {}, load)
     here = Path()
-    wanted = room.needs(manifest, Tape(spec.tape).total, brokers=1, runs=1, out=here, temporary=here)
-    return sum(need.size for need in wanted) + room.AS_GOOD_AS_FULL
+    wanted = disk_space.needs(manifest, Tape(spec.tape).total, brokers=1, runs=1, out=here, temporary=here)
+    return sum(need.size for need in wanted) + disk_space.AS_GOOD_AS_FULL
 
 
 @WAITS

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from harness.experiments.gating import calibrate, drive_calibrate, drive_gate, history
+from harness.drivers import gate as drive_gate
+from harness.drivers import gate_calibration
+from harness.experiments.gating import calibrate, history
 from harness.experiments.gating.history import DECIDING
 from harness.model import Exit
 from reports import calibrated
@@ -146,18 +148,18 @@ def test_a_manifest_that_is_not_in_a_commit_is_told_and_nothing_is_made(reposito
 @pytest.mark.thorough
 def test_a_calibration_that_was_broken_off_goes_on_with_the_sessions_that_it_has(tmp_path, monkeypatch):
     monkeypatch.setattr(calibrate, "table", partial(calibrate.table, gates=20))
-    asked = drive_calibrate.Asked(
+    asked = gate_calibration.Asked(
         "reference", "", {}, budget_s=60, settings=drive_gate.settings_of(5000, 20), sessions=2, rounds=6
     )
-    place = drive_calibrate.begin(asked, tmp_path)
+    place = gate_calibration.begin(asked, tmp_path)
     first = replace(asked, sessions=1)
-    drive_calibrate._keep(place, first, [], {})
-    drive_calibrate.drive(place)
+    gate_calibration._keep(place, first, [], {})
+    gate_calibration.drive(place)
     kept = (place.path / "rounds-1.jsonl").read_bytes()
-    drive_calibrate._keep(place, asked, drive_calibrate._took(place), {})
+    gate_calibration._keep(place, asked, gate_calibration._took(place), {})
     (place.path / "rounds-2.jsonl").write_bytes(b"what a session left that was broken off")
 
-    found = drive_calibrate.drive(drive_calibrate.resume(place.path))
+    found = gate_calibration.drive(gate_calibration.resume(place.path))
 
     assert (found.sessions, found.rounds) == (2, 12)
     assert (place.path / "rounds-1.jsonl").read_bytes() == kept

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import recount
 from harness.engines.job import History
+from harness.kafka_log import recount
 from harness.model import FileSeam
-from harness.store import Store
-from harness.wait import wait_until
-from harness.worlds.history_files import as_lines
+from harness.rundir.store import Store
+from harness.runner.world.history_files import as_lines
+from harness.util.wait import wait_until
 from tests.engines.test_runs import check, run, told
 from tests.engines.trial import DEADLINE_S, SOON_UP
 from tests.quick.spoiled import ENDS, spoil, write_files

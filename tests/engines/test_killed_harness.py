@@ -19,7 +19,7 @@ import pytest
 
 from harness.model import Exit
 from harness.services import owners
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 
 KILLS = int(os.environ.get("STREAMGAUGE_KILLS", "1"))
 LONG = "for=120s"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.store import Store
-from harness.wait import wait_until
+from harness.rundir.store import Store
+from harness.util.wait import wait_until
 from tests.engines.odd import odd_records
 from tests.engines.test_runs import run
 from tests.engines.trial import START_MS, WINDOW_MS

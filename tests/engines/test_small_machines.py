@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from harness import grants
-from harness.ending import cache_folder
+from harness.host import cgroup
 from harness.model import Exit
+from harness.terminal.command_end import cache_folder
 from tests.engines.test_runs import check, told
 
 BAD = Path(__file__).parent / "bad"
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.timeout(300)
 @contextmanager
 def control_group(controller: str, limit: int, *names: str) -> Iterator[Path]:
     """With a limit in the first of these files that there is; whoever writes itself into the given file is limited."""
-    levels = [level for level in grants.levels(controller) if level.is_dir()]
+    levels = [level for level in cgroup.levels(controller) if level.is_dir()]
     group = levels[0] / f"streamgauge-test-{uuid.uuid4().hex[:8]}" if levels else Path("/no/group")
     try:
         group.mkdir()

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from harness.services.redis import connect
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 from tests.engines.odd import odd_records
 from tests.engines.trial import DEADLINE_S, QUICK_START, START_MS, WINDOW_MS, Trial
 from workloads.ad_impressions.jobs.spark_parse import BEST

@@ -9,7 +9,7 @@ import pytest
 
 from harness.engines import progress
 from harness.services.redis import connect
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 from tests.engines.odd import odd_records
 from tests.engines.test_runs import check, run
 from tests.engines.trial import DEADLINE_S, START_MS, WINDOW_MS

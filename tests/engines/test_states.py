@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
-from harness.stored import StoredRun
+from harness.judging.stored_run import StoredRun
 from tests.engines.test_runs import check, run
 from tests.engines.trial import SOON_UP
 from workloads.jobs.spark_states import shape_of, variables_of

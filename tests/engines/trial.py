@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from harness import plan
+from harness.config import plan
 from harness.engines import environments
 from harness.engines.config import EngineConfig
 from harness.engines.manifest import load
@@ -20,7 +20,7 @@ from harness.faults import registry
 from harness.faults.moment import Moment
 from harness.model import BatchLog, FaultReport, KafkaAddress, RedisAddress
 from harness.services.redis import connect
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 
 WINDOW_MS = 10_000
 PARTITIONS = 4

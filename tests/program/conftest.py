@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.settings import KEYS
+from harness.config.scenario_keys import KEYS
 
 FEW_PROBES = 20
 

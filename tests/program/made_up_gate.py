@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from harness import __main__
+from harness.config import plan
+from harness.drivers import gate
+from harness.drivers.gate import Asked
 from harness.experiments.folder import Folder
-from harness.experiments.gating import drive_gate
 from harness.experiments.gating.candidates import look_up
-from harness.experiments.gating.drive_gate import Asked
 from harness.experiments.gating.gate import Gated, Judged
 from harness.experiments.gating.rounds import Round
 from harness.model import HarnessError, Outcome
@@ -31,16 +32,16 @@ MADE: dict[str, tuple[list[Round], dict[str, Any]]] = {
 
 def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
     for text in (asked.base, asked.head):
-        look_up(text, asked.engine)
+        look_up(text, asked.engine, plan.workload_of(asked.flags))
     if os.environ["ROUNDS"] == "broken":
         raise HarnessError("The broker ended.\nThe end of its log: 100%")
     made, sides = MADE[os.environ["ROUNDS"]]
     place = pages.gate(Folder.create(out.absolute(), "gate").path, made, asked=asdict(asked), **sides)
-    drive_gate.save_exports(place)
+    gate.save_exports(place)
     return gated.read(place).found, place.path
 
 
-drive_gate.drive = drive
+gate.drive = drive
 if os.environ["ROUNDS"] != "level":
-    drive_gate.draw = lambda place: None  # it takes longer than all else here
+    gate.draw = lambda place: None  # it takes longer than all else here
 __main__.main()

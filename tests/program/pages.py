@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from harness import plan
+from harness.config import plan
 from harness.engines import fake
-from harness.experiments.breaking.chaos import Case as ChaosCase
-from harness.experiments.breaking.chaos import Ran, Seen, Wrong
+from harness.experiments.chaos import Case as ChaosCase
+from harness.experiments.chaos import Ran, Seen, Wrong
 from harness.experiments.compare import Row
 from harness.experiments.compare import Settings as CompareSettings
 from harness.experiments.compare import Table as CompareTable
@@ -26,7 +26,6 @@ from harness.experiments.gating.gate import Judged
 from harness.experiments.gating.rounds import ROUNDS, Round
 from harness.experiments.gating.rounds import Settings as GateSettings
 from harness.experiments.searching import search as searches
-from harness.experiments.searching.older_search import Held, Settings, Stage, Trial
 from harness.measuring import recovery
 from harness.measuring.measurement import (
     TIMELINE,
@@ -41,7 +40,7 @@ from harness.measuring.measurement import (
 )
 from harness.measuring.stats import Interval
 from harness.model import Outcome, RunSpec
-from harness.store import Store
+from harness.rundir.store import Store
 from reports.compared import FIGURES, Compared
 from tests.quick.cases import SPEC
 
@@ -130,10 +129,6 @@ FEW_RATES = searches.Settings(
     ),
 )
 SLOW_FAKE = ("--conf", "misbehave=slow:2000", "--objective-p99-ms", "4000")
-# Of searches that were made of many runs.
-TRIALS_OF_BEFORE = Settings(
-    width=0.15, ladder=(0.5, 0.1, 0.8), rounds=1, warm_up_ms=20_000, duration_ms=120_000, rung_ms=30_000
-)
 
 
 def search_spec(**flags: str) -> RunSpec:
@@ -181,33 +176,6 @@ def a_search(folder: Path, measured: Sequence[Measured], **spec: str) -> Folder:
     place.save("search", spec=search_spec(**spec), settings=settings, environment=machine, units=units, lives=[life])
     return place
 
-
-def trial(rate_per_s: float, held: Held = Held.YES, **changes: Any) -> Trial:
-    """One without figures, but for those that are given."""
-    run = "/elsewhere/runs/20261121-120000-calm-fake"
-    return replace(Trial(Stage.BISECT, rate_per_s, held, "", run, seconds=150.0), **changes)
-
-
-def _measured(rate_per_s: float, p99_ms: float, cpu_s: float, held: Held = Held.YES, **changes: Any) -> Trial:
-    figures = {"p50_ms": 500.0, "p99_ms": p99_ms, "processed_per_s": rate_per_s * 0.99, "cpu_s_per_million": cpu_s}
-    return trial(rate_per_s, held, **figures, **changes)
-
-
-SEARCHED = (
-    _measured(30_000.0, 900.0, 44.0),
-    _measured(90_000.0, 50_000.0, 38.0, Held.NO, reason="not steady: its backlog grew"),
-    _measured(60_000.0, 2_000.0, 41.0),
-    _measured(66_000.0, 20_000.0, 39.0, Held.NO, reason="p99 20,000 ms is over the objective of 10,000 ms"),
-    _measured(60_000.0, 3_000.0, 44.0, stage=Stage.CONFIRM),
-    _measured(60_000.0, 2_400.0, 40.0, stage=Stage.LADDER),
-)
-# Nearly every rate was too high, so that the interval lies at the left edge of a drawing; one has wrong counts.
-SLOW = (
-    _measured(40_000.0, 90_000.0, 38.0, Held.NO, reason="not steady: its backlog grew"),
-    trial(10_000.0, Held.NO, reason="the counts are FAIL"),
-    _measured(2_500.0, 2_000.0, 60.0),
-    _measured(2_800.0, 12_000.0, 58.0, Held.NO, reason="p99 12,000 ms is over the objective of 10,000 ms"),
-)
 
 LONG = "any(redis-pause(for=3s)@t>=10s; flip-flop(2; pause(for=1s)@now; kill@offset>=+10%)@t>=12s)"
 SINKS = ("absolute", "fenced", "increment", "marker-first", "marker-last")

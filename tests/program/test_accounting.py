@@ -10,12 +10,12 @@ import time
 import pytest
 
 from harness.measuring.cost import costs
+from harness.metering import hotspot_counters
+from harness.metering.accounting import ENGINE, HARNESS, WORKERS, Accounting, Processes, exactly, folder_bytes
+from harness.metering.process_usage import Cpu
+from harness.rundir.store import Store
 from harness.services.children import spawn
-from harness.store import Store
-from harness.wait import wait_until
-from harness.watching import hotspot
-from harness.watching.accounting import ENGINE, HARNESS, WORKERS, Accounting, Processes, exactly, folder_bytes
-from harness.watching.usage import Cpu
+from harness.util.wait import wait_until
 
 # Told to go, it burns 0.3 s of CPU in a grandchild that leaves the session, and says so.
 BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
@@ -128,16 +128,16 @@ def test_the_bytes_of_a_folder(tmp_path):
     assert folder_bytes(None) is None
 
 
-def counters(values, magic=hotspot.MAGIC):
+def counters(values, magic=hotspot_counters.MAGIC):
     """A file as a JVM makes it."""
     entries = b""
     for name, value in values.items():
         text = name.encode() + b"\0"
         value_at = -(-(20 + len(text)) // 8) * 8
         length = value_at + 8
-        entry = struct.pack("<" + hotspot.ENTRY, length, 20, 0, ord("J"), 0, 2, 3, value_at) + text
+        entry = struct.pack("<" + hotspot_counters.ENTRY, length, 20, 0, ord("J"), 0, 2, 3, value_at) + text
         entries += entry.ljust(value_at, b"\0") + struct.pack("<q", value)
-    return struct.pack("<" + hotspot.HEADER, magic, 1, 2, 0, 1, len(entries), 0, 0, 32, len(values)) + entries
+    return struct.pack("<" + hotspot_counters.HEADER, magic, 1, 2, 0, 1, len(entries), 0, 0, 32, len(values)) + entries
 
 
 def test_garbage_collection_is_read_from_the_jvms_own_counters(tmp_path):
@@ -146,8 +146,8 @@ def test_garbage_collection_is_read_from_the_jvms_own_counters(tmp_path):
     times = {"sun.gc.collector.0.time": 1_500_000_000, "sun.gc.collector.1.time": 500_000_000}
     file.write_bytes(counters({**times, "sun.gc.collector.0.invocations": 7, "sun.os.hrt.frequency": 1_000_000_000}))
 
-    assert hotspot.gc_s(42, tmp_path) == 2.0
-    assert hotspot.gc_s(43, tmp_path) is None
+    assert hotspot_counters.gc_s(42, tmp_path) == 2.0
+    assert hotspot_counters.gc_s(43, tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -159,4 +159,4 @@ def test_a_file_that_is_none_or_not_ready_tells_nothing(tmp_path, content):
     file.parent.mkdir()
     file.write_bytes(content)
 
-    assert hotspot.gc_s(42, tmp_path) is None
+    assert hotspot_counters.gc_s(42, tmp_path) is None

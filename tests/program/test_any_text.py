@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import plan
+from harness.config import plan
+from harness.config.scenario_keys import KEYS
 from harness.engines import manifest
 from harness.engines.manifest import MANIFEST_KEYS, SINK_KEYS
-from harness.experiments.breaking import chaos
+from harness.experiments import chaos
 from harness.faults import grammar
 from harness.faults.registry import FAULTS
-from harness.mistakes import MistakeError
 from harness.model import EngineManifest, RunSpec, UsageError
-from harness.settings import KEYS
+from harness.util.toml_reader import MistakeError
 
 # What is likely to be mistaken for something: numbers that are none, times without units, half of a grammar.
 ODD = st.sampled_from(

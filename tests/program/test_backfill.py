@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, plan
+from harness.cli import app
+from harness.config import plan
 from harness.engines import fake
-from harness.experiments.selftest.runs import fake_run
 from harness.judging.judge import judge
+from harness.judging.stored_run import StoredRun
 from harness.model import Backfill, Outcome, UsageError
-from harness.stored import StoredRun
+from harness.selftest.runs import fake_run
 from reports.evidence import Evidence
 from reports.sections import backfill
 
@@ -113,7 +114,7 @@ def test_a_stream_that_is_wrong_is_not_hidden_by_a_batch_that_is_right(tmp_path)
 
 def test_the_screen_says_how_it_fared_and_what_it_cost(tmp_path):
     dials = ["--rate", "250", "--duration", "12s", "--campaigns", "10", "--fault", "none", "--backfill", "fake"]
-    answer = CliRunner().invoke(cli.app, ["run", "calm", "--engine", "fake", *dials, "--out", str(tmp_path)])
+    answer = CliRunner().invoke(app.app, ["run", "calm", "--engine", "fake", *dials, "--out", str(tmp_path)])
     told = " ".join(answer.stdout.split())
 
     assert answer.exit_code == 0, answer.stdout

@@ -10,18 +10,19 @@ import pytest
 from typer.testing import CliRunner
 
 from generators.fleet import GO, Fleet, LoadConfig
-from harness import cli, plan
+from harness.cli import app
+from harness.config import plan
 from harness.engines import fake
 from harness.judging.judge import judge
+from harness.judging.stored_run import StoredRun
 from harness.measuring import measure
 from harness.measuring.measurement import NewOrders, Quantity
 from harness.model import INDEX_BITS, Outcome, UsageError
-from harness.run import run
-from harness.running.screen import Unseen
-from harness.stages.kinds import stages
-from harness.store import Store
-from harness.stored import StoredRun
-from harness.worlds.fake import FakeWorld
+from harness.rundir.store import Store
+from harness.runner.run import run
+from harness.runner.run_kinds import stages
+from harness.runner.screen import NullScreen
+from harness.runner.world.fake import FakeWorld
 from reports.evidence import Evidence
 from reports.sections import backlog
 
@@ -44,7 +45,7 @@ def behind(folder, manifest=fake.MANIFEST, **changes):
     store = Store.create(folder, "test-fake")
     world = FakeWorld(spec, store, manifest)
     verdict = run(
-        spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=Unseen(), made_by=stages(spec)
+        spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=NullScreen(), made_by=stages(spec)
     )
     return verdict, store
 
@@ -65,12 +66,12 @@ def test_all_of_a_backlog_waits_when_the_engine_starts_and_counts(tmp_path):
 
 def test_it_lies_unevenly_over_the_partitions(tmp_path):
     _, store = behind(tmp_path)
-    log, reel = store.read_table("log.parquet"), StoredRun.open(store.path).reel
+    log, schedule = store.read_table("log.parquet"), StoredRun.open(store.path).schedule
     server = log.column("event_id").to_numpy() >> INDEX_BITS
-    of_backlog = (server >= reel.spec.senders) & (server < 2 * reel.spec.senders)
+    of_backlog = (server >= schedule.spec.senders) & (server < 2 * schedule.spec.senders)
     counts = np.bincount(log.column("partition").to_numpy()[of_backlog], minlength=4)
 
-    assert counts.sum() == reel.warm_up_total
+    assert counts.sum() == schedule.warm_up_total
     assert counts[0] < 0.7 * counts[1:].mean()
 
 
@@ -89,7 +90,7 @@ def test_speed_is_of_the_load_and_its_certificate_too(tmp_path):
     assert run.certificate.valid, run.certificate.reasons
     measured = measure.save(run, verdict)
     assert measured
-    assert measured.events == run.reel.load.total
+    assert measured.events == run.schedule.load.total
     assert measured.catch_up
     assert measured.catch_up.waiting == next(store.history("backlog"))["waiting"]
     assert 60 <= measured.catch_up.oldest_s <= 61
@@ -121,14 +122,14 @@ def test_a_fleet_sends_a_backlog_whole_and_in_the_order_in_which_it_was_due(tmp_
 
     assert due_us == sorted(due_us)
     assert due_us[-1] <= 0
-    assert sum(part.hi - part.lo for part in backlog) == fleet.reel.warm_up_total
-    assert sum(part.hi - part.lo for part in loads) == fleet.reel.load.total
+    assert sum(part.hi - part.lo for part in backlog) == fleet.schedule.warm_up_total
+    assert sum(part.hi - part.lo for part in loads) == fleet.schedule.load.total
     assert fleet.owes_backlog
 
 
 def test_the_screen_and_the_page_say_when_it_had_caught_up(tmp_path):
     dials = ["--rate", "300", "--backlog", "30s", "--duration", "36s", "--campaigns", "10", "--out", str(tmp_path)]
-    answer = CliRunner().invoke(cli.app, ["run", "catchup", "--engine", "fake", *dials], catch_exceptions=False)
+    answer = CliRunner().invoke(app.app, ["run", "catchup", "--engine", "fake", *dials], catch_exceptions=False)
     (page,) = tmp_path.glob("*/report.html")
     told = " ".join(answer.stdout.split())
 

@@ -16,16 +16,17 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, grants
-from harness.ending import ended
-from harness.experiments.breaking import chaos_worker, drive_chaos
-from harness.experiments.breaking.beside import Told, Worker
-from harness.experiments.breaking.chaos import Case
+from harness.cli import app
+from harness.drivers import chaos, chaos_worker
+from harness.drivers.parallel_cases import Told, Worker
+from harness.experiments.chaos import Case
 from harness.experiments.folder import Folder
+from harness.host import cgroup
 from harness.model import Exit, UsageError
 from harness.services import owners
 from harness.services.owners import OWNER_VARIABLE, environment_of
-from harness.wait import wait_until
+from harness.terminal.command_end import ended
+from harness.util.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 FAST = ["--rate", "200", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
@@ -45,10 +46,10 @@ faults = ['{NEVER}', 'kill@c2:batch=3']
 # command itself is told to pass over.
 HELD = """
 import sys
-if "harness.experiments.breaking.chaos_worker" in sys.orig_argv:
+if "harness.drivers.chaos_worker" in sys.orig_argv:
     import time
     from pathlib import Path
-    from harness.worlds.fake import FakeWorld
+    from harness.runner.world.fake import FakeWorld
     begin = FakeWorld.await_fleet
     def held(world):
         while not Path("go").exists(): time.sleep(0.02)
@@ -66,7 +67,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 def call(*words: str | Path) -> tuple[int, dict[str, Any], str]:
     """Its exit code, its answer, and what it said meanwhile."""
-    done = CliRunner().invoke(cli.app, ["chaos", *map(str, words), "--json"], catch_exceptions=False)
+    done = CliRunner().invoke(app.app, ["chaos", *map(str, words), "--json"], catch_exceptions=False)
     return done.exit_code, json.loads(done.stdout), done.stderr
 
 
@@ -209,12 +210,12 @@ def test_runs_that_can_bear_nobody_beside_them_go_one_at_a_time(flags, why, tmp_
 
 def jobs_of(engine: str, jobs: int | None) -> int:
     settings = {"scenario": "calm", "keys": {}, "flags": {}, "asked": {"jobs": jobs} if jobs else {}}
-    return drive_chaos.jobs_of(settings, [Case(engine, "absolute", "none", 1)])
+    return chaos.jobs_of(settings, [Case(engine, "absolute", "none", 1)])
 
 
 def test_how_many_at_a_time_follows_from_the_machine_unless_it_is_said(monkeypatch):
-    monkeypatch.setattr(grants, "cores", lambda: 2.0)
-    monkeypatch.setattr(grants, "memory_bytes", lambda: 4 << 30)
+    monkeypatch.setattr(cgroup, "cores", lambda: 2.0)
+    monkeypatch.setattr(cgroup, "memory_bytes", lambda: 4 << 30)
 
     assert [jobs_of("spark", jobs) for jobs in (None, 1, 3)] == [2, 1, 3]
     assert jobs_of("fake", None) == 1, "what is simulated takes no time"

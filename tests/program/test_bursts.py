@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli
+from harness.cli import app
 from harness.measuring import bursting as bursting_of
-from harness.store import Store
+from harness.rundir.store import Store
 from reports import bursting as words
 from reports.evidence import Evidence
 from reports.sections.bursts import longest_by_second
@@ -35,7 +35,7 @@ def bursting(folder: Path, *flags: str, shape: str = SHAPE):
     scenario = folder / "shape.toml"
     scenario.write_text(shape)
     arguments = ["run", str(scenario), "--engine", "fake", "--out", str(folder / "runs"), *flags]
-    answer = CliRunner().invoke(cli.app, arguments, catch_exceptions=False)
+    answer = CliRunner().invoke(app.app, arguments, catch_exceptions=False)
     return answer, next((folder / "runs").iterdir())
 
 

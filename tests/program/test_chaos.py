@@ -13,19 +13,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli
+from harness.cli import app
+from harness.drivers import chaos as drive_chaos
+from harness.drivers import one_run, replay
 from harness.engines import fake
 from harness.engines import manifest as manifests
-from harness.experiments import one_run, replay
-from harness.experiments.breaking import chaos, drive_chaos
-from harness.experiments.breaking.chaos import Case, Ran, Rows, Seen, Wrong, classified
+from harness.experiments import chaos
+from harness.experiments.chaos import Case, Ran, Rows, Seen, Wrong, classified
 from harness.experiments.folder import Folder
 from harness.experiments.upgrade import Word
 from harness.faults import evidence, registry
 from harness.install import environment
+from harness.judging.stored_run import StoredRun
 from harness.measuring.measurement import Quantity, Recovery
-from harness.model import CheckResult, Exit, FaultReport, FaultSpec, HarnessError, Outcome, UsageError, Verdict
-from harness.stored import StoredRun
+from harness.model import CheckResult, Exit, FaultReport, FaultSpec, HarnessError, Outcome, RunSpec, UsageError, Verdict
 from reports import chaos_page
 from reports.figures import guarantee
 from reports.page import render
@@ -78,6 +79,30 @@ def test_the_class_of_a_run_follows_from_its_counts(failed, seen):
 )
 def test_an_engine_that_is_gone_is_of_its_own_class(found, state, seen):
     assert classified(found, [LANDED], state, planned=True)[0] is seen
+
+
+@pytest.mark.parametrize(
+    ("failed", "claim", "words"),
+    [
+        ({"duplicated": 3}, "at-least-once", "within the declared guarantee at-least-once"),
+        ({"duplicated": 3}, "exactly-once", "breaks the declared guarantee exactly-once"),
+        ({"lost": 3}, "at-least-once", "breaks the declared guarantee at-least-once"),
+        ({"lost": 3}, "at-most-once", "within the declared guarantee at-most-once"),
+        ({"lost": 3, "duplicated": 1}, "none", "within the declared guarantee none"),
+        ({"late": 7}, "exactly-once", ""),
+        ({}, "exactly-once", ""),
+    ],
+)
+def test_a_fail_says_whether_the_sink_declares_as_much(failed, claim, words):
+    found = replace(verdict(**failed), outcome=Outcome.FAIL if failed else Outcome.PASS)
+
+    assert chaos.against_claim(found, [LANDED], "drained", claim, planned=True) == words
+
+
+def test_what_could_have_been_late_and_was_lost_is_lost():
+    late = CheckResult("late", Outcome.FAIL, "", "lost", 7)
+
+    assert chaos.wrong_of(Verdict(Outcome.FAIL, "", 0, (late,), {})) == Wrong(lost=7)
 
 
 def test_without_a_fault_that_landed_nothing_is_known():
@@ -256,7 +281,7 @@ def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.setattr(one_run, "write_page", lambda place, _: place.write_bytes("report.html", b""))
     rows = "[[cases]]\nengine = 'fake'\nsinks = ['absolute', 'increment']\nfaults = ['kill@c3:batch=3']\n"
     (tmp_path / MINE).write_text(f"# two\ntwins = true\n{rows}")
-    return lambda *arguments: CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)
+    return lambda *arguments: CliRunner().invoke(app.app, [*map(str, arguments)], catch_exceptions=False)
 
 
 def only(folder):
@@ -288,11 +313,21 @@ def test_a_whole_experiment_ends_in_the_card_in_all_its_forms(call, tmp_path):
     assert "<h1>Guarantee card</h1>" in html
 
 
+def test_what_a_sink_claims_is_said_by_the_job_of_the_question(tmp_path):
+    case = Case("spark-tws", "kafka", "kill@offset=50%", 1)
+    settings = {"keys": {}, "flags": {"workload": "enrichment"}}
+    Folder(tmp_path).save("chaos", settings=settings, done=[Ran(case, Seen.EXACTLY_ONCE, "all counted")])
+
+    (cell,) = drive_chaos.card_of(Folder(tmp_path)).cells
+
+    assert cell.claim == manifests.load("spark-tws", "enrichment").sink("kafka").guarantee
+
+
 def test_the_page_of_a_chaos_says_when_where_and_how_and_shows_it(call, tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "describe", lambda: {"machine": "a PDP-11", "packages": {"numpy": "2.4"}})
     call("chaos", "--tier", MINE, *FAST, "--seed", "7")
     path = only(tmp_path / "experiments")
-    page = chaos_page.page_of(chaos_page.read(Folder(path), drive_chaos.card_of(Folder(path).load("done", list[Ran]))))
+    page = chaos_page.page_of(chaos_page.read(Folder(path), drive_chaos.card_of(Folder(path))))
     tables = {section.id: section.tables for section in page.sections}
 
     assert re.search(r"seed 7, .*rate 200.*, 20\d\d-\d\d-\d\d \d\d:\d\d", page.subtitle)
@@ -445,7 +480,13 @@ def test_an_experiment_that_was_broken_off_goes_on_where_it_was(call, tmp_path, 
 
 def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch):
     address, seen = "redis://:geheim@host:6379/1", []
-    monkeypatch.setattr(one_run, "claim_external", lambda spec: seen.append(spec.redis))
+    monkeypatch.setattr(one_run, "look_at_external", lambda _: None)
+
+    def claimed(spec: RunSpec, _: object) -> list[str]:
+        seen.append(spec.redis)
+        return []
+
+    monkeypatch.setattr(one_run, "claim_external", claimed)
     call("chaos", "--tier", MINE, *FAST, "--sink", "absolute", "--redis", address, "--reset")
     path = only(tmp_path / "experiments")
 
@@ -464,7 +505,8 @@ def test_one_database_for_many_cases_has_to_be_one_that_may_be_emptied(call, tmp
 
 
 def test_a_password_of_redis_in_a_tier_is_in_no_file_either(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(one_run, "claim_external", lambda _: None)
+    monkeypatch.setattr(one_run, "look_at_external", lambda _: None)
+    monkeypatch.setattr(one_run, "claim_external", lambda *_: [])
     keys = "[keys]\nredis = 'redis://:geheim@host:6379/1'\nreset = true\n"
     (tmp_path / MINE).write_text((tmp_path / MINE).read_text() + keys)
     call("chaos", "--tier", MINE, *FAST, "--sink", "absolute")

@@ -17,7 +17,7 @@ from harness.model import HarnessError, Stopped
 from harness.services import logs, owners
 from harness.services.children import CHILD_VARIABLE, FIRST, Child, guard, spawn
 from harness.services.owners import OWNER_VARIABLE, is_alive, is_dead, lease_folder, owner_mark, release_folder, sweep
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 # An owner that starts a child, whose own child leaves the group; both are named, then it stays until it is killed.
@@ -367,8 +367,18 @@ def test_a_leased_folder_is_private_and_goes_with_its_entry(tmp_path):
 
 
 def test_a_torn_entry_of_the_ledger_does_not_stop_a_sweep(tmp_path):
+    """What is whole beside it is swept all the same."""
     (owners._ledger() / "torn.json").write_text('{"owner": "1')
-    sweep()
+    (tmp_path / "left").mkdir()
+    dead = owner_mark().replace(f"{os.getpid()}:", "4194999:", 1)
+    owners._write(owners.Entry(dead, "a folder", folder=str(tmp_path / "left")))
+
+    said = sweep()
+
+    assert [sentence for sentence in said if str(tmp_path) in sentence] == [
+        f"Deleted {tmp_path / 'left'}, which a run that is no longer alive left behind."
+    ]
+    assert not (tmp_path / "left").exists()
 
 
 def test_who_stops_the_program_while_its_children_are_ended_does_not_save_them(tmp_path, monkeypatch):

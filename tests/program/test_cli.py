@@ -9,17 +9,21 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 from typer.testing import CliRunner
 
-from harness import cli
-from harness.ending import ended
-from harness.experiments import one_run
+from harness.cli import app
+from harness.drivers import one_run
 from harness.install import environment
 from harness.model import SCHEMA_VERSION, Exit, UsageError
-from harness.store import Store
+from harness.rundir.store import Store
+from harness.terminal.command_end import ended
 from reports import result as results
 from reports import screen
+from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES
+from workloads.base import NO_EVENT
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,7 +37,7 @@ def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing is slow, and has tests of its own
 
     def run(*arguments):
-        return CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)
+        return CliRunner().invoke(app.app, [*map(str, arguments)], catch_exceptions=False)
 
     return run
 
@@ -68,7 +72,9 @@ def test_the_last_screen_fits_a_terminal(call, tmp_path):
         call("run", *FAST, "--fault", "none", "--conf", f"misbehave={bug}", "--out", bug.split(":")[0])
     call("run", *FAST, "--sink", "increment")
 
-    for path in tmp_path.glob("*/*"):
+    paths = [*tmp_path.glob("*/*")]
+    assert len(paths) == 4
+    for path in paths:
         lines = screen.lines(results.read(path))
         assert len(lines) <= 23
         assert max(map(len, lines)) <= 79
@@ -167,6 +173,46 @@ def test_the_tape_can_be_looked_at(call, preset):
     assert (told["poison"] > 0) == (preset == "storm")
 
 
+@pytest.mark.parametrize("file", ["log.parquet", "log.csv"])
+def test_the_log_of_a_run_is_written_with_names(call, tmp_path, file):
+    call("run", "--disorder", "storm", *FAST)
+    done = call("tape", "--of", only_run(tmp_path), "--out", tmp_path / file)
+    rows = [
+        {name: value or None for name, value in row.items()}
+        for row in (csv.read_csv if file.endswith(".csv") else pq.read_table)(tmp_path / file).to_pylist()
+    ]
+
+    coded = Store.open(only_run(tmp_path)).read_table("log.parquet").to_pylist()
+    assert done.stdout.startswith(f"{len(coded):,} records of ")
+    assert [row["event_id"] for row in rows] == [f"{row['event_id']:012x}" for row in coded]
+    assert {row["sender"] == "harness" for row in rows} == {True, False}
+    for row, code in zip(rows, coded, strict=True):
+        is_event = code["kind"] != NO_EVENT
+        assert (row["kind"] != "no event", row["event_time"] is not None) == (is_event, is_event)
+        assert (row["event.event_type"], row["event.ad_type"]) == (
+            (EVENT_TYPES[code["event_type"]], AD_TYPES[code["ad_type"]]) if is_event else (None, None)
+        )
+    named = {(row["event.campaign"], code["campaign"]) for row, code in zip(rows, coded, strict=True)}
+    assert len(named) == len({name for name, _ in named}) == len({number for _, number in named})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--of", "RUN"], "belong together"),
+        (["--out", "log.csv"], "belong together"),
+        (["steady", "--of", "RUN", "--out", "log.csv", "--rate", "5"], "leave out steady, rate"),
+        (["--of", "RUN", "--out", "log.txt"], "has to end in .parquet or .csv"),
+        (["--of", "RUN", "--out", "nowhere/log.csv"], "lies in no folder"),
+    ],
+)
+def test_what_is_written_of_a_run_and_where_is_said(call, tmp_path, arguments, sentence):
+    call("run", *FAST)
+
+    with pytest.raises(UsageError, match=sentence):
+        call("tape", *(only_run(tmp_path) if word == "RUN" else word for word in arguments))
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
@@ -178,7 +224,7 @@ def test_the_tape_can_be_looked_at(call, preset):
 def test_mistakes_end_in_a_sentence_and_start_nothing(arguments, code, sentence, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
 
-    assert ended(arguments, lambda: cli.called(arguments)) == code
+    assert ended(arguments, lambda: app.called(arguments)) == code
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 

@@ -13,26 +13,26 @@ import pytest
 
 from generators import fleet
 from generators.fleet import Fleet, LoadConfig
-from harness import plan
-from harness.clock import Clock, Reading
+from harness.config import plan
 from harness.engines import fake
 from harness.engines.fake import FakeClock
 from harness.experiments.folder import BEGUN, FINISHED
-from harness.experiments.selftest.runs import SMALL, fake_run
 from harness.judging.judge import judge
-from harness.load import Load
+from harness.judging.stored_run import StoredRun
+from harness.load.fleet import Load
 from harness.measuring import measure, recovery
 from harness.measuring.measurement import Lack
+from harness.metering import clock_steps
+from harness.metering.clock_steps import AWAY_MS, KIND, LOOK_EVERY_S, STEP_MS, ClockWatch, Noticing, Oddity
 from harness.model import HarnessError, Outcome
-from harness.run import run
-from harness.running.screen import Unseen
-from harness.store import Store
-from harness.stored import StoredRun
-from harness.wait import wait_until
-from harness.watching import clock_watch
-from harness.watching.clock_watch import AWAY_MS, LOOK_EVERY_S, STEP_MS, ClockWatch, Noticing, Oddity
-from harness.watching.sampler import PlainObserver
-from harness.worlds.fake import FakeWorld
+from harness.results.sampler import PlainObserver
+from harness.rundir.store import Store
+from harness.runner.run import run
+from harness.runner.screen import NullScreen
+from harness.runner.world.fake import FakeWorld
+from harness.selftest.runs import SMALL, fake_run
+from harness.util.clock import Clock, Reading
+from harness.util.wait import wait_until
 from reports import listing, run_page, screen
 from reports import result as results
 from reports.exports import junit, machine, markdown
@@ -151,12 +151,12 @@ def test_a_harness_that_did_not_run_was_away():
 
 def test_figures_by_the_times_of_files_are_refused_when_the_clock_stepped():
     first = Reading(0, 0, 0)
-    clock_watch.refuse_stepped(first, Reading(60_000, STEP_MS - 1, 0), "parse: fast")  # long, and no step
+    clock_steps.refuse_stepped(first, Reading(60_000, STEP_MS - 1, 0), "parse: fast")  # long, and no step
 
     with pytest.raises(HarnessError, match=r"parse: fast was .* clock was set back by 3[.]0 s"):
-        clock_watch.refuse_stepped(first, Reading(60_000, -3000, 0), "parse: fast")
+        clock_steps.refuse_stepped(first, Reading(60_000, -3000, 0), "parse: fast")
     with pytest.raises(HarnessError, match=r"the machine slept for 60[.]0 s"):
-        clock_watch.refuse_stepped(first, Reading(60_000, 60_000, 60_000), "parse: fast")
+        clock_steps.refuse_stepped(first, Reading(60_000, 60_000, 60_000), "parse: fast")
 
 
 def test_what_the_watch_notices_is_in_the_history_at_once(tmp_path):
@@ -168,8 +168,8 @@ def test_what_the_watch_notices_is_in_the_history_at_once(tmp_path):
     wait_until(lambda: list(store.history("clock")), deadline_s=10, what="the step in the history")
     watch.stop()
 
-    assert store.told("clock", "oddity", Oddity) == [Oddity("step", 1_750_000_000_000, -3000, -3000)]
-    assert clock_watch.ahead_ms(store) == (-3000, 0)
+    assert store.values("clock", "oddity", Oddity) == [Oddity("step", 1_750_000_000_000, -3000, -3000)]
+    assert clock_steps.ahead_ms(store) == (-3000, 0)
 
 
 def test_two_threads_that_tell_at_once_tear_no_line(tmp_path):
@@ -189,7 +189,13 @@ def test_two_threads_that_tell_at_once_tear_no_line(tmp_path):
 
 
 def test_a_watch_that_was_never_started_can_be_stopped(tmp_path):
-    ClockWatch(Store.create(tmp_path, "run")).stop()
+    store = Store.create(tmp_path, "run")
+    watch = ClockWatch(store)
+
+    watch.stop()
+
+    assert watch._thread.ident is None
+    assert [*store.history(KIND)] == []
 
 
 def stepped(folder, by_ms: int, **changes):
@@ -209,7 +215,7 @@ def test_a_right_run_stays_right_when_the_clock_steps_and_gives_no_speed(tmp_pat
     assert measured is None
     way = "ahead" if by_ms > 0 else "back"
     assert result.withheld.startswith(f"the machine's clock was set {way} by {abs(by_ms) / 1000:,.1f} s, noticed ")
-    assert result.withheld.endswith(" s into the load")
+    assert result.withheld.endswith(" s after the load began")
     assert judge(StoredRun.open(store.path)) == verdict
 
 
@@ -278,7 +284,7 @@ def test_a_run_of_an_older_version_is_judged_as_before(tmp_path):
     store.write_json("verdict.json", verdict)
 
     assert list(store.history("clock")) == []
-    assert clock_watch.ahead_ms(store) == (0, 0)
+    assert clock_steps.ahead_ms(store) == (0, 0)
     result = results.read(store.path)
     assert (result.clock, result.taken) == ("", "")
 
@@ -341,7 +347,7 @@ def test_a_deadline_that_passed_while_the_harness_was_stopped_is_none(when, tell
     store = Store.create(tmp_path, "fake")
     world = Stopped(spec, store, manifest)
     world.when = when
-    verdict = run(spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=Unseen())
+    verdict = run(spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=NullScreen())
 
     assert world.was_stopped
     assert verdict.outcome is Outcome.PASS, verdict.sentence
@@ -350,28 +356,28 @@ def test_a_deadline_that_passed_while_the_harness_was_stopped_is_none(when, tell
 def test_that_the_harness_was_away_matters_only_while_it_looks_on(tmp_path):
     store = Store.create(tmp_path, "run")
     for at_ms in (1000, 20_000, 200_000):
-        clock_watch.tell(store, Oddity("away", at_ms, 5000, 0))
+        clock_steps.tell(store, Oddity("away", at_ms, 5000, 0))
     store.tell("epoch", at_ms=9000, epoch_ms=10_000)
     store.tell("engine", at_ms=100_000)
 
-    assert clock_watch.in_words(store) == "the harness did not run for 5.0 s, noticed 10.0 s into the load"
+    assert clock_steps.in_words(store) == "the harness did not run for 5.0 s, noticed 10.0 s after the load began"
 
 
 def test_a_clock_that_steps_again_and_again_is_told_in_a_few_words(tmp_path):
     store = Store.create(tmp_path, "run")
     for number in range(1, 101):
-        clock_watch.tell(store, Oddity("step", number, 100, 100 * number))
+        clock_steps.tell(store, Oddity("step", number, 100, 100 * number))
 
-    assert clock_watch.in_words(store).endswith("0.1 s before the load; and 97 more of the kind")
-    assert clock_watch.ahead_ms(store) == (0, 10_000)
+    assert clock_steps.in_words(store).endswith("0.1 s before the load; and 97 more of the kind")
+    assert clock_steps.ahead_ms(store) == (0, 10_000)
 
 
 def test_a_step_before_the_load_is_told_as_such(tmp_path):
     store = Store.create(tmp_path, "run")
-    clock_watch.tell(store, Oddity("step", 1000, 120_000, 120_000))
+    clock_steps.tell(store, Oddity("step", 1000, 120_000, 120_000))
     store.tell("epoch", at_ms=9000, epoch_ms=10_000)
 
-    assert clock_watch.in_words(store) == "the machine's clock was set ahead by 120.0 s before the load"
+    assert clock_steps.in_words(store) == "the machine's clock was set ahead by 120.0 s before the load"
 
 
 def test_a_run_lives_as_long_as_its_process_whatever_the_clock_says(tmp_path, monkeypatch):

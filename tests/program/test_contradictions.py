@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from harness import cli, run
+from harness.cli import app
+from harness.drivers import one_run
 from harness.engines import fake
-from harness.experiments import one_run
-from harness.experiments.selftest.runs import fake_run
 from harness.judging.judge import judge
+from harness.judging.stored_run import StoredRun
 from harness.model import SCHEMA_VERSION, Exit, Outcome
-from harness.store import Store
-from harness.stored import StoredRun
-from harness.worlds.fake import FakeWorld
+from harness.rundir.store import Store
+from harness.runner import run
+from harness.runner.world.fake import FakeWorld
+from harness.selftest.runs import fake_run
 
 
 def shut_eyes(monkeypatch, after_looks: int) -> None:
@@ -56,22 +57,31 @@ def broken_off(folder: Path, monkeypatch, step: str) -> Store:
     return store
 
 
-def test_a_run_that_was_broken_off_before_its_verdict_was_not_edited(tmp_path, monkeypatch):
-    store = broken_off(tmp_path, monkeypatch, "conclude")
-
-    verdict = judge(StoredRun(store))
-
-    assert verdict.outcome is Outcome.PASS, verdict.sentence
-    assert "broken off before its verdict" in next(each for each in verdict.checks if each.name == "edited").sentence
-
-
-def test_a_run_that_was_broken_off_is_judged_twice_alike(tmp_path, monkeypatch):
+def test_a_run_that_was_broken_off_before_it_had_digests_never_passes(tmp_path, monkeypatch):
+    """Whoever removes the digests of a run and its verdicts makes it look like that."""
     store = broken_off(tmp_path, monkeypatch, "conclude")
     monkeypatch.setattr(one_run, "write_page", lambda *_: None)
 
-    assert [cli.called(["recheck", str(store.path)]) for _ in range(2)] == [Exit.PASS, Exit.PASS]
-    store.write_json("batches.json", {})
-    assert cli.called(["recheck", str(store.path)]) == Exit.UNKNOWN
+    for _ in range(2):
+        assert app.called(["recheck", str(store.path)]) == Exit.UNKNOWN
+        verdict = StoredRun(store).verdict
+        assert verdict.words == ("no digests",)
+        assert "was broken off before it wrote digests of its files; run it again" in verdict.sentence
+
+
+def test_a_run_that_was_broken_off_while_it_was_judged_is_judged_again(tmp_path, monkeypatch):
+    def killed(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(run, "judge", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fake_run(tmp_path)
+    store = Store.open(next(tmp_path.iterdir()))
+    monkeypatch.setattr(Store, "alive", lambda _: False)
+    monkeypatch.setattr(one_run, "write_page", lambda *_: None)
+
+    assert [app.called(["recheck", str(store.path)]) for _ in range(2)] == [Exit.PASS, Exit.PASS]
 
 
 def test_one_that_was_broken_off_sooner_says_what_is_missing(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from harness.model import Exit
 
 ROOT = Path(__file__).resolve().parents[2]
 FAST = ["run", "--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
-UNDRAWN = "from harness.experiments import one_run; one_run.write_page = lambda *_: None"
+UNDRAWN = "from harness.drivers import one_run; one_run.write_page = lambda *_: None"
 # In the place of all commands, whose import takes most of a start.
 LITTLE = """
 import json, sys, types
@@ -26,13 +26,14 @@ def called(words):
         raise UsageError("No such command.")
     print(json.dumps(words))
     return 0
-sys.modules["harness.cli"] = types.SimpleNamespace(called=lambda words: called(words))
+sys.modules["harness.cli"] = types.ModuleType("harness.cli")
+sys.modules["harness.cli.app"] = types.SimpleNamespace(called=lambda words: called(words))
 """
 # Starts a child as the harness does, which says where the descriptors lead that it was given.
 CHILD = f"""{LITTLE}
 from pathlib import Path
 from harness.services import children
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 def called(_):
     child = children.spawn(["ls", "-l", "/proc/self/fd/"], name="child", log=Path("child.log"))
     wait_until(lambda: not child.alive(), deadline_s=30, what="the child to end")

@@ -11,14 +11,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harness import __version__, cli
+from harness import __version__
+from harness.cli import app
+from harness.drivers import compare as drive_compare
+from harness.drivers import one_run
 from harness.engines import environments
-from harness.experiments import compare, drive_compare, one_run
+from harness.experiments import compare
 from harness.experiments.compare import Leg
 from harness.experiments.folder import FILE, Folder
 from harness.experiments.searching import search
 from harness.install import environment
-from harness.model import Exit, UsageError
+from harness.model import Exit, RunSpec, UsageError
 from reports import compare_page, compared
 from tests.program import pages
 
@@ -33,11 +36,11 @@ def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.setattr(compare, "with_reference", tuple)  # which would be a process on a real Kafka
     quick = replace(compare.QUICK, catch_up_per_s=200.0, warm_s=3, frozen_s=5)
     monkeypatch.setattr(compare, "QUICK", quick)
-    return lambda *arguments: CliRunner().invoke(cli.app, [*FAST, "--quick", *arguments], catch_exceptions=False)
+    return lambda *arguments: CliRunner().invoke(app.app, [*FAST, "--quick", *arguments], catch_exceptions=False)
 
 
 def resume(path, *arguments):
-    return CliRunner().invoke(cli.app, ["compare", "--resume", str(path), *arguments], catch_exceptions=False)
+    return CliRunner().invoke(app.app, ["compare", "--resume", str(path), *arguments], catch_exceptions=False)
 
 
 def only_experiment(tmp_path):
@@ -120,11 +123,11 @@ def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatc
     call()
     first = kept(only_experiment(tmp_path))["done"]
     unfinished = compared.read(Folder(only_experiment(tmp_path))).found
-    early = CliRunner().invoke(cli.app, ["report", str(only_experiment(tmp_path))], catch_exceptions=False)
+    early = CliRunner().invoke(app.app, ["report", str(only_experiment(tmp_path))], catch_exceptions=False)
     done = resume(only_experiment(tmp_path), "--json")
 
     assert len(first) == 1
-    assert unfinished.sentence == "0 of 1 engines counted right in every run; fake UNKNOWN"
+    assert unfinished.sentence == "all 1 engines counted right in every run that was made; 2 runs are missing"
     assert unfinished.rows[0].sentence.startswith("not run: catch-up, seed ")
     assert early.exit_code == Exit.PASS
     assert Path(early.stdout.splitlines()[0]) == only_experiment(tmp_path) / "report.html"
@@ -135,7 +138,13 @@ def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatc
 
 def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch):
     address, seen = "redis://:geheim@host:6379/1", []
-    monkeypatch.setattr(one_run, "claim_external", lambda spec: seen.append(spec.redis))
+    monkeypatch.setattr(one_run, "look_at_external", lambda _: None)
+
+    def claimed(spec: RunSpec, _: object) -> list[str]:
+        seen.append(spec.redis)
+        return []
+
+    monkeypatch.setattr(one_run, "claim_external", claimed)
     monkeypatch.setattr(search, "QUICK", pages.FEW_RATES)
     call("--search", "--redis", address, "--reset")
     path = only_experiment(tmp_path)
@@ -199,14 +208,15 @@ def test_no_page_is_made_from_settings_that_are_not_whole(call, tmp_path, monkey
 
 
 def test_the_command_that_does_it_again_can_be_typed(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(one_run, "claim_external", lambda _: None)
+    monkeypatch.setattr(one_run, "look_at_external", lambda _: None)
+    monkeypatch.setattr(one_run, "claim_external", lambda *_: [])
     monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
-    said = ["--redis", "redis://host:6379/1", "--reset", "--conf", "a=b", "--conf", "c=d e", "--objective-p99-ms", "9"]
+    said = ["--redis", "redis://host:6379/1", "--reset", "--conf", "misbehave=slow:9", "--objective-p99-ms", "9"]
     call(*said)
 
     told = shlex.split(compare_page.command(compared.read(Folder(only_experiment(tmp_path)))))
     assert told[:4] == ["./streamgauge", "compare", "fake", "--quick"]
-    assert " ".join(told[4:]).endswith("--reset --conf a=b --conf c=d e --objective-p99-ms 9")
+    assert " ".join(told[4:]).endswith("--reset --conf misbehave=slow:9 --objective-p99-ms 9")
 
 
 def test_an_engine_that_can_not_be_killed_is_refused_before_anything_is_made(tmp_path, monkeypatch):
@@ -250,4 +260,4 @@ def test_nothing_to_compare_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(UsageError, match="Name the engines to compare"):
-        CliRunner().invoke(cli.app, ["compare"], catch_exceptions=False)
+        CliRunner().invoke(app.app, ["compare"], catch_exceptions=False)

@@ -10,13 +10,15 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli
-from harness.experiments import one_run
-from harness.experiments.curve.life import Life
+from harness.cli import app
+from harness.drivers import one_run
+from harness.drivers import search as drive_search
+from harness.engines import fake
 from harness.experiments.folder import Folder
-from harness.experiments.searching import drive_search, search, searched
+from harness.experiments.searching import search, searched
 from harness.install import environment
-from harness.model import Exit, Outcome, Stopped, UsageError
+from harness.model import Exit, Outcome, RunSpec, Stopped, UsageError
+from harness.runner.rate_search_run import RateSearchRun
 from tests.program import pages
 
 FAST = ["search", "--engine", "fake", "--window", "4s", "--campaigns", "5", *pages.SLOW_FAKE]
@@ -27,11 +29,11 @@ def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
     monkeypatch.setattr(search, "QUICK", pages.FEW_RATES)
-    return lambda *arguments: CliRunner().invoke(cli.app, [*FAST, "--quick", *arguments], catch_exceptions=False)
+    return lambda *arguments: CliRunner().invoke(app.app, [*FAST, "--quick", *arguments], catch_exceptions=False)
 
 
 def resume(path, *arguments):
-    return CliRunner().invoke(cli.app, ["search", "--resume", str(path), *arguments], catch_exceptions=False)
+    return CliRunner().invoke(app.app, ["search", "--resume", str(path), *arguments], catch_exceptions=False)
 
 
 def only_experiment(tmp_path):
@@ -70,7 +72,8 @@ def test_a_search_begins_at_five_times_the_rate_of_its_scenario_at_the_most(rate
 
 
 def test_wrong_counts_end_it_with_their_name_and_no_speed(call, tmp_path):
-    done = call("--conf", "misbehave=drop:500", "--json")
+    bug = ["misbehave=drop:500" if word == "misbehave=slow:2000" else word for word in FAST]
+    done = CliRunner().invoke(app.app, [*bug, "--quick", "--json"], catch_exceptions=False)
 
     told = json.loads(done.stdout)
     assert (done.exit_code, told["verdict"]) == (Exit.FAIL, "FAIL")
@@ -81,7 +84,7 @@ def test_wrong_counts_end_it_with_their_name_and_no_speed(call, tmp_path):
 
 
 def test_one_that_is_stopped_judges_what_was_offered_and_goes_on_with_another_life(call, tmp_path, monkeypatch):
-    whole, ticks = Life._tick, []
+    whole, ticks = RateSearchRun._tick, []
 
     def stops(life):
         whole(life)
@@ -89,9 +92,9 @@ def test_one_that_is_stopped_judges_what_was_offered_and_goes_on_with_another_li
         if len(life.pieces) == 6 and not life.stopped:
             raise Stopped(signal.SIGINT)
 
-    monkeypatch.setattr(Life, "_tick", stops)
+    monkeypatch.setattr(RateSearchRun, "_tick", stops)
     assert call().exit_code == Stopped(signal.SIGINT).exit_code
-    monkeypatch.setattr(Life, "_tick", whole)
+    monkeypatch.setattr(RateSearchRun, "_tick", whole)
     path = only_experiment(tmp_path)
     (first,) = kept(path)["lives"]
     unfinished = searched.read(Folder(path)).found
@@ -106,7 +109,13 @@ def test_one_that_is_stopped_judges_what_was_offered_and_goes_on_with_another_li
 
 def test_a_password_and_options_of_redis_reach_every_life_and_no_file(call, tmp_path, monkeypatch):
     address, seen = "rediss://:geheim@host:6380/1?ssl_cert_reqs=none", []
-    monkeypatch.setattr(one_run, "claim_external", lambda spec: seen.append(spec.redis))
+    monkeypatch.setattr(one_run, "look_at_external", lambda _: None)
+
+    def claimed(spec: RunSpec, _: object) -> list[str]:
+        seen.append(spec.redis)
+        return []
+
+    monkeypatch.setattr(one_run, "claim_external", claimed)
     call("--redis", address, "--reset")
     path = only_experiment(tmp_path)
 
@@ -118,28 +127,22 @@ def test_a_password_and_options_of_redis_reach_every_life_and_no_file(call, tmp_
         resume(path)
 
 
-def test_a_search_of_an_earlier_version_has_its_page_and_is_not_gone_on_with(tmp_path):
-    folder = Folder(tmp_path)
-    folder.save(
-        "search",
-        spec=pages.search_spec(),
-        settings=pages.TRIALS_OF_BEFORE,
-        environment={"python": "3.11"},
-        trials=pages.SEARCHED,
-    )
-    made = CliRunner().invoke(cli.app, ["report", str(tmp_path)], catch_exceptions=False)
+def test_a_search_of_an_earlier_version_is_refused(tmp_path):
+    Folder(tmp_path).save("search", spec=pages.search_spec(), settings={}, environment={}, trials=[])
+    made = CliRunner().invoke(app.app, ["report", str(tmp_path)])
 
-    assert made.exit_code == Exit.PASS
-    assert "60,000 (held)" in (tmp_path / "report.html").read_text()
-    with pytest.raises(UsageError, match="begun by an earlier version"):
-        resume(tmp_path)
+    for refused in (lambda: searched.read(Folder(tmp_path)), lambda: resume(tmp_path)):
+        with pytest.raises(UsageError, match="begun by an earlier version"):
+            refused()
+    assert made.exit_code != Exit.PASS
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_one_database_for_many_lives_has_to_be_one_that_may_be_emptied(tmp_path):
     spec = replace(pages.search_spec(), redis="redis://host:6379/1")
 
     with pytest.raises(UsageError, match=r"runs share one existing Redis .* --reset"):
-        drive_search.begin(spec, search.WHOLE, tmp_path)
+        drive_search.begin(spec, fake.MANIFEST, search.WHOLE, tmp_path)
 
     assert list(tmp_path.iterdir()) == []
 
@@ -147,9 +150,9 @@ def test_one_database_for_many_lives_has_to_be_one_that_may_be_emptied(tmp_path)
 def test_an_address_that_takes_its_password_from_the_environment_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "describe", dict)
     spec = replace(pages.search_spec(), redis="redis://:${env:SECRET}@host:6379/1", reset=True)
-    place = drive_search.begin(spec, pages.FEW_RATES, tmp_path)
+    place = drive_search.begin(spec, fake.MANIFEST, pages.FEW_RATES, tmp_path)
 
-    assert drive_search.spec_of(drive_search.resume(place.path)) == spec
+    assert drive_search.resolved(drive_search.resume(place.path)) == (spec, fake.MANIFEST)
 
 
 def test_what_is_no_search_is_not_resumed(call, tmp_path):

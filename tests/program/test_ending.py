@@ -16,19 +16,19 @@ import pytest
 import typer.core
 import typer.main
 
-from harness import cli, ending, store
-from harness.commands import workload
-from harness.ending import UnderWay, ended, json_last, under_way
+from harness.cli import app, workload
+from harness.drivers import chaos, one_run
 from harness.engines import environments, fake, manifest
 from harness.engines.job import Surroundings
-from harness.experiments import one_run
-from harness.experiments.breaking import drive_chaos
-from harness.experiments.breaking.chaos import Case, Seen
+from harness.experiments.chaos import Case, Seen
 from harness.experiments.folder import Folder
 from harness.install import environment
 from harness.model import Exit, HarnessError, Stopped, UsageError
+from harness.rundir import store
 from harness.services import owners
-from harness.wait import wait_until
+from harness.terminal import command_end
+from harness.terminal.command_end import UnderWay, ended, json_last, under_way
+from harness.util.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
@@ -47,7 +47,7 @@ def leaves(group: typer.core.TyperGroup, before: tuple[str, ...] = ()) -> list[l
 
 
 REAL_SWEEP = owners.sweep
-GROUP = typer.main.get_command(cli.app)
+GROUP = typer.main.get_command(app.app)
 assert isinstance(GROUP, typer.core.TyperGroup)
 COMMANDS = leaves(GROUP)
 
@@ -65,7 +65,7 @@ def elsewhere(tmp_path, monkeypatch, few_probes):
 
 
 def call(*arguments: str) -> int:
-    return ended(arguments, lambda: cli.called(arguments))
+    return ended(arguments, lambda: app.called(arguments))
 
 
 def the_traceback(below: Path) -> str:
@@ -165,7 +165,7 @@ def test_a_mistake_is_one_object_too(words, place, capsys):
 def test_json_may_stand_anywhere_in_the_line(capsys):
     for words in (["--json", "ls"], ["ls", "--json"], ["--json", "ls", "--json"]):
         assert call(*words) == Exit.PASS
-        assert json.loads(capsys.readouterr().out) == {"runs": [], "experiments": []}
+        assert json.loads(capsys.readouterr().out) == {"runs": [], "experiments": [], "exit": 0}
     assert json_last(["engines", "--json", "add", "spark"]) == ["engines", "add", "spark", "--json"]
     assert json_last(["test", "--", "--json"]) == ["test", "--", "--json"]
 
@@ -188,7 +188,7 @@ def test_what_breaks_before_the_command_line_is_there_ends_the_same_way(tmp_path
 def test_the_module_of_the_commands_runs_them_too():
     """It would do nothing else, and end with exit code 0."""
     done = subprocess.run(
-        [sys.executable, "-E", "-m", "harness.cli", "run", "nowhere"],
+        [sys.executable, "-E", "-m", "harness.cli.app", "run", "nowhere"],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -213,11 +213,11 @@ def test_a_thread_that_breaks_ends_the_command(capsys, tmp_path):
 
 
 def test_hooks_and_handlers_are_put_back():
-    before = (threading.excepthook, sys.unraisablehook, *map(signal.getsignal, ending.STOPPING))
+    before = (threading.excepthook, sys.unraisablehook, *map(signal.getsignal, command_end.STOPPING))
 
     assert ended([], lambda: Exit.PASS) == Exit.PASS
 
-    assert before == (threading.excepthook, sys.unraisablehook, *map(signal.getsignal, ending.STOPPING))
+    assert before == (threading.excepthook, sys.unraisablehook, *map(signal.getsignal, command_end.STOPPING))
 
 
 def test_a_user_without_a_home_is_told_what_to_set(monkeypatch, capsys):
@@ -253,6 +253,8 @@ def test_a_run_that_ends_early_says_where_it_lies_and_ls_says_why(
     error, code, state, why, monkeypatch, capsys, tmp_path
 ):
     def broken(*_: object, **__: object) -> None:
+        (run,) = (tmp_path / "runs").iterdir()
+        store.Store(run).tell("epoch", epoch_ms=0)  # its load has begun
         raise error
 
     monkeypatch.setattr(one_run, "run_nine_steps", broken)
@@ -262,7 +264,7 @@ def test_a_run_that_ends_early_says_where_it_lies_and_ls_says_why(
     told, said = end_of(capsys)
     (run,) = (tmp_path / "runs").iterdir()
     assert told["left"] == [str(run)]
-    assert f"`streamgauge recheck runs/{run.name}`" in said
+    assert f"What was recorded is in runs/{run.name}: `streamgauge recheck runs/{run.name}` judges it" in said
     if isinstance(error, KeyError):
         assert "never seen" in the_traceback(run / "logs")
     monkeypatch.setattr(store.Store, "alive", lambda _: False)
@@ -309,6 +311,8 @@ def test_an_experiment_that_is_stopped_says_how_it_goes_on_and_ls_lists_it(
     (run,) = (experiment / "runs").iterdir()
     assert told["left"] == [str(run), str(experiment)]
     assert next_step in said
+    assert "its load had not begun, so there is nothing to judge" in said
+    assert "judges it" not in said
     call("ls", "--json")
     (listed,) = json.loads(capsys.readouterr().out)["experiments"]
     assert (listed["experiment"], listed["state"]) == (experiment.name, "interrupted")
@@ -351,7 +355,7 @@ def test_a_case_under_which_the_harness_broke_keeps_its_traceback(monkeypatch, t
     place = Folder.create(tmp_path, "chaos")
     settings = {"scenario": "calm", "keys": {}, "flags": {}}
 
-    ran = drive_chaos.made(place, settings, Case("fake", fake.MANIFEST.sinks[0].name, "none", 1), None)
+    ran = chaos.made(place, settings, Case("fake", fake.MANIFEST.sinks[0].name, "none", 1), None)
 
     assert (ran.seen, ran.broken) == (Seen.UNKNOWN, True)
     (run,) = place.runs.iterdir()
@@ -380,7 +384,7 @@ def test_sigterm_ends_a_run_in_order(tmp_path):
     """The fake engine's clock is cranked by hand; so the world is held up until the signal has come. Ctrl-C is tried on
     a terminal, in tests/services/test_stopping.py."""
     hold = (
-        "import time; from harness.worlds.fake import FakeWorld\n"
+        "import time; from harness.runner.world.fake import FakeWorld\n"
         "def hold(*_):\n"
         "    while True: time.sleep(0.05)\n"
         "FakeWorld.await_fleet = hold\n"
@@ -406,7 +410,7 @@ def test_sigterm_ends_a_run_in_order(tmp_path):
     assert process.returncode == 143
     (run,) = (tmp_path / "runs").iterdir()
     assert "Stopped by SIGTERM. Everything it started has been stopped." in said
-    assert f"What was recorded is in runs/{run.name}: `streamgauge recheck runs/{run.name}`" in said
+    assert f"What was recorded is in runs/{run.name}: its load had not begun, so there is nothing to judge" in said
     assert "Traceback" not in said
 
 

@@ -17,7 +17,7 @@ from harness.faults.moment import Moment
 from harness.faults.process import KINDS, kill_executor
 from harness.faults.registry import FAULTS, parse
 from harness.model import EngineManifest, KafkaAddress, Outcome, Progress, RedisAddress, SinkClaim, UsageError
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 from tests.program.test_children import runs
 from tests.program.test_run import fake_run
 from tests.quick.cases import SPEC
@@ -86,7 +86,7 @@ class WithMembers(ScriptedEngine):
     def signal(self, number: signal.Signals, pids) -> None:
         self.story.append(f"{number.name} {sorted(pids)}")
 
-    def set_aside(self) -> Kept:
+    def detach(self) -> Kept:
         self.story.append("set aside")
         self.kept.there, self.running = self.there, False
         return self.kept
@@ -247,7 +247,7 @@ def test_other_engines_have_executors_where_their_manifest_says_so():
     says_nothing = create("kill-executor@now", MANIFEST)
     says_so = create("kill-executor@now", replace(MANIFEST, executors=True))
 
-    assert "no executors, by its own manifest" in says_nothing.needs[0]
+    assert "no executors: its manifest lacks executors = true" in says_nothing.needs[0]
     assert says_so.needs == ()
 
 
@@ -617,7 +617,7 @@ def test_members_show_who_leads_who_left_the_group_and_who_stands_still(processe
 def test_a_frozen_start_is_kept_aside_and_ends_with_the_engine(processes):
     pids = [member.pid for member in both(processes)]
     processes.signal(signal.SIGSTOP, pids)
-    ghost = processes.set_aside()
+    ghost = processes.detach()
     assert not processes.alive()
     processes.restart()
     both(processes)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import cli
-from harness.ending import ended
+from harness.cli import app
 from harness.experiments.folder import Folder
 from harness.model import Exit
+from harness.rundir.store import Store
 from harness.services import owners
-from harness.store import Store
+from harness.terminal.command_end import ended
 
 FOREIGN = {"owner.json": '{"team": "payments"}', "experiment.json": "[]", "report.html": '<a href="gone.html">x</a>'}
 TOO_LONG = "x" * 300
@@ -31,7 +31,7 @@ def mistake(capsys):
     """What is said of a command that has to be refused."""
 
     def call(*arguments: str) -> str:
-        assert ended(arguments, lambda: cli.called(arguments)) == Exit.USAGE
+        assert ended(arguments, lambda: app.called(arguments)) == Exit.USAGE
         return " ".join(capsys.readouterr().err.split())
 
     return call
@@ -84,6 +84,12 @@ def test_an_experiment_is_no_run_and_says_where_its_runs_are(command, mistake, m
     assert "is not a run: it is an experiment." in said or "is a something new, and a chaos or a" in said
 
 
+def test_a_space_that_makes_it_another_folder_is_seen(mistake):
+    run = Store.create(Path("runs"), "mine").path
+
+    assert f"{run} ': the folder of a run is expected" in mistake("recheck", f"{run} ")
+
+
 def test_a_run_is_no_experiment(mistake):
     run = Store.create(Path("runs"), "mine").path
 
@@ -94,11 +100,11 @@ def test_a_list_passes_over_what_others_keep_here(capsys):
     written("runs/theirs", FOREIGN)
     mine = Store.create(Path("runs"), "mine").path
 
-    assert ended(["ls"], lambda: cli.called(["ls", "--json"])) == Exit.PASS
+    assert ended(["ls"], lambda: app.called(["ls", "--json"])) == Exit.PASS
     assert [run["run"] for run in json.loads(capsys.readouterr().out)["runs"]] == [mine.name]
-    assert ended(["ls"], lambda: cli.called(["ls", str(mine), "--json"])) == Exit.PASS
+    assert ended(["ls"], lambda: app.called(["ls", str(mine), "--json"])) == Exit.PASS
     assert [run["run"] for run in json.loads(capsys.readouterr().out)["runs"]] == [mine.name]
-    assert ended(["rm"], lambda: cli.called(["rm", "--but-last", "0", "--force"])) == Exit.PASS
+    assert ended(["rm"], lambda: app.called(["rm", "--but-last", "0", "--force"])) == Exit.PASS
     assert {str(path) for path in Path("runs").iterdir()} == {"runs/theirs"}
 
 

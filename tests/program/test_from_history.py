@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, plan, room
+from harness.cli import app
+from harness.config import plan
 from harness.engines import fake
-from harness.experiments.selftest.runs import fake_run
+from harness.host import disk_space
 from harness.judging.judge import judge
+from harness.judging.stored_run import StoredRun
 from harness.model import INDEX_BITS, Outcome, UsageError
-from harness.stages.history import FromHistory
-from harness.stages.kinds import stages
-from harness.stored import StoredRun
+from harness.runner.file_history_run import FromHistory
+from harness.runner.run_kinds import stages
+from harness.selftest.runs import fake_run
 from reports.evidence import Evidence
 from reports.sections import reproduce, seam, seam_output
 
@@ -33,15 +35,15 @@ def test_files_and_kafka_are_one_input(tmp_path):
     verdict, store = fake_run(tmp_path, **HISTORY)
     run = StoredRun.open(store.path)
     server = run.log.column("event_id").to_numpy() >> INDEX_BITS
-    early = (server >= run.reel.spec.senders) & (server < 2 * run.reel.spec.senders)
+    early = (server >= run.schedule.spec.senders) & (server < 2 * run.schedule.spec.senders)
 
     assert verdict.outcome is Outcome.PASS, verdict.sentence
     assert verdict.slack == 0
     assert stages(run.spec) is FromHistory
-    assert early.sum() == run.reel.warm_up_total
+    assert early.sum() == run.schedule.warm_up_total
     assert run.seam
     assert all(0 < begins < end for begins, end in zip(run.seam.begins, run.seam.ends, strict=True))
-    assert sum(run.seam.ends) < run.reel.warm_up_total, "the last six seconds lie in Kafka alone"
+    assert sum(run.seam.ends) < run.schedule.warm_up_total, "the last six seconds lie in Kafka alone"
     assert judge(StoredRun.open(store.path)) == verdict
 
 
@@ -173,11 +175,16 @@ def test_it_is_done_again_by_the_same_flags(tmp_path):
         ({"seam": "time"}, "no files were asked for. Also give --history"),
         ({"seam": "times", "history": "10s"}, "one of offset, time"),
         ({"history": "20s", "seam": "time", "disorder": "mobile"}, "to more than four times the reach"),
-        ({"history": "20s", "master": "yarn", "kafka": "k:1", "redis": "redis://r", "checkpoint": "/c"}, "of this one"),
     ],
 )
 def test_what_can_not_be_is_refused_before_anything_starts(keys, words):
     assert words in refusal(**keys)
+
+
+def test_files_of_this_machine_are_none_of_a_cluster():
+    on_a_cluster = {"master": "yarn", "kafka": "k:1", "redis": "redis://r", "checkpoint": "/c"}
+
+    assert "of this one" in refusal(replace(fake.MANIFEST, settings=None), history="20s", **on_a_cluster)
 
 
 def test_a_job_that_reads_no_files_is_refused_too():
@@ -189,7 +196,7 @@ def test_a_job_that_reads_no_files_is_refused_too():
 
 def test_the_command_has_a_scenario_of_it(tmp_path):
     dials = ["--history", "24s", "--backlog", "6s", "--rate", "1000", "--duration", "12s"]
-    answer = CliRunner().invoke(cli.app, ["run", "history", "--engine", "fake", *dials, "--out", str(tmp_path)])
+    answer = CliRunner().invoke(app.app, ["run", "history", "--engine", "fake", *dials, "--out", str(tmp_path)])
 
     assert answer.exit_code == 0, answer.stdout
     assert "PASS" in answer.stdout
@@ -197,7 +204,9 @@ def test_the_command_has_a_scenario_of_it(tmp_path):
 
 def test_there_has_to_be_room_for_the_files(tmp_path):
     def needed(in_files):
-        wanted = room.needs(fake.MANIFEST, 1000, brokers=1, runs=1, out=tmp_path, temporary=tmp_path, in_files=in_files)
+        wanted = disk_space.needs(
+            fake.MANIFEST, 1000, brokers=1, runs=1, out=tmp_path, temporary=tmp_path, in_files=in_files
+        )
         return sum(each.size for each in wanted)
 
-    assert needed(1000) - needed(0) == 1000 * room.LOG_PER_EVENT
+    assert needed(1000) - needed(0) == 1000 * disk_space.LOG_PER_EVENT

@@ -15,7 +15,7 @@ import typer.main
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
-from harness import cli
+from harness.cli import app
 from harness.experiments.gating.gate import SIDES, Judged
 from harness.experiments.gating.rounds import METRICS
 from harness.model import Exit, Outcome
@@ -110,7 +110,7 @@ def test_a_page_is_made_again_from_the_files_alone(tmp_path):
         if path.name not in ("experiment.json", "rounds.jsonl", "spec.json"):
             path.unlink()
 
-    done = CliRunner().invoke(cli.app, ["report", str(tmp_path), "--json"], catch_exceptions=False)
+    done = CliRunner().invoke(app.app, ["report", str(tmp_path), "--json"], catch_exceptions=False)
 
     assert done.exit_code == Exit.PASS
     assert json.loads(done.stdout)["missing"] == []
@@ -160,7 +160,7 @@ def test_a_gate_that_was_broken_off_has_a_page(tmp_path):
     ],
 )
 def test_what_to_try_next_is_what_the_answer_leaves_open(page, made, sides, wanted):
-    group = typer.main.get_command(cli.app)
+    group = typer.main.get_command(app.app)
     assert isinstance(group, typer.core.TyperGroup)
     [table] = section(page(made, **sides), "next").tables
     commands = [command for _, command in table.rows]

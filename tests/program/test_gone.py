@@ -8,12 +8,12 @@ import pytest
 
 from harness.engines import fake
 from harness.judging.judge import case_of, judge
+from harness.judging.stored_run import LOG, OBSERVED, StoredRun
 from harness.model import Exit, HarnessError, Outcome
-from harness.observe import UnreadableError
-from harness.store import Store
-from harness.stored import LOG, OBSERVED, StoredRun
-from harness.worlds.base import ServiceGone
-from harness.worlds.fake import FakeWorld
+from harness.results.redis_scan import UnreadableError
+from harness.rundir.store import Store
+from harness.runner.world.base import ServiceGone
+from harness.runner.world.fake import FakeWorld
 from reports import result as results
 from reports import run_page
 from reports.sections import cells
@@ -89,14 +89,14 @@ def test_a_service_that_goes_in_mid_run_makes_it_unknown_and_nothing_lost(tmp_pa
     assert store.has(OBSERVED) is (service == KAFKA)
     assert store.has(LOG) is (service == REDIS)
     assert {entry["why"] for entry in store.history("unread")} == {service}
-    state = store.told_last("engine", "report", dict)["state"]
+    state = store.last_value("engine", "report", dict)["state"]
     assert state == ("drained" if when == "read" else "unserved")
     assert judge(StoredRun.open(store.path)) == verdict
 
 
 @pytest.mark.parametrize("service", [REDIS, KAFKA], ids=["redis", "kafka"])
 def test_the_page_and_the_other_reports_are_made_of_such_a_run(tmp_path, service):
-    from harness.experiments import one_run
+    from harness.drivers import one_run
 
     verdict, store, _ = fake_run(tmp_path, without(service, "load"), fault="none")
 

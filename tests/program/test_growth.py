@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli
+from harness.cli import app
 
 SHAPE = """
 rate = 200
@@ -26,7 +26,7 @@ def run(folder: Path, *flags: str):
     scenario = folder / "shape.toml"
     scenario.write_text(SHAPE)
     arguments = ["run", str(scenario), "--engine", "fake", "--sink", "absolute", "--out", str(folder / "runs"), *flags]
-    answer = CliRunner().invoke(cli.app, arguments, catch_exceptions=False)
+    answer = CliRunner().invoke(app.app, arguments, catch_exceptions=False)
     return answer, next((folder / "runs").iterdir())
 
 
@@ -70,4 +70,4 @@ def test_one_that_only_thrashes_is_stuck(tmp_path):
     answer, _ = run(tmp_path, "--fault", "none", "--conf", "misbehave=thrash:1000")
 
     assert answer.exit_code == 1, answer.output
-    assert answer.stdout.startswith("FAIL  stuck: nothing has moved for 30 s; ")
+    assert answer.stdout.startswith("FAIL  stuck: nothing has moved for 30 s (drain_s); ")

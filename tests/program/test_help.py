@@ -13,18 +13,18 @@ import typer.core
 import typer.main
 
 from generators.disorder import PRESETS
-from harness import cli, panels, plan
-from harness.commands.chaos import OF_THE_TIER
-from harness.commands.planned import EVENTS, SYSTEM
-from harness.ending import COMPLETING, ended
+from harness.cli import app, panels
+from harness.cli.chaos import OF_THE_TIER
+from harness.cli.scenario_flags import EVENTS, SYSTEM
+from harness.config import plan
+from harness.config.scenario_keys import CLIENTS, KEYS
+from harness.drivers import gate_sides
 from harness.engines.manifest import IDS, load
-from harness.experiments import compare, folder
-from harness.experiments.breaking import chaos
-from harness.experiments.gating import sides
+from harness.experiments import chaos, compare, folder
 from harness.faults.registry import FAULTS
 from harness.model import Exit
 from harness.services import owners
-from harness.settings import CLIENTS, KEYS
+from harness.terminal.command_end import COMPLETING, ended
 from tests.program.test_ending import COMMANDS, GROUP
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +37,7 @@ def shown(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
 
     def show(*arguments):
-        assert ended(arguments, lambda: cli.called(arguments)) == Exit.PASS
+        assert ended(arguments, lambda: app.called(arguments)) == Exit.PASS
         return capsys.readouterr().out
 
     return show
@@ -72,7 +72,7 @@ def test_every_flag_of_a_key_says_what_it_takes_and_what_it_is_when_it_is_left_o
 
 
 def test_a_gate_says_what_its_own_scenario_takes(shown):
-    _, keys = plan.read_scenario(sides.SCENARIO)
+    _, keys = plan.read_scenario(gate_sides.SCENARIO)
 
     told = plain(shown("gate", "-h"))
 
@@ -135,7 +135,7 @@ def test_commands_stand_below_what_they_are_for_and_run_comes_first(shown):
 def test_no_command_at_all_shows_the_help_and_is_a_mistake(capsys, monkeypatch):
     monkeypatch.setattr(owners, "sweep", list)
 
-    assert ended([], lambda: cli.called([])) == Exit.USAGE
+    assert ended([], lambda: app.called([])) == Exit.USAGE
     assert capsys.readouterr().err.startswith("Usage: streamgauge [OPTIONS] COMMAND")
 
 
@@ -197,7 +197,7 @@ def offered(tmp_path, monkeypatch, capsys):
         monkeypatch.setenv("COMP_WORDS", " ".join(["streamgauge", *words]))
         monkeypatch.setenv("COMP_CWORD", str(len(words)))
         with pytest.raises(SystemExit):
-            cli.called([])
+            app.called([])
         return capsys.readouterr().out.splitlines()
 
     return ask
@@ -230,5 +230,5 @@ def test_a_real_bash_completes_by_the_script(completed):
 def test_a_shell_that_is_not_known_is_refused(capsys, monkeypatch):
     monkeypatch.setattr(owners, "sweep", list)
 
-    assert ended(["x"], lambda: cli.called(["completion", "bsh"])) == Exit.USAGE
+    assert ended(["x"], lambda: app.called(["completion", "bsh"])) == Exit.USAGE
     assert "nearest: 'bash'" in capsys.readouterr().err

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from generators.tape import Tape
-from harness import plan
+from harness.config import plan
 from harness.engines import fake, progress
+from harness.judging import verdicts
+from harness.judging.stored_run import StoredRun
 from harness.measuring import measure
 from harness.measuring.latency import latencies, quantiles
 from harness.model import INDEX_BITS, MARK_SERVER, RunSpec, Verdict
-from harness.run import run
-from harness.store import MissingEvidence, Store
-from harness.stored import StoredRun
-from harness.worlds.fake import CRANK_MS, FakeWorld
+from harness.rundir.store import MissingEvidence, Store
+from harness.runner.run import run
+from harness.runner.world.fake import CRANK_MS, FakeWorld
 from reports import outside, run_page, screen
 from reports.evidence import Evidence
 from reports.exports.markdown import as_text
@@ -211,8 +212,10 @@ def with_ends_told(folder, every_s, *ends_s):
     last = lines[-1] | {"at": world.now_ms()}
     lines += [last | {"batch": len(lines) + number, "end_ms": end_ms} for number, end_ms in enumerate(spans_ms)]
     (store.path / progress.FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    verdict = store.read_as("verdict.json", Verdict)
     tampered.with_digests(store)
-    measure.save(StoredRun(store), store.read_as("verdict.json", Verdict))
+    measure.save(StoredRun(store), verdict)
+    verdicts.keep(store, verdict)
     return store
 
 

@@ -23,7 +23,7 @@ import pytest
 
 from harness.install import installer, prepare
 from harness.model import HarnessError, Stopped
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELLS = ("sh", "dash", "bash")  # the first one is often one of the others

@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 
 from generators.tape import Tape
-from harness import plan
+from harness.config import plan
 from harness.engines import fake
-from harness.experiments.curve.life import HORIZON_MS, Life, beginning_with, pieces_of
+from harness.experiments.curve.files import pieces_of
 from harness.experiments.curve.plateau import Piece, Why
 from harness.judging.judge import judge
+from harness.judging.stored_run import StoredRun
 from harness.model import Outcome, RunSpec
-from harness.running.screen import Unseen
-from harness.store import Store
-from harness.stored import StoredRun
-from harness.worlds.fake import FakeWorld
+from harness.rundir.store import Store
+from harness.runner.rate_search_run import HORIZON_MS, RateSearchRun, beginning_with
+from harness.runner.screen import NullScreen
+from harness.runner.world.fake import FakeWorld
 
 KEYS = {"engine": "fake", "rate": 200, "duration": "4s", "window": "4s", "campaigns": 5, "probes": 5, "fault": "none"}
 PIECES = [Piece(rate, Why.LEVEL, number) for number, rate in enumerate((200.0, 500.0, 50.0, 900.0))]
@@ -29,7 +30,7 @@ def lived(folder, misbehave=""):
         return PIECES[len(pieces)] if len(pieces) < len(PIECES) else None
 
     world = FakeWorld(beginning_with(spec, PIECES[0]), store, grows=True)
-    life = Life(spec, manifest, world, StoredRun(store), Unseen(), first=PIECES[0], decide=decide)
+    life = RateSearchRun(spec, manifest, world, StoredRun(store), NullScreen(), first=PIECES[0], decide=decide)
     return store, life.all({}), life.standings
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from harness.engines import fake, late
-from harness.experiments.selftest.runs import fake_run
-from harness.judging import digests
 from harness.judging.judge import judge
+from harness.judging.stored_run import StoredRun
 from harness.model import Outcome
-from harness.stored import StoredRun
+from harness.selftest import cheat
+from harness.selftest.runs import fake_run
 
 SILENT_OF_LATE = replace(fake.MANIFEST, evidence="none")
 LATE: Mapping[str, Any] = {"disorder": "late", "sink": "absolute"}
@@ -28,13 +28,12 @@ def dropped(tmp_path_factory):
     return [*zip(found.events.partition[found.dropped], found.events.offset[found.dropped], strict=True)]
 
 
-def judged(folder, places):
+def judged(folder, places, **dials):
     """As if it had named these."""
-    _, store = fake_run(folder, manifest=SILENT_OF_LATE, **LATE)
+    _, store = fake_run(folder, manifest=SILENT_OF_LATE, **LATE, **dials)
     lines = "".join(f"[{partition},{offset}]\n" for partition, offset in places)
     (store.path / late.FILE).write_text(lines)
-    (store.path / digests.FILE).unlink()
-    digests.write(store)
+    cheat.recompute_all(store)
     return judge(StoredRun(store))
 
 
@@ -67,3 +66,21 @@ def test_one_that_it_names_and_counted_is_duplicated_where_it_was_late_at_all(tm
     kept = [*zip(found.events.partition[rows], found.events.offset[rows], strict=True)]
 
     assert judged(tmp_path, [*dropped, *kept]).words == ("duplicated",)
+
+
+def test_killed_only_what_it_may_have_read_twice_could_be_missing_unnoticed(tmp_path):
+    """Names below its durable progress stand, and what was sent after the restart was read once."""
+    killed: Mapping[str, Any] = {"fault": "kill@t>=12s", "duration": "30s", "rate": 400}
+    _, store = fake_run(tmp_path / "told", **LATE, **killed)
+    found = StoredRun(store).countable
+    places = [*zip(found.events.partition[found.dropped], found.events.offset[found.dropped], strict=True)]
+    unnamed, _ = fake_run(tmp_path / "unnamed", manifest=SILENT_OF_LATE, **LATE, **killed)
+    verdict = judged(tmp_path / "named", places, **killed)
+
+    assert len(places) > 10
+    assert verdict.outcome is Outcome.PASS, verdict.sentence
+    assert verdict.slack < len(places) / 2
+    assert unnamed.slack > 10 * verdict.slack
+    forgot = judged(tmp_path / "forgot", places[1:], **killed)
+    assert forgot.words == ("lost",)
+    assert "all of it may have been late, and late.jsonl does not name it" in forgot.sentence

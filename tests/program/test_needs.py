@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import needs, plan
+from harness.config import plan
 from harness.engines import manifest
+from harness.host import needs
+from harness.host.needs import MIB, Granted, Minimum, lacking, of_run
 from harness.model import HarnessError
-from harness.needs import MIB, Granted, Minimum, lacking, of_run
 
 PLENTY = Granted(1 << 40, None, None, Path("/tmp"), native=True)
 NEED = Minimum(memory_bytes=900 * MIB, open_files=400, threads=300, native=True)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import cli
-from harness.ending import ended
-from harness.experiments import compare, drive_compare
-from harness.experiments.breaking import chaos, drive_chaos
+from harness.cli import app
+from harness.drivers import chaos as drive_chaos
+from harness.drivers import compare as drive_compare
+from harness.experiments import chaos, compare
 from harness.model import Exit
 from harness.services import owners
+from harness.terminal.command_end import ended
 
 PAYMENTS = Path(__file__).resolve().parents[2] / "examples" / "payments"
 OWN = str(PAYMENTS)
@@ -25,7 +26,7 @@ def call(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(owners, "sweep", list)
 
     def called(*arguments):
-        code = ended(arguments, lambda: cli.called(arguments))
+        code = ended(arguments, lambda: app.called(arguments))
         return code, *capsys.readouterr()
 
     return called

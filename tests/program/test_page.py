@@ -21,21 +21,23 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from generators.disorder import PRESETS
-from harness import cli, plan
-from harness.commands.run import run
+from harness.cli import app
+from harness.cli.run import run
+from harness.config import plan
+from harness.config.scenario_keys import KEYS
+from harness.drivers import one_run
 from harness.engines import fake
-from harness.experiments import one_run
 from harness.install import environment
-from harness.judging import digests, log_audit
+from harness.judging import log_audit, verdicts
+from harness.judging.stored_run import StoredRun
 from harness.model import CheckResult, Outcome, RunSpec, UsageError
-from harness.settings import KEYS
-from harness.store import Store
-from harness.stored import StoredRun
+from harness.rundir.store import Store
+from harness.selftest import cheat
+from harness.util.text_tables import left_out, markdown
 from reports import run_page
 from reports.evidence import Evidence
 from reports.page import Table, render
 from reports.sections import SECTIONS, cells, next_step, reproduce, timeline
-from reports.tables import left_out, markdown
 from tests.program import pages
 from tests.program.test_run import fake_run
 from tests.quick import cases
@@ -50,7 +52,7 @@ def make(folder, *arguments) -> Store:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(environment, "describe", lambda: {"python": "3.11", "packages": {"numpy": "2.4"}})
         patch.setattr(one_run, "write_page", lambda *_: None)
-        CliRunner().invoke(cli.app, ["run", *FAST, *arguments, "--out", str(folder)], catch_exceptions=False)
+        CliRunner().invoke(app.app, ["run", *FAST, *arguments, "--out", str(folder)], catch_exceptions=False)
     (path,) = folder.iterdir()
     store = Store.open(path)
     store.write_table("timeline.parquet", pages.timeline())
@@ -98,8 +100,9 @@ def bad(bad_run, tmp_path):
 
 def with_digests(store) -> None:
     """As if the run had left its files so."""
-    (store.path / digests.FILE).unlink()
-    digests.write(store)
+    verdict = verdicts.last(store)
+    cheat.recompute_all(store)
+    verdicts.keep(store, verdict)
 
 
 def html_of(store) -> str:
@@ -235,7 +238,7 @@ def test_drawings_that_became_withheld_are_taken_away(good):
     assert (good.path / "figures" / "latency.png").exists()
 
     verdict = Evidence(good).verdict
-    good.write_json("verdict.json", replace(verdict, checks=(CheckResult("lost", Outcome.FAIL, "one"),)))
+    verdicts.keep(good, replace(verdict, checks=(CheckResult("lost", Outcome.FAIL, "one"),)))
     run_page.write(good)
     assert not list(good.path.glob("figures/latency.*")) + list(good.path.glob("figures/cost.*"))
 
@@ -243,7 +246,7 @@ def test_drawings_that_became_withheld_are_taken_away(good):
 def test_a_missed_objective_fails_the_run_and_shows_its_speed(good):
     verdict = Evidence(good).verdict
     slow = CheckResult("objective", Outcome.FAIL, "p99 of latency is 2,081 ms", word="slow", blame="engine")
-    good.write_json("verdict.json", replace(verdict, outcome=Outcome.FAIL, checks=(*verdict.checks, slow)))
+    verdicts.keep(good, replace(verdict, outcome=Outcome.FAIL, checks=(*verdict.checks, slow)))
     page = run_page.page_of(Evidence(good))
 
     assert (page.outcome, page.withheld) == (Outcome.FAIL, "")
@@ -284,17 +287,40 @@ def test_a_run_of_which_nothing_is_left_has_a_page(tmp_path):
     assert "UNKNOWN" in html
 
 
+def test_the_page_of_a_run_that_broke_off_says_why_and_what_to_do(good, monkeypatch):
+    (good.path / "verdict.json").unlink()
+    monkeypatch.setattr(Store, "alive", lambda _: False)
+    good.tell("ended early", how="interrupted", why="Ctrl-C")
+    html = html_of(good)
+
+    assert "Ctrl-C; `streamgauge recheck` judges what was recorded." in html
+    assert f"./streamgauge recheck {next_step.place_of(good.path)}" in html
+
+
+@pytest.mark.parametrize(
+    ("check", "word", "flags"), [("engine", "starved", "--patience 3"), ("fault", "not landed", "--fault none")]
+)
+def test_the_page_of_an_undecided_run_names_what_would_decide_it(good, check, word, flags):
+    verdict = Evidence(good).verdict
+    undecided = CheckResult(check, Outcome.UNKNOWN, "nothing says it", word=word)
+    checks = tuple(undecided if each.name == check else each for each in verdict.checks)
+    verdicts.keep(good, replace(verdict, outcome=Outcome.UNKNOWN, checks=checks))
+
+    first, *_ = next_step.section(Evidence(good)).tables[0].rows
+    assert str(first[1]).endswith(flags)
+
+
 def test_report_makes_the_page_says_what_is_missing_and_refuses_the_future(good, monkeypatch):
     monkeypatch.setattr(Store, "alive", lambda _: False)
     (good.path / "sends.parquet").unlink()
-    done = CliRunner().invoke(cli.app, ["report", str(good.path)], catch_exceptions=False)
+    done = CliRunner().invoke(app.app, ["report", str(good.path)], catch_exceptions=False)
 
     assert done.exit_code == 0
     assert "report.html" in done.stdout
     assert "sends.parquet" in done.stdout
     good.write_json("owner.json", {"schema": 99})
     with pytest.raises(UsageError, match="schema 99"):
-        CliRunner().invoke(cli.app, ["report", str(good.path)], catch_exceptions=False)
+        CliRunner().invoke(app.app, ["report", str(good.path)], catch_exceptions=False)
 
 
 def test_tape_and_log_are_compared_again_only_where_the_verdict_had_not_found_them_alike(bad, monkeypatch):
@@ -304,7 +330,7 @@ def test_tape_and_log_are_compared_again_only_where_the_verdict_had_not_found_th
     compare.assert_not_called()
 
     verdict = Evidence(bad).verdict
-    bad.write_json("verdict.json", replace(verdict, checks=tuple(c for c in verdict.checks if c.name != "log")))
+    verdicts.keep(bad, replace(verdict, checks=tuple(c for c in verdict.checks if c.name != "log")))
     by_files = Evidence(bad).case
     compare.assert_called_once()
     assert by_verdict.audit == by_files.audit
@@ -315,7 +341,7 @@ def test_witnesses_and_names_of_others_are_texts_and_never_markup(bad):
     verdict = Evidence(bad).verdict
     evil = "<img src=x onerror=alert(1)>"
     checks = tuple(replace(check, sentence=check.sentence + evil) for check in verdict.checks)
-    bad.write_json("verdict.json", replace(verdict, sentence=evil, checks=checks))
+    verdicts.keep(bad, replace(verdict, sentence=evil, checks=checks))
     html = html_of(bad)
 
     assert evil not in html
@@ -390,7 +416,7 @@ def test_what_is_not_beside_a_page_is_text_and_no_link(good, tmp_path):
     copy.mkdir()
     (copy / "report.html").write_bytes((good.path / "report.html").read_bytes())
     (copy / "junit.xml").write_bytes(b"")
-    done = CliRunner().invoke(cli.app, ["report", str(copy)])
+    done = CliRunner().invoke(app.app, ["report", str(copy)])
 
     assert done.exit_code == 0, done.output
     text = (copy / "report.html").read_text()
@@ -400,7 +426,7 @@ def test_what_is_not_beside_a_page_is_text_and_no_link(good, tmp_path):
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_the_next_step_follows_from_the_outcome_and_can_be_typed(good, outcome):
-    good.write_json("verdict.json", replace(Evidence(good).verdict, outcome=outcome))
+    verdicts.keep(good, replace(Evidence(good).verdict, outcome=outcome))
     steps = next_step.section(Evidence(good)).tables[0].rows
     told = {
         Outcome.PASS: ["chaos", "search"],
@@ -410,7 +436,7 @@ def test_the_next_step_follows_from_the_outcome_and_can_be_typed(good, outcome):
 
     words = [shlex.split(str(command)) for _, command in steps]
     assert [word[:2] for word in words] == [["./streamgauge", name] for name in told]
-    known: Any = typer.main.get_command(cli.app)
+    known: Any = typer.main.get_command(app.app)
     for _, name, *arguments in words:
         known.commands[name].make_context(name, list(arguments), resilient_parsing=False)
 
@@ -467,7 +493,8 @@ def test_events_that_were_dropped_are_marked_and_their_cells_stay_right():
 
 
 def _resolve(flags, scenario="calm"):
-    return plan.resolve(scenario, plan.read_scenario(scenario)[1], flags, lambda *_: fake.MANIFEST)[0]
+    keys, asked = plan.read_scenario(scenario)[1], {"engine": "fake", **flags}
+    return plan.resolve(scenario, keys, asked, reproduce.beside(fake.MANIFEST))[0]
 
 
 def test_a_run_from_before_a_setting_was_there_is_reproduced_as_it_was(good):

@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, plan
-from harness.ending import cache_folder
+from harness.cli import app
+from harness.config import plan
+from harness.drivers import one_run
 from harness.engines import environments, fake, removal
 from harness.engines import manifest as manifests
 from harness.engines.manifest import load
-from harness.experiments import one_run
 from harness.install import jvm
 from harness.model import HarnessError, UsageError
-from harness.wait import wait_until
+from harness.terminal.command_end import cache_folder
+from harness.util.wait import wait_until
 
 OWN = replace(fake.MANIFEST, id="own", packages="own")
 NEW, OLD = "0123456789abcdef", "fedcba9876543210"
@@ -154,7 +155,7 @@ def test_the_command_says_what_went_and_who_used_it_too(engines):
     ready(engines / f"flink-{OLD}")
 
     def said(*words: str) -> str:
-        return CliRunner().invoke(cli.app, ["engines", *words], catch_exceptions=False).stdout
+        return CliRunner().invoke(app.app, ["engines", *words], catch_exceptions=False).stdout
 
     gone = f"removed {engines / f'flink-{OLD}'}\n"
     assert (

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli, plan
+from harness.cli import app
+from harness.config import plan
+from harness.drivers import one_run
 from harness.engines import fake
-from harness.experiments import one_run
 from harness.experiments.repeat import Round, answer, repeat, specs
 from harness.install import environment
 from harness.measuring.stats import quantiles
@@ -109,7 +110,7 @@ def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
     monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing takes longer than the runs
-    return lambda *arguments: CliRunner().invoke(cli.app, [*FAST, *arguments], catch_exceptions=False)
+    return lambda *arguments: CliRunner().invoke(app.app, [*FAST, *arguments], catch_exceptions=False)
 
 
 def test_rounds_lie_in_one_experiment_and_json_holds_them_all(call, tmp_path):

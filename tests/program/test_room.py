@@ -13,26 +13,29 @@ import pyarrow.parquet as pq
 import pytest
 
 from generators.tape import Tape
-from harness import cli, plan, room
-from harness.ending import cache_folder, ended
+from harness.cli import app
+from harness.config import plan
+from harness.drivers import one_run
+from harness.drivers import search as drive_search
 from harness.engines import fake
 from harness.engines import manifest as manifests
 from harness.engines.manifest import load
-from harness.experiments import one_run
 from harness.experiments.folder import Folder
-from harness.experiments.searching import drive_search, search
+from harness.experiments.searching import search
 from harness.experiments.searching.searched import read
+from harness.host import disk_space
+from harness.host.disk_space import MB, Disk, NoRoomError
 from harness.install import environment, installer, jvm
 from harness.judging.judge import judge
+from harness.judging.stored_run import StoredRun
 from harness.model import DEFAULT_SCENARIO, Exit, HarnessError, Outcome
-from harness.room import MB, Disk, NoRoomError
+from harness.rundir.store import HISTORY, Store
+from harness.runner.world import fake as fake_world
+from harness.runner.world.fake import FakeWorld
 from harness.services import owners
 from harness.services.small_disk import SmallDisk, impossible
-from harness.store import HISTORY, Store
-from harness.stored import StoredRun
-from harness.wait import wait_until
-from harness.worlds import fake as fake_world
-from harness.worlds.fake import FakeWorld
+from harness.terminal.command_end import cache_folder, ended
+from harness.util.wait import wait_until
 from reports import saved
 from tests.program import pages
 from tests.program.test_run import fake_run
@@ -41,12 +44,13 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 RUN_MD, MACHINE_MD = DOCS / "run.md", DOCS / "machine.md"
 FULL = OSError(errno.ENOSPC, "No space left on device")
 ON_A_JVM = replace(fake.MANIFEST, ivy="spark")
+OWN_JAR = replace(fake.MANIFEST, command=("{java}", "-jar", "mine.jar", "{config}"))
 FAST = ["run", "--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
 
 
 def needs(out="runs", temporary="tmp", **changes):
     asked = {"manifest": fake.MANIFEST, "events": 600_000, "brokers": 1, "runs": 1, **changes}
-    return room.needs(out=Path(out), temporary=Path(temporary), **asked)
+    return disk_space.needs(out=Path(out), temporary=Path(temporary), **asked)
 
 
 def one_disk(free):
@@ -69,18 +73,18 @@ def disk(tmp_path):
 
 def test_the_parts_on_one_disk_need_their_room_together():
     wanted = needs()
-    total = sum(need.size for need in wanted) + room.AS_GOOD_AS_FULL
+    total = sum(need.size for need in wanted) + disk_space.AS_GOOD_AS_FULL
 
-    room.refuse(wanted, one_disk(total))
+    disk_space.refuse(wanted, one_disk(total))
     with pytest.raises(NoRoomError, match=r"may need \d+ MB .*, and \d+ MB are free there\. .*--out.*TMPDIR"):
-        room.refuse(wanted, one_disk(total - 1))
+        disk_space.refuse(wanted, one_disk(total - 1))
 
 
 def test_each_of_two_disks_is_asked_for_its_own_parts():
     free = {"runs": Disk(1, 1000 * MB), "tmp": Disk(2, 1 * MB)}
 
     with pytest.raises(NoRoomError, match=r"below tmp .*set TMPDIR") as refused:
-        room.refuse(needs(), lambda place: free[place.name])
+        disk_space.refuse(needs(), lambda place: free[place.name])
 
     assert "--out" not in str(refused.value)
 
@@ -88,15 +92,16 @@ def test_each_of_two_disks_is_asked_for_its_own_parts():
 @pytest.mark.parametrize(
     ("changes", "more"),
     [
-        ({"events": 1_200_000}, 600_000 * (room.LOG_PER_EVENT + room.KEPT_PER_EVENT)),
-        ({"brokers": 3}, 2 * (600_000 * room.LOG_PER_EVENT + room.LOG_PER_BROKER)),
-        ({"brokers": 0}, -(600_000 * room.LOG_PER_EVENT + room.LOG_PER_BROKER)),
-        ({"manifest": ON_A_JVM}, room.JVMS_OWN - room.ENGINES_OWN),
-        ({"runs": 3}, 2 * (room.KEPT_PER_RUN + 600_000 * room.KEPT_PER_EVENT)),
+        ({"events": 1_200_000}, 600_000 * (disk_space.LOG_PER_EVENT + disk_space.KEPT_PER_EVENT)),
+        ({"brokers": 3}, 2 * (600_000 * disk_space.LOG_PER_EVENT + disk_space.LOG_PER_BROKER)),
+        ({"brokers": 0}, -(600_000 * disk_space.LOG_PER_EVENT + disk_space.LOG_PER_BROKER)),
+        ({"manifest": ON_A_JVM}, disk_space.JVMS_OWN - disk_space.ENGINES_OWN),
+        ({"manifest": OWN_JAR}, disk_space.JVMS_OWN - disk_space.ENGINES_OWN),
+        ({"runs": 3}, 2 * (disk_space.KEPT_PER_RUN + 600_000 * disk_space.KEPT_PER_EVENT)),
         ({"in_state": 600_000}, 0),
         (
             {"manifest": ON_A_JVM, "in_state": 600_000},
-            room.JVMS_OWN - room.ENGINES_OWN + 600_000 * room.CHECKPOINT_PER_EVENT,
+            disk_space.JVMS_OWN - disk_space.ENGINES_OWN + 600_000 * disk_space.CHECKPOINT_PER_EVENT,
         ),
     ],
     ids=[
@@ -104,6 +109,7 @@ def test_each_of_two_disks_is_asked_for_its_own_parts():
         "three brokers",
         "no broker",
         "on a JVM",
+        "of one's own on a JVM",
         "three runs",
         "a state without a checkpoint",
         "a state that nothing leaves",
@@ -141,19 +147,19 @@ def test_what_is_foretold_holds_what_real_runs_took_and_not_twice_as_much(engine
 @pytest.mark.parametrize("engine", SEEN_OF_ENGINES_OWN)
 def test_what_is_foretold_holds_what_real_engines_wrote(engine):
     assert needs(manifest=load(engine))[-1].size > SEEN_OF_ENGINES_OWN[engine] * MB
-    assert room.JVMS_OWN > 162.9 * MB  # the most of any in a comparison of five engines
+    assert disk_space.JVMS_OWN > 162.9 * MB  # the most of any in a comparison of five engines
 
 
 @pytest.mark.parametrize(("name", "in_state"), [("big-state", 2_700_000), ("bursts", 0)])
 def test_a_checkpoint_needs_room_where_nothing_leaves_the_state_while_the_load_goes_on(name, in_state, monkeypatch):
     asked = []
-    monkeypatch.setattr(room, "refuse", lambda wanted, _: asked.extend(wanted))
+    monkeypatch.setattr(disk_space, "refuse", lambda wanted, _: asked.extend(wanted))
     _, scenario = plan.read_scenario(name)
     spec, manifest = plan.resolve(name, scenario, {"engine": "spark"}, load)
 
     one_run.refuse_without_room(spec, manifest, Path("runs"))
 
-    assert asked[-1].size - room.JVMS_OWN == pytest.approx(in_state * room.CHECKPOINT_PER_EVENT, rel=0.01)
+    assert asked[-1].size - disk_space.JVMS_OWN == pytest.approx(in_state * disk_space.CHECKPOINT_PER_EVENT, rel=0.01)
 
 
 def test_what_is_foretold_holds_the_checkpoint_of_a_state_that_nothing_left():
@@ -164,24 +170,32 @@ def test_what_is_foretold_holds_the_checkpoint_of_a_state_that_nothing_left():
 def test_the_documents_tell_the_same_figures():
     told = MACHINE_MD.read_text(encoding="utf-8")
 
-    assert f"of each broker {room.LOG_PER_BROKER // MB} MB, and {room.LOG_PER_EVENT} bytes of each event" in told
-    assert f"of each run {room.KEPT_PER_RUN // MB} MB, and {room.KEPT_PER_EVENT} bytes of each event" in told
-    assert f"{room.JVMS_OWN // MB} MB for an engine on a JVM, {room.ENGINES_OWN // MB} MB for any other" in told
-    assert f"with a lateness that outlasts the load, {room.CHECKPOINT_PER_EVENT} bytes of each event" in told
-    assert f"each disk of these | {room.AS_GOOD_AS_FULL // MB} MB |" in told
-    assert f"less than {room.AS_GOOD_AS_FULL // MB} MB are left" in RUN_MD.read_text(encoding="utf-8")
+    assert (
+        f"of each broker {disk_space.LOG_PER_BROKER // MB} MB, and {disk_space.LOG_PER_EVENT} bytes of each event"
+        in told
+    )
+    assert (
+        f"of each run {disk_space.KEPT_PER_RUN // MB} MB, and {disk_space.KEPT_PER_EVENT} bytes of each event" in told
+    )
+    assert (
+        f"{disk_space.JVMS_OWN // MB} MB for an engine on a JVM, {disk_space.ENGINES_OWN // MB} MB for any other"
+        in told
+    )
+    assert f"with a lateness that outlasts the load, {disk_space.CHECKPOINT_PER_EVENT} bytes of each event" in told
+    assert f"each disk of these | {disk_space.AS_GOOD_AS_FULL // MB} MB |" in told
+    assert f"less than {disk_space.AS_GOOD_AS_FULL // MB} MB are left" in RUN_MD.read_text(encoding="utf-8")
 
 
 def test_the_documents_tell_what_the_default_run_needs():
     spec, manifest = plan.resolve(*plan.read_scenario(DEFAULT_SCENARIO), {}, manifests.load)
     parts = needs(manifest=manifest, events=Tape(spec.tape).total)
 
-    needed = room.size_in_words(sum(part.size for part in parts) + room.AS_GOOD_AS_FULL)
+    needed = disk_space.size_in_words(sum(part.size for part in parts) + disk_space.AS_GOOD_AS_FULL)
     assert f"| disk | {needed} |" in MACHINE_MD.read_text(encoding="utf-8")
 
 
 def test_a_run_without_room_is_refused_before_anything_is_made(tmp_path, monkeypatch):
-    monkeypatch.setattr(room, "disk_of", one_disk(60 * MB))
+    monkeypatch.setattr(disk_space, "disk_of", one_disk(60 * MB))
     spec, manifest = plan.resolve(
         "ad-impressions", {}, {}, lambda *_: replace(fake.MANIFEST, id="other", command=("other",))
     )
@@ -193,7 +207,7 @@ def test_a_run_without_room_is_refused_before_anything_is_made(tmp_path, monkeyp
 
 
 def test_rounds_that_fit_one_by_one_but_not_together_are_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(room, "disk_of", one_disk(60 * MB))
+    monkeypatch.setattr(disk_space, "disk_of", one_disk(60 * MB))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(owners, "sweep", list)
 
@@ -204,32 +218,31 @@ def test_rounds_that_fit_one_by_one_but_not_together_are_refused(tmp_path, monke
 
 
 def test_a_search_reserves_what_a_life_may_offer(tmp_path, monkeypatch):
-    monkeypatch.setattr(room, "disk_of", one_disk(2000 * MB))
+    monkeypatch.setattr(disk_space, "disk_of", one_disk(2000 * MB))
     monkeypatch.setattr(environment, "describe", dict)
-    spec = replace(pages.search_spec(), engine="spark")
 
     with pytest.raises(NoRoomError, match=r"may need \d\.\d GB"):
-        drive_search.begin(spec, search.QUICK, tmp_path)
+        drive_search.begin(pages.search_spec(), load("spark"), search.QUICK, tmp_path)
 
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_place_that_is_not_made_yet_lies_on_the_disk_of_the_folder_above(tmp_path):
-    assert room.disk_of(tmp_path / "a" / "b").id == tmp_path.stat().st_dev
+    assert disk_space.disk_of(tmp_path / "a" / "b").id == tmp_path.stat().st_dev
 
 
 def test_a_disk_without_files_left_is_full_whatever_is_free(tmp_path, monkeypatch):
     seen = type("Seen", (), {"f_bavail": 10**6, "f_frsize": 4096, "f_favail": 0, "f_files": 1000})
     monkeypatch.setattr("os.statvfs", lambda _: seen)
 
-    assert room.disk_of(tmp_path).free == 0
+    assert disk_space.disk_of(tmp_path).free == 0
 
 
 # ---------------------------------------------------------------- When one is full
 
 
 def call(*arguments: str) -> int:
-    return ended(arguments, lambda: cli.called(arguments))
+    return ended(arguments, lambda: app.called(arguments))
 
 
 @pytest.fixture
@@ -330,44 +343,46 @@ def test_a_full_disk_hides_behind_what_came_of_it():
         except OSError:
             raise ValueError("half a file") from None
     except ValueError as error:
-        found = room.in_terms_of_room(error, [Path()])
+        found = disk_space.in_terms_of_room(error, [Path()])
 
     assert found is not None
     assert str(found).startswith("A disk is full: No space left on device; ")
 
 
-@pytest.mark.parametrize("words", room.FULL_WORDS)
+@pytest.mark.parametrize("words", disk_space.FULL_WORDS)
 def test_what_another_program_says_of_a_full_disk_is_understood(words):
-    found = room.in_terms_of_room(HarnessError(f"Kafka ended: java.io.IOException: {words}."), [Path()])
+    found = disk_space.in_terms_of_room(HarnessError(f"Kafka ended: java.io.IOException: {words}."), [Path()])
 
     assert found is not None
     assert f"Kafka ended: java.io.IOException: {words}; " in str(found)
 
 
-@pytest.mark.parametrize(("left", "full"), [(room.AS_GOOD_AS_FULL - 1, True), (room.AS_GOOD_AS_FULL, False)])
+@pytest.mark.parametrize(
+    ("left", "full"), [(disk_space.AS_GOOD_AS_FULL - 1, True), (disk_space.AS_GOOD_AS_FULL, False)]
+)
 def test_a_program_that_a_full_disk_ended_need_not_say_so(left, full, tmp_path, monkeypatch):
-    monkeypatch.setattr(room, "disk_of", lambda _: Disk(1, left))
+    monkeypatch.setattr(disk_space, "disk_of", lambda _: Disk(1, left))
     log = tmp_path / "log"
 
-    assert room.ended_of_full("Killed", tmp_path) == full
-    assert room.ended_of_full(f"cp: {room.FULL_WORDS[0]}", tmp_path)
+    assert disk_space.ended_of_full("Killed", tmp_path) == full
+    assert disk_space.ended_of_full(f"cp: {disk_space.FULL_WORDS[0]}", tmp_path)
     assert ("the disk is full" in installer.explain("installing", 1, "Killed", log)) == full
     assert (f"the disk of {cache_folder()} is full" in jvm.explain_failure("toy", 1, "Killed", log)) == full
 
 
 def test_of_all_places_those_that_are_full_are_named(monkeypatch):
     free = {"full": 3 * MB, "empty": 9000 * MB}
-    monkeypatch.setattr(room, "disk_of", lambda place: Disk(1, free[place.name]))
+    monkeypatch.setattr(disk_space, "disk_of", lambda place: Disk(1, free[place.name]))
 
-    found = room.in_terms_of_room(FULL, [Path("full"), Path("empty")])
+    found = disk_space.in_terms_of_room(FULL, [Path("full"), Path("empty")])
 
     assert "3.0 MB are free below full, and 16 MB are needed." in str(found)
     assert "empty" not in str(found)
 
 
 def test_other_errors_are_none_of_a_disk():
-    assert room.in_terms_of_room(OSError(errno.EIO, "Input/output error"), [Path()]) is None
-    assert room.in_terms_of_room(HarnessError("Kafka ended."), [Path()]) is None
+    assert disk_space.in_terms_of_room(OSError(errno.EIO, "Input/output error"), [Path()]) is None
+    assert disk_space.in_terms_of_room(HarnessError("Kafka ended."), [Path()]) is None
 
 
 def test_a_thread_that_meets_a_full_disk_ends_the_command_in_such_a_sentence(here, capsys):
@@ -452,7 +467,7 @@ def test_what_the_run_itself_will_write_is_kept_free_for_it(tmp_path, monkeypatc
     """Nothing is full when it is ended: the log that is read afterwards has to go somewhere."""
     monkeypatch.setattr(Filling, "left", 30 * MB)
     fits, _, _ = fake_run(tmp_path / "a", Filling, fault="none")
-    monkeypatch.setattr(room, "KEPT_PER_EVENT", 20_000)
+    monkeypatch.setattr(disk_space, "KEPT_PER_EVENT", 20_000)
     ended, _, _ = fake_run(tmp_path / "b", Filling, fault="none")
 
     assert fits.outcome is Outcome.PASS
@@ -509,7 +524,7 @@ def test_results_that_could_not_be_kept_are_no_fault_of_the_engine(tmp_path, mon
 def test_a_rate_is_not_held_against_an_engine_whose_disk_was_full(here, monkeypatch):
     monkeypatch.setattr(fake_world, "FakeWorld", Filling)
     spec = replace(pages.search_spec(), engine="fake")
-    place = drive_search.begin(spec, pages.FEW_RATES, here)
+    place = drive_search.begin(spec, fake.MANIFEST, pages.FEW_RATES, here)
 
     with pytest.raises(HarnessError, match=r"no room left on a disk"):
         drive_search.drive(place, spec, fake.MANIFEST)

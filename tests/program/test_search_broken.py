@@ -8,7 +8,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli
+from harness.cli import app
 from harness.engines.fake import FakeEngine
 from harness.experiments.searching import search
 from harness.install import environment
@@ -24,7 +24,7 @@ def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
     monkeypatch.setattr(search, "QUICK", pages.FEW_RATES)
-    return lambda *arguments: CliRunner().invoke(cli.app, [*FAST, "--json", *arguments], catch_exceptions=False)
+    return lambda *arguments: CliRunner().invoke(app.app, [*FAST, "--json", *arguments], catch_exceptions=False)
 
 
 def after(monkeypatch, batches, deed):

@@ -15,7 +15,7 @@ from harness.experiments.curve.plateau import Why
 from harness.experiments.folder import FILE, Folder
 from harness.experiments.searching.searched import read
 from harness.model import Outcome, UsageError
-from harness.store import Store
+from harness.rundir.store import Store
 from reports import curve, curve_page
 from reports.page import render
 from tests.program import pages

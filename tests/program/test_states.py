@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from harness.engines import fake
 from harness.engines.fake import FakeEngine
-from harness.experiments.selftest import sinks
-from harness.experiments.selftest.report import words_of
 from harness.judging.judge import judge
+from harness.judging.stored_run import STATES, StoredRun
 from harness.model import HarnessError, Outcome
-from harness.store import Store
-from harness.stored import STATES, StoredRun
+from harness.rundir.store import Store
+from harness.selftest import cheat, sinks
+from harness.selftest.report import words_of
 from reports.evidence import Evidence
 from reports.sections import state as state_section
 from reports.sections.state import held, section
@@ -68,11 +67,7 @@ def test_a_state_that_can_not_be_read_is_unknown_and_says_why(tmp_path, monkeypa
 def test_a_table_that_is_gone_is_no_state_that_is_right(tmp_path):
     _, store, _ = fake_run(tmp_path, **KEPT)
     (store.path / STATES).unlink()
-    (store.path / "verdict.json").unlink()
-    (store.path / "digests.json").unlink()
-    lines = (store.path / "history.jsonl").read_bytes().splitlines(keepends=True)
-    kept = [line for line in lines if msgspec.json.decode(line)["kind"] != "verdict"]
-    (store.path / "history.jsonl").write_bytes(b"".join(kept))
+    cheat.recompute_all(store)
 
     verdict = judge(StoredRun(Store(store.path)))
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from harness import plan
+from harness.config import plan
 from harness.engines import fake
-from harness.experiments.selftest.runs import SMALL, fake_run
 from harness.judging.judge import judge
+from harness.judging.stored_run import StoredRun
 from harness.model import CheckResult, Outcome, Verdict
-from harness.observe import Row
-from harness.run import run
-from harness.running.screen import Unseen
-from harness.store import Store
-from harness.stored import StoredRun
-from harness.watching.sampler import Sampled
-from harness.worlds.fake import FakeWorld
+from harness.results.redis_scan import Row
+from harness.results.sampler import Sampled
+from harness.rundir.store import Store
+from harness.runner.run import run
+from harness.runner.screen import NullScreen
+from harness.runner.world.fake import FakeWorld
+from harness.selftest import stored as selftest
+from harness.selftest.runs import SMALL, fake_run
 
 
 def stopped(verdict: Verdict) -> CheckResult:
@@ -26,7 +27,7 @@ def in_world(folder, kind: type[FakeWorld]) -> tuple[Verdict, Store]:
     spec, manifest = plan.resolve("any", SMALL, {}, lambda *_: fake.MANIFEST)
     store = Store.create(folder, "fake")
     world = kind(spec, store)
-    return run(spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=Unseen()), store
+    return run(spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=NullScreen()), store
 
 
 def test_counts_that_are_doubled_at_the_stop_are_named_with_what_they_were(tmp_path):
@@ -126,11 +127,10 @@ def test_a_run_of_an_older_version_was_read_once_and_that_is_said(tmp_path):
     sealed = store.read_json("plan.json")
     del sealed["expected"]
     store.write_json("plan.json", sealed)
-    store.write_json("owner.json", {**store.read_json("owner.json"), "schema": 2})
-    for name in ("digests.json", "observed-after-stop.parquet"):
-        (store.path / name).unlink()
+    selftest.of_schema_2(store)
+    (store.path / "observed-after-stop.parquet").unlink()
 
     verdict = judge(StoredRun.open(store.path))
 
-    assert verdict.outcome is Outcome.PASS
+    assert (verdict.outcome, verdict.words) == (Outcome.UNKNOWN, ("no digests",))
     assert "read once only" in stopped(verdict).sentence

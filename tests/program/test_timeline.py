@@ -11,19 +11,27 @@ import pyarrow as pa
 import pytest
 
 from generators.tape import Tape
-from harness import plan
+from harness.config import plan
 from harness.engines import fake
-from harness.measuring import cost, processed
+from harness.judging import progress_curve
+from harness.judging.progress_curve import (
+    Curve,
+    by_progress,
+    by_results,
+    catch_up_per_s,
+    seen_before_told,
+    told_before_seen,
+)
+from harness.judging.stored_run import StoredRun
+from harness.measuring import cost
 from harness.measuring.measure import save
 from harness.measuring.measurement import TIMELINE, Measurement
-from harness.measuring.processed import Curve, by_progress, by_results, catch_up_per_s, seen_before_told
 from harness.measuring.timeline import timeline
 from harness.model import Outcome, Progress, RunSpec
-from harness.run import run
-from harness.running.screen import Unseen
-from harness.store import Store
-from harness.stored import StoredRun
-from harness.worlds.fake import FakeWorld
+from harness.rundir.store import Store
+from harness.runner.run import run
+from harness.runner.screen import NullScreen
+from harness.runner.world.fake import FakeWorld
 
 EPOCH_MS = 1_000_000
 
@@ -230,7 +238,7 @@ def test_our_own_waiting_is_not_in_the_drain(tmp_path):
     spec, manifest = plan.resolve("test", keys | {"fault": "none", "disorder": "none"}, {}, lambda *_: fake.SILENT)
     store = Store.create(tmp_path, "silent")
     world = FakeWorld(spec, store, manifest)
-    verdict = run(spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=Unseen())
+    verdict = run(spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=NullScreen())
     found = save(StoredRun(store), verdict)
 
     (loaded,), (engine,) = (list(store.history(kind)) for kind in ("loaded", "engine"))
@@ -265,6 +273,44 @@ def test_results_that_follow_the_commits_leave_the_commits_their_say():
     assert not seen_before_told(told, with_windows)
     assert not seen_before_told(rarely, rarely)
     assert seen_before_told(rarely, at_once)
+
+
+def test_what_no_reader_saw_for_long_is_not_done_by_the_word_of_the_engine():
+    told = curve(*((float(second), 100 * second) for second in range(1, 31)))
+    seen = curve(*((second + 2.5, 100 * second) for second in range(1, 31)))
+    much_later = curve(*((second + 9.0, 100 * second) for second in range(1, 31)))
+
+    assert not told_before_seen(told, seen)
+    assert told_before_seen(told, much_later)
+
+
+def test_the_screen_shows_what_readers_saw_where_the_engine_tells_of_more(stored, tmp_path):
+    store, verdict = stored
+    honest = save(StoredRun(store), verdict)
+    later = Store(copytree(store.path, tmp_path / "later"))
+    samples = later.read_table("samples.parquet")
+    at_us = pa.array(np.asarray(samples.column("at_us")) + 6_000_000)
+    later.write_table("samples.parquet", {**{n: samples.column(n) for n in samples.column_names}, "at_us": at_us})
+
+    found = save(StoredRun(later), verdict)
+
+    assert honest is not None
+    assert found is not None
+    assert (honest.processed_as_seen, found.processed_as_seen) == (False, True)
+    assert (found.processed_per_s or 0) < (honest.processed_per_s or 0)
+
+
+def test_nothing_is_processed_faster_than_it_was_sent(stored, tmp_path):
+    store, verdict = stored
+    eager = Store(copytree(store.path, tmp_path / "eager"))
+    lines = [json.loads(line) for line in (eager.path / "progress.jsonl").read_text().splitlines()]
+    twice = [{**line, "offsets": {part: 2 * end for part, end in line["offsets"].items()}} for line in lines]
+    (eager.path / "progress.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in twice))
+
+    found = save(StoredRun(eager), verdict)
+
+    assert found is not None
+    assert 0 < (found.processed_per_s or 0) <= found.offered_per_s * 1.1
 
 
 def test_no_latency_is_left_beside_wrong_answers(stored):
@@ -303,4 +349,4 @@ def test_torn_progress_costs_its_own_line(tmp_path):
     whole = json.dumps({"at": 5, "offsets": {"0": 7}, "batch": 1, "rows": 1})
     (tmp_path / "progress.jsonl").write_text(f'{whole}\n{{"at": 6, "off\n[]\n\n{{"at": null, "offsets": {{}}}}\n')
 
-    assert [each.at_ms for each in processed.progress_lines(Store(tmp_path))] == [5]
+    assert [each.at_ms for each in progress_curve.progress_lines(Store(tmp_path))] == [5]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from harness import plan
+from harness.config import plan
+from harness.drivers import class_archives, one_run
 from harness.engines import fake, removal
 from harness.engines.job import OURS
 from harness.engines.manifest import load
-from harness.experiments import one_run, training
 from harness.model import HarnessError, UsageError
+
+PAYMENTS = Path(__file__).resolve().parents[2] / "examples" / "payments"
 
 
 @pytest.mark.parametrize(
@@ -28,7 +32,7 @@ def test_what_goes_wrong_is_said_in_a_sentence(monkeypatch, capsys, error, said)
 
     monkeypatch.setattr(plan, "read_scenario", broken)
 
-    training.of_engine(load("spark"))
+    class_archives.of_engine(load("spark"))
 
     assert capsys.readouterr().err.strip() == said
 
@@ -38,11 +42,27 @@ def test_what_another_question_s_run_lacked_is_made_as_well(monkeypatch, capsys,
     spec, engine = plan.resolve(*plan.read_scenario(scenario), {"engine": "spark-tws"}, load)
     asked = []
     monkeypatch.setattr(one_run, "prepare", lambda *_: None)
-    monkeypatch.setattr(training, "_lacking", lambda spec, *_: asked.append(spec.engine))
+    monkeypatch.setattr(class_archives, "_lacking", lambda spec, *_: asked.append(spec.engine))
 
-    training.after(spec, engine)
+    class_archives.after(spec, engine)
 
     assert (asked, capsys.readouterr().err) == (["spark-tws"], "")
+
+
+def test_a_users_own_engine_is_found_by_its_path_with_its_question_and_its_sink(monkeypatch, capsys, tmp_path):
+    own = shutil.copytree(PAYMENTS, tmp_path / "own")
+    (own / "manifest.toml").write_text(f"archive = true\n{(own / 'manifest.toml').read_text()}")
+    flags = {"engine": str(own), "workload": str(own)}
+    spec, engine = plan.resolve(*plan.read_scenario("late"), flags, load)
+    asked = []
+    monkeypatch.setattr(one_run, "prepare", lambda *_: None)
+    monkeypatch.setattr(
+        class_archives, "_lacking", lambda spec, *_: asked.append((spec.engine, spec.workload, spec.sink))
+    )
+
+    class_archives.after(spec, engine)
+
+    assert (asked, capsys.readouterr().err) == ([("minutes", "payments", "totals")], "")
 
 
 def test_nobody_removes_the_engine_that_it_runs(monkeypatch, tmp_path):
@@ -58,7 +78,7 @@ def test_nobody_removes_the_engine_that_it_runs(monkeypatch, tmp_path):
         refused.append(error)
         return []
 
-    monkeypatch.setattr(training, "_lacking", nothing_is_lacking)
+    monkeypatch.setattr(class_archives, "_lacking", nothing_is_lacking)
 
-    assert training._make(spec, own, OURS) == []
+    assert class_archives._make(spec, own, OURS) == []
     assert refused

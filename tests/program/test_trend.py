@@ -16,14 +16,17 @@ import pytest
 from matplotlib.figure import Figure
 from ruamel.yaml import YAML
 
-from harness import cli, console, texts
-from harness.ending import ended
+from harness.cli import app
+from harness.drivers import gate as drive_gate
 from harness.experiments.folder import Folder
-from harness.experiments.gating import baseline, drive_gate, history
+from harness.experiments.gating import baseline, history
 from harness.experiments.gating.gate import ANY, Answer, Judged
 from harness.experiments.gating.history import History
 from harness.model import Exit, Outcome
 from harness.services import owners
+from harness.terminal import console
+from harness.terminal.command_end import ended
+from harness.util import texts
 from reports import files, gated, trend_page, trended
 from reports.exports import otava
 from reports.figures import style
@@ -60,7 +63,7 @@ def kept(place, *entries):
 
 
 def trend(*words):
-    return ended(["trend", *words], lambda: cli.called(["trend", *words]))
+    return ended(["trend", *words], lambda: app.called(["trend", *words]))
 
 
 def two_machines():
@@ -87,7 +90,7 @@ def stepped():
 
 def gate(*words):
     line = ["gate", "--base", "reference", "--head", "reference", *words]
-    return ended(line, lambda: cli.called(line))
+    return ended(line, lambda: app.called(line))
 
 
 def test_each_gate_adds_its_line(place, monkeypatch, capsys):
@@ -121,7 +124,7 @@ def test_a_file_that_is_no_history_is_told_before_a_gate_takes_its_time(place, m
 def test_what_has_no_meaning_while_a_baseline_is_measured_is_refused(words, told, place, capsys):
     line = ["gate", "--head", "reference", "--save-baseline", "baseline.json", *words]
 
-    assert ended(line, lambda: cli.called(line)) == Exit.USAGE
+    assert ended(line, lambda: app.called(line)) == Exit.USAGE
     assert told in capsys.readouterr().err
 
 
@@ -134,7 +137,7 @@ def test_a_baseline_is_saved_of_a_head_that_counts_right(right, place, monkeypat
     monkeypatch.setattr(drive_gate, "drive", lambda *_: (gated.read(folder).found, folder.path))
     line = ["gate", "--head", "reference", "--save-baseline", "baseline.json", "--history", "gates.jsonl"]
 
-    assert ended(line, lambda: cli.called(line)) == (Exit.PASS if right else Exit.FAIL)
+    assert ended(line, lambda: app.called(line)) == (Exit.PASS if right else Exit.FAIL)
 
     said = capsys.readouterr()
     if right:
@@ -282,6 +285,10 @@ def test_no_name_breaks_a_drawing(width_px):
     drawing.draw(panels, ["2026-03-01"], sheet)
 
     sheet.figure.draw_without_rendering()
+    titles = [axes.get_title() for axes in sheet.figure.axes]
+    assert len(titles) == len(ODD)
+    assert all(title.isascii() and title.isprintable() for title in titles), titles
+    assert "$x^2$ $" in titles
 
 
 def test_a_long_history_is_drawn_as_far_as_it_can_be_seen_and_says_so(tmp_path):

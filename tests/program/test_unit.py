@@ -5,12 +5,13 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from harness import grants
-from harness.ending import cache_folder
+from harness.drivers import reference_rate
 from harness.experiments.curve import crossing
-from harness.experiments.searching import search, unit
+from harness.experiments.searching import search
 from harness.experiments.searching.search import Unit
+from harness.host import cgroup
 from harness.model import Outcome
+from harness.terminal.command_end import cache_folder
 
 
 @pytest.fixture
@@ -23,16 +24,16 @@ def measured(tmp_path, monkeypatch):
         made.append(out)
         return Unit(400_000.0 + len(made), 1.9, 100_000.0)
 
-    monkeypatch.setattr(unit, "measured", by_a_run)
+    monkeypatch.setattr(reference_rate, "measured", by_a_run)
     return made
 
 
 def test_it_is_measured_once_for_each_start_of_the_machine(tmp_path, measured, monkeypatch):
-    first = unit.of_this_start(tmp_path)
-    again = unit.of_this_start(tmp_path)
+    first = reference_rate.of_this_start(tmp_path)
+    again = reference_rate.of_this_start(tmp_path)
     booted_s = psutil.boot_time()
     monkeypatch.setattr(psutil, "boot_time", lambda: booted_s + 3600)
-    other = unit.of_this_start(tmp_path)
+    other = reference_rate.of_this_start(tmp_path)
 
     assert first == again
     assert other != first
@@ -43,31 +44,31 @@ def test_it_is_measured_once_for_each_start_of_the_machine(tmp_path, measured, m
     "damage", [lambda file: file.write_bytes(b"{"), lambda file: file.unlink()], ids=["torn", "gone"]
 )
 def test_what_is_torn_is_measured_again(tmp_path, measured, damage):
-    unit.of_this_start(tmp_path)
-    damage(cache_folder() / unit.FILE)
-    unit.of_this_start(tmp_path)
+    reference_rate.of_this_start(tmp_path)
+    damage(cache_folder() / reference_rate.FILE)
+    reference_rate.of_this_start(tmp_path)
 
     assert len(measured) == 2
 
 
 def test_another_version_of_the_program_measures_for_itself(tmp_path, measured, monkeypatch):
-    unit.of_this_start(tmp_path)
-    monkeypatch.setattr(unit, "__version__", "99")
-    unit.of_this_start(tmp_path)
+    reference_rate.of_this_start(tmp_path)
+    monkeypatch.setattr(reference_rate, "__version__", "99")
+    reference_rate.of_this_start(tmp_path)
 
     assert len(measured) == 2
 
 
 def test_another_number_of_cores_has_a_reference_of_its_own(tmp_path, measured, monkeypatch):
-    unit.of_this_start(tmp_path)
-    monkeypatch.setattr(grants, "allowed_cores", lambda: 1)
-    monkeypatch.setattr(grants, "quota_cores", lambda: None)
-    on_one_core = unit.of_this_start(tmp_path)
-    monkeypatch.setattr(grants, "quota_cores", lambda: 2.0)  # of which one is there
+    reference_rate.of_this_start(tmp_path)
+    monkeypatch.setattr(cgroup, "allowed_cores", lambda: 1)
+    monkeypatch.setattr(cgroup, "quota_cores", lambda: None)
+    on_one_core = reference_rate.of_this_start(tmp_path)
+    monkeypatch.setattr(cgroup, "quota_cores", lambda: 2.0)  # of which one is there
 
-    assert unit.of_this_start(tmp_path) == on_one_core
-    monkeypatch.setattr(grants, "quota_cores", lambda: 0.5)
-    unit.of_this_start(tmp_path)
+    assert reference_rate.of_this_start(tmp_path) == on_one_core
+    monkeypatch.setattr(cgroup, "quota_cores", lambda: 0.5)
+    reference_rate.of_this_start(tmp_path)
     assert len(measured) == 3
 
 

@@ -8,19 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from harness import cli, plan
-from harness.ending import ended
+from harness.cli import app
+from harness.config import plan
+from harness.drivers import one_run, replay
 from harness.engines import fake
 from harness.engines.config import EngineConfig
 from harness.engines.job import OURS, Job
 from harness.engines.manifest import load
 from harness.engines.process import ProcessEngine
-from harness.experiments import one_run, replay, upgrade
-from harness.experiments.breaking.chaos import Seen
+from harness.experiments import upgrade
+from harness.experiments.chaos import Seen
 from harness.experiments.upgrade import Upgraded, Word
 from harness.faults.job import copied
 from harness.faults.registry import parse
+from harness.install.origin import ROOT
 from harness.judging.judge import judge
+from harness.judging.stored_run import StoredRun
 from harness.measuring import measure, recovery
 from harness.measuring.exposure import NOT_LOOKED_AT, REPLACED, exposure
 from harness.measuring.measurement import Lack, Quantity
@@ -35,10 +38,9 @@ from harness.model import (
     UsageError,
     Verdict,
 )
-from harness.origin import ROOT
 from harness.services import children
-from harness.stored import StoredRun
-from harness.wait import wait_until
+from harness.terminal.command_end import ended
+from harness.util.wait import wait_until
 from tests.program.test_run import SMALL, fake_run
 
 UPGRADES = ROOT / "examples" / "upgrades"
@@ -244,7 +246,7 @@ def test_a_mistake_is_told_of_the_flag_that_was_typed(words, told, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     asked = ["upgrade", "--from", "spark", "--to", "spark", *words]
 
-    assert ended(asked, lambda: cli.called(asked)) == Exit.USAGE
+    assert ended(asked, lambda: app.called(asked)) == Exit.USAGE
 
     said = " ".join(capsys.readouterr().err.split())
     assert told in said

@@ -7,10 +7,10 @@ import json
 import fastavro
 import pytest
 
-from harness import cli
-from harness.ending import ended
+from harness.cli import app
 from harness.model import Exit
 from harness.services import owners
+from harness.terminal.command_end import ended
 from workloads.shipped import WORKLOADS
 
 
@@ -20,7 +20,7 @@ def call(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(owners, "sweep", list)
 
     def called(*arguments):
-        code = ended(arguments, lambda: cli.called(arguments))
+        code = ended(arguments, lambda: app.called(arguments))
         return code, *capsys.readouterr()
 
     return called

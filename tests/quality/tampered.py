@@ -10,13 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.experiments.selftest import stored
-from harness.experiments.selftest.runs import fake_run
-from harness.judging import digests
+from harness.judging import verdicts
 from harness.judging.judge import judge
+from harness.judging.stored_run import StoredRun
 from harness.model import Outcome
-from harness.store import Store
-from harness.stored import StoredRun
+from harness.rundir.store import Store
+from harness.selftest import cheat, stored
+from harness.selftest.runs import fake_run
 
 # What is wrong with a run -> the words of its verdict.
 WRONG: Mapping[str, tuple[stored.Change, str]] = {
@@ -39,7 +39,7 @@ def make(folder: Path) -> dict[str, Store]:
         with_digests(runs[name])
         verdict = judge(StoredRun(runs[name]))
         assert (verdict.outcome, verdict.words) == (Outcome.FAIL, (word,)), verdict.sentence
-        runs[name].write_json("verdict.json", verdict)
+        verdicts.keep(runs[name], verdict)
     return runs
 
 
@@ -48,8 +48,7 @@ def copied(store: Store, to: Path) -> Store:
 
 
 def with_digests(store: Store) -> None:
-    (store.path / digests.FILE).unlink(missing_ok=True)
-    digests.write(store)
+    cheat.recompute_all(store)
 
 
 def files_of(store: Store) -> list[str]:

@@ -19,15 +19,15 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from harness import plan
+from harness.config import plan
+from harness.config.scenario_keys import KEYS
 from harness.engines import fake, manifest, progress
 from harness.judging.judge import judge
+from harness.judging.stored_run import StoredRun
 from harness.measuring import measure
 from harness.model import DEFAULT_SCENARIO, EngineManifest, HarnessError, Outcome, UsageError
-from harness.observe import Row, interpret
-from harness.settings import KEYS
-from harness.store import MissingEvidence, Store
-from harness.stored import StoredRun
+from harness.results.redis_scan import Row, interpret
+from harness.rundir.store import MissingEvidence, Store
 from reports import run_page
 from reports.evidence import Evidence
 from tests.quality import tampered

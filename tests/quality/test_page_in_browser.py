@@ -9,7 +9,6 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,21 +16,18 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli
-from harness.experiments import one_run
-from harness.experiments.breaking import drive_chaos
+from harness.cli import app
+from harness.drivers import chaos, one_run
 from harness.experiments.folder import Folder
 from harness.experiments.gating.history import History
-from harness.experiments.searching.older_search import Trial
 from harness.experiments.upgrade import Word
 from harness.install import environment
 from harness.model import Outcome
-from harness.store import Store
-from reports import chaos_page, compare_page, gate_page, run_page, trend_page
+from harness.rundir.store import Store
+from reports import chaos_page, compare_page, curve_page, gate_page, run_page, trend_page
 from reports.evidence import Evidence
 from reports.figures import backfill, guarantee, percentiles, seam, states, throughput
 from reports.figures.style import BLUE, picture
-from reports.older import search_page
 from reports.page import Page, Section, render
 from tests.program import pages
 from tests.quick.histories import many
@@ -124,7 +120,7 @@ def a_run(folder: Path, *arguments: str) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(environment, "describe", lambda: {"python": "3.11", "packages": {"numpy": "2.4"}})
         patch.setattr(one_run, "write_page", lambda *_: None)
-        CliRunner().invoke(cli.app, ["run", *fast, *arguments], catch_exceptions=False)
+        CliRunner().invoke(app.app, ["run", *fast, *arguments], catch_exceptions=False)
     store = Store.open(next(folder.iterdir()))
     store.write_table("timeline.parquet", pages.timeline())
     store.write_table("latency.parquet", pages.latency())
@@ -132,24 +128,16 @@ def a_run(folder: Path, *arguments: str) -> str:
     return render(run_page.page_of(Evidence(store)))
 
 
-def a_search(folder: Path, trials: Sequence[Trial]) -> str:
+def a_search(folder: Path) -> str:
     """Its page as the command leaves it."""
-    place = Folder(folder)
-    place.save(
-        "search",
-        spec=pages.search_spec(),
-        settings=pages.TRIALS_OF_BEFORE,
-        environment={"python": "3.11"},
-        trials=trials,
-    )
-    search_page.write(place)
+    curve_page.write(pages.a_search(folder, pages.curve()))
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
 def a_chaos(folder: Path) -> str:
     """Five sinks of one engine under three faults, one of them a plan of several."""
     place = Folder(folder)
-    chaos_page.write(pages.chaos(place), drive_chaos.card_of(pages.CHAOS))
+    chaos_page.write(pages.chaos(place), chaos.card_of(place))
     text = (folder / "report.html").read_text(encoding="utf-8")
     assert [link for link in re.findall(r'<a href="([^#"]+)"', text) if not (folder / link).exists()] == []
     return text
@@ -205,7 +193,7 @@ def a_trend(folder: Path) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
-EXPERIMENTS = ("search", "slow", "chaos", "comparison", "trend")
+EXPERIMENTS = ("search", "chaos", "comparison", "trend")
 
 
 @pytest.fixture(scope="module")
@@ -215,8 +203,7 @@ def texts(tmp_path_factory):
         "fail": a_run(tmp_path_factory.mktemp("fail"), "--sink", "increment"),
         "one": a_run(tmp_path_factory.mktemp("one"), "--fault", "none", "--conf", "misbehave=drop:1900"),
         "drawings": drawings_of_no_run(),
-        "search": a_search(tmp_path_factory.mktemp("search"), pages.SEARCHED),
-        "slow": a_search(tmp_path_factory.mktemp("slow"), pages.SLOW),
+        "search": a_search(tmp_path_factory.mktemp("search")),
         "chaos": a_chaos(tmp_path_factory.mktemp("chaos")),
         "comparison": a_comparison(tmp_path_factory.mktemp("comparison")),
         "trend": a_trend(tmp_path_factory.mktemp("trend")),

@@ -9,21 +9,23 @@ import random
 import pytest
 from typer.testing import CliRunner
 
-from harness import cli
-from harness.experiments.selftest import by_hand, clean, drive, mutants, planted
-from harness.experiments.selftest.report import Report, Tried, lines
-from harness.faults.times import seconds
+from harness.cli import app
+from harness.engines.fake_memory import FAKE_NOW_MS, FakeClock
+from harness.evidence.checksums import Checksum
 from harness.judging import checks
 from harness.judging.checks import masked
-from harness.judging.checksums import Checksum
 from harness.model import CheckResult, Exit, Outcome
+from harness.selftest import by_hand, clean, drive, mutants, planted, sinks
+from harness.selftest.report import Report, Tried, lines, words_of
+from harness.selftest.runs import fake_run
+from harness.util.durations import seconds
 
 MATRIX = drive.expected()
 
 
 @pytest.mark.timeout(900)
 def test_it_all_comes_out_as_the_matrix_says():
-    answer = CliRunner().invoke(cli.app, ["selftest", "--json"])
+    answer = CliRunner().invoke(app.app, ["selftest", "--json"])
 
     found = json.loads(answer.stdout)
     assert [each for each in found["tried"] if not each["right"]] == []
@@ -45,6 +47,20 @@ def test_no_name_stands_twice():
     names = [name for part in MATRIX.values() for name in part]
 
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("ahead_ms", range(0, 4000, 1000))
+def test_a_bug_of_windows_that_close_strikes_wherever_they_begin(ahead_ms, tmp_path):
+    rows = dict(sinks.closing())
+    paused = "writes a window when it closes, and is paused"
+    of_several = "writes a window when it closes, and one alone of several"
+
+    honest, wrong = (
+        fake_run(tmp_path, **rows[name], clock=FakeClock(FAKE_NOW_MS + ahead_ms))[0] for name in (paused, of_several)
+    )
+
+    assert (honest.outcome, wrong.outcome) == (Outcome.PASS, Outcome.FAIL)
+    assert "lost" in words_of(wrong)
 
 
 def test_a_bug_that_escapes_is_told(monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from generators.draws import Lane
+from harness.util.seeded_draws import Lane
 from workloads.declared.arrow import Arrow
 from workloads.declared.draws import content
 from workloads.declared.fields import Fields, time_path

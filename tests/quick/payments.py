@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from generators.draws import Lane, below, between
-from harness.model import Mark, RunSpec, TapeSpec
+from harness.model import RunSpec, Sentinel, TapeSpec
+from harness.util.seeded_draws import Lane, below, between
 from workloads.base import (
     COUNTS,
     NO_EVENT,
@@ -51,7 +53,9 @@ class PaymentCodec:
     def counts(self, content: Columns) -> Mask:
         return np.ones(len(content["shop"]), dtype=np.bool_)
 
-    def mark(self, mark: Mark) -> Mapping[str, int]:
+    mark_size = 1
+
+    def mark(self, mark: Sentinel) -> Mapping[str, int]:
         return {"shop": mark.campaign, "payer": mark.user, "cents": 1 + mark.page}
 
     def write(self, events: Planned, epoch_ms: int) -> Values:
@@ -74,6 +78,9 @@ class PaymentCodec:
 
     def say(self, content: Columns, row: int) -> str:
         return f"{content['cents'][row]} cents in shop {content['shop'][row]}"
+
+    def texts(self, log: Columns) -> Mapping[str, Any]:
+        return {name: pa.array(log[name], mask=log["kind"] == NO_EVENT) for name in self.content}
 
 
 class PaymentOracle:
@@ -137,6 +144,8 @@ class PaymentOracle:
 
 class PaymentResults:
     keys = tuple(f"{value.name}:{shop}" for value in PaymentOracle.values for shop in range(SHOPS))
+    parts: Sequence[Mapping[str, str]] = ()
+    number = "opens"
     tables = Tables()
 
 

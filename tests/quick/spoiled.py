@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.worlds.history_files import as_lines
+from harness.runner.world.history_files import as_lines
 from workloads.jobs.history_files import Stretch, files_of, stretch_of
 
 EVENT = b'{"ad_id": "a", "event_type": "view", "event_time": "%d"}'

@@ -63,6 +63,8 @@ def test_a_taken_port_is_met_with_others_but_not_for_ever():
         ("redis://:sec?ret@host", "redis://***"),
         ("redis://:sec${env:RET}@host", "redis://***@host"),
         ("user:secret@host", "***"),
+        ("secret@host", "***"),
+        ("host:6379", "***"),
         ("host", "host"),
         ("", ""),
     ],
@@ -98,6 +100,12 @@ def test_what_is_no_address_of_redis_is_refused_without_its_secret(url):
         external(url)
     assert "secret" not in str(caught.value)
     assert "sec/ret" not in str(caught.value)
+
+
+def test_an_option_of_tls_that_jobs_in_java_do_not_know_is_refused():
+    with pytest.raises(UsageError, match=r"option ssl_ca_path.*allowed are ssl_ca_certs") as caught:
+        external("rediss://:secret@host:1/0?ssl_ca_certs=ca.pem&ssl_ca_path=/etc")
+    assert "secret" not in str(caught.value)
 
 
 def test_a_password_comes_from_the_environment_and_may_hold_anything(monkeypatch):

@@ -7,14 +7,17 @@ from typing import Any, cast
 import pytest
 
 from generators.disorder import PRESETS
-from generators.marks import mark, totals_of
 from generators.profiles import steady
+from harness.evidence.ledger import Ledger
+from harness.evidence.observed import Observed
 from harness.model import FaultSpec, RunSpec, TapeSpec
-from harness.observe import HASH, Row
-from harness.running.answers import Answers
+from harness.results.redis_scan import HASH, Row
+from harness.runner.result_polling import ExpectedSentinels, ResultPoller
 from tests.quick.declared import TOML
+from workloads.base import Kind, Value
 from workloads.declared.declaration import load
 from workloads.registry import codec_of, oracle_of, results_of
+from workloads.sentinels import mark, totals_of
 
 EPOCH_MS = 1_767_225_600_000
 PARTITIONS = 3
@@ -72,7 +75,7 @@ def asked(question, folder):
     rows = [
         Row(keys[oracle.codes.key(cell)], str(oracle.codes.field(cell)), str(value), HASH) for cell, value in totals
     ]
-    return world, Answers(cast(Any, world), oracle, codec, keys), marks, rows
+    return world, ResultPoller(cast(Any, world), oracle, codec, keys), marks, rows
 
 
 @pytest.mark.parametrize("kind", QUESTIONS)
@@ -97,3 +100,31 @@ def test_a_count_that_is_too_small_answers_some_of_them(tmp_path):
     world.rows = [rows[0]._replace(value="2")]
 
     assert answers.answered(answers.awaited(marks)) == 2
+
+
+SLIDING = TOML.replace("tumbling(ordered_at, 10000) AS opens", "unnest(sliding(ordered_at, 10000, 5000)) AS opens")
+
+
+def test_one_of_several_windows_is_an_answer(tmp_path):
+    """A job whose windows are off by one step is wrong, and not stuck."""
+    world, answers, marks, rows = asked(SLIDING, tmp_path)
+    counts = [row for row in rows if row.key.startswith("orders:")]
+    world.rows = counts[1:]
+
+    assert len(counts) == 2
+    assert answers.answered(answers.awaited(marks)) == PARTITIONS
+
+
+def test_pairs_are_answered_by_half_as_many_rows():
+    awaited = ExpectedSentinels(4, Value("pairs", Kind.COUNT), {7: 2})
+
+    assert [awaited.answered(Observed(Ledger({7: count}), ())) for count in (0, 1, 2)] == [0, 2, 4]
+
+
+@pytest.mark.parametrize("kind", [Kind.SUM, Kind.MONOTONE])
+def test_a_wrong_number_is_an_answer_and_nothing_is_none(kind):
+    awaited = ExpectedSentinels(4, Value("any", kind), {7: 90, 8: 80})
+
+    assert awaited.answered(Observed(Ledger(), ())) == 0
+    assert awaited.answered(Observed(Ledger({7: 3}), ())) == 4
+    assert awaited.answered(Observed(Ledger(), (), zeros=(8,))) == 4

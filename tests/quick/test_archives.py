@@ -11,7 +11,7 @@ import pytest
 from harness.install import archives, jvm
 from harness.install.archives import Archive
 from harness.model import HarnessError
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 
 HEAD = b"\xa8\xba\x0b\xf0"
 

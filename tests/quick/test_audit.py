@@ -12,7 +12,7 @@ import pytest
 
 from harness.audit import listed, loads, split, walk
 from harness.audit.left import Offered
-from harness.cli import called
+from harness.cli.app import called
 from harness.model import Outcome, UsageError
 from reports import audited as reports_audited
 
@@ -359,13 +359,6 @@ def test_a_line_that_is_no_cell(tmp_path, row):
     assert "is no cell" in found.sentence
 
 
-def test_a_window_in_a_far_future_asks_for_no_memory(tmp_path):
-    found = only(table(tmp_path / "cells.csv", [*rows_of(cells()[0]), f"c1,{9 * 10**15},5"]))
-
-    assert found.outcome is Outcome.FAIL
-    assert "windows are not there" in found.sentence
-
-
 def test_what_is_no_result_is_refused_with_a_sentence(tmp_path):
     with pytest.raises(UsageError, match="holds no results"):
         audited(tmp_path)
@@ -485,3 +478,41 @@ def test_groups_are_of_one_engine_and_word_the_worst_first(tmp_path):
         ("A", "doubled", 2),
         ("C", "right", 1),
     ]
+
+
+@pytest.mark.parametrize("again", [2, 3])
+def test_a_table_that_lists_every_cell_again_is_no_pass(tmp_path, again):
+    found = only(table(tmp_path / "a.csv", rows_of(cells()[0]) * again), total_per_s=TOTAL, duration_s=WINDOWS * 10)
+    one = CAMPAIGNS * WINDOWS
+
+    assert (found.outcome, found.words, found.cells) == (Outcome.FAIL, ("listed twice",), one)
+    assert f"{one * (again - 1):,} of {one * again:,} lines list a cell again" in found.sentence
+    assert (
+        f"{CAMPAIGNS * WINDOWS * (again - 1):,} of {CAMPAIGNS * WINDOWS * again:,} lines list a cell" in found.sentence
+    )
+
+
+@pytest.mark.parametrize("parts", [1, CAMPAIGNS])
+def test_a_list_that_lists_every_cell_again_is_no_pass(tmp_path, parts):
+    counts, delays = (np.repeat(each.reshape(parts, 1, -1), 2, axis=1) for each in cells())
+    found = only(write(tmp_path / "run", counts, delays), total_per_s=TOTAL, duration_s=WINDOWS * 10)
+
+    assert (found.outcome, found.words, found.cells) == (Outcome.FAIL, ("listed twice",), CAMPAIGNS * WINDOWS)
+
+
+@pytest.mark.parametrize("stamp", [0, 1])
+def test_two_counts_of_one_cell_are_ambiguous(tmp_path, stamp):
+    """Also where their windows begin a millisecond apart."""
+    found = only(table(tmp_path / "a.csv", [*rows_of(cells()[0]), f"c1,{50_000 + stamp},7"]))
+
+    assert (found.outcome, found.words) == (Outcome.FAIL, ("ambiguous", "listed twice"))
+    assert f"1 cell has counts that differ: campaign c1, window {50_000 + stamp} has" in found.sentence
+
+
+@pytest.mark.parametrize("row", [f"c1,{'9' * 14},5", f"c1,{'9' * 20},5", f"c1,20000,{'9' * 17}", f"c1,-{'9' * 13},5"])
+def test_what_is_out_of_all_range_is_refused_and_no_views_are_missing_for_it(tmp_path, row):
+    found = only(table(tmp_path / "a.csv", [*rows_of(cells()[0]), row]))
+
+    assert (found.outcome, found.words) == (Outcome.FAIL, ("torn",)), found.sentence
+    assert "trillion" not in found.sentence
+    assert found.cells == CAMPAIGNS * WINDOWS

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from harness.experiments.benching import bench, bench_tools
-from harness.experiments.benching.bench import Ceiling, Client, Found
-from harness.experiments.benching.bench_records import ready_made
-from harness.experiments.benching.bench_tools import as_payloads, told_of_reading, told_of_sending
 from harness.install import jvm
 from harness.model import HarnessError
+from tools.bench import bench, bench_tools
+from tools.bench.bench import Ceiling, Client, Found
+from tools.bench.bench_records import ready_made
+from tools.bench.bench_tools import as_payloads, told_of_reading, told_of_sending
 
 SENDING = """Reading payloads from: /tmp/payloads
 Number of messages read: 2500

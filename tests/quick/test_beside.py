@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.experiments.breaking import chaos
-from harness.experiments.breaking.chaos import Case, Ran, Seen, Wrong, next_of
+from harness.experiments import chaos
+from harness.experiments.chaos import Case, Ran, Seen, Wrong, next_of
 
 SINKS, FAULTS = ("absolute", "increment"), ("kill@now", "stop@now")
 WANTED = chaos.runs_of([Case("spark", sink, fault, 0) for sink in SINKS for fault in FAULTS], 1, 1, twins=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.experiments.gating.candidates import Candidate, look_up
-from harness.model import UsageError
+from harness.model import AD_IMPRESSIONS, UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -24,18 +24,22 @@ def nowhere(tmp_path, monkeypatch):
     ],
 )
 def test_an_engine_and_one_of_its_sinks(typed, engine, sink):
-    assert look_up(typed, "") == Candidate(typed, engine, sink)
+    assert look_up(typed, "", AD_IMPRESSIONS) == Candidate(typed, engine, sink)
+
+
+def test_a_sink_is_one_of_the_job_of_the_question():
+    assert look_up("spark-tws/kafka", "", "enrichment") == Candidate("spark-tws/kafka", "spark-tws", "kafka")
 
 
 def test_a_path_is_no_sink(tmp_path):
     (tmp_path / "mine" / "increment").mkdir(parents=True)
     (tmp_path / "mine" / "increment" / "manifest.toml").write_text('id = "mine"\nextends = "reference"\n')
 
-    assert look_up("mine/increment", "").engine == "mine/increment"
+    assert look_up("mine/increment", "", AD_IMPRESSIONS).engine == "mine/increment"
 
 
 @pytest.mark.parametrize("typed", ["spark/no-such-sink", "no-such-branch", "spark/"])
 def test_what_is_neither_says_what_there_is(typed):
     """`spark/new-join` may well be a branch, where there is one."""
     with pytest.raises(UsageError, match=r"neither an engine .*no commit: this folder is in no repository"):
-        look_up(typed, "")
+        look_up(typed, "", AD_IMPRESSIONS)

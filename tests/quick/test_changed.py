@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
 from generators.profiles import steady
-from generators.reel import Reel
-from harness.experiments.selftest.by_hand import SPEC as ASKED
-from harness.experiments.selftest.by_hand import case
+from generators.schedule import Schedule
+from harness.evidence.changed_query import CutoverRule, QueryChange, asked_of
+from harness.evidence.ledger import Ledger
+from harness.evidence.observed import NO_BATCH, LogEvents
 from harness.faults.registry import parse
 from harness.judging import changed
-from harness.judging.asked import Asked, Means, asked_of
 from harness.judging.changed import Changed
 from harness.judging.checks import question
 from harness.judging.lateness import Countable, below
-from harness.judging.ledger import Ledger
-from harness.judging.readings import NO_BATCH, LogEvents
+from harness.judging.questions import keys_of
 from harness.model import Outcome, TapeSpec, UsageError
-from harness.questions import keys_of
+from harness.selftest.by_hand import SPEC as ASKED
+from harness.selftest.by_hand import case
 from workloads.ad_impressions.schema import EVENT_TYPES
 from workloads.cells import Codes
 from workloads.registry import question_of, results_of
@@ -53,7 +53,7 @@ def totals(of: Countable) -> Counter[int]:
     return Counter(of.events.cell.tolist())
 
 
-def by_hand(events: list[Event], means: Means, seam: tuple[int, ...]) -> Counter[int]:
+def by_hand(events: list[Event], means: CutoverRule, seam: tuple[int, ...]) -> Counter[int]:
     offsets: Counter[int] = Counter()
     old, new, everything = Counter[int](), Counter[int](), Counter[int]()
     for partition, time, counts, counts_anew in events:
@@ -62,12 +62,12 @@ def by_hand(events: list[Event], means: Means, seam: tuple[int, ...]) -> Counter
         old[cell] += counts and before
         new[cell] += counts_anew and not before
         everything[cell] += counts_anew
-    if means is Means.FRESH:
+    if means is CutoverRule.FRESH:
         return +everything
-    return +(old + new if means is Means.CARRY else Counter({cell: new[cell] or old[cell] for cell in old | new}))
+    return +(old + new if means is CutoverRule.CARRY else Counter({cell: new[cell] or old[cell] for cell in old | new}))
 
 
-@given(EVENTS, st.tuples(st.integers(0, 12), st.integers(0, 12)), st.sampled_from([*Means][1:]))
+@given(EVENTS, st.tuples(st.integers(0, 12), st.integers(0, 12)), st.sampled_from([*CutoverRule][1:]))
 def test_what_counts_is_what_was_declared_on_each_side_of_the_seam(events, seam, means):
     old, new = counted(events, 2, SHORT), counted(events, 3, SHORT)
     found = changed.by_rule(means, old, new, seam)
@@ -90,16 +90,16 @@ def test_windows_of_two_lengths_collide_where_both_begin(events, seam):
 def test_what_was_written_and_not_committed_is_known_for_the_cells_that_were_touched():
     old = counted([(0, 1, True, False), (0, 11, True, False), (0, 12, True, False), (0, 21, True, False)], 2, SHORT)
 
-    assert changed.left_by(Means.CARRY, old, (2,), (3,)) == {10: {2}}
-    assert changed.left_by(Means.CARRY, old, (2,), (2,)) == {}
-    assert changed.left_by(Means.FRESH, old, (2,), (3,)) == {0: {1}, 10: {1, 2}}
-    assert changed.left_by(Means.CARRY, old, (2,), ()) == {0: range(0), 10: range(2, 3), 20: range(1, 2)}
-    assert changed.left_by(Means.FRESH, old, (2,), ()) == {0: range(1, 2), 10: range(1, 3), 20: range(1, 2)}
+    assert changed.left_by(CutoverRule.CARRY, old, (2,), (3,)) == {10: {2}}
+    assert changed.left_by(CutoverRule.CARRY, old, (2,), (2,)) == {}
+    assert changed.left_by(CutoverRule.FRESH, old, (2,), (3,)) == {0: {1}, 10: {1, 2}}
+    assert changed.left_by(CutoverRule.CARRY, old, (2,), ()) == {0: range(0), 10: range(2, 3), 20: range(1, 2)}
+    assert changed.left_by(CutoverRule.FRESH, old, (2,), ()) == {0: range(1, 2), 10: range(1, 3), 20: range(1, 2)}
     assert changed.on_both_sides(old, (2,)) == 1
 
 
 CELLS = Ledger({1 << 43: 3, 2 << 43: 4})
-PROVEN = Changed(Means.CARRY, (5,), question.FEWEST_CELLS, frozenset(), {}, {})
+PROVEN = Changed(CutoverRule.CARRY, (5,), question.FEWEST_CELLS, frozenset(), {}, {})
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_what_has_a_name_is_not_named_again_by_each_check_that_sees_it(words, te
 def test_a_plan_says_what_is_asked_and_what_that_means():
     fault = parse("kill@t>=2s; change-job(counts=click, window=20s, means=anew)@t>=5s")
 
-    assert asked_of(fault) == Asked(Means.ANEW, {"counts": "click", "window_ms": "20000"})
+    assert asked_of(fault) == QueryChange(CutoverRule.ANEW, {"counts": "click", "window_ms": "20000"})
     assert asked_of(parse("change-job@t>=5s")) is None
 
 
@@ -180,7 +180,7 @@ def test_both_routes_to_the_other_question_agree(asked):
     """Of the plan and of events of the log."""
     spec = replace(ASKED, tape=TapeSpec(11, steady(500, 4000), 2, 20, 2, 4, 3, PRESETS["mobile"]), window_ms=10_000)
     found = question_of(spec, asked, Codes())
-    epoch_ms, blocks = 1_763_700_000_000, [*Reel(spec.tape).blocks()]
+    epoch_ms, blocks = 1_763_700_000_000, [*Schedule(spec.tape).blocks()]
     planned, seen, types = found.settle(found.plan(blocks), epoch_ms), Ledger(), set()
     for block in blocks:
         here = block.poison == 0

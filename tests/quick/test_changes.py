@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from harness.clock import Clock
 from harness.model import HarnessError
-from harness.wait import wait_until
-from harness.watching import changes
-from harness.watching.changes import Changes
+from harness.results import change_watch
+from harness.results.change_watch import Changes
+from harness.util.clock import Clock
+from harness.util.wait import wait_until
 
 
 class Results:
@@ -28,25 +28,26 @@ class Results:
 
 
 def test_only_a_change_is_one_and_a_failed_look_is_none(monkeypatch):
-    monkeypatch.setattr(changes, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(change_watch, "LOOK_EVERY_S", 0.001)
     results = Results()
     watch = Changes(results.look, results.release, Clock())
     watch.start()
     results.looked_again()
-    assert watch.changed_ms() is None
+    assert watch.changed() is None
 
     results.broken = True
     results.looked_again()
     results.broken = False
     results.looked_again()
-    assert watch.changed_ms() is None
+    assert watch.changed() is None
 
     results.rows.append("b")
     results.looked_again()
-    first_ms = watch.changed_ms()
-    assert first_ms is not None
+    first = watch.changed()
+    assert first is not None
+    assert 0 < first.since_ms <= first.at_ms
     results.looked_again()
-    assert watch.changed_ms() == first_ms
+    assert watch.changed() == first
 
     watch.stop()
     assert results.released

@@ -10,16 +10,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.experiments.selftest import drive, planted
-from harness.experiments.selftest.by_hand import CODES, cell, dated, ledger
+from harness.evidence.checksums import Checksum
+from harness.evidence.ledger import Expectation, Ledger
+from harness.evidence.observed import Named, Observed, Stray, Watched
 from harness.faults.registry import FAULTS
 from harness.judging import checks
-from harness.judging.checks import meanwhile
+from harness.judging.checks import early, meanwhile
 from harness.judging.checks.non_monotonic import TAKES_BACK
 from harness.judging.judge import conclude
-from harness.judging.ledger import Expectation, Ledger
-from harness.judging.readings import Named, Observed, Stray
-from harness.model import Batch, BatchLog, CheckResult, EngineReport, FaultReport, FaultSpec, Outcome, When, Witness
+from harness.model import (
+    Batch,
+    BatchLog,
+    CheckResult,
+    EngineReport,
+    FaultReport,
+    FaultSpec,
+    Outcome,
+    Progress,
+    When,
+    Witness,
+)
+from harness.selftest import drive, planted, rides
+from harness.selftest.by_hand import CODES, cell, dated, ledger, watched
 from tests.quick.cases import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events
 from workloads.registry import oracle_of
 
@@ -110,7 +122,9 @@ def test_a_window_and_a_campaign_that_nobody_expects_are_phantoms():
     stray = Stray("nobody[1750000000000]", "7", "campaign")
 
     assert result("phantom", case(observed=Observed(HONEST.log_ledger + window, ()))).word == "phantom"
-    assert result("phantom", case(observed=Observed(HONEST.log_ledger, (stray,)))).word == "phantom"
+    unknown = result("phantom", case(observed=Observed(HONEST.log_ledger, (stray,))))
+    assert unknown.word == "phantom"
+    assert "bookkeeping = ['nobody'] in its manifest" in unknown.sentence
     assert result("duplicated", case(observed=Observed(HONEST.log_ledger + window, ()))).outcome is Outcome.PASS
 
 
@@ -211,11 +225,12 @@ def with_copies(count):
     pairs = ((getattr(log, name), getattr(again, name)) for name in ("partition", "offset", "id", "time_ms", "cell"))
     partition, offset, ids, time_ms, cells = map(np.concatenate, pairs)
     offset[300:] += 300  # each a record of its own
-    return dated(partition, offset, ids, CODES.keys(cells), time_ms)
+    rows = np.lexsort((offset, partition))
+    return dated(*(each[rows] for each in (partition, offset, ids, CODES.keys(cells), time_ms)))
 
 
 def test_copies_that_count_twice_by_the_rules_are_said():
-    verdict = conclude(case(with_copies(7)))
+    verdict = conclude(case(with_copies(7), told=HONEST.told))
 
     assert verdict.outcome is Outcome.PASS, verdict.sentence
     assert verdict.sentence.endswith("; 7 copies in the tape count twice, by the rules")
@@ -238,6 +253,29 @@ def test_two_oracles_that_disagree_make_the_run_unknown():
     changed = case(tape_ledger=HONEST.log_ledger + Ledger({cell(0, EPOCH_MS): 1}))
 
     assert result("oracle", changed).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("by", [1, 2])
+def test_an_engine_that_holds_what_only_the_tape_knows_is_to_blame_for_nothing(by):
+    """It may have read a record that the log lost: nobody can tell, and nobody is accused."""
+    code = cell(0, EPOCH_MS)
+    more = HONEST.log_ledger + Ledger({code: by})
+    changed = case(tape_ledger=more, observed=Observed(more, ()))
+
+    verdict = conclude(changed)
+
+    assert dict(changed.doubt_in_all.missing) == {code: by}
+    assert (verdict.outcome, result("duplicated", changed).outcome) == (Outcome.UNKNOWN, Outcome.PASS)
+
+
+@pytest.mark.parametrize("by", [1, 2])
+def test_an_engine_that_does_not_hold_what_only_the_log_knows_is_to_blame_for_nothing(by):
+    code = cell(0, EPOCH_MS)
+    fewer = HONEST.log_ledger - Ledger({code: by})
+    changed = case(tape_ledger=fewer, observed=Observed(fewer, ()))
+
+    assert dict(changed.doubt_in_all.extra) == {code: by}
+    assert (conclude(changed).outcome, result("lost", changed).outcome) == (Outcome.UNKNOWN, Outcome.PASS)
 
 
 @pytest.mark.parametrize(
@@ -361,6 +399,56 @@ def test_every_bug_that_is_planted_by_hand_comes_out_as_the_matrix_says():
     assert [each for each in tried if not each.right] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "headline"),
+    [
+        (
+            "rides in windows that are named one step late",
+            "shifted: the results are those of the window one step earlier",
+        ),
+        (
+            "rides in windows that are named one step early",
+            "shifted: the results are those of the window one step later",
+        ),
+        (
+            "rides in windows that are named by their end",
+            "shifted: the results are those of the window 3 steps earlier",
+        ),
+        ("rides in the newest of their windows only", "lost: 1,112 counts of events are missing"),
+        ("rides that come late are dropped", "late-dropped: 174 counts of events are missing"),
+        ("rides that have only started", "phantom: 132 counts of events too many"),
+        (
+            "all rides for drivers",
+            "wrong value: 16 cells hold another value than the log explains: drivers in 16 too large",
+        ),
+        (
+            "the first fare and not the largest",
+            "wrong value: 16 cells hold another value than the log explains: largest",
+        ),
+        ("a ride lost", "lost: 3 counts of events are missing from 3 cells (each event counts in up to 3 cells)"),
+        ("a ride twice", "duplicated: 3 counts of events too many in 3 cells"),
+    ],
+)
+def test_a_wrong_job_stands_under_its_right_name(name, headline):
+    verdict = conclude(dict(rides.planted())[name])
+
+    assert verdict.sentence.startswith(headline), verdict.sentence
+
+
+def test_the_books_count_records_where_an_event_lies_in_several_cells():
+    lost = dict(rides.planted())["a ride lost"]
+
+    assert result("unaccounted", lost).sentence.startswith("5,004 records = 556 that count + 4,448 that do not count; ")
+    assert result("unaccounted", lost).sentence.endswith("; the 556 count 1,668 times = 1,665 counted + 3 missing")
+    assert lost.events_said(1_665) == "1,665 counts of events"
+
+
+def test_of_several_values_the_one_that_is_wrong_by_the_largest_share_is_shown_first():
+    wrong = conclude(dict(rides.planted())["a fare too large by much, and drivers by a larger share"])
+
+    assert [check.witnesses[0].cell.split()[0] for check in wrong.checks if check.witnesses] == ["drivers"]
+
+
 def test_whatever_is_held_to_take_counts_back_is_a_fault_that_can_be_planned():
     assert set(FAULTS) >= TAKES_BACK
 
@@ -388,11 +476,79 @@ def test_a_stale_cell_is_told_with_both_moments():
     assert (witness.expected, witness.seen) == ("34 by 21.3 s", "right at 35.0 s")
 
 
+def test_an_engine_that_claims_all_before_it_is_sent_is_held_to_nothing_before_it_is_closed():
+    """A window that is shown five seconds after its last event is not late by the fifteen since that claim."""
+    log = HONEST.events
+    ahead = Progress(EPOCH_MS, 0, 0, {0: len(log), 1: len(log)})
+
+    found = result("stale", case(told=(ahead,), watched=watched(log, log.time_ms + 5_000)))
+
+    assert (found.outcome, found.asked) == (Outcome.PASS, True)
+    assert result("stale", case(told=(ahead,), watched=watched(log, log.time_ms + 30_000))).outcome is Outcome.FAIL
+
+
+def test_a_count_that_came_early_says_when():
+    """All of a cell is there in its first second, eight seconds before its last event."""
+    seen_ms = EPOCH_MS + 1_500
+    code = cell(2, EPOCH_MS)
+    all_of_it = HONEST.log_ledger.count(code)
+    looks = Watched(np.array([seen_ms * 1000]), np.array([code]), np.array([all_of_it]), longest_gap_ms=50.0)
+
+    found = result("early", case(watched=looks))
+
+    assert (found.word, found.count, found.witnesses[0].seen) == ("early", 1, str(all_of_it))
+    assert (found.witnesses[0].from_ms, found.witnesses[0].until_ms) == (seen_ms, seen_ms)
+
+
+FEW = events(6)  # two of each of three cells
+MOMENTS = st.integers(0, 3)
+
+
+@given(
+    st.lists(MOMENTS, min_size=6, max_size=6),
+    st.lists(st.tuples(st.sampled_from(FEW.cell.tolist()), MOMENTS), min_size=1, max_size=4),
+)
+def test_how_many_events_of_a_cell_were_sent_by_then_is_what_counting_says(sent_us, asked):
+    changed = case(FEW, sent_us=np.array(sent_us, dtype=np.int64))
+    code, at_us = (np.array(column, dtype=np.int64) for column in zip(*asked, strict=True))
+
+    counted = [
+        sum(sent <= at for own, sent in zip(FEW.cell, sent_us, strict=True) if own == each) for each, at in asked
+    ]
+    assert early._sent_by(changed, code, at_us).tolist() == counted
+
+
+def test_an_event_of_another_cell_in_the_place_of_one_of_this_is_named():
+    mine, other = (HONEST.events.id[HONEST.rows_of(cell(2, EPOCH_MS + at))] for at in (0, WINDOW_MS))
+    lost, extra = int(mine[3]), int(other[5])
+    sums = dict(HONEST.observed.sums)
+    code = cell(2, EPOCH_MS)
+    sums[code] = Checksum.of([*(each for each in mine.tolist() if each != lost), extra])
+    summed = replace(SPEC, tape=replace(SPEC.tape, checksum=True))
+
+    found = result("masked", case(spec=summed, observed=replace(HONEST.observed, sums=sums)))
+
+    assert (found.word, found.count) == ("masked", 1)
+    assert found.witnesses[0].event_ids == (f"{lost:012x}", f"{extra:012x}")
+
+
 def test_a_masked_cell_names_the_event_that_is_missing_and_the_one_in_its_place():
     (witness,) = of("masked", "one lost, one doubled, with sums").witnesses
 
     assert witness.event_ids == ("000000000000", "000000000006")
     assert witness.detail.startswith("S1 is off by +6, which 32 pairs explain, and S2 says: 000000000000 is missing")
+
+
+def test_a_pass_without_sums_says_that_it_does_not_cover_what_cancels_in_a_cell():
+    hidden, summed = (
+        conclude(dict(planted.planted())[name]) for name in ("one lost, one doubled, without", "honest, with sums")
+    )
+
+    assert (hidden.outcome, hidden.slack) == (Outcome.PASS, 0)
+    assert hidden.covers == "by the counts; one lost and one doubled in a cell cancel unseen"
+    assert summed.covers == "to the single event"
+    asked = [{each.name: each.asked for each in verdict.checks}["masked"] for verdict in (hidden, summed)]
+    assert asked == [False, True]
 
 
 def test_without_sums_nothing_more_is_claimed_than_what_probes_can_show():

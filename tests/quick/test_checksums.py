@@ -13,14 +13,14 @@ from generators.disorder import PRESETS
 from generators.encode import Encoder
 from generators.profiles import steady
 from generators.tape import Tape
-from harness import plan
+from harness.config import plan
 from harness.engines import fake
 from harness.engines.manifest import load
-from harness.judging import checksums
-from harness.judging.checksums import ID_RANGE, PRIME, Checksum, Swap, by_cell, swaps
+from harness.evidence import checksums
+from harness.evidence.checksums import ID_RANGE, PRIME, Checksum, Swap, by_cell, swaps
+from harness.kafka_log.recount import parse_records
 from harness.measuring.measure import withheld
-from harness.model import Certificate, Mark, Outcome, TapeSpec, UsageError, Verdict
-from harness.recount import parse_records
+from harness.model import Certificate, Outcome, Sentinel, TapeSpec, UsageError, Verdict
 from tests.quick.cases import EPOCH_MS
 from workloads.ad_impressions.jobs import id_sums
 from workloads.ad_impressions.records import reader
@@ -96,7 +96,7 @@ def test_a_record_carries_the_id_of_its_event_and_reads_as_if_it_did_not():
         if message["value"] and b'"user_id": "' in message["value"] and message["value"].endswith(b"}"):
             user = message["value"].split(b'"', 4)[3].decode()
             assert (len(user), id_sums.id_of(user)) == (36, number)
-    mark = Mark(4095 << 36 | 7, 2, 0, EPOCH_MS, "closing")
+    mark = Sentinel(4095 << 36 | 7, 2, 0, EPOCH_MS, "closing")
     sent = with_ids[0].mark(mark)["value"] or b""
     assert id_sums.id_of(sent.split(b'"', 4)[3].decode()) == mark.id
 

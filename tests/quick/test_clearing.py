@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from harness import cli
-from harness.ending import ended
-from harness.experiments.clearing import Candidate, chosen
+from harness.cli import app
+from harness.drivers.delete_runs import Candidate, chosen
 from harness.experiments.folder import BEGUN, Folder
+from harness.metering.accounting import folder_bytes
 from harness.model import Exit, Outcome, UsageError
+from harness.rundir.store import OWNER, Store
 from harness.services import owners
-from harness.store import OWNER, Store
-from harness.watching.accounting import folder_bytes
+from harness.terminal.command_end import ended
 
 DAY = 86_400_000
 NOW = 1_800_000_000_000
@@ -29,7 +29,7 @@ def here(tmp_path, monkeypatch):
 
 
 def call(*arguments: str) -> int:
-    return ended(arguments, lambda: cli.called(arguments))
+    return ended(arguments, lambda: app.called(arguments))
 
 
 def a_run(base: str = "runs", at_ms: int = NOW - 10 * DAY, size: int = 1000) -> Path:

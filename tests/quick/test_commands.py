@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 import typer.core
 
-from harness import cli, panels
+from harness.cli import app, panels
 
 ROOT = Path(__file__).resolve().parents[2]
-ASK = "import sys; from harness import cli; cli.called(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+ASK = "import sys; from harness.cli import app; app.called(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
+@pytest.mark.parametrize("name", app.COMMANDS)
 def test_a_line_leads_to_a_command_with_a_help_and_a_heading(name):
-    command = cli.Imported()[name]
+    command = app.Imported()[name]
 
     assert isinstance(command, typer.core.TyperCommand | typer.core.TyperGroup)
     assert command.help
@@ -26,7 +26,7 @@ def test_a_line_leads_to_a_command_with_a_help_and_a_heading(name):
 
 
 def test_a_name_of_no_line_leads_nowhere():
-    assert cli.Imported().get("nosuch") is None
+    assert app.Imported().get("nosuch") is None
 
 
 @pytest.fixture(scope="module")
@@ -50,18 +50,18 @@ def modules_of(tmp_path_factory):
 
 # Of other commands, or needed only once a run is under way or over.
 NOT_OF_A_RUN = {
-    "harness.worlds.real",
-    "harness.worlds.fake",
+    "harness.runner.world.real",
+    "harness.runner.world.fake",
     "harness.measuring.measure",
     "reports",
     "rich",
     "pyarrow.compute",
     "harness.experiments.searching.search",
-    "harness.experiments.breaking.chaos",
+    "harness.experiments.chaos",
     "harness.experiments.compare",
-    "harness.experiments.benching.bench",
-    "harness.experiments.selftest",
-    "harness.experiments.clearing",
+    "tools.bench.bench",
+    "harness.selftest",
+    "harness.drivers.delete_runs",
     "harness.audit",
     "harness.services.keeper",
 }
@@ -70,15 +70,26 @@ NOT_OF_A_RUN = {
 def test_a_run_waits_for_nothing_that_others_need(modules_of):
     seen = modules_of("run", "--list")
 
-    assert "harness.commands.run" in seen
+    assert "harness.cli.run" in seen
     assert not NOT_OF_A_RUN & seen
-    assert {each for each in seen if each.startswith("harness.commands.")} <= {
-        f"harness.commands.{name}" for name in ("run", "shared", "planned", "judged")
+    assert {each for each in seen if each.startswith("harness.cli.")} <= {
+        f"harness.cli.{name}"
+        for name in (
+            "run",
+            "common_flags",
+            "scenario_flags",
+            "show_verdict",
+            "app",
+            "panels",
+            "flags",
+            "namesakes",
+            "shell_completion",
+        )
     }
 
 
 def test_what_others_need_would_be_seen(modules_of):
     shown = modules_of("selftest", "--help")
 
-    assert "harness.experiments.selftest" in shown & NOT_OF_A_RUN
-    assert "harness.commands.run" not in shown
+    assert "harness.selftest" in shown & NOT_OF_A_RUN
+    assert "harness.cli.run" not in shown

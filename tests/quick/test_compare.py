@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import console, plan
+from harness.config import plan
 from harness.engines import manifest as manifests
 from harness.experiments import compare
 from harness.experiments.compare import BUSY_CPU, QUICK, Case, Leg, Ran, Settings
 from harness.measuring.measurement import Quantity, Recovery
 from harness.model import Outcome
+from harness.terminal import console
 from reports import compared
 
 ENGINES = ("spark", "flink", "reference")
@@ -118,6 +119,28 @@ def test_a_missed_objective_is_about_speed_and_hides_none():
     assert found.sentence == "all 1 engines counted right in every run; spark misses the objective"
     assert row(wrong, "spark").figures == {}
     assert wrong.sentence == "0 of 1 engines counted right in every run; spark FAIL"
+
+
+def test_a_run_that_could_not_be_measured_made_no_count_wrong():
+    """A void certificate is the generator's fault: it withholds speed, and nothing else."""
+    void = replace(ran("quix", Leg.STEADY, outcome=Outcome.UNKNOWN), unmeasured=True)
+    found = compare.table(("spark", "quix"), [ran("spark", Leg.STEADY, p50_ms=1.0), void], 1)
+
+    assert found.outcome is Outcome.UNKNOWN
+    assert found.sentence == ("all 2 engines counted right in every run; quix could not be measured in every run")
+    unknown = compare.table(("quix",), [replace(void, unmeasured=False)], 1)
+    assert unknown.sentence == "0 of 1 engines counted right in every run; quix UNKNOWN"
+
+
+def test_one_that_was_broken_off_says_what_was_made():
+    done = [ran("spark", Leg.STEADY, p50_ms=1.0)]
+    missing = [Case("spark", Leg.KILL, 1), Case("flink", Leg.STEADY, 1)]
+    found = compare.table(("spark", "flink"), done, 1, missing=missing)
+
+    assert row(found, "spark").right
+    assert found.sentence == (
+        "1 of 2 engines counted right in every run that was made; 2 runs are missing; flink UNKNOWN"
+    )
 
 
 def test_cost_is_the_cores_until_it_beats_the_reference():

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from harness.watching import compilers
-from harness.watching.compilers import Compilers
+from harness.metering import jit_time
+from harness.metering.jit_time import Compilers
 
 
 @pytest.fixture
 def threads(tmp_path, monkeypatch):
     """Makes the threads of process 7, as the kernel shows them."""
-    monkeypatch.setattr(compilers, "PROC", tmp_path)
+    monkeypatch.setattr(jit_time, "PROC", tmp_path)
 
     def make(**names):
         for number, (name, ran_ns) in names.items():

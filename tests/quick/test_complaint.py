@@ -13,8 +13,8 @@ from harness.engines.config import EngineConfig
 from harness.engines.own_logs import OwnLogs
 from harness.engines.process import ProcessEngine
 from harness.model import EngineManifest, KafkaAddress, RedisAddress, SinkClaim
-from harness.services.logs import MOST_BYTES, Log
-from harness.wait import wait_until
+from harness.services.logs import HEAD_BYTES, MOST_BYTES, Log, copy_end
+from harness.util.wait import wait_until
 
 LOGS = Path(__file__).parent / "logs"  # as engines wrote them, whole
 
@@ -265,6 +265,41 @@ def test_further_logs_are_of_this_run_only_and_are_copied(tmp_path):
     copied = {path.name: path.read_text() for path in (run / "own").iterdir()}
     assert copied == {"logs_added.log": "added\n", "logs_anew.log": "anew\n", absolute: "elsewhere\n"}
     assert dict(own.tails(5)) == {f"own/{name}": [text.strip()] for name, text in copied.items()}
+
+
+@pytest.mark.parametrize("shift", range(0, 60, 7))
+def test_last_words_are_whole_lines_and_the_last_ones_where_nothing_else_was_logged(tmp_path, shift):
+    """The rest of a line has no level any more, and would be the only one that is no chatter."""
+    lines = [f"12:00:00.{number:03} INFO Engine: step {number} of many is done now" for number in range(3000)]
+    (tmp_path / "log").write_text("x" * shift + "\n" + "\n".join(lines) + "\n")
+
+    tail = Log(tmp_path / "log").tail(complaint.REMEMBERED)
+
+    assert tail == lines[-len(tail) :]
+    assert len(tail) > 100
+    assert complaint.last(tail)[-1] == lines[-1]
+
+
+def test_a_log_without_any_line_end_shows_its_end(tmp_path):
+    (tmp_path / "log").write_text("x" * 70_000 + "y" * 100_000)
+
+    assert Log(tmp_path / "log").tail(1)[0].startswith("yyy")
+
+
+@pytest.mark.parametrize("begins", ["copied", "cut"])
+def test_what_is_kept_of_a_long_log_goes_on_with_a_whole_line(tmp_path, begins):
+    path, kept = tmp_path / "log", tmp_path / "copy"
+    path.write_bytes(b"12:00:00.000 INFO Engine: one more step is done\n" * (MOST_BYTES // 47))
+
+    if begins == "copied":
+        copy_end(path, kept, 0)
+    else:
+        kept = path
+        Log(path).cut()
+
+    lines = set(kept.read_bytes()[HEAD_BYTES if begins == "cut" else 0 :].split(b"\n")[2:])
+    assert lines <= {b"12:00:00.000 INFO Engine: one more step is done", b""}
+    assert begins == "cut" or kept.read_bytes().startswith(b"12:")
 
 
 def test_of_a_long_further_log_the_end_is_kept(tmp_path):

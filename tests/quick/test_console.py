@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import console
 from harness.model import Outcome
+from harness.terminal import console
 
 WORDS = st.lists(st.text("abcdefghij-/.", min_size=1, max_size=30), max_size=12).map(" ".join)
 ROWS = st.lists(st.lists(WORDS, min_size=3, max_size=3), min_size=1, max_size=5)
@@ -97,3 +97,14 @@ def test_only_a_terminal_that_is_known_gets_colours_and_lines_that_move(name, mo
 
     said = capsys.readouterr()
     assert ("\x1b[" in said.out, "\x1b[" in said.err) == (is_known, is_known)
+
+
+def test_a_line_that_a_narrow_terminal_has_no_room_for_is_wrapped_below_its_beginning():
+    line = "  late     " + "0 events dropped as late, at most 0 allowed " + "a/path/" * 12
+
+    assert console.narrowed(line, None) == console.narrowed(line, 200) == [line]
+    first, *others = console.narrowed(line, 40)
+    assert len(first) <= 40
+    assert first.startswith("  late     0 events")
+    assert all(each.startswith("  ") for each in others)
+    assert others[-1].strip() == "a/path/" * 12

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.experiments.curve import crossing, labels, lives, proof, pulse, service, steer
+from harness.experiments.curve import crossing, labels, lives, pulse, service, steer
 from harness.experiments.curve.labels import Held
 from harness.experiments.curve.plateau import Latencies, Measured, Piece, Plateau, Standing, Why
-from harness.experiments.curve.proof import KINDS
+from tools.search_proof import proof
+from tools.search_proof.proof import KINDS
 
 OBJECTIVE_MS = 10_000.0
 KIND = {kind.name: kind for kind in KINDS}
@@ -24,6 +25,9 @@ def visit(number, rate, took_ms, growth=0.0, from_s=0, length_s=60, probes_ms=No
     noise = np.random.default_rng(number).normal(0, 0.05 * rate, length_s)
     backlog = rate * (took_ms / 1000 + growth * np.arange(length_s)) + noise
     return Measured(plateau, probes, latencies, backlog, rate)
+
+
+BURSTS = replace(steer.QUICK, pulse_times=2.0)
 
 
 def following(pieces, standings):
@@ -115,6 +119,34 @@ def test_a_look_ends_where_the_generator_does_not_follow_and_nothing_higher_is_o
     level = steer.next_piece(replace(steer.QUICK, ladder=(5.0,)), pieces, standings)
     assert level is not None
     assert level.rate_per_s == 120_000.0
+
+
+def test_a_look_goes_on_as_often_as_it_may_and_while_there_is_something_higher():
+    def after(looks: int, most_per_s: float = 1e9) -> Piece:
+        settings = replace(steer.QUICK, most_per_s=most_per_s)
+        pieces = [Piece(100.0, Why.WARM_UP, 0), *(Piece(1000.0, Why.LOOK, 1 + n) for n in range(looks))]
+        standings = [Standing(7000 + 10_000 * n, 1000 * n, 1000 * n, 0.0) for n in range(len(pieces))]
+        piece = steer.next_piece(settings, pieces, standings)
+        assert piece
+        return piece
+
+    most = steer.QUICK.look_most
+    assert (after(most - 1).why, after(most - 1).rate_per_s) == (Why.LOOK, 1500.0)
+    assert after(most).why is Why.REST
+    assert (after(1, 1001.0).why, after(1, 1000.0).why) == (Why.LOOK, Why.REST)
+
+
+@pytest.mark.parametrize(
+    ("batches", "busy_ms", "windows"),
+    [(0, 0.0, 1), (10, 20_000.0, 1), (10, 34_000.0, 2), (10, 67_000.0, 3), (10, 200_000.0, 3)],
+)
+def test_a_burst_lasts_for_three_steps_of_what_the_engine_told_before_it(batches, busy_ms, windows):
+    """A step takes busy_ms / batches, from the first word to the last one before the burst; a window is ten seconds."""
+    pieces = [Piece(100.0, Why.WARM_UP, 0), Piece(100.0, Why.LEVEL, 1), *[Piece(200.0, Why.PULSE, 2)] * 2]
+    told = [(5, 1000.0), (5 + batches, 1000.0 + busy_ms), (99, 10.0), (99, 10.0)]
+    standings = [Standing(7000, 1, 1, 0.0, count, busy) for count, busy in told]
+
+    assert steer._Course(BURSTS, pieces, standings)._pulse_windows == windows
 
 
 def test_what_a_generator_still_has_to_send_of_a_look_does_not_hold_a_rest_down():
@@ -350,9 +382,6 @@ def test_a_line_crosses_between_what_was_in_time_and_what_was_not():
 
     assert 216_000 <= late <= 249_000
     assert not never_late < 299_000
-
-
-BURSTS = replace(steer.QUICK, pulse_times=2.0)
 
 
 def bursts_of(course):

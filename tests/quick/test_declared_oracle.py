@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.mistakes import MistakeError
+from harness.util.toml_reader import MistakeError
 from tests.quick.declared import TOML, drawn, numbered, relation
 from workloads.ad_impressions import oracle as by_hand
 from workloads.ad_impressions.schema import EVENT_TYPES, Population
@@ -206,6 +206,14 @@ def test_sessions_merge_where_they_overlap_or_touch(visits):
     assert answer(SESSIONS, events) == [(who, EPOCH_MS + at, n, end - at) for who, at, n, end in sessions]
 
 
+def test_sessions_merge_whatever_the_columns_of_their_events_are_called():
+    times_ms = [0, 3000, 60_000]
+    events = numbered(pa.table({"buyer": ["b"] * 3, "ordered_at": times_ms, "cell_begins": [1] * 3, "n": [1, 2, 3]}))
+    named = SESSIONS.cells.replace("FROM", ", cell_begins, n AS cell_number FROM")
+
+    assert answer(replace(SESSIONS, cells=named), events) == [("b", 0, 2, 8000), ("b", 60_000, 1, 5000)]
+
+
 def test_some_cells_of_an_event_can_be_left_out():
     """As an engine does that drops a late event from one sliding window and keeps it in the next."""
     oracle, events = Oracle(SLIDING), orders([EPOCH_MS])[0]
@@ -273,6 +281,10 @@ BAD_CELLS = {
     "a cell that closes twice": (
         ORDERS.replace("opens + 10000 AS closes", "ordered_at AS closes").format(""),
         "at two times",
+    ),
+    "a cell that closes before it opens": (
+        ORDERS.replace("opens + 10000 AS closes", "opens - 10000 AS closes").format(""),
+        "has a cell that closes before it opens: country",
     ),
     "a cell that may close": (
         ORDERS.replace("opens + 10000 AS closes", "CASE WHEN pieces > 5 THEN 1 END AS closes").format(""),
@@ -356,3 +368,25 @@ def test_a_column_that_is_a_word_of_sql_is_named():
 
     with pytest.raises(MistakeError, match="'end' is a word of SQL: as a column it is written \"end\""):
         Oracle(replace(TUMBLING, cells="SELECT event, end FROM events")).cells(events)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9)), min_size=1, max_size=24))
+@settings(max_examples=20)
+def test_events_of_one_moment_lie_in_one_session(events):
+    """Whichever of them DuckDB sorts first: sessions here are ten seconds apart, and most events begin one."""
+    question = Question(
+        cells="",
+        fold="SELECT k, opens, max(x) AS x, count(*) AS n FROM cells GROUP BY ALL",
+        keys=("k", "opens"),
+        values={"x": "monotone", "n": "count"},
+        merge=True,
+    )
+    opens = np.array([10_000 * second for second, _ in events])
+    cells = pa.table({"k": ["k"] * len(opens), "opens": opens, "closes": opens + 1400, "x": [x for _, x in events]})
+    expected = defaultdict(list)
+    for second, x in events:
+        expected[10_000 * second].append(x)
+
+    found = {row["opens"]: (row["x"], row["n"]) for row in Oracle(question).fold(cells).to_pylist()}
+
+    assert found == {at: (max(xs), len(xs)) for at, xs in expected.items()}

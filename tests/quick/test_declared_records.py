@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators.draws import Lane
-from harness.mistakes import MistakeError
+from harness.util.seeded_draws import Lane
+from harness.util.toml_reader import MistakeError
 from tests.quick.declared import TOML, drawn, relation
 from workloads.declared import draws
 from workloads.declared.avro_records import AvroRecords, schema_of

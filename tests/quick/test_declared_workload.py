@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
 from generators.encode import Encoder
-from generators.marks import mark, totals_of
 from generators.profiles import steady
-from generators.reel import Reel
-from harness.experiments.selftest import payments
-from harness.judging.judge import conclude
+from generators.schedule import Schedule
+from harness.evidence.ledger import Ledger
+from harness.judging.judge import by_the_tape, conclude
+from harness.kafka_log.recount import columns_of
 from harness.model import FaultSpec, RunSpec, TapeSpec, UsageError
+from harness.selftest import payments
 from reports.sections.cells import grid_of
 from tests.quick.declared import TOML
 from tests.quick.tapes import specs
 from workloads.base import COUNTS, NEVER, NO_EVENT, Kind, Values
+from workloads.declared import checked
+from workloads.declared.codec import column_of
 from workloads.declared.declaration import load
-from workloads.registry import chosen, codec_of, oracle_of, results_of, workload_of
+from workloads.declared.fields import NAME, RESERVED
+from workloads.registry import chosen, codec_of, length_ms_of, oracle_of, results_of, workload_of
+from workloads.sentinels import as_events, mark, totals_of
 
 EPOCH_MS = 1_763_700_060_000
 SESSIONS = """
@@ -90,7 +100,7 @@ def run_of(tape: TapeSpec) -> RunSpec:
 
 def log_of(tape: TapeSpec):
     """Everything that a tape sends, as it is read back."""
-    codec, blocks = codec_of(tape), [*Reel(tape).blocks()]
+    codec, blocks = codec_of(tape), [*Schedule(tape).blocks()]
     encoder = Encoder(codec, EPOCH_MS)
     values = [message["value"] for block in blocks for message in encoder.batch(block)]
     ids = np.concatenate([block.id for block in blocks]).astype(np.int64)
@@ -132,6 +142,78 @@ def test_on_any_tape(spec, sealed):
     oracle = oracle_of(run_of(tape))
 
     assert as_cells(oracle.settle(oracle.plan(blocks), EPOCH_MS)) == as_cells(recounted(oracle, log))
+
+
+NAMED = """
+id = "named"
+asks = "the sum of each text in windows of a second"
+[event.fields]
+{text} = {{ kind = "choice", values = ["de", "fr"] }}
+{number} = {{ kind = "integer", from = 1, to = 9 }}
+{time} = {{ kind = "time" }}
+[oracle]
+keys = ["{text}", "opens"]
+step_ms = 1000
+cells = '''
+SELECT event, "{text}", tumbling("{time}", 1000) AS opens, opens + 1000 AS closes, "{number}" AS added FROM events
+'''
+fold = 'SELECT "{text}", opens, CAST(sum(added) AS BIGINT) AS summed FROM cells GROUP BY ALL'
+[oracle.values]
+summed = "sum"
+"""
+# What the harness calls columns of its own, in logs, tapes and tables.
+OURS = (
+    "kind",
+    "event_time_ms",
+    "partition",
+    "offset",
+    "fate",
+    "stamped_ms",
+    "place",
+    "cell",
+    "closes_ms",
+    "id",
+    "events",
+)
+LEGAL = st.from_regex(NAME, fullmatch=True).filter(lambda name: name.lower() not in {*RESERVED, "summed"})
+
+
+@pytest.mark.parametrize(
+    "names", [("kind", "event_time_ms", "at"), ("event_time_ms", "kind", "offset"), ("offset", "partition", "kind")]
+)
+def test_a_field_may_have_the_name_of_a_column_of_ours(names):
+    assert_any_names_do(*names)
+
+
+@given(names=st.lists(st.sampled_from(OURS) | LEGAL, min_size=3, max_size=3, unique_by=str.lower))
+@settings(max_examples=10)
+def test_fields_may_have_any_legal_names(names):
+    assert_any_names_do(*names)
+
+
+def assert_any_names_do(text, number, time):
+    """Planned and recounted, it is what plain Python makes of the records."""
+    declared = {"text": NAMED.format(text=text, number=number, time=time), "schema": None}
+    tape = tape_of(json.dumps(declared), workload="named", probes=0)
+    codec, oracle, keys = codec_of(tape), oracle_of(run_of(tape)), results_of(tape).keys
+    blocks, encoder = [*Schedule(tape).blocks()], Encoder(codec, EPOCH_MS)
+    sent = [message for block in blocks for message in encoder.batch(block)]
+    log = columns_of([(3, [each["value"] for each in sent], [each["key"] for each in sent])], codec)
+    right: Counter[tuple[str, int]] = Counter()
+    for poison, message in zip(np.concatenate([block.poison for block in blocks]), sent, strict=True):
+        if not poison:
+            record = json.loads(message["value"] or b"")
+            right[f"summed:{record[text]}", record[time] // 1000 * 1000] += record[number]
+
+    def named(totals):
+        return {(keys[oracle.codes.key(cell)], oracle.codes.field(cell)): n for cell, n in as_cells(totals).items()}
+
+    assert (set(log["partition"]), log["offset"].tolist()) == ({3}, [*range(len(sent))])
+    assert named(recounted(oracle, log)) == right
+    assert named(oracle.settle(oracle.plan(blocks), EPOCH_MS)) == right
+    marks = [mark(0, key, 0, EPOCH_MS, "opening") for key in range(2)]
+    assert sorted(key for key, _ in named(totals_of(oracle, codec, marks))) == ["summed:de", "summed:fr"]
+    assert codec.say(blocks[0].content, 0) in (f"{text} de", f"{text} fr")
 
 
 def test_cells_have_names_values_and_closing_times(sealed):
@@ -201,14 +283,58 @@ def test_a_mark_lies_in_a_cell_of_its_key(name, sealed):
     assert {oracle.codes.key(cell) % oracle.groups for cell in totals.cell.tolist()} == {0, 1}
 
 
+@pytest.mark.parametrize("name", ["tumbling", "sliding", "sessions"])
+def test_marks_in_cells_of_the_load_are_folded_with_its_events(name, sealed):
+    tape = tape_of(sealed[name])
+    codec, oracle = codec_of(tape), oracle_of(run_of(tape))
+    blocks, log = log_of(tape)
+    marks = [mark(number, number % 2, 0, EPOCH_MS + 250 * number, "opening") for number in range(6)]
+    own = as_events(codec, marks)
+    events = {column: np.concatenate([log[column][log["kind"] == COUNTS], own[column]]) for column in own}
+    run = cast(Any, SimpleNamespace(codec=codec, marks=marks, schedule=Schedule(tape), epoch_ms=EPOCH_MS))
+    planned = Ledger.of(oracle.settle(oracle.plan(blocks), EPOCH_MS))
+
+    together = by_the_tape(run, oracle, planned)
+
+    assert together == Ledger.of(recounted(oracle, {**events, "kind": np.full(len(events["event_id"]), COUNTS)}))
+    added = planned + Ledger.of(totals_of(oracle, codec, marks))
+    assert added != together, "where a mark is alone in its cell, adding is as good"
+
+
+@pytest.mark.parametrize(
+    ("name", "length_ms"), [("tumbling", 10_000), ("sliding", 2000), ("sessions", None), ("per event", None)]
+)
+def test_the_length_of_windows_is_known_where_it_is_one(name, length_ms, sealed):
+    assert length_ms_of(run_of(tape_of(sealed[name]))) == length_ms
+
+
+@pytest.mark.parametrize(
+    "fold",
+    [
+        "SELECT country, opens, count(*) AS orders FROM cells GROUP BY ALL ORDER BY 3 DESC, 1, 2 LIMIT 1",
+        "SELECT country, opens, count(*) AS orders FROM cells GROUP BY ALL HAVING count(*) > 100",
+        "SELECT country, opens, count(*) FILTER (amount > 0) AS orders FROM cells GROUP BY ALL",
+        "SELECT country, opens, count(DISTINCT buyer) AS orders FROM cells GROUP BY ALL",
+    ],
+    ids=["the first", "some cells", "some events", "different ones"],
+)
+def test_what_is_no_count_is_not_taken_for_one(fold, tmp_path):
+    cells = TOML.split("cells = '''")[1].split("'''")[0]
+    oracle = f'keys = ["country", "opens"]\nstep_ms = 10_000\ncells = """{cells}"""\nfold = """{fold}"""'
+    (tmp_path / "workload.toml").write_text(asking(f'\n{oracle}\n[oracle.values]\norders = "count"\n'))
+
+    with pytest.raises(UsageError, match=r'gives orders, which .* calls a "count": .* can.t be judged yet'):
+        checked.load(tmp_path)
+
+
 def test_a_skewed_input_falls_on_one_key(sealed):
     codec = codec_of(tape_of(sealed["tumbling"]))
     hot = np.arange(30) < 10
 
     drawn = codec.draw(np.arange(30, dtype=np.uint64), probes=None, hot=hot, sure=hot & False)
 
-    assert set(drawn["buyer"][hot]) == {0}
-    assert len(set(drawn["buyer"][~hot])) > 5
+    assert set(drawn[column_of("buyer")][hot]) == {0}
+    assert len(set(drawn[column_of("buyer")][~hot])) > 5
 
 
 def test_tables_are_what_an_engine_finds(sealed):
@@ -243,6 +369,29 @@ def test_a_table_may_lie_in_a_topic(tmp_path):
 def tables_of(folder, place):
     (folder / "workload.toml").write_text(TOML.replace('redis = { key = "shop:{shop}", value = "{region}" }', place))
     return results_of(tape_of(load(folder).sealed)).tables
+
+
+@pytest.mark.parametrize("name", ["tumbling", "sliding"])
+def test_a_log_is_given_back_as_its_records_had_it(name, sealed):
+    tape = tape_of(sealed[name])
+    codec = codec_of(tape)
+    draws = np.arange(9, dtype=np.uint64)
+    none = np.zeros(9, bool)
+    content = codec.draw(draws, probes=None, hot=none, sure=none)
+    events = SimpleNamespace(
+        content=content, event_time_rel_ms=np.arange(9), poison=np.where(draws == 4, 1, 0).astype(np.int8)
+    )
+    values = [*codec.write(events, EPOCH_MS)]
+    log = codec.read(Values.of(values), np.arange(9))
+    texts = codec.texts(log)
+
+    assert {*map(column_of, texts)} == set(codec.content)
+    for path, column in texts.items():
+        for row, (text, value) in enumerate(zip(column.to_pylist(), values, strict=True)):
+            told: Any = None if row == 4 else json.loads(value or b"", parse_float=Decimal)
+            for key in path.split(".") if told else ():
+                told = told[key]
+            assert text == told
 
 
 def test_an_event_is_said_by_what_names_its_cells(sealed):

@@ -6,16 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from harness.diagnosis import Wanted, explain
 from harness.engines import fake
 from harness.engines.manifest import MANIFEST_KEYS
-from harness.observe import ELSEWHERE, NO_RESULT, Row
+from harness.results.redis_scan import ELSEWHERE, NO_RESULT, Row
+from harness.runner.first_minute_diagnosis import Wanted, explain
 
 CAMPAIGN, OTHER, AD = (f"{n:08x}-aaaa-4bbb-8ccc-000000000000" for n in (0x11D61A22, 0x49505597, 0xAD))
 START = 1_790_000_000_000
 MANIFEST = replace(fake.MANIFEST, results="redis:compact")
 TEMPLATE = replace(MANIFEST, results="redis:template", key="counts:{campaign}", field="{window}")
-WANTED = Wanted(MANIFEST, (), {CAMPAIGN, OTHER}, {AD}, {START}, 10_000, 4)
+WANTED = Wanted(MANIFEST, (), {key: {} for key in (CAMPAIGN, OTHER)}, {AD}, {START}, 10_000, 4)
+
+
+RIDES = {
+    f"{value}:{city}": {"city": city, "value": value}
+    for value in ("trips", "max")
+    for city in ("Ulm", "Bad Tölz", "Bad")
+}
 
 
 def told(*rows, manifest=MANIFEST, **changes):
@@ -61,6 +68,57 @@ def test_keys_of_another_pattern_are_named_with_the_lines_that_fit(row, lines, m
     assert found == ('results = "redis:template"', *lines)
     for line in lines:
         assert line.partition(" ")[0] in MANIFEST_KEYS
+
+
+@pytest.mark.parametrize(
+    ("row", "lines"),
+    [
+        (Row(f"stats:Bad Tölz:{START}", "trips", "4", "hash"), ('key = "stats:{city}:{window}"', 'field = "{value}"')),
+        (Row("trips/Bad", str(START), "4", "hash"), ('key = "{value}/{city}"', 'field = "{window}"')),
+        (Row("t/trips:Ulm", str(START), "4", "hash"), ('key = "t/{campaign}"', 'field = "{window}"')),
+        (Row(f"Ulm@{START}.max", "", "", "string"), ('key = "{city}@{window}.{value}"',)),
+        (
+            Row("Ulm", f"max {START + 10_000}", "4", "hash"),
+            ('key = "{city}"', 'field = "{value} {window}"', 'window_key = "end"'),
+        ),
+    ],
+)
+@pytest.mark.parametrize("manifest", [MANIFEST, TEMPLATE])
+def test_keys_of_any_question_are_found_again_in_what_a_job_wrote(row, lines, manifest):
+    sentence, found = told(row, manifest=manifest, campaigns=RIDES)
+
+    assert f"the job wrote keys such as {row.key!r}" in sentence
+    assert found == ('results = "redis:template"', *lines)
+
+
+def test_lines_that_a_manifest_needs_for_a_question_without_windows():
+    wanted = {"campaigns": RIDES, "number": "", "windows": {0}}
+
+    assert told(Row("all:Ulm", "trips", "4", "hash"), **wanted)[1][1:] == ('key = "all:{city}"', 'field = "{value}"')
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (Row("Ulm", str(START), "4", "hash"), "{value} is missing, and cells of different keys would be the same"),
+        (Row("Ulm", "trips", "4", "hash"), "{window} or {opens} or {end} is missing"),
+        (Row(f"Ulm:{START}", "Ulm", "4", "hash"), "{value} is missing, and cells of different keys would be the same"),
+    ],
+)
+def test_what_a_pattern_would_lack_is_said(row, why):
+    sentence, lines = told(row, campaigns=RIDES)
+
+    assert sentence.endswith(f", and {why}")
+    assert '; as a pattern it is key = "{city}' in sentence
+    assert lines == ()
+
+
+@pytest.mark.parametrize(("window_ms", "names"), [(10_000, "`window` or `opens` or `end`"), (0, "`window` or `opens`")])
+def test_records_by_the_names_of_a_question_are_described(window_ms, names):
+    row = Row("t[0@0]", "", "b'{}'", NO_RESULT)
+    wanted = {"manifest": replace(MANIFEST, results="kafka:out"), "campaigns": RIDES, "window_ms": window_ms}
+
+    assert told(row, **wanted)[0].endswith(f"`count`, or with `city`, {names}, `trips`, `max`")
 
 
 def test_what_the_manifest_looks_for_is_said_in_its_own_words():
@@ -140,7 +198,8 @@ def test_counts_that_are_no_whole_numbers_are_named(value, words):
     sentence, _ = told(cell(value=value))
 
     assert (
-        f"the counts are no whole numbers: {value!r} was written for window {START} of campaign {CAMPAIGN}" in sentence
+        f"the counts are no whole numbers: {value!r} was written for window '{START}' of campaign '{CAMPAIGN}'"
+        in sentence
     )
     assert sentence.endswith(f"; {words}")
 
@@ -187,6 +246,33 @@ def test_a_job_that_reads_all_and_counts_nothing_is_shown_what_it_read():
     assert sentence.endswith('The first is {"room": "attic"}')
 
 
+@pytest.mark.parametrize("results", ["redis:compact", "kafka:counts", "command"])
+@pytest.mark.parametrize("done", [0, 8])
+def test_results_that_come_when_windows_close_are_thought_of(results, done):
+    wanted = {"manifest": replace(MANIFEST, results=results), "done": done, "partitions": 4}
+
+    assert "its sink needs final = true" in told(**wanted)[0]
+    assert "reads no partition (a parallelism above the 4 partitions" in told(**wanted, closed=True)[0]
+
+
+@pytest.mark.parametrize(
+    ("row", "closed", "sure"),
+    [
+        (Row(f"stats:{CAMPAIGN}", str(START), "4", "hash"), True, True),
+        (Row(f"stats:{CAMPAIGN}:{START}", "", "", "string"), False, True),
+        (Row(f"stats:{CAMPAIGN}:{START}", "", "", "string"), True, False),  # its own, while a window is open
+        (Row(f"totals:{START}", "views", "4", "hash"), False, True),
+        (Row("lock:leader", "", "", "string"), False, False),
+        (Row("meta", "started", "17", "hash"), False, False),
+        (cell(START // 1000), False, True),
+        (cell(START - 10**7), False, False),
+        (cell(value="3"), False, False),
+    ],
+)
+def test_only_what_names_our_windows_is_surely_a_result(row, closed, sure):
+    assert explain([row], replace(WANTED, closed=closed)).sure == sure
+
+
 def test_keys_that_the_manifest_calls_its_own_are_not_taken_for_results():
     assert "wrote nothing" in told(Row("fence:7", "", "", "string"), bookkeeping=("fence:*",))[0]
 
@@ -196,7 +282,7 @@ def test_keys_that_the_manifest_calls_its_own_are_not_taken_for_results():
     [
         (Row(AD, str(START), "4", "hash"), "that is the id of an ad"),
         (Row(f"x:{CAMPAIGN.upper()}", str(START), "4", "hash"), "small letters"),
-        (Row(f"x:{CAMPAIGN}", "", "", "zset"), "of a zset no counts are read"),
+        (Row(f"x:{CAMPAIGN}", "", "", "zset"), "counts are not read from a zset, but a command can print them"),
         (Row("totals", "shoes", "4", "hash"), "no id of a campaign is in it"),
     ],
 )
@@ -206,6 +292,21 @@ def test_what_no_manifest_can_make_up_for_is_said(row, words):
     assert f"the job wrote keys such as {row.key!r}" in sentence
     assert words in sentence
     assert lines == ()
+
+
+def test_keys_of_a_question_of_ones_own_are_no_ids_of_campaigns():
+    sentence, _ = told(Row("totals", "shoes", "4", "hash"), campaigns=RIDES, manifest=TEMPLATE)
+
+    assert sentence.endswith('with fields by field = "{window}"')
+
+
+def test_a_key_of_the_wrong_type_is_called_what_it_is():
+    row = Row(f"counts:{CAMPAIGN}", "", "a key of type string where a hash belongs", NO_RESULT)
+    sentence, _ = told(row, manifest=TEMPLATE)
+
+    assert f"{row.key!r} (a key of type string where a hash belongs), and the manifest looks for hashes" in sentence
+    assert "no result" not in sentence
+    assert "no counts" not in sentence
 
 
 def test_records_and_lines_are_shown_beside_what_they_should_be():

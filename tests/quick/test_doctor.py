@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import grants, needs
+from harness.host import cgroup, needs
+from harness.host.needs import Minimum
 from harness.install import doctor, jvm
 from harness.install.doctor import Finding, State
 from harness.model import HarnessError
-from harness.needs import Minimum
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -119,8 +119,8 @@ def test_little_of_anything_is_said(monkeypatch, tmp_path):
     for limit in ("ENOUGH_CORES", "ENOUGH_DISK"):
         monkeypatch.setattr(doctor, limit, 10**18)
     monkeypatch.setattr(needs, "DEFAULT_RUN", Minimum(10**18, 10**18, 10**18))
-    monkeypatch.setattr(grants, "open_files", lambda: 256)
-    monkeypatch.setattr(grants, "threads_left", lambda: 40)
+    monkeypatch.setattr(cgroup, "open_files", lambda: 256)
+    monkeypatch.setattr(cgroup, "threads_left", lambda: 40)
     of_disk = doctor.disk("disk", tmp_path / "not" / "there" / "yet")
     machine = (doctor.cores(), doctor.memory(), doctor.open_files(), doctor.threads(), of_disk)
     for finding in machine:
@@ -129,9 +129,9 @@ def test_little_of_anything_is_said(monkeypatch, tmp_path):
 
 
 def test_a_containers_share_counts_not_the_machines(monkeypatch):
-    monkeypatch.setattr(grants, "quota_cores", lambda *_: 1.5)
-    monkeypatch.setattr(grants, "memory_limit_bytes", lambda *_: 3_000_000_000)
-    monkeypatch.setattr(grants, "machine_bytes", lambda: 16_000_000_000)
+    monkeypatch.setattr(cgroup, "quota_cores", lambda *_: 1.5)
+    monkeypatch.setattr(cgroup, "memory_limit_bytes", lambda *_: 3_000_000_000)
+    monkeypatch.setattr(cgroup, "machine_bytes", lambda: 16_000_000_000)
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(8)), raising=False)
     assert doctor.cores().seen == "1.5 usable, by quota, of 8"
     assert doctor.memory().seen == "3.0 GB, the limit here, of 16.0 GB"
@@ -139,12 +139,12 @@ def test_a_containers_share_counts_not_the_machines(monkeypatch):
 
 
 def test_limits_are_shown_and_none_is_enough(monkeypatch):
-    monkeypatch.setattr(grants, "open_files", lambda: 20_000)
-    monkeypatch.setattr(grants, "threads_left", lambda: 3_000)
+    monkeypatch.setattr(cgroup, "open_files", lambda: 20_000)
+    monkeypatch.setattr(cgroup, "threads_left", lambda: 3_000)
     assert doctor.open_files() == Finding("open files", State.OK, "20,000 for each process")
     assert doctor.threads() == Finding("processes and threads", State.OK, "3,000 more")
     for name in ("open_files", "threads_left"):
-        monkeypatch.setattr(grants, name, lambda: None)
+        monkeypatch.setattr(cgroup, name, lambda: None)
     assert doctor.open_files().seen == doctor.threads().seen == "no limit"
     assert doctor.open_files().state is doctor.threads().state is State.OK
 

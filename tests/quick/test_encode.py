@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
 from generators.encode import Batch, Encoder
-from generators.marks import mark
 from generators.profiles import steady
 from generators.tape import Events, Tape
 from harness.model import TapeSpec
@@ -26,6 +25,7 @@ from workloads.ad_impressions.schema import (
 from workloads.base import Values
 from workloads.keys import encode_keys, read_keys
 from workloads.registry import codec_of
+from workloads.sentinels import mark
 
 EPOCH_MS = 1_763_700_000_000
 

@@ -9,15 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
-from harness.experiments.selftest import orders as planted
-from harness.experiments.selftest.by_hand import EPOCH_MS
-from harness.experiments.selftest.declared import events, in_cells
+from harness.evidence.observed import folded
 from harness.judging.judge import conclude
-from harness.judging.readings import folded
 from harness.model import Outcome
-from harness.observe import interpret
+from harness.results.redis_scan import interpret
 from harness.results.topic import OUTPUTS, Topic, output_of
+from harness.selftest import orders as planted
+from harness.selftest.by_hand import EPOCH_MS
+from harness.selftest.declared import events, in_cells
 from tests.quick.test_page_visits import Planned
 from workloads.base import NULL
 from workloads.enrichment.jobs import sinks
@@ -93,7 +94,7 @@ class OneUser:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_state_of_spark_says_what_the_oracle_says_in_order_and_keeps_little(seed):
     _, sent, right = asked(seed)
-    rows = list(zip(*(sent[name].tolist() for name in ("event_time_ms", "event_id", "user")), strict=True))
+    rows = list(zip(*(sent[name].tolist() for name in ("event_time_ms", "event_id", planted.USER)), strict=True))
     draw, known, told = random.Random(seed), {user: OneUser(user) for _, _, user in rows}, []
     arriving = sorted(rows, key=lambda row: row[0] + draw.randrange(10_000))
     for begin in range(0, len(arriving), 50):
@@ -157,6 +158,9 @@ class Broker:
         )
 
 
+CONFIG: Any = {"kafka": {"bootstrap": "", "librdkafka": {}}, "run": "r", "results_topic": "t"}
+
+
 class KilledError(Exception):
     pass
 
@@ -174,15 +178,49 @@ def test_a_batch_that_comes_again_leaves_once_wherever_it_was_killed(monkeypatch
     broker = Broker()
     monkeypatch.setattr(sinks, "Producer", broker.producer)
     monkeypatch.setattr(sinks, "Consumer", broker.consumer)
-    config = {"kafka": {"bootstrap": "", "librdkafka": {}}, "run": "r", "results_topic": "t"}
-    sinks.Batches(config).write(0, ["a"], killed_at(""))
+    sinks.Batches(CONFIG).write(0, ["a"], killed_at(""))
     with pytest.raises(KilledError):
-        sinks.Batches(config).write(1, ["b", "c"], killed_at(point))
-    again = sinks.Batches(config)
+        sinks.Batches(CONFIG).write(1, ["b", "c"], killed_at(point))
+    again = sinks.Batches(CONFIG)
     again.write(1, ["b", "c"], killed_at(""))
     again.write(2, ["d"], killed_at(""))
 
     assert broker.values == ["a", "b", "c", "d"]
+
+
+def answering(monkeypatch, *answers):
+    """A broker that answers so when it is asked for the offset of the group, one after the other."""
+    broker, left = Broker(), list(answers)
+
+    def committed(*_):
+        answer = left.pop(0)
+        if isinstance(answer, int):
+            raise KafkaException(KafkaError(answer))
+        return [SimpleNamespace(offset=answer.offset)]
+
+    monkeypatch.setattr(sinks, "AGAIN_S", 0)
+    monkeypatch.setattr(sinks, "Producer", broker.producer)
+    monkeypatch.setattr(sinks, "Consumer", lambda _: SimpleNamespace(committed=committed, consumer_group_metadata=dict))
+    return broker, left
+
+
+@pytest.mark.parametrize("loading", sinks.LOADING)
+def test_a_broker_that_has_not_loaded_the_group_yet_is_asked_again(monkeypatch, loading):
+    broker, left = answering(monkeypatch, loading, loading, SimpleNamespace(offset=1))
+
+    batches = sinks.Batches(CONFIG)
+    batches.write(0, ["has left already"], killed_at(""))
+
+    assert (broker.values, left) == ([], [])
+
+
+def test_any_other_complaint_of_a_broker_ends_the_job_at_once(monkeypatch):
+    _, left = answering(monkeypatch, KafkaError.GROUP_AUTHORIZATION_FAILED, SimpleNamespace(offset=1))
+
+    with pytest.raises(KafkaException):
+        sinks.Batches(CONFIG)
+
+    assert len(left) == 1
 
 
 def test_an_order_waits_for_the_watermark_and_leaves_once():
@@ -250,7 +288,7 @@ def test_an_output_is_a_number_of_an_event_and_whole_numbers(value, output):
 
 
 def test_an_event_that_comes_out_again_is_counted_again():
-    results = Topic(SimpleNamespace())  # type: ignore[arg-type]
+    results = Topic(SimpleNamespace(campaigns=(), parts=(), number="event_id", length_ms=None))  # type: ignore[arg-type]
     for at_ms, orders in enumerate((3, 4)):
         results._put_out("a", "7", {"orders": str(orders)}, str(at_ms))
 
@@ -258,7 +296,7 @@ def test_an_event_that_comes_out_again_is_counted_again():
 
 
 def test_an_output_has_the_place_at_which_it_left_first():
-    results = Topic(SimpleNamespace())  # type: ignore[arg-type]
+    results = Topic(SimpleNamespace(campaigns=(), parts=(), number="event_id", length_ms=None))  # type: ignore[arg-type]
     for event in ("7", "5", "7", "6"):
         results._put_out("a", event, {"orders": "1"}, "0")
     results._read_on = lambda: None  # type: ignore[method-assign]

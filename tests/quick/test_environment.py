@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness import grants
+from harness.host import cgroup
 from harness.install import environment
 
 
@@ -22,7 +22,7 @@ def test_an_engine_with_an_environment_of_its_own_is_told_apart(tmp_path):
 
 
 def test_what_is_granted_is_kept(monkeypatch):
-    monkeypatch.setattr(grants, "quota_cores", lambda *_: 1.5)
-    monkeypatch.setattr(grants, "allowed_cores", lambda: 4)
+    monkeypatch.setattr(cgroup, "quota_cores", lambda *_: 1.5)
+    monkeypatch.setattr(cgroup, "allowed_cores", lambda: 4)
 
     assert environment.describe()["granted"] == {"cores": 4, "quota": "1.5 cores"}

@@ -13,7 +13,7 @@ import pytest
 from harness.engines import environments, fake, manifest, removal
 from harness.engines.job import Surroundings
 from harness.install import jvm
-from harness.model import AD_IMPRESSIONS, EngineManifest, HarnessError
+from harness.model import AD_IMPRESSIONS, EngineManifest, HarnessError, UsageError
 from reports import engines as reports_engines
 
 PLAIN = replace(fake.MANIFEST, id="plain")
@@ -189,6 +189,18 @@ def test_a_source_that_is_not_there_is_named(monkeypatch, tmp_path):
 
     with pytest.raises(HarnessError, match=r"Job\.java of the engine java can't be read"):
         heard(replace(JAVA, home=str(tmp_path)))
+
+
+def test_a_jar_that_was_not_built_is_named_with_the_command_that_builds_it(tmp_path):
+    command = ("java", "-jar", "{home}/target/mine.jar", "{config}")
+    mine = replace(PLAIN, command=command, build=("mvn", "-q", "package"), home=str(tmp_path))
+
+    with pytest.raises(UsageError, match=rf"{tmp_path}/target/mine\.jar.* run 'mvn -q package' in {tmp_path}"):
+        heard(mine)
+
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "mine.jar").touch()
+    assert heard(mine) == Surroundings(Path(sys.executable))
 
 
 def test_a_source_lies_beside_the_job_of_the_engine_that_is_extended(tmp_path):

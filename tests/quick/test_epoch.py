@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import epoch, plan
+from harness.config import plan
 from harness.engines import fake
+from harness.load import start_time
 from workloads.ad_impressions.oracle import part_ms
 
 SPEC, _ = plan.resolve("test", {"rate": 100, "duration": "4s", "engine": "fake"}, {}, lambda *_: fake.MANIFEST)
@@ -28,7 +29,7 @@ def test_in_a_run_of_very_many_cells_a_window_is_one_part():
 
 @given(st.integers(0, 2**42), st.integers(1, 20_000))
 def test_the_load_begins_at_the_next_part_that_the_fleet_can_be_told_of(now_ms, part):
-    begins_ms = epoch.next_ms(now_ms, part)
+    begins_ms = start_time.next_ms(now_ms, part)
 
     assert begins_ms % part == 0
-    assert epoch.LEAD_MS <= begins_ms - now_ms < epoch.LEAD_MS + part
+    assert start_time.LEAD_MS <= begins_ms - now_ms < start_time.LEAD_MS + part

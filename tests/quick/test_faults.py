@@ -14,7 +14,7 @@ from harness.faults.moment import Moment
 from harness.faults.registry import default_fault, parse
 from harness.faults.strike import Strike, Struck
 from harness.model import CRASH_POINTS, EngineManifest, FaultReport, FaultSpec, Progress, SinkClaim, UsageError, When
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 from tests.quick.cases import SPEC
 
 CLAIM = SinkClaim("default", "drop", "exactly-once", crash_points=CRASH_POINTS)
@@ -147,6 +147,8 @@ def test_the_default_is_the_kill_that_tells_most():
 
     assert default_fault(MANIFEST, CLAIM, 30_000).text == "kill@c3:batch=3"
     assert default_fault(MANIFEST, plain, 30_000).text == "kill@offset=50%"
+    in_group = replace(MANIFEST, progress_group="seldom")
+    assert default_fault(in_group, plain, 30_000).text == "kill@t>=15000ms"
     assert default_fault(replace(MANIFEST, progress=False), plain, 30_000).text == "kill@t>=15000ms"
     assert default_fault(replace(MANIFEST, resumes=False), CLAIM, 30_000).text == "none"
 
@@ -211,6 +213,7 @@ def test_a_point_that_never_came_did_not_land():
     report = report_of(fault)
     assert (report.landed, report.healed, report.reachable) == (False, True, True)
     assert "did not land: c3:batch=99 never came" in report.proof
+    assert "a job whose manifest has crash_points = ['c3'] has to look for the file `crash_path`" in report.proof
     assert engine.story[-1] == "disarm"
 
 
@@ -432,9 +435,13 @@ def test_of_any_only_the_first_to_come_strikes():
 
 
 def test_a_stagger_pauses_by_the_seed():
-    fault, again = create("stagger(10s; kill@now; kill@now)"), create("stagger(10s; kill@now; kill@now)")
+    spellings = (
+        "stagger(10s; kill@now; kill@now)",
+        "stagger(10s;kill@now;kill@now)",
+        " stagger( 10s ;kill@now ; kill@now) ",
+    )
     strikes = []
-    for each in (fault, again):
+    for each in map(create, spellings):
         engine, at = ScriptedEngine(), []
         for now_ms in range(0, 40_000, 50):
             engine.newest = progress(now_ms, now_ms // 50)
@@ -443,7 +450,7 @@ def test_a_stagger_pauses_by_the_seed():
             at += [now_ms] * (kills(engine) - before)
         strikes.append(at)
 
-    assert strikes[0] == strikes[1]
+    assert strikes[0] == strikes[1] == strikes[2]
     assert 0 < strikes[0][0] < strikes[0][1] < 20_100
 
 

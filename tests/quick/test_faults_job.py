@@ -14,11 +14,10 @@ from harness.engines.job import Job, Surroundings
 from harness.engines.manifest import load
 from harness.faults import registry
 from harness.faults.base import Fault
-from harness.faults.downtime import SEEN_LATE_MS
 from harness.faults.job import runs, settings_of
 from harness.faults.moment import Moment
 from harness.faults.registry import parse
-from harness.model import FaultReport
+from harness.model import Change, FaultReport
 from harness.services import kafka
 from tests.quick.cases import SPEC
 from tests.quick.test_faults import TOTAL, report_of
@@ -79,9 +78,10 @@ def test_the_seam_is_what_the_state_says_and_where_nobody_can_read_that_what_the
     assert "runs flink: flink.py, by flink-1f" in report.proof
 
 
-def looked(fault: Fault, engine: Changing, now_ms: int, changed_ms: int | None) -> FaultReport:
+def looked(fault: Fault, engine: Changing, now_ms: int, changed_ms: int, since_ms: int) -> FaultReport:
     """When the results were last seen to change, which is all that is known of a job without progress."""
-    fault.poll(Moment(now_ms, 1, engine, None, TOTAL, changed_ms=changed_ms))  # type: ignore[arg-type]
+    changed = Change(changed_ms, since_ms)
+    fault.poll(Moment(now_ms, 1, engine, None, TOTAL, changed=changed))  # type: ignore[arg-type]
     return report_of(fault)
 
 
@@ -95,13 +95,13 @@ def test_a_job_without_progress_goes_on_by_its_results_and_may_have_left_no_stat
     spec = replace(SPEC, fault=parse("change-job@now"), engine="flink", sink="absolute")
     fault = registry.create(spec, silent)
 
-    looked(fault, engine, 100, 90)
+    looked(fault, engine, 100, 90, 40)
     assert engine.story[-1] == "restart"
-    assert looked(fault, engine, 200, 90).landed
-    looked(fault, engine, 300, 250)
-    assert not fault.settled(), "what the old job wrote last may be seen late"
-    looked(fault, engine, 3000, 200 + SEEN_LATE_MS + 200)
-    report = looked(fault, engine, 3100, 3050)
+    assert looked(fault, engine, 200, 90, 40).landed
+    looked(fault, engine, 3000, 2900, 90)
+    assert not fault.settled(), "the look before began when the old job was at work"
+    looked(fault, engine, 3100, 3050, 2900)
+    report = looked(fault, engine, 3200, 3050, 2900)
 
     assert (fault.over(), report.healed, report.stateless) == (True, True, not files)
     assert "it went on by its results, which changed" in report.proof
@@ -116,8 +116,10 @@ def test_a_job_without_progress_that_writes_nothing_any_more_gets_the_old_one_ba
     late_ms = round(silent.ready_s * 1000) + 1000
 
     for now_ms in (100, 200, 300, late_ms):
-        looked(fault, engine, now_ms, 90)
-    report = looked(fault, engine, late_ms + 5000, late_ms + 4000)
+        looked(fault, engine, now_ms, 90, 40)
+    looked(fault, engine, late_ms + 1000, late_ms + 900, late_ms - 100)
+    assert not fault.settled(), "the look before began when the job that writes nothing was at work"
+    report = looked(fault, engine, late_ms + 5000, late_ms + 4000, late_ms + 3000)
 
     assert "it did nothing for" in report.refused
     assert report.refused.endswith("it got its old job and its own state back")

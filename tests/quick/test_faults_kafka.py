@@ -11,14 +11,13 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.experiments.selftest.by_hand import ledger
+from harness.evidence.observed import LogEvents, Observed
 from harness.faults import kafka as family
 from harness.faults.base import Context
 from harness.faults.kafka import KINDS
 from harness.faults.moment import Field, Moment
 from harness.faults.registry import create, parse
 from harness.judging.checks import duplicated, log, lost
-from harness.judging.readings import LogEvents, Observed
 from harness.model import (
     EngineManifest,
     FaultReport,
@@ -29,6 +28,7 @@ from harness.model import (
     SinkClaim,
     UsageError,
 )
+from harness.selftest.by_hand import ledger
 from tests.quick.cases import SPEC, case, events
 from tests.quick.test_faults import ScriptedEngine
 

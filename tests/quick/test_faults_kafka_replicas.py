@@ -10,20 +10,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from harness import recount
-from harness.experiments.selftest.by_hand import ORACLE, cell
+from harness.evidence import observed
+from harness.evidence.ledger import Ledger
+from harness.evidence.observed import LogEvents
 from harness.faults import kafka, kafka_replicas
 from harness.faults.kafka_replicas import KINDS
 from harness.faults.moment import Field, Moment
 from harness.faults.registry import brokers, create, parse
-from harness.judging import judge, readings
-from harness.judging.ledger import Ledger
-from harness.judging.readings import LogEvents
+from harness.judging import judge
+from harness.judging.stored_run import StoredRun
+from harness.kafka_log import recount
 from harness.model import BatchLog, FaultReport, HarnessError, KafkaAddress, Progress, SinkClaim
+from harness.rundir.store import Store
+from harness.runner.world.topic import TopicLog
+from harness.selftest.by_hand import ORACLE, cell
 from harness.services.kafka_cluster import BROKERS, EmbeddedCluster
-from harness.store import Store
-from harness.stored import StoredRun
-from harness.worlds.topic import TopicLog
 from tests.quick.cases import SPEC
 from tests.quick.test_faults_kafka import MANIFEST, TOTAL, Engine, ScriptedChild, ScriptedLog
 
@@ -180,7 +181,7 @@ def test_what_was_kept_is_in_the_log_again_in_its_place(tmp_path, monkeypatch):
 
     assert unread == 2
     assert whole["event_id"].tolist() == [0, 10, 20, 30, 1, 11]
-    assert whole[readings.FATE].tolist() == [readings.DONE, readings.DONE, readings.UNREAD, 0, readings.UNREAD, 0]
+    assert whole[observed.FATE].tolist() == [observed.DONE, observed.DONE, observed.UNREAD, 0, observed.UNREAD, 0]
 
 
 def test_only_what_goes_is_kept(tmp_path, monkeypatch):
@@ -215,13 +216,13 @@ def test_a_log_that_nothing_was_taken_from_is_as_it_was(tmp_path):
 
 
 def test_the_judge_knows_what_was_removed_unread_and_where():
-    log = pa.table({**table((0, 0), (0, 1), (0, 2), (1, 0)), readings.FATE: np.array([1, 2, 2, 0], dtype=np.int8)})
+    log = pa.table({**table((0, 0), (0, 1), (0, 2), (1, 0)), observed.FATE: np.array([1, 2, 2, 0], dtype=np.int8)})
     zero = np.zeros(3, dtype=np.int64)
     events = LogEvents(np.array([0, 0, 1], dtype=np.int16), np.array([0, 2, 0]), zero, zero, zero, zero)
 
     assert judge._unread(log, events).tolist() == [False, True, False]
     assert judge._places(log) == "partition 0 offsets 1 to 2"
-    assert not judge._unread(log.drop_columns([readings.FATE]), events).any()
+    assert not judge._unread(log.drop_columns([observed.FATE]), events).any()
 
 
 def test_the_judge_knows_what_was_aborted(tmp_path):

@@ -12,7 +12,7 @@ from harness.faults.moment import Field, Moment
 from harness.faults.reader import FEWEST, OUR_SCHEMA
 from harness.faults.registry import create, parse
 from harness.model import EngineManifest, KafkaAddress, SinkClaim
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 from tests.quick.cases import SPEC
 from tests.quick.test_faults import ScriptedEngine, report_of
 

@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from harness.flags import takes
-from harness.settings import KEYS
+from harness.cli.flags import takes
+from harness.config.scenario_keys import KEYS
 
 
 @pytest.fixture
@@ -39,6 +39,22 @@ def test_a_command_gets_the_flags_that_were_given_and_no_others(call):
 @pytest.mark.parametrize(("said", "value"), [("--reset", True), ("--no-reset", False)])
 def test_a_switch_that_is_turned_off_was_given(call, said, value):
     assert call(said)[2] == {"reset": value}
+
+
+def test_a_folder_with_the_name_of_a_shipped_one_is_named(tmp_path, monkeypatch, capsys):
+    for folder, file in (("spark", "manifest.toml"), ("page_visits", "workload.toml"), ("flink", "workload.toml")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / file).touch()
+    monkeypatch.chdir(tmp_path)
+    command = takes("workload")(lambda engines, **flags: None)
+
+    command(engines=["spark", "flink", "./spark"], workload="page_visits")
+
+    assert capsys.readouterr().err.splitlines() == [
+        "spark is the engine that comes with this program. Write ./spark for the one in your folder spark.",
+        "page_visits is the workload that comes with this program. "
+        "Write ./page_visits for the one in your folder page_visits.",
+    ]
 
 
 def test_other_keys_are_no_flags_of_it(call):

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from harness.engines.spark import checkpoint, forgotten
-from harness.experiments.selftest.by_hand import CODES, ledger
+from harness.evidence.ledger import Ledger
+from harness.evidence.observed import Observed
 from harness.judging.checks import CHECKS
 from harness.judging.checks.case import Case
 from harness.judging.lateness import batch_of, counted_by, in_run
-from harness.judging.ledger import Ledger
-from harness.judging.readings import Observed
 from harness.model import Batch, BatchLog, EarlierRun, Outcome
+from harness.selftest.by_hand import CODES, ledger
 from tests.quick.cases import EPOCH_MS, WINDOW_MS, case, events
 from tests.quick.test_checkpoint import make, offsets_file
 

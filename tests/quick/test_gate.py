@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from generators.tape import Tape
-from harness.bursts import Bursts
 from harness.experiments.gating import calibrate, gate, rounds
 from harness.experiments.gating.conditions import Conditions
 from harness.experiments.gating.gate import BASE, HEAD, SIDES, Answer, Gated, Judged
 from harness.experiments.gating.rounds import COST, Round, Settings
+from harness.load.burst_load import Bursts
 from harness.model import Outcome
 from tests.quick.cases import SPEC
 

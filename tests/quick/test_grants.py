@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import grants
+from harness.host import cgroup
 
 V2_MOUNT = "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:9 - cgroup2 cgroup rw,nsdelegate"
 V1_MOUNTS = """31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
@@ -45,9 +45,9 @@ def test_the_smallest_limit_on_the_way_up_binds_version_2(tmp_path):
             "jobs/pids.max": "max",
         },
     )
-    assert grants.quota_cores(place) == 1.5
-    assert grants.memory_limit_bytes(place) == 2_000_000_000
-    assert grants.threads_left(place) == 380
+    assert cgroup.quota_cores(place) == 1.5
+    assert cgroup.memory_limit_bytes(place) == 2_000_000_000
+    assert cgroup.threads_left(place) == 380
 
 
 def test_the_smallest_limit_on_the_way_up_binds_version_1(tmp_path):
@@ -66,16 +66,16 @@ def test_the_smallest_limit_on_the_way_up_binds_version_1(tmp_path):
             "pids/a/b/pids.current": "60",  # lowered afterwards
         },
     )
-    assert grants.quota_cores(place) == 0.5
-    assert grants.memory_limit_bytes(place) == 1 << 30
-    assert grants.threads_left(place) == 0
+    assert cgroup.quota_cores(place) == 0.5
+    assert cgroup.memory_limit_bytes(place) == 1 << 30
+    assert cgroup.threads_left(place) == 0
 
 
 def test_both_versions_at_once(tmp_path):
     """As systemd once did it: the unified hierarchy beside the others, without their controllers."""
     mounts = V1_MOUNTS + "\n41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw"
     files = {"memory/memory.limit_in_bytes": "700", "unified/x/memory.max": "600"}
-    assert grants.memory_limit_bytes(system(tmp_path, "4:memory:/\n0::/x", mounts, files)) == 600
+    assert cgroup.memory_limit_bytes(system(tmp_path, "4:memory:/\n0::/x", mounts, files)) == 600
 
 
 @pytest.mark.parametrize(
@@ -91,16 +91,16 @@ def test_both_versions_at_once(tmp_path):
 def test_a_container_that_sees_its_own_part_only(tmp_path, groups, mounted_root):
     mounts = f"35 31 0:32 {mounted_root} /sys/fs/cgroup/memory\\040here ro shared:1 - cgroup cgroup rw,memory"
     place = system(tmp_path, groups, mounts, {"memory here/memory.limit_in_bytes": "1000"})
-    assert grants.memory_limit_bytes(place) == 1000
+    assert cgroup.memory_limit_bytes(place) == 1000
 
 
 def test_without_any_limit(tmp_path):
     place = system(tmp_path, "0::/", V2_MOUNT, {"cgroup.procs": "1"})
     for where in (place, tmp_path / "nothing at all"):
-        assert grants.quota_cores(where) is None
-        assert grants.memory_limit_bytes(where) is None
-        assert grants.cores(where) == grants.allowed_cores()
-        assert grants.memory_bytes(where) == grants.machine_bytes()
+        assert cgroup.quota_cores(where) is None
+        assert cgroup.memory_limit_bytes(where) is None
+        assert cgroup.cores(where) == cgroup.allowed_cores()
+        assert cgroup.memory_bytes(where) == cgroup.machine_bytes()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_without_any_limit(tmp_path):
     [("150000 100000", 1.5), ("max 100000", None), ("-1 100000", None), ("", None), (" ", None), ("5 0", None)],
 )
 def test_quota(text, quota):
-    assert grants.quota_of(text) == quota
+    assert cgroup.quota_of(text) == quota
 
 
 def test_whom_the_kernel_killed_is_asked_of_the_nearest_group_that_counts(tmp_path):
@@ -117,17 +117,17 @@ def test_whom_the_kernel_killed_is_asked_of_the_nearest_group_that_counts(tmp_pa
         "memory.events": "oom_kill 9",
         "/proc/vmstat": "nr_free_pages 3\noom_kill 11",
     }
-    assert grants.killed_for_memory(system(tmp_path, "0::/a/b", V2_MOUNT, files)) == 2
+    assert cgroup.killed_for_memory(system(tmp_path, "0::/a/b", V2_MOUNT, files)) == 2
 
 
 def test_whom_the_kernel_killed_version_1(tmp_path):
     files = {"memory/a/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3"}
-    assert grants.killed_for_memory(system(tmp_path, "4:memory:/a", V1_MOUNTS, files)) == 3
+    assert cgroup.killed_for_memory(system(tmp_path, "4:memory:/a", V1_MOUNTS, files)) == 3
 
 
 def test_whom_the_kernel_killed_on_a_machine_without_groups(tmp_path):
-    assert grants.killed_for_memory(system(tmp_path, "", "", {"/proc/vmstat": "oom_kill 4\npgfault 1"})) == 4
-    assert grants.killed_for_memory(tmp_path / "nothing") is None
+    assert cgroup.killed_for_memory(system(tmp_path, "", "", {"/proc/vmstat": "oom_kill 4\npgfault 1"})) == 4
+    assert cgroup.killed_for_memory(tmp_path / "nothing") is None
 
 
 def test_all_threads_of_this_user_count(tmp_path):
@@ -137,7 +137,7 @@ def test_all_threads_of_this_user_count(tmp_path):
         "/proc/2/status": mine + "12",
         "/proc/3/status": "Name:\tb\nUid:\t4242\t0\t0\t0\nThreads:\t99",
     }
-    assert grants.threads_of_user(system(tmp_path, "", "", files)) == 42
+    assert cgroup.threads_of_user(system(tmp_path, "", "", files)) == 42
 
 
 @pytest.mark.parametrize(
@@ -153,15 +153,15 @@ def test_the_limit_of_a_user_counts_unless_it_is_the_superuser(tmp_path, monkeyp
     files = {"/proc/1/status": f"Uid:\t{uid}\t0\t0\t0\nThreads:\t90", "/proc/self/uid_map": uid_map}
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (100, 100))
     monkeypatch.setattr("os.getuid", lambda: uid)
-    assert grants.threads_left(system(tmp_path, "", "", files)) == left
+    assert cgroup.threads_left(system(tmp_path, "", "", files)) == left
 
 
 RAISE = """
 import resource
-from harness import grants
+from harness.host import cgroup
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-grants.raise_open_files()
-print(*resource.getrlimit(resource.RLIMIT_NOFILE), grants.open_files())
+cgroup.raise_open_files()
+print(*resource.getrlimit(resource.RLIMIT_NOFILE), cgroup.open_files())
 """
 
 
@@ -177,7 +177,7 @@ def test_a_soft_limit_is_not_raised_beyond_all_need(monkeypatch):
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _which: told[-1] if told else (1024, 1 << 30))
     monkeypatch.setattr(resource, "setrlimit", lambda _which, limits: told.append(limits))
-    grants.raise_open_files()
+    cgroup.raise_open_files()
     assert told == [(65_536, 1 << 30)]
 
 
@@ -191,7 +191,7 @@ def test_a_system_that_gives_less_than_its_hard_limit_says(monkeypatch):
     infinity = resource.RLIM_INFINITY
     monkeypatch.setattr(resource, "getrlimit", lambda _which: told[-1] if told else (256, infinity))
     monkeypatch.setattr(resource, "setrlimit", refuse_much)
-    grants.raise_open_files()
+    cgroup.raise_open_files()
     assert told == [(10_240, infinity)]
 
 
@@ -207,19 +207,19 @@ def test_every_quota_on_the_way_up_has_its_own_count(tmp_path):
         },
     )
 
-    assert grants.throttling(place) == ((0, 0), (400, 100))
+    assert cgroup.throttling(place) == ((0, 0), (400, 100))
 
 
 def test_throttling_is_counted_in_version_1_too(tmp_path):
     stat = "nr_periods 63\nnr_throttled 62\nthrottled_time 4328624821"
     place = system(tmp_path, "2:cpu,cpuacct:/a\n0::/", V1_MOUNTS, {"cpu,cpuacct/a/cpu.stat": stat})
 
-    assert grants.throttling(place) == ((63, 62),)
+    assert cgroup.throttling(place) == ((63, 62),)
 
 
 def test_what_the_host_took_is_the_eighth_number_and_guests_do_not_count_twice(tmp_path):
     stat = "cpu  100 5 20 300 10 0 5 60 40 0\ncpu0 50 5 10 150 5 0 5 30 20 0"
     place = system(tmp_path, "0::/", V2_MOUNT, {"/proc/stat": stat})
 
-    assert grants.steal(place) == (500, 60)
-    assert grants.steal(system(tmp_path, "0::/", V2_MOUNT, {"/proc/stat": "cpu  1 2 3 4"})) is None
+    assert cgroup.steal(place) == (500, 60)
+    assert cgroup.steal(system(tmp_path, "0::/", V2_MOUNT, {"/proc/stat": "cpu  1 2 3 4"})) is None

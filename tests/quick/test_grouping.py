@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.judging import grouping
-from harness.judging.grouping import by_groups, narrow, numbered, repeated, rows_of_groups, some_groups, spans
+from harness.evidence import grouping
+from harness.evidence.grouping import by_groups, narrow, numbered, repeated, rows_of_groups, some_groups, spans
 
 CODES = st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**62), 2**62)), max_size=50)
 

@@ -6,17 +6,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.judging import growing
-from harness.judging.growing import Growing
+from harness.evidence import column_buffer
+from harness.evidence.column_buffer import Growing
 
 
 @given(st.lists(st.lists(st.integers(-5, 5), max_size=9), min_size=1), st.integers(1, 7))
 def test_it_holds_its_parts_one_after_the_other(parts, step):
     column = Growing()
-    usual, growing.STEP = growing.STEP, step
+    usual, column_buffer.STEP = column_buffer.STEP, step
     for part in parts:
         column.add(np.array(part, dtype=np.int16))
-    growing.STEP = usual
+    column_buffer.STEP = usual
 
     assert column.whole().tolist() == [value for part in parts for value in part]
 

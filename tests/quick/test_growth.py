@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness import plan
+from harness.config import plan
 from harness.engines import manifest
 from harness.measuring.growth import cells_at, grown, keeps_all
 from harness.measuring.measurement import Quantity, Recovery

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import texts
 from harness.engines import fake
 from harness.experiments.gating import gate, history
 from harness.experiments.gating.gate import BASE, HEAD, Answer, Judged
 from harness.experiments.gating.history import History
 from harness.install import environment
 from harness.model import HarnessError, Outcome, UsageError
-from harness.store import Store
+from harness.rundir.store import Store
+from harness.util import texts
 from reports import gated
 from reports.exports.history import of_gate
 from tests.program import pages

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import recount
+from harness.kafka_log import recount
 from harness.model import KafkaAddress, Segment
+from harness.runner.world.history_files import STRETCHES, HistoryFiles, Moments, as_lines, cuts, seam_of
 from harness.services import kafka
-from harness.worlds.history_files import STRETCHES, HistoryFiles, Moments, as_lines, cuts, seam_of
 from tests.quick.cases import SPEC
 from tests.quick.spoiled import ENDS, EVENT, SPOILED, named, spoil, write_files
 from workloads.base import BESIDE, COUNTS, NO_EVENT

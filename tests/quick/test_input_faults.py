@@ -97,6 +97,24 @@ def test_servers_that_fall_silent_are_those_of_the_dials():
         assert all((here[name] == there[name]).all() for name in here)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "heard"),
+    [
+        (b"00000000002a", b'{"event_time": "1750", "ad_id": "a-1"}', Record(42, 1750, "a-1", 3, 99)),
+        (b"00000000002a", b'{"event_time": "1750"}', Record(42, None, "", 3, 99)),
+        (b"00000000002a", b'{"ad_id": "a-1"}', Record(42, None, "", 3, 99)),
+        (b"00000000002a", b'{"event_time": "soon", "ad_id": "a-1"}', Record(42, None, "", 3, 99)),
+        (b"00000000002a", b"{", Record(42, None, "", 3, 99)),
+        (b"00000000002a", b"[1]", Record(42, None, "", 3, 99)),
+        (b"00000000002a", None, Record(42, None, "", 3, 99)),
+        (b"no key", b'{"event_time": "1750", "ad_id": "a-1"}', Record(None, 1750, "a-1", 3, 99)),
+        (None, b'{"event_time": "1750", "ad_id": "a-1"}', Record(None, 1750, "a-1", 3, 99)),
+    ],
+)
+def test_what_is_heard_of_a_record(key, value, heard):
+    assert inputs._record(key, value, 3, 99) == heard
+
+
 def test_a_tape_without_spells_has_the_digest_that_it_always_had():
     assert Tape(SPEC).digest() == Tape(replace(SPEC, spells=())).digest()
     assert Tape(SPEC).digest() != Tape(after("input-poison@t>=6s")).digest()

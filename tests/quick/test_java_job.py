@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from harness.engines.manifest import jobs_folder
-from harness.origin import ROOT
+from harness.install.origin import ROOT
 
 JOB = jobs_folder("ad_impressions") / "java_job.py"
 EVENT = b'{"ad_id": "a", "event_type": "view", "event_time": "1"}\n'

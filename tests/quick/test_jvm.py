@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import plan
-from harness.ending import cache_folder
+from harness.config import plan
+from harness.drivers import one_run
 from harness.engines import manifest as manifests
-from harness.experiments import one_run
 from harness.install import jvm
 from harness.model import HarnessError
-from harness.wait import wait_until
+from harness.terminal.command_end import cache_folder
+from harness.util.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -281,8 +281,8 @@ def test_each_second_has_the_figures_of_what_was_due_in_it():
     assert [row["p50_ms"] > 500 for row in rows] == [False] * 5 + [True] * 5
 
 
-def test_of_a_value_that_is_no_count_only_the_first_and_the_last_moment_are_known():
-    """Two events and the value 2: it may be two users, or one that was worth two."""
+def test_of_a_value_that_is_no_count_only_the_first_moment_is_known():
+    """Two events and the value 2: it may be two users, or one worth two, after whom nothing changed."""
     cell, due_us = np.array([0, 0]), np.array([0, 100_000])
     events = Events(cell, due_us, due_us, None, np.zeros(2, dtype=np.bool_))
     samples = Samples(np.array([0, 0]), np.array([300_000, 400_000]), np.array([1, 2]))
@@ -294,5 +294,6 @@ def test_of_a_value_that_is_no_count_only_the_first_and_the_last_moment_are_know
 
     assert found(counts=True).rank_matched.corrected_ms.tolist() == [300, 300]
     assert found(counts=False).rank_matched.corrected_ms.tolist() == []
-    assert found(counts=False).final_value().corrected_ms.tolist() == [300]
+    assert found(counts=True).final_value().corrected_ms.tolist() == [300]
+    assert found(counts=False).final_value().corrected_ms.tolist() == []
     assert found(counts=False).first_seen().corrected_ms.tolist() == [300]

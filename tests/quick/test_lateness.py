@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from harness.evidence.observed import NO_BATCH, LogEvents
 from harness.judging.lateness import Newest, batch_of, dropped
-from harness.judging.readings import NO_BATCH, LogEvents
 from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog
 
 WINDOW, WATERMARK = 1000, 2000

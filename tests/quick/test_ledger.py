@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.judging.ledger import Expectation, Ledger
+from harness.evidence.ledger import Expectation, Ledger
 
 CELLS = st.integers(0, 40)
 LEDGERS = st.dictionaries(CELLS, st.integers(1, 50)).map(Ledger)
@@ -47,3 +47,11 @@ def test_nothing_inside_the_interval_is_a_difference_and_its_width_is_the_slack(
 
     assert expectation.differences(seen) == []
     assert expectation.slack == room.total
+
+
+@given(st.integers(-9, 9).filter(bool), st.integers(-9, 9))
+def test_a_sum_that_need_not_be_there_lies_between_nothing_and_itself(value, seen):
+    """As in a cell that nothing has closed: it may be negative."""
+    expectation = Expectation(Ledger(), Ledger({1: value}))
+
+    assert bool(expectation.differences(Ledger({1: seen}))) is not (min(0, value) <= seen <= max(0, value))

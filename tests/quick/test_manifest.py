@@ -40,6 +40,12 @@ def test_the_shipped_manifests_are_right(engine):
     assert manifest.resumes
 
 
+def test_a_consumer_group_may_say_how_far_it_is(tmp_path):
+    manifest = load(str(written(tmp_path, 'progress = "group:counts-{run}"\n' + GOOD)))
+
+    assert (manifest.progress, manifest.progress_group) == (True, "counts-{run}")
+
+
 def test_the_default_sink_of_spark_can_be_killed_anywhere_and_drops_late_events():
     claim = load("spark").sinks[0]
 
@@ -62,14 +68,20 @@ def test_somebodys_own_engine_is_a_path(tmp_path, as_folder):
     ("change", "named"),
     [
         (("command =", "comand ="), ["'comand'", "nearest: 'command'"]),
-        (('id = "mine"', 'id = "mine"\nresults = "redis:yaho"'), ["results = 'redis:yaho'", "nearest: 'redis:yahoo'"]),
         (('id = "mine"', 'id = "mine"\nresults = "kafka:a topic"'), ["'kafka:a topic'", "kafka:TOPIC"]),
         (
-            ('id = "mine"', 'id = "mine"\nresults = "redis:template"\nkey = "{campain}:{window}"'),
-            ["{campain}", "{campaign}", "{window}"],
+            ('id = "mine"', 'id = "mine"\nresults = "redis:template"\nkey = "{city}:{city}"'),
+            ["{city} stands there 2 times"],
         ),
-        (('id = "mine"', 'id = "mine"\nresults = "redis:template"\nkey = "c/{campaign}"'), ["{window}", "0 times"]),
-        (('id = "mine"', 'id = "mine"\nresults = "redis:template"'), ["{campaign}", "0 times"]),
+        (
+            ('id = "mine"', 'id = "mine"\nresults = "redis:template"\nkey = "{city}:{opens}"\nfield = "{end}"'),
+            ["{opens}, {end} are one number"],
+        ),
+        (
+            ('id = "mine"', 'id = "mine"\nresults = "redis:template"\nkey = "{city}:{end}"\nwindow_key = "start"'),
+            ["window_key = 'start', and the pattern says end"],
+        ),
+        (('id = "mine"', 'id = "mine"\nresults = "redis:template"'), ["nothing in it tells keys apart", "{campaign}"]),
         (('id = "mine"', 'id = "mine"\nkey = "c/{campaign}/{window}"'), ["'redis:compact'", "no use for", "'key'"]),
         (('late = "drop"', 'late = "drop"\nin_order = true'), ["in_order", "redis:compact", "only a topic"]),
         (('id = "mine"', 'id = "mine"\nresults = "command"'), ["'command'", "needs", "'read'"]),
@@ -89,6 +101,21 @@ def test_somebodys_own_engine_is_a_path(tmp_path, as_folder):
         (('late = "drop"', ""), ["[sinks[0]] lacks the key 'late'"]),
         (('"exactly-once"', '"exactly once"'), ["sinks[0].guarantee", "nearest: 'exactly-once'"]),
         (('guarantee = "exactly-once"', 'guarantee = "none"\ncrash_points = ["c9"]'), ["crash_points[0]", "'c9'"]),
+        (
+            ("[[sinks]]", 'progress = false\n[[sinks]]\ncrash_points = ["c3"]'),
+            ["crash_points = ['c3'] and progress = false", "report its progress, or leave crash_points out"],
+        ),
+        (
+            ("[[sinks]]", 'progress = "group:g"\n[[sinks]]\ncrash_points = ["c3"]'),
+            ["progress = 'group:g' and crash_points", "leave crash_points out"],
+        ),
+        (
+            ("[[sinks]]", 'progress = "group:g"\nevidence = "spark-checkpoint"\n[[sinks]]'),
+            ["progress = 'group:g' and evidence = 'spark-checkpoint'", "Leave progress out"],
+        ),
+        (('id = "mine"', 'id = "mine"\nprogress = "groop:g"'), ["progress = 'groop:g'", "'group:NAME'"]),
+        (('id = "mine"', 'id = "mine"\nprogress = "group:"'), ["progress = 'group:'", "'group:NAME'"]),
+        (('id = "mine"', 'id = "mine"\nprogress = "group:{rum}"'), ["{run}, {topic}", "nearest: 'run'"]),
         (('guarantee = "exactly-once"', 'guarantee = "none"\nbookkeeping = "x"'), ["bookkeeping", "a list of texts"]),
         (('id = "mine"', 'id = "mine"\nready_s = -1'), ["ready_s = -1", "above 0"]),
         (('id = "mine"', 'id = "mine"\nready_s = true'), ["ready_s = True", "a number"]),

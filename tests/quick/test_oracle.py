@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
 from generators.encode import Encoder
-from generators.marks import mark
 from generators.profiles import steady
-from generators.reel import Reel
+from generators.schedule import Schedule
 from generators.sends import SENDS
-from harness import recount
-from harness.certificate import certify
 from harness.judging import log_audit
+from harness.kafka_log import recount
+from harness.load.certificate import certify
 from harness.model import INDEX_BITS, INDEX_MASK, FaultSpec, RunSpec, TapeSpec
 from tests.quick.tapes import specs
 from workloads.ad_impressions import oracle, records
@@ -30,6 +29,7 @@ from workloads.ad_impressions.schema import population_of
 from workloads.base import NO_EVENT, Values
 from workloads.keys import read_keys
 from workloads.registry import codec_of, oracle_of
+from workloads.sentinels import mark
 
 EPOCH_MS = 1_763_700_000_000
 SPEC = TapeSpec(11, steady(1000, 2000), 3, 20, 3, 10, 10, PRESETS["storm"], probes=4, probe_every_ms=200)
@@ -45,7 +45,7 @@ def messages_of(spec: TapeSpec) -> list[Sent]:
     encoder = Encoder(codec_of(spec), EPOCH_MS)
     return [
         (int(partition), message["value"], message["key"] or b"")
-        for block in Reel(spec).blocks()
+        for block in Schedule(spec).blocks()
         for partition, message in zip(block.partition, encoder.batch(block), strict=True)
     ]
 
@@ -75,7 +75,7 @@ def counted_slowly(spec: TapeSpec, window_ms: int) -> Counter[tuple[int, int]]:
 
 @given(specs(), st.sampled_from([1, 50, 333, 10_000]))
 def test_the_fold_is_what_one_gets_by_counting_json(spec, window_ms):
-    assert oracle.fold(Reel(spec).blocks(77), population_of(spec), window_ms) == counted_slowly(spec, window_ms)
+    assert oracle.fold(Schedule(spec).blocks(77), population_of(spec), window_ms) == counted_slowly(spec, window_ms)
 
 
 @given(specs(), st.integers(0, 99), st.sampled_from([500, 1000, 1500]))
@@ -83,10 +83,10 @@ def test_the_plan_settled_at_any_epoch_is_what_the_log_then_holds(spec, parts, w
     run = RunSpec("", "", "", spec, window_ms, 0, "", None, FaultSpec("none"))
     oracle = oracle_of(run)
     epoch_ms = EPOCH_MS + parts * oracle.part_ms
-    planned = oracle.settle(oracle.plan(Reel(spec).blocks(77)), epoch_ms)
+    planned = oracle.settle(oracle.plan(Schedule(spec).blocks(77)), epoch_ms)
 
     totals: Counter[int] = Counter()
-    for block in Reel(spec).blocks():
+    for block in Schedule(spec).blocks():
         counted = codec_of(spec).counts(block.content) & (block.poison == 0)
         events = {name: column[counted] for name, column in block.content.items()}
         events["event_time_ms"] = block.event_time_rel_ms[counted] + epoch_ms
@@ -129,7 +129,7 @@ IDS = read_keys(Values.of([key for _, _, key in MESSAGES]))
 
 def test_records_say_what_the_tape_had_planned():
     read = records.reader(population_of(SPEC)).read(Values.of(VALUES), IDS)
-    blocks = list(Reel(SPEC).blocks())
+    blocks = list(Schedule(SPEC).blocks())
     poison = np.concatenate([block.poison for block in blocks])
     time_ms = np.concatenate([block.event_time_rel_ms for block in blocks])
 
@@ -150,10 +150,10 @@ def test_a_time_with_anything_but_digits_is_no_event(byte):
 
 
 def test_an_event_in_the_place_of_poison_is_altered():
-    events = next(block for block in Reel(SPEC).blocks() if block.poison.any())
+    events = next(block for block in Schedule(SPEC).blocks() if block.poison.any())
     poison = b"%012x" % int(events.id[events.poison > 0][0])
     log = [(partition, VALUES[0] if key == poison else value, key) for partition, value, key in MESSAGES]
-    audit = log_audit.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, log), ())
+    audit = log_audit.compare(Schedule(SPEC), EPOCH_MS, log_of(SPEC, log), ())
 
     assert {name[:12] for name in audit.altered.examples} == {poison.decode()}
     assert (audit.missing.count, audit.doubled.count, audit.foreign.count) == (0, 0, 0)
@@ -164,7 +164,7 @@ def test_an_empty_log_has_its_columns():
 
     assert table.num_rows == 0
     assert {"partition", "offset", "event_id", "campaign", "event_time_ms", "kind"} <= set(table.column_names)
-    assert log_audit.compare(Reel(SPEC), EPOCH_MS, table, []).missing.count == Reel(SPEC).total
+    assert log_audit.compare(Schedule(SPEC), EPOCH_MS, table, []).missing.count == Schedule(SPEC).total
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -172,9 +172,9 @@ def test_a_true_log_has_nothing_wrong(preset):
     spec = replace(SPEC, disorder=PRESETS[preset])
     encoder = Encoder(codec_of(spec), EPOCH_MS)
     marks = [(mark.partition, (sent := encoder.mark(mark))["value"], sent["key"] or b"") for mark in MARKS]
-    audit = log_audit.compare(Reel(spec), EPOCH_MS, log_of(spec, [*messages_of(spec), *marks]), MARKS)
+    audit = log_audit.compare(Schedule(spec), EPOCH_MS, log_of(spec, [*messages_of(spec), *marks]), MARKS)
 
-    assert audit.planned == audit.found == Reel(spec).total + 3
+    assert audit.planned == audit.found == Schedule(spec).total + 3
     assert [named.count for named in (audit.missing, audit.doubled, audit.foreign, audit.altered)] == [0, 0, 0, 0]
 
 
@@ -192,7 +192,7 @@ def test_the_comparison_names_exactly_what_was_done_to_the_log(chance, lost, twi
         time_ms = json.loads(value)["event_time"].encode()
         log[log.index(messages[place])] = (partition, value.replace(time_ms, b"1763700000001"), key)
     log += [(0, messages[0][1], b"not a key")] * strange
-    audit = log_audit.compare(Reel(spec), EPOCH_MS, log_of(spec, log), ())
+    audit = log_audit.compare(Schedule(spec), EPOCH_MS, log_of(spec, log), ())
 
     def keys(places):
         return sorted(messages[place][2].decode() for place in places)
@@ -211,9 +211,9 @@ def test_of_a_record_that_is_missing_or_doubled_it_is_said_where_it_should_be_an
     partition, _, key = MESSAGES[place]
     number = int(key, 16)
     server, slot = number >> INDEX_BITS, number & INDEX_MASK
-    planned = Reel(SPEC).events(server, np.array([slot]))
-    without = log_audit.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:place], *MESSAGES[place + 1 :]]), ())
-    twice = log_audit.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, MESSAGES[place]]), ())
+    planned = Schedule(SPEC).events(server, np.array([slot]))
+    without = log_audit.compare(Schedule(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:place], *MESSAGES[place + 1 :]]), ())
+    twice = log_audit.compare(Schedule(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, MESSAGES[place]]), ())
 
     due = f"slot {slot} of server {server}: partition {partition}, due at {planned.intended_us[0] / 1e6:.3f} s"
     assert without.missing.examples == (f"{key.decode()} ({due})",)
@@ -226,7 +226,7 @@ def test_of_a_record_that_is_missing_or_doubled_it_is_said_where_it_should_be_an
 def test_of_a_copy_that_is_missing_it_is_said_where_the_other_one_is():
     keys = [key for _, _, key in MESSAGES]
     second = next(place for place, key in enumerate(keys) if key in keys[:place])
-    audit = log_audit.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:second], *MESSAGES[second + 1 :]]), ())
+    audit = log_audit.compare(Schedule(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES[:second], *MESSAGES[second + 1 :]]), ())
 
     first = keys.index(keys[second])
     partition = MESSAGES[first][0]
@@ -236,7 +236,7 @@ def test_of_a_copy_that_is_missing_it_is_said_where_the_other_one_is():
 
 
 def test_the_id_of_a_slot_that_sent_a_copy_is_foreign():
-    tape = Reel(SPEC)
+    tape = Schedule(SPEC)
     events = next(block for block in tape.blocks() if block.duplicate.any())
     never_sent = (events.server << INDEX_BITS) | int(events.slot[events.duplicate][0])
     audit = log_audit.compare(tape, EPOCH_MS, log_of(SPEC, [*MESSAGES, (0, VALUES[0], b"%012x" % never_sent)]), ())
@@ -249,7 +249,7 @@ def test_a_mark_that_is_missing_or_doubled_or_changed_is_named():
     first, second = (encoder.mark(mark) for mark in MARKS[:2])
     changed = (first["value"] or b"").replace(b"view", b"click")
     log = [(0, first["value"], first["key"] or b"")] * 2 + [(1, changed, second["key"] or b"")]
-    audit = log_audit.compare(Reel(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, *log]), MARKS)
+    audit = log_audit.compare(Schedule(SPEC), EPOCH_MS, log_of(SPEC, [*MESSAGES, *log]), MARKS)
 
     after = Counter(partition for partition, _, _ in MESSAGES)
     assert audit.doubled.examples == (

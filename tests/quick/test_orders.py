@@ -24,11 +24,11 @@ EARLY = EngineConfig(
     crash_path="",
     sink="absolute",
 )
-TOLD = replace(EARLY, kafka=KafkaAddress("127.0.0.1:9"), redis=RedisAddress("redis://127.0.0.1:8/0"))
+TOLD = replace(EARLY, kafka=KafkaAddress("127.0.0.1:9"), redis=RedisAddress("redis://127.0.0.1:8/0", prefix="team:"))
 
 
 def test_a_job_goes_on_when_its_orders_say_where_its_services_are(tmp_path):
-    config = {**orders.read_orders(str(EARLY.write(tmp_path))), "master": "its own"}
+    config = {**orders.read_config(str(EARLY.write(tmp_path))), "master": "its own"}
     services = threading.Timer(0.05, lambda: TOLD.write(tmp_path))
     services.start()
 
@@ -36,12 +36,12 @@ def test_a_job_goes_on_when_its_orders_say_where_its_services_are(tmp_path):
 
     services.join()
     assert (config["kafka"]["bootstrap"], config["redis"]) == ("127.0.0.1:9", "redis://127.0.0.1:8/0")
-    assert config["master"] == "its own"
+    assert (config["redis_prefix"], config["master"]) == ("team:", "its own")
 
 
 def test_a_job_that_is_told_at_once_does_not_look_again(tmp_path):
     path = TOLD.write(tmp_path)
-    config = orders.read_orders(str(path))
+    config = orders.read_config(str(path))
     path.unlink()
 
     orders.await_services(config)
@@ -51,7 +51,7 @@ def test_a_job_that_is_told_at_once_does_not_look_again(tmp_path):
 
 def test_a_job_that_is_never_told_ends_with_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(orders, "PATIENCE_S", 0.0)
-    config = orders.read_orders(str(EARLY.write(tmp_path)))
+    config = orders.read_config(str(EARLY.write(tmp_path)))
 
     with pytest.raises(SystemExit, match=r"engine.json still does not say where Kafka is"):
         orders.await_services(config)

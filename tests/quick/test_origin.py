@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from harness import origin
-from harness.origin import ROOT
+from harness.install import origin
+from harness.install.origin import ROOT
 
-OF_A_CHECKOUT = {"harness/commands/own_tests.py"}  # there it is meant
+OF_A_CHECKOUT = {"harness/cli/own_tests.py"}  # there it is meant
 
 
 def test_this_is_a_checkout():
@@ -26,4 +26,4 @@ def test_what_is_shown_to_be_typed_can_be_typed_where_no_launcher_is():
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "./streamgauge" in node.value
     ]
 
-    assert found == [], "use harness.origin.COMMAND"
+    assert found == [], "use harness.install.origin.COMMAND"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.watching.out_of_memory import Memory, in_words
+from harness.host.oom_kills import Memory, in_words
 
 GIB = 1 << 30
 

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 from redis.client import Pipeline
 
-from generators.reel import Reel
+from generators.schedule import Schedule
 from generators.sends import SENDS
-from harness.experiments.selftest import visits as planted
-from harness.experiments.selftest.by_hand import EPOCH_MS
-from harness.experiments.selftest.declared import Events, events, in_cells
+from harness.evidence.observed import folded
 from harness.judging.judge import conclude
-from harness.judging.readings import folded
 from harness.measuring.latency.sending import Sending
+from harness.selftest import visits as planted
+from harness.selftest.by_hand import EPOCH_MS
+from harness.selftest.declared import Events, events, in_cells
 from workloads.page_visits.jobs.reference import Visits
 from workloads.page_visits.jobs.reference_sessions import Sessions
 from workloads.page_visits.jobs.visits import LENGTH_MS, STEP_MS, VISITORS, VISITS, key_of
@@ -27,6 +27,7 @@ from workloads.registry import codec_of, oracle_of, results_of
 OF_NO_EVENT = ("visits in a window of another length",)
 RIGHT = (
     "visits, all of them right",
+    "visits late for some of their windows, each of these named",
     "visits by the broker's time, all of them right",
     "sessions, all of them right",
     "a session that nothing has closed, and no result",
@@ -128,8 +129,8 @@ def test_keys_are_named_by_value_and_country():
 def test_a_visit_that_lies_in_five_windows_was_sent_once_in_each_of_them():
     """Its rows are no copies of each other: each is known, and was due when the visit was."""
     spec = planted.asked(planted.SLIDING)
-    reel = Reel(spec.tape)
-    blocks = list(reel.blocks())
+    schedule = Schedule(spec.tape)
+    blocks = list(schedule.blocks())
     columns = {name: np.concatenate([each.content[name] for each in blocks]) for name in blocks[0].content}
     ids = np.concatenate([each.id for each in blocks]).astype(np.int64)
     columns |= {"event_id": ids, "offset": np.arange(len(ids))}
@@ -138,18 +139,18 @@ def test_a_visit_that_lies_in_five_windows_was_sent_once_in_each_of_them():
     due_us = dict(zip(ids.tolist(), np.concatenate([each.intended_us for each in blocks]).tolist(), strict=True))
     log = in_cells(columns, oracle_of(spec))
 
-    known, due, _ = Sending(reel, EPOCH_MS, books(reel)).of(log)
+    known, due, _ = Sending(schedule, EPOCH_MS, books(schedule)).of(log)
 
     assert len(log) == 2 * 5 * len(ids)
     assert known.all()
     assert due.tolist() == [due_us[each] + EPOCH_MS * 1000 for each in log.id.tolist()]
 
 
-def books(reel: Reel) -> pa.Table:
+def books(schedule: Schedule) -> pa.Table:
     """Each slice was sent when it was due."""
-    rows = [(server, j, low) for server in range(reel.spec.servers) for j, low, _ in reel.slices(server)]
+    rows = [(server, j, low) for server in range(schedule.spec.servers) for j, low, _ in schedule.slices(server)]
     columns = dict.fromkeys(SENDS, [0] * len(rows))
     columns |= dict(zip(("server", "slice", "slot_lo"), (list(each) for each in zip(*rows, strict=True)), strict=True))
-    due_us = [reel.slice_due_us(server, j) for server, j, _ in rows]
+    due_us = [schedule.slice_due_us(server, j) for server, j, _ in rows]
     columns |= {"intended_us": due_us, "sent_us": due_us}
     return pa.table({name: pa.array(columns[name], kind) for name, kind in SENDS.items()})

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from generators.profiles import PROFILES
-from harness import plan
+from harness.config import plan
 from harness.engines import fake, manifest
 from harness.model import RunSpec, SinkClaim, UsageError
 from workloads import shipped
@@ -44,9 +44,9 @@ def test_a_flag_wins_over_the_scenario_and_reads_the_same_texts():
 
 
 def test_a_setting_of_the_engine_leaves_those_of_the_scenario():
-    spec = resolve({"conf": ["b=3", "c=4"]}, {"conf": {"a": "1", "b": "2"}})
+    spec = resolve({"conf": ["spark.b=3", "spark.c=4"]}, {"conf": {"spark.a": "1", "spark.b": "2"}})
 
-    assert spec.conf == {"a": "1", "b": "3", "c": "4"}
+    assert spec.conf == {"spark.a": "1", "spark.b": "3", "spark.c": "4"}
 
 
 def test_engines_without_crash_points_are_killed_at_half_of_the_events():
@@ -87,6 +87,8 @@ def test_engines_without_crash_points_are_killed_at_half_of_the_events():
         ({"conf": {"": "x"}}, ["conf", "k=v"]),
         ({"redis": "http://x"}, ["redis = 'http://x'", "redis://"]),
         ({"reset": True}, ["--redis"]),
+        ({"redis_prefix": "a:"}, ["--redis"]),
+        ({"redis_prefix": "a*", "redis": "redis://x"}, ["redis_prefix = 'a*'", "letters, digits"]),
         ({"kafka_config": "x.properties"}, ["--kafka"]),
         ({"master": "mesos://x"}, ["master = 'mesos://x'", "spark://"]),
         ({"master": "local[0]"}, ["master = 'local[0]'", "local[N]"]),

@@ -3,6 +3,8 @@ how it ends."""
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +13,11 @@ import pytest
 from harness.engines import fake
 from harness.engines.config import EngineConfig
 from harness.engines.manifest import load
-from harness.engines.process import OTHER_ENGINES, ProcessEngine, environment_of
+from harness.engines.process import OTHER_ENGINES, ProcessEngine, environment_of, injected
 from harness.install.archives import AOT_CACHE, CLASS_DATA
 from harness.model import EngineManifest, KafkaAddress, RedisAddress
 from harness.services import children
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 
 PYTHON = Path("/ours/bin/python")
 THEIRS = replace(fake.MANIFEST, id="theirs", shipped=False, command=("spark-submit", "job.py", "{config}"))
@@ -46,6 +48,14 @@ def engine_of(manifest: EngineManifest, folder: Path, java_options: tuple[str, .
     return ProcessEngine(manifest, config, logs=folder, evidence=folder, private=folder, env={})
 
 
+def test_lines_that_a_job_may_write_never_mix_with_what_its_group_committed(tmp_path):
+    manifest = replace(load("quix"), progress_group="g")
+    orders = json.loads(engine_of(manifest, tmp_path).orders.read_text())
+
+    assert orders["progress_path"] != engine_of(manifest, tmp_path).config.progress_path
+    assert engine_of(manifest, tmp_path).config.progress_path == "p"
+
+
 def around(manifest: EngineManifest, **env: str) -> dict[str, str]:
     return environment_of(manifest, env, Path("/private"), PYTHON)
 
@@ -61,6 +71,16 @@ def test_a_spark_or_flink_of_the_users_shell_is_not_used_in_the_place_of_ours(en
     assert not OTHER_ENGINES & found.keys()
     assert {"SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "FLINK_HOME", "FLINK_LIB_DIR"} <= OTHER_ENGINES
     assert (found["HADOOP_CONF_DIR"], found["JAVA_HOME"]) == ("/cluster", "/java")
+
+
+def test_a_jvm_leaves_its_temporary_files_in_the_runs_own_folder_unless_it_is_told_another(monkeypatch):
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
+    ours = "-Djava.io.tmpdir=/private/scratch"
+
+    assert around(THEIRS)["JAVA_TOOL_OPTIONS"] == ours
+    assert around(THEIRS, JAVA_TOOL_OPTIONS="-Xmx1g")["JAVA_TOOL_OPTIONS"] == f"{ours} -Xmx1g"
+    elsewhere = environment_of(THEIRS, {}, Path("/a b"), PYTHON)
+    assert elsewhere["JAVA_TOOL_OPTIONS"] == '"-Djava.io.tmpdir=/a b/scratch"', "a JVM parts its options at blanks"
 
 
 def test_what_a_manifest_names_itself_is_used(monkeypatch):
@@ -132,3 +152,22 @@ def test_a_list_of_processes_that_misses_one_ends_nobody_early(tmp_path, monkeyp
     monkeypatch.setattr(children.Child, "members", lambda _: [])
 
     test_a_jvm_that_writes_an_archive_may_outlive_the_job_that_started_it(tmp_path, CLASS_DATA.makes, writes=True)
+
+
+def test_a_manifests_folders_do_not_hide_the_neighbours_of_a_job(tmp_path):
+    own = replace(THEIRS, extends="reference", env={"PYTHONPATH": "theirs"})
+
+    found = environment_of(own, {}, tmp_path, PYTHON)["PYTHONPATH"].split(os.pathsep)
+
+    assert found[0] == "theirs"
+    assert len(found) == 2
+    assert str(tmp_path) in found[1]
+
+
+@pytest.mark.parametrize("name", ["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"])
+def test_options_that_each_jvm_takes_are_named_without_their_value(name):
+    (said,) = injected({name: "-Dpassword=geheim", "PATH": "/bin"})
+
+    assert name in said
+    assert "geheim" not in said
+    assert injected({name: "", "PATH": "/bin"}) == []

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators.profiles import PROFILES, Profile, pause_and_drain, steady
+from generators.profiles import PROFILES, Profile, pause_and_drain, raised, steady
 from harness.model import Segment
 from tests.quick.tapes import named_profile, segments
 
@@ -65,6 +65,44 @@ def test_a_steady_rate_is_a_metronome():
 
     assert profile.total == 300_000
     assert profile.inverse(np.array([0, 1, 2, 299_999])).tolist() == [0, 100, 200, 29_999_900]
+
+
+def test_what_is_raised_twice_is_raised_by_what_it_was_at_each_moment():
+    """On a ramp from 0 to 1,000 a second in ten seconds, behind another stretch of five."""
+    slope = (Segment(5_000, 100.0, 100.0), Segment(10_000, 0.0, 1000.0))
+    twice = raised(raised(slope, 6_000, 8_000, 3.0), 12_000, 13_000, 2.0)
+
+    assert [(part.duration_ms, round(part.start_per_s), round(part.end_per_s)) for part in twice] == [
+        (5_000, 100, 100),
+        (1_000, 0, 100),
+        (2_000, 300, 900),
+        (4_000, 300, 700),
+        (1_000, 1400, 1600),
+        (2_000, 800, 1000),
+    ]
+
+
+def test_raised_by_one_it_is_the_same_load():
+    slope = (Segment(5_000, 100.0, 100.0), Segment(10_000, 0.0, 1000.0))
+    cut, whole = Profile(raised(slope, 6_000, 8_000, 1.0)), Profile(slope)
+
+    assert cut.total == whole.total
+    assert np.abs(cut.inverse(np.arange(cut.total)) - whole.inverse(np.arange(whole.total))).max() <= 1  # microsecond
+
+
+@pytest.mark.parametrize(
+    ("name", "rates"),
+    [
+        ("steady", [(1000, 1000)]),
+        ("ramp", [(0, 1000)]),
+        ("steps", [(200, 200), (400, 400), (600, 600), (800, 800), (1000, 1000)]),
+        ("burst", [(1000, 1000), (5000, 5000), (1000, 1000)]),
+        ("square", [(1000, 1000), (0, 0), (1000, 1000)]),
+        ("pause-and-drain", [(1000, 1000), (0, 0), (1000, 1000)]),
+    ],
+)
+def test_named_profiles_have_the_rates_of_their_name(name, rates):
+    assert [(part.start_per_s, part.end_per_s) for part in named_profile(name)] == rates
 
 
 def test_nothing_is_due_in_a_pause():

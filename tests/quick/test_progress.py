@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.engines.progress import OF_STATE, ProgressFile
-from harness.measuring import processed
+from harness.judging import progress_curve
 from harness.model import Progress
-from harness.store import Store
+from harness.rundir.store import Store
 from workloads.jobs.progress_log import ProgressLog
 
 
@@ -111,7 +111,7 @@ def written(folder: Path, content: bytes) -> Store:
 def test_a_line_that_does_not_count_while_the_run_goes_on_does_not_count_afterwards(tmp_path, garbage):
     store = written(tmp_path, line(1) + garbage + b"\n" + line(2))
 
-    assert [each.batch for each in processed.told(store)] == [1, 2]
+    assert [each.batch for each in progress_curve.read_progress(store)] == [1, 2]
 
 
 def test_numbers_in_quotes_are_numbers_before_and_after(tmp_path):
@@ -121,8 +121,8 @@ def test_numbers_in_quotes_are_numbers_before_and_after(tmp_path):
     newest = ProgressFile(store.path / "progress.jsonl").newest()
 
     assert newest == Progress(7, 1, 2, {0: 12}, watermark_ms=-3, took_ms=250, end_ms=(5, 6))
-    assert processed.told(store) == (newest,)
-    curve = processed.by_progress([newest], epoch_ms=0, opening=2)
+    assert progress_curve.read_progress(store) == (newest,)
+    curve = progress_curve.by_progress([newest], epoch_ms=0, opening=2)
     assert curve is not None
     assert curve.total.tolist() == [10.0]
 
@@ -133,7 +133,7 @@ def test_progress_that_is_no_file_is_none(tmp_path, where):
         (tmp_path / "progress.jsonl").mkdir()
 
     assert ProgressFile(tmp_path / "progress.jsonl").newest() is None
-    assert processed.told(Store(tmp_path)) == ()
+    assert progress_curve.read_progress(Store(tmp_path)) == ()
 
 
 def test_only_the_moments_of_the_run_are_measured_by(tmp_path):
@@ -142,8 +142,8 @@ def test_only_the_moments_of_the_run_are_measured_by(tmp_path):
     store.tell("begin", at_ms=1_763_000)
     store.tell("closed", at_ms=1_765_000)
 
-    assert [each.at_ms for each in processed.progress_lines(store)] == [1_763_000, 1_764_000]
-    assert len(processed.told(store)) == 6
+    assert [each.at_ms for each in progress_curve.progress_lines(store)] == [1_763_000, 1_764_000]
+    assert len(progress_curve.read_progress(store)) == 6
 
 
 def test_what_a_start_has_restored_is_known_until_the_next_one_begins(tmp_path):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from harness import plan
+from harness.config import plan
+from harness.drivers import chaos
+from harness.drivers.chaos import Asked
 from harness.engines import manifest as manifests
-from harness.experiments.breaking import drive_chaos
-from harness.experiments.breaking.chaos import Rows, Tier
-from harness.experiments.breaking.drive_chaos import Asked
+from harness.experiments.chaos import Rows, Tier
 from harness.faults import registry
 from harness.faults.registry import FAULTS
 from harness.model import UsageError
@@ -102,11 +102,11 @@ TIER = Tier((Rows("fake", ("kill@t>=5s",)),))
 )
 def test_chaos_refuses_what_it_does_not_know_and_names_the_nearest(asked, sentence, tmp_path):
     with pytest.raises(UsageError, match=sentence.replace("(", r"\(")):
-        drive_chaos.begin(TIER, asked, {"duration": "15s"}, tmp_path)
+        chaos.begin(TIER, asked, {"duration": "15s"}, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_fault_that_chaos_is_given_without_a_moment_is_named_with_it():
     asked = Asked(engines=("fake",), faults=("redis-pause",))
 
-    assert {case.fault for case in drive_chaos._cases(TIER, asked, 1, "ad_impressions")} == {"redis-pause@t>=10s"}
+    assert {case.fault for case in chaos._cases(TIER, asked, 1, "ad_impressions")} == {"redis-pause@t>=10s"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.readers import SPAN, WORTH_A_PROCESS, _spans, readers_for
-from harness.recount import Span
+from harness.kafka_log.parallel_readers import SPAN, WORTH_A_PROCESS, _spans, readers_for
+from harness.kafka_log.recount import Span
 
 MUCH = 10 * WORTH_A_PROCESS
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.faults.registry import parse
+from harness.judging.stored_run import StoredRun
 from harness.measuring import measure, recovery
 from harness.measuring.exposure import NOT_LOOKED_AT, REPLACED, Exposure, stretches, unknowable
 from harness.measuring.latency.visibility import Samples
@@ -17,8 +19,7 @@ from harness.measuring.measurement import Lack, Recovery
 from harness.measuring.recovery import recover
 from harness.measuring.watched import Watched, link_twin
 from harness.model import FaultReport, FaultSpec
-from harness.store import Store
-from harness.stored import StoredRun
+from harness.rundir.store import Store
 from tests.program.test_run import fake_run
 
 LOAD_S, END_S = 60.0, 65.0
@@ -39,6 +40,11 @@ def every(seconds: float, *, but: tuple[float, float] = (0.0, 0.0)) -> np.ndarra
     return np.asarray(moments[(moments <= but[0]) | (moments >= but[1])])
 
 
+def seen(changes_s: np.ndarray, took_s: float = 0.05) -> dict[str, Any]:
+    """Looks that take so long follow one another without a pause."""
+    return {"changes_s": changes_s, "since_s": changes_s - 2 * took_s}
+
+
 def backlog(struck_s=STRUCK_S, back_s=BACK_S) -> np.ndarray:
     """100 events wait as a rule; from the strike on 1,000 more each second until it is back, then 500 fewer."""
     rising = np.clip(SECONDS - struck_s, 0, back_s - struck_s) * 1000
@@ -54,7 +60,7 @@ KILLED = Watched(
     end_s=END_S,
     drained=True,
     progress_s=every(0.5, but=(STRUCK_S, BACK_S)),
-    changes_s=every(0.5, but=(STRUCK_S, BACK_S)) + 0.1,
+    **seen(every(0.5, but=(STRUCK_S, BACK_S)) + 0.1),
     windows={0.0: 0.6, 10.0: 10.6, 20.0: 27.1, 30.0: 30.6},
     backlog=backlog(),
     wrong=NEVER_WRONG,
@@ -104,7 +110,7 @@ def test_what_was_not_reached_has_no_value_and_says_within_what():
         KILLED,
         drained=False,
         progress_s=every(0.5, but=(STRUCK_S, LOAD_S)),
-        changes_s=every(0.5, but=(STRUCK_S, LOAD_S)),
+        **seen(every(0.5, but=(STRUCK_S, LOAD_S))),
         windows={0.0: 0.6, 10.0: 10.6},
         backlog=backlog(back_s=65.0),
         starts_s=(-9.0,),
@@ -147,14 +153,14 @@ def test_the_first_sign_detects_whatever_it_was():
         ({"progress_s": every(0.5, but=(50.0, 55.0))}, "its first output, after 7.1 s"),
         ({"progress_s": every(0.5), "errors": ((47.3, "ERROR: late"),)}, "its first output, after 7.1 s"),
         (
-            {"changes_s": every(0.5), "progress_s": every(0.5, but=(50.0, 55.0)), "starts_s": ()},
+            {**seen(every(0.5)), "progress_s": every(0.5, but=(50.0, 55.0)), "starts_s": ()},
             "it had caught up, after 19.0 s",
         ),
         (
-            {"changes_s": every(0.5), "progress_s": every(0.5, but=(50.0, 55.0)), "starts_s": (), "backlog": None},
+            {**seen(every(0.5)), "progress_s": every(0.5, but=(50.0, 55.0)), "starts_s": (), "backlog": None},
             "the fault was over, after 8.0 s",
         ),
-        ({"changes_s": every(0.5, but=(STRUCK_S, 90.0)), "starts_s": ()}, "all was done, after 0.0 s"),
+        ({**seen(every(0.5, but=(STRUCK_S, 90.0))), "starts_s": ()}, "all was done, after 0.0 s"),
     ],
 )
 def test_a_sign_that_comes_when_all_is_well_again_is_of_something_else(changed, well_again):
@@ -166,7 +172,7 @@ def test_a_sign_that_comes_when_all_is_well_again_is_of_something_else(changed, 
 
 def test_a_silence_that_began_before_the_fault_says_so():
     slow = replace(
-        KILLED, progress_s=np.array([1.0, 5.0, 9.0, 12.0, 15.0, 18.0, 41.0]), changes_s=every(0.5, but=(20, 40))
+        KILLED, progress_s=np.array([1.0, 5.0, 9.0, 12.0, 15.0, 18.0, 41.0]), **seen(every(0.5, but=(20, 40)))
     )
     found = only(slow).quantities["detect_s"]
 
@@ -183,11 +189,31 @@ def test_where_nobody_knows_what_is_usual_silence_detects_nothing():
     assert "for more than 3.0 s" in only(enough).quantities["detect_s"].note
 
 
+def test_output_is_what_came_up_after_the_restart_and_not_what_a_slow_look_saw_then():
+    """Looks of 2.6 s each: two that began before the kill end after the restart, and see what the old process wrote."""
+    ends_s = np.arange(2.6, LOAD_S, 2.6)
+    wrote_s = np.append(np.arange(0.5, STRUCK_S, 0.5), np.arange(42.0, LOAD_S, 0.5))
+    saw = [bool(((wrote_s > end - 5.2) & (wrote_s <= end)).any()) for end in ends_s]
+    windows = {0.0: 2.6, 10.0: 13.0, 40.0: 44.2}
+    found = only(replace(KILLED, **seen(ends_s[saw], took_s=2.6), windows=windows, starts_s=(-9.0, 20.6)))
+
+    assert 23.4 in ends_s[saw].round(1), "the old process wrote until 20 s, and a look began by then"
+    assert values(found)["restart_s"] == 0.6
+    assert values(found)["first_output_s"] == values(found)["first_fresh_s"] == 24.2
+
+
+def test_what_an_engine_that_ended_by_itself_had_written_ends_no_outage():
+    ends_s = np.array([*np.arange(2.6, 24.0, 2.6), 44.2, 46.8])
+    found = only(replace(KILLED, **seen(ends_s, took_s=2.6), stops_s=(20.5,), starts_s=(-9.0, 20.6), windows={}))
+
+    assert values(found)["loud_stop_s"] == pytest.approx(23.7)
+
+
 def test_who_never_fell_behind_had_caught_up_with_its_first_output():
     """A second a little above the usual, long after, is noise of a small backlog and no falling behind."""
     noise = np.full(65, 700.0) + np.where(np.arange(65) == 42, 103.0, 0.0)
     killed = only(replace(KILLED, backlog=noise)).quantities["catch_up_s"]
-    untouched = only(replace(KILLED, backlog=noise, changes_s=every(0.5), starts_s=())).quantities
+    untouched = only(replace(KILLED, backlog=noise, **seen(every(0.5)), starts_s=())).quantities
 
     assert killed.value == pytest.approx(7.1)
     assert "never fell behind: at most 1,700 events behind" in killed.note
@@ -202,14 +228,15 @@ def test_a_backlog_of_long_after_the_fault_is_not_of_it():
 
 
 def test_nobody_has_caught_up_whose_output_is_not_back():
-    ahead = replace(KILLED, backlog=backlog(back_s=21.0), changes_s=every(0.5, but=(STRUCK_S, 40.0)) + 0.1)
+    seen_late: dict[str, Any] = {"windows": {0.0: 0.6, 20.0: 40.1}, **seen(every(0.5, but=(STRUCK_S, 40.0)) + 0.1)}
+    ahead = replace(KILLED, backlog=backlog(back_s=21.0), **seen_late)
 
     assert values(only(ahead))["catch_up_s"] == values(only(ahead))["first_output_s"] == 20.1
 
 
 def test_output_that_paused_while_the_fault_lasted_is_back_after_the_pause():
     """What was under way when it landed comes out all the same, and is no recovery."""
-    paused = replace(KILLED, starts_s=(), changes_s=np.sort([*every(0.5, but=(STRUCK_S, 33.0)), 20.7]))
+    paused = replace(KILLED, starts_s=(), **seen(np.sort([*every(0.5, but=(STRUCK_S, 33.0)), 20.7])))
     found = only(paused)
 
     assert values(found)["first_output_s"] == 13.0
@@ -245,7 +272,7 @@ def test_a_fault_that_was_not_seen_undone_says_so():
 
 def test_without_seconds_before_the_fault_the_twin_says_what_is_usual():
     faults, changes_s = (report(2.0, 2.5, over_s=9.0),), every(0.5, but=(2.0, 9.0))
-    early = replace(KILLED, faults=faults, backlog=backlog(2.0, 9.0), starts_s=(3.0,), changes_s=changes_s)
+    early = replace(KILLED, faults=faults, backlog=backlog(2.0, 9.0), starts_s=(3.0,), **seen(changes_s))
     twin = replace(KILLED, faults=(), backlog=np.full(65, 100.0))
 
     assert "nothing to compare with: the first fault struck 2.0 s" in only(early).quantities["catch_up_s"].note
@@ -254,7 +281,7 @@ def test_without_seconds_before_the_fault_the_twin_says_what_is_usual():
 
 def test_a_twin_takes_off_what_would_have_been_anyway():
     steady = every(0.5)
-    twin = replace(KILLED, faults=(), backlog=np.full(65, 100.0), progress_s=steady, changes_s=steady)
+    twin = replace(KILLED, faults=(), backlog=np.full(65, 100.0), progress_s=steady, **seen(steady))
     found = only(KILLED, twin=twin).quantities
 
     assert found["peak_backlog"].over_twin == 7000.0
@@ -313,7 +340,7 @@ def runs(draw) -> Watched:
         end_s=END_S,
         drained=draw(st.booleans()),
         progress_s=draw(MOMENTS),
-        changes_s=(changes := draw(MOMENTS)),
+        **seen(changes := draw(MOMENTS), took_s=draw(st.sampled_from((0.0, 0.05, 2.6)))),
         windows={float(start): float(seen) for start, seen in zip(range(0, 60, 10), changes, strict=False)},
         backlog=draw(st.none() | st.lists(st.floats(0.0, 5_000.0), min_size=65, max_size=65).map(np.array)),
         wrong=NEVER_WRONG,
@@ -376,6 +403,39 @@ def exposed(seen, sent, wrong_in_the_end=()):
 )
 def test_how_long_a_wrong_count_was_there(seen, wrong_in_the_end, stretch):
     assert exposed(seen, [1, 2, 3, 4], wrong_in_the_end) == stretch
+
+
+def test_the_longest_of_all_wrong_cells_is_told():
+    wrong = Exposure(np.array([1, 2, 3]), np.array([25.0, 30.0, 31.0]), np.array([28.0, 31.0, 32.5]))
+
+    found = only(replace(KILLED, wrong=wrong)).quantities["wrong_value_s"]
+
+    assert found.value == 3.0
+    assert found.note == "the longest of 3 cells, all corrected"
+
+
+@pytest.mark.parametrize(("drained", "until_s"), [(False, 65.0), (True, 40.0), (False, 40.0)])
+def test_the_last_silence_lasts_until_nobody_looks_any_more(drained, until_s):
+    """Nothing came in the last ten seconds before the next fault, or before an end that was given up on."""
+    last_s = until_s - 10.5
+    second = report(struck_s=40.0, landed_s=40.0, over_s=41.0, text="kill@t>=40s")
+    changed_s = every(0.5, but=(last_s, until_s + 5))
+    run = replace(
+        KILLED, drained=drained, faults=(report(), second) if until_s < END_S else (report(),), **seen(changed_s)
+    )
+    found = recover(run)[0].quantities["longest_silence_s"]
+
+    if until_s < END_S:
+        assert found.value == pytest.approx(10.5)
+    else:
+        assert (found.value, found.lack) == (None, Lack.NO_END)
+        assert "in the last 10.5 s" in found.note
+
+
+def test_what_drained_in_the_end_was_silent_for_no_longer_than_between_two_changes():
+    quiet = replace(KILLED, **seen(every(0.5, but=(50.0, LOAD_S))))
+
+    assert only(quiet).quantities["longest_silence_s"].value == 0.5
 
 
 def test_exposures_of_a_cell_add_up_and_are_cut_to_the_fault():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,11 +13,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.clock import Clock
-from harness.judging.checksums import PREFIX, Checksum
-from harness.judging.readings import Observed
-from harness.model import EngineManifest, KafkaAddress, SinkClaim
-from harness.observe import (
+from harness.engines.template import numbers_of
+from harness.evidence.checksums import PREFIX, Checksum
+from harness.evidence.observed import Observed
+from harness.model import EngineManifest, KafkaAddress, SinkClaim, UsageError
+from harness.results.base import Place, by_campaign, keys_of_campaigns, window_start
+from harness.results.command import row_of
+from harness.results.redis_scan import (
     HASH,
     NO_RESULT,
     ORPHAN,
@@ -29,20 +32,20 @@ from harness.observe import (
     matches,
     strangers,
 )
-from harness.results.base import Place, by_campaign, window_start
-from harness.results.command import row_of
+from harness.results.registry import open_results, refuse_unknown
 from harness.results.template import Template
-from harness.results.topic import cell_of
+from harness.results.topic import Named, cell_of
 from harness.results.yahoo import translated
-from harness.texts import SHOWN, readable, shown
-from harness.whole import whole
+from harness.util.clock import Clock
+from harness.util.integers import whole
+from harness.util.texts import SHOWN, readable, shown
 from workloads.cells import Codes
 
 NAMES = [str(uuid.UUID(int=number)) for number in range(3)]
 CODES = Codes()
 cell_at = CODES.one
 INDEX = {name: number for number, name in enumerate(NAMES)}
-WINDOW_MS = 10_000
+WINDOW_MS, LENGTH_MS = 10_000, 30_000  # windows that overlap
 MANIFEST = EngineManifest("any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
 ODD_NUMBERS = ("007", "-0", "+5", " 5", "5 ", "5\n", "1_000", "5.0", "1e3", "0x5", "", "-", "٣", "五", "²", "9" * 5000)
 TOO_LARGE = (str(1 << 63), str(-(1 << 63) - 1), "9" * 19, "-" + "9" * 19, "1" + "0" * 19)
@@ -50,7 +53,9 @@ TOO_LARGE = (str(1 << 63), str(-(1 << 63) - 1), "9" * 19, "-" + "9" * 19, "1" + 
 
 def place(**described) -> Place:
     manifest = replace(MANIFEST, **described)
-    return Place(None, KafkaAddress(""), "counts", NAMES, {}, WINDOW_MS, 0, manifest, Path(), Path(), Clock())
+    return Place(
+        None, KafkaAddress(""), "counts", NAMES, {}, WINDOW_MS, LENGTH_MS, 0, manifest, Path(), Path(), Clock()
+    )
 
 
 def observed(rows):
@@ -158,7 +163,7 @@ def test_a_window_that_is_no_number_is_called_what_it_is_called(text):
     ended = window_start(text, place(window_key="end"))
 
     number = whole(text)
-    assert ended == (text if number is None else str(number - WINDOW_MS))
+    assert ended == (text if number is None else str(number - LENGTH_MS))
     assert window_start(text, place()) == text
 
 
@@ -206,6 +211,92 @@ def test_a_record_of_a_topic_is_a_cell_in_one_spelling_or_none(value):
 )
 def test_what_is_no_result_in_a_topic(value):
     assert cell_of(value) is None
+
+
+PARTS = [{"city": city, "value": value} for value in ("trips", "max") for city in ("Ulm", "Bonn")]
+CITY_KEYS = [f"{each['value']}:{each['city']}" for each in PARTS]
+BY_NAME = Named(CITY_KEYS, PARTS, numbers_of("opens", has_length=True))
+
+
+@pytest.mark.parametrize(
+    ("record", "cells"),
+    [
+        (
+            {"city": "Ulm", "end": 7, "trips": 3, "max": "9"},
+            [("trips:Ulm", "7", "3", "end"), ("max:Ulm", "7", "9", "end")],
+        ),
+        ({"max": 9, "opens": -7, "city": "Bonn", "at": "now"}, [("max:Bonn", "-7", "9", "opens")]),
+        ({"city": "Ulm", "end": 7}, []),
+        ({"city": "Ulm", "trips": 3}, []),
+        ({"city": "Ulm", "end": 7, "opens": 6, "trips": 3}, []),
+        ({"city": "Oslo", "end": 7, "trips": 3}, []),
+        ({"city": ["Ulm"], "end": 7, "trips": 3}, []),
+        ({"city": "Ulm", "end": 7, "trips": 3, "max": 9.0}, []),
+        ({"city": "Ulm", "end": "07", "trips": 3}, []),
+        ([1], []),
+    ],
+)
+def test_a_record_may_name_the_keys_and_values_of_a_question(record, cells):
+    assert BY_NAME.cells(json.dumps(record).encode()) == cells
+
+
+def test_a_window_without_a_common_length_is_not_named_by_its_end():
+    named = Named(CITY_KEYS, PARTS, numbers_of("opens", has_length=False))
+
+    assert named.cells(b'{"city": "Ulm", "end": 7, "trips": 3}') == []
+    assert named.cells(b'{"city": "Ulm", "opens": 5, "end": 7, "trips": 3}') == [("trips:Ulm", "5", "3", "opens")]
+
+
+def test_a_question_without_a_window_needs_no_name_of_one():
+    named = Named(CITY_KEYS, PARTS, numbers_of("", has_length=False))
+
+    assert named.cells(b'{"city": "Ulm", "trips": 3, "end": 9}') == [("trips:Ulm", "0", "3", "window")]
+
+
+@pytest.mark.parametrize("name", ["end", "window"])
+def test_a_value_may_have_the_name_of_a_window(name):
+    named = Named([f"{name}:Ulm"], [{"city": "Ulm", "value": name}], numbers_of("opens", has_length=True))
+
+    assert named.cells(json.dumps({"city": "Ulm", "opens": 5, name: 3}).encode()) == [
+        (f"{name}:Ulm", "5", "3", "opens")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "written", "others"),
+    [
+        ({"results": "redis:template", "key": "w[{end}]", "field": "{campaign}"}, ["w[170]", "w[-10]"], ["w[]", "w1"]),
+        ({"results": "redis:template", "key": "c/{campaign}"}, [f"c/{NAMES[0]}"], ["c/x", "c/"]),
+        ({"results": "redis:yahoo"}, [str(uuid.uuid4()), "time_updated"], ["mine", "x" * 36]),
+        ({}, [NAMES[0], f"updated:{NAMES[1]}", f"sums:{NAMES[2]}"], ["mine"]),
+    ],
+)
+def test_keys_that_a_run_may_write_are_known_before_it_writes_them(manifest, written, others):
+    patterns = [*keys_of_campaigns(NAMES), *open_results(place(**manifest)).patterns()]
+
+    assert [[any(fnmatch(key, each) for each in patterns) for key in keys] for keys in (written, others)] == [
+        [True] * len(written),
+        [False] * len(others),
+    ]
+
+
+def test_a_source_that_there_is_not_is_refused_with_the_nearest():
+    with pytest.raises(UsageError, match=r"one of redis:compact, .*kafka:TOPIC, command.*redis:yahoo"):
+        refuse_unknown(place(results="redis:yahooo").manifest)
+    with pytest.raises(UsageError, match="results"):
+        refuse_unknown(place(results="sqlite:counts.db").manifest)
+    for known in ("redis:compact", "kafka:counts", "command"):
+        refuse_unknown(place(results=known).manifest)
+
+
+def test_a_window_is_what_its_name_says():
+    end = str(20_000 + LENGTH_MS)
+    starts = [
+        [window_start(end, place(window_key=key), name) for name in ("window", "opens", "end")]
+        for key in ("start", "end")
+    ]
+
+    assert starts == [[end, end, "20000"], ["20000", end, "20000"]]
 
 
 def test_a_number_in_a_record_may_be_a_text():
@@ -299,6 +390,12 @@ def test_a_hash_of_our_own_schema_is_no_result_of_a_template():
 
     (stray,) = found.strays
     assert (len(found.counts), stray.kind, stray.value) == (0, "number", "5 at a key that does not fit the manifest")
+
+
+def test_a_key_with_a_space_at_its_end_is_not_written_like_one_without():
+    strays = observed([Row(f"{NAMES[0]} ", "0", "5", HASH), Row(NAMES[0], "1 ", "5", HASH)]).strays
+
+    assert [stray.where for stray in strays] == [f"'{NAMES[0]} '[0]", f"{NAMES[0]}['1 ']"]
 
 
 def test_two_keys_of_yahoos_schema_for_one_cell_are_no_two_spellings():

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.experiments.selftest.report import words_of
-from harness.experiments.selftest.runs import fake_run
 from harness.judging.judge import judge
-from harness.store import Store
-from harness.stored import StoredRun
-from harness.watching.sampler import LOOK_EVERY_S, MOST_KEYS, Pace, Recorder, sampled_keys, unsettled
+from harness.judging.stored_run import StoredRun
+from harness.results.sampler import LOOK_EVERY_S, MOST_KEYS, Pace, Recorder, sampled_keys, unsettled
+from harness.rundir.store import Store
+from harness.selftest import stored
+from harness.selftest.report import words_of
+from harness.selftest.runs import fake_run
 from tests.quick.cases import SPEC
 
 HASHES = st.dictionaries(st.sampled_from([b"0", b"10000", b"20000", b"x"]), st.sampled_from([b"1", b"2", b"30", b"2?"]))
@@ -33,7 +35,31 @@ def recorded(looks, campaigns=CAMPAIGNS):
 
 
 def rows(sampled):
-    return list(zip(*(column.tolist() for column in sampled.columns.values()), strict=True))
+    names = ("at_us", "campaign", "window_ms", "count")
+    return list(zip(*(sampled.columns[name].tolist() for name in names), strict=True))
+
+
+def test_a_change_says_since_when_it_can_have_been_there_at_the_earliest():
+    """By the beginning of the last look at the same window, which a glance at others is not."""
+    recorder = Recorder((4,))
+    recorder.look(2_600, [[b"0", b"1", b"90", b"1"]], began_us=0)
+    recorder.unchanged(5_200, began_us=2_600)
+    recorder.glance(7_800, range(90, 91), [[b"2"]], began_us=5_200)
+    recorder.look(9_000, [Exception("LOADING")], began_us=8_000)
+    recorder.glance(10_400, range(90, 91), [[b"3"]], began_us=9_000)
+    recorder.look(13_000, [[b"0", b"5", b"90", b"4"]], began_us=10_400)
+    columns = recorder.sampled(1, 0.0).columns
+    assert recorder.changed == (13, 9)  # the count of window 0 may be older, and that of window 90 is not
+
+    found = {(at, window): since for at, since, _, window, _ in zip(*map(list, columns.values()), strict=True)}
+    assert found == {
+        (2_600, 0): 0,
+        (2_600, 90): 0,
+        (7_800, 90): 2_600,
+        (10_400, 90): 5_200,  # the look between got no answer
+        (13_000, 0): 2_600,
+        (13_000, 90): 9_000,
+    }
 
 
 def test_it_says_for_how_long_a_reader_waits():
@@ -121,12 +147,46 @@ def test_more_probes_than_can_be_looked_at_fill_the_sample():
 
 
 def test_slow_looks_come_less_often_and_one_hiccup_changes_nothing():
-    pace = Pace()
-    assert [pace.period_s(0.002) for _ in range(30)] == [LOOK_EVERY_S] * 30
-    assert pace.period_s(3.0) == LOOK_EVERY_S
-    slow = [pace.period_s(0.03) for _ in range(30)][-1]
-    assert slow == pytest.approx(0.09)
-    assert [pace.period_s(0.002) for _ in range(30)][-1] == LOOK_EVERY_S, "and it recovers"
+    pace = Pace(1)
+
+    def longest_s(took_s, looks=60):
+        return max([pace.period_s(took_s) for _ in range(looks)][-30:])
+
+    assert LOOK_EVERY_S < longest_s(0.002) <= 1.5 * LOOK_EVERY_S
+    assert longest_s(3.0, looks=1) <= 1.5 * LOOK_EVERY_S
+    assert 0.09 < longest_s(0.03) <= 1.5 * 0.09
+    assert longest_s(0.002) <= 1.5 * LOOK_EVERY_S, "and it recovers"
+
+
+def test_nobody_can_hide_between_looks_by_their_period():
+    """115 blinks of 10 ms, each just after a look by the clock of a fixed period."""
+    pace, looks_s = Pace(7), [0.0]
+    while looks_s[-1] < 10:
+        looks_s.append(looks_s[-1] + pace.period_s(0.001))
+    blinks_s = [0.002 + number * LOOK_EVERY_S for number in range(115)]
+
+    seen = sum(any(begin <= look < begin + 0.01 for look in looks_s) for begin in blinks_s)
+    again = Pace(7)
+    assert seen > 5
+    assert [again.period_s(0.001) for _ in range(3)] == pytest.approx(np.diff(looks_s[:4]))
+    assert np.mean(np.diff(looks_s)) == pytest.approx(LOOK_EVERY_S, rel=0.1)
+
+
+def test_a_count_in_a_window_that_is_over_is_seen_between_two_whole_looks():
+    recorder = Recorder([4])
+    over, open_ = range(0, 20_000, 10_000), range(20_000, 40_000, 10_000)
+    recorder.look(1_000_000, [[b"0", b"5", b"10000", b"6", b"20000", b"1"]])
+    recorder.glance(1_050_000, open_, [[b"1", None]])
+    recorder.closed(1_100_000, over, [[b"505", b"6"]], began_us=1_099_000)
+    recorder.glance(1_150_000, open_, [[b"2", None]])
+    recorder.closed(1_200_000, over, [[b"5", b"6"]], began_us=1_199_000)
+    recorder.closed(1_300_000, over, None, began_us=1_299_000)
+
+    found = recorder.sampled(1, 0.0)
+
+    kept = list(zip(*(found.columns[name].tolist() for name in ("since_us", "window_ms", "count")), strict=True))
+    assert kept[3:] == [(1_000_000, 0, 505), (1_050_000, 20_000, 2), (1_099_000, 0, 5)]
+    assert found.looks.closed_period_ms == 100
 
 
 ALL = range(0, 40_000, 10_000)
@@ -278,7 +338,8 @@ def test_a_run_that_is_older_than_glitches_is_judged_without_them(tmp_path):
         entry.pop("glitches", None)
     (run.path / "history.jsonl").write_bytes(b"".join(msgspec.json.encode(entry) + b"\n" for entry in history))
     (run.path / "glitches.parquet").unlink()
-    (run.path / "digests.json").unlink()
-    run.write_json("owner.json", {"schema": 2, "pid": 1, "started": 0.0})
+    stored.of_schema_3(run)
+    (run.path / "verdict.json").unlink()
 
-    assert words_of(judge(StoredRun(Store(run.path)))) == "PASS"
+    assert words_of(judge(StoredRun(Store(run.path)))) == "UNKNOWN contradicted"  # it was FAIL at first
+    assert "unreadable" not in judge(StoredRun(Store(run.path))).words

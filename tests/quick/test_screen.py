@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import plan
+from harness.config import plan
 from harness.engines import fake
 from harness.measuring.measurement import (
     Commit,
@@ -220,7 +220,7 @@ def test_every_figure_says_how_it_was_measured():
     lines = screen.lines(result(MEASURED))
 
     assert line(lines, "latency") == "  latency  p50 1,234 ms, p99 98,765 ms, by probes (12,345,678)"
-    assert line(lines, "cost") == "  cost     2.47e+03 CPU-s of the engine per million events at 1,234,567/s,"
+    assert line(lines, "cost") == "  cost     2,469 CPU-s of the engine per million events at 1,234,567/s, kafka"
     assert line(lines, "steady").startswith("  steady   no from 1234 s to 5678 s of the load: it grew")
 
 

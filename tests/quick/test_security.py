@@ -155,6 +155,10 @@ CERTIFIED = "security.protocol=SSL\nssl.certificate.location={files}/cert.pem\n"
         ),
         ("security.protocol=SASL_SSL\nsasl.username=a\nsasl.password=secret", "sasl.mechanism .* is not set"),
         ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=a", "needs a user and a password"),
+        (
+            f"security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-256\nsasl.jaas.config={SCRAM} required username=a;",
+            "set username and password in sasl.jaas.config",
+        ),
         ("sasl.username=a\nsasl.password=secret", "sets sasl.username, but with security.protocol=PLAINTEXT"),
         (LOGIN + "sasl.mechanisms=SCRAM-SHA-256", "two different things as sasl.mechanism and sasl.mechanisms"),
         (LOGIN + "sasl.jaas.config=secret", "sasl.jaas.config should read"),
@@ -203,3 +207,20 @@ def _utf16(text: str) -> list[int]:
 def test_continued_lines_comments_and_blanks():
     text = "! comment\n  # comment \\\na = 1 \\\n    2\nb:x\\\\\nc\nd\\ e f=g\n"
     assert list(security.parse_properties(text)) == [("a", "1 2"), ("b", "x\\"), ("c", ""), ("d e", "f=g")]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("security.protocol=SSL\nssl.ca.location=/none.pem\n", "ssl.ca.location"),
+        ("security.protocol=SSL\nssl.truststore.location=/none.pem\n", "ssl.truststore.location"),
+        ("security.protocol=SASL_SSL\nsasl.mechanisms=DIGEST\n", "sasl.mechanisms"),
+        ("security.protocol=SASL_SSL\nsasl.mechanism=DIGEST\n", "sasl.mechanism"),
+        ("security.protocol=PLAINTEXT\nsasl.mechanisms=PLAIN\n", "sasl.mechanisms"),
+    ],
+)
+def test_a_key_is_named_as_its_user_wrote_it(tmp_path, text, key):
+    file = tmp_path / "client.properties"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=rf"[ :]{key}[ ,]"):
+        security.external("host:1", file)

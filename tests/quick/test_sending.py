@@ -10,8 +10,8 @@ import pytest
 
 from generators.disorder import PRESETS
 from generators.profiles import steady
-from generators.reel import Reel
-from harness.judging.readings import LogEvents
+from generators.schedule import Schedule
+from harness.evidence.observed import LogEvents
 from harness.measuring.latency.sending import Sending
 from harness.model import INDEX_BITS, MARK_SERVER, TapeSpec
 
@@ -21,15 +21,15 @@ TWICE = replace(STORM, warm_up=steady(500, 1000))
 ORDERLY = replace(STORM, disorder=PRESETS["none"])
 
 
-def sent_views(reel: Reel) -> dict[str, np.ndarray]:
+def sent_views(schedule: Schedule) -> dict[str, np.ndarray]:
     """All views of a reel as they lie in the log, and when each was due and sent: a millisecond after the end of its
     slice."""
     rows = []
-    for server in range(reel.servers):
-        for number, lo, hi in reel.slices(server):
-            block = reel.events(server, np.arange(lo, hi))
+    for server in range(schedule.servers):
+        for number, lo, hi in schedule.slices(server):
+            block = schedule.events(server, np.arange(lo, hi))
             views = (block.content["event_type"] == 0) & (block.poison == 0)
-            sent_us = np.full(len(block), reel.slice_due_us(server, number) + 1000)
+            sent_us = np.full(len(block), schedule.slice_due_us(server, number) + 1000)
             columns = (block.partition, block.slot, block.id, block.intended_us, sent_us)
             rows.append(np.stack([column[views].astype(np.int64) for column in columns]))
     partition, _, ids, due_us, sent_us = np.concatenate(rows, axis=1)
@@ -37,11 +37,11 @@ def sent_views(reel: Reel) -> dict[str, np.ndarray]:
     return {"partition": partition[order], "id": ids[order], "due_us": due_us[order], "sent_us": sent_us[order]}
 
 
-def books_of(reel: Reel) -> pa.Table:
+def books_of(schedule: Schedule) -> pa.Table:
     rows = [
-        (server, number, lo, reel.slice_due_us(server, number), reel.slice_due_us(server, number) + 1000)
-        for server in range(reel.servers)
-        for number, lo, _ in reel.slices(server)
+        (server, number, lo, schedule.slice_due_us(server, number), schedule.slice_due_us(server, number) + 1000)
+        for server in range(schedule.servers)
+        for number, lo, _ in schedule.slices(server)
     ]
     names = ("server", "slice", "slot_lo", "intended_us", "sent_us")
     return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
@@ -54,9 +54,11 @@ def events_of(partition: np.ndarray, ids: np.ndarray) -> LogEvents:
 
 @pytest.mark.parametrize("spec", [STORM, TWICE, ORDERLY])
 def test_each_event_is_found_also_where_it_was_sent_more_than_once(spec):
-    reel = Reel(spec)
-    views = sent_views(reel)
-    known, due_us, sent_us = Sending(reel, EPOCH_MS, books_of(reel)).of(events_of(views["partition"], views["id"]))
+    schedule = Schedule(spec)
+    views = sent_views(schedule)
+    known, due_us, sent_us = Sending(schedule, EPOCH_MS, books_of(schedule)).of(
+        events_of(views["partition"], views["id"])
+    )
 
     assert (len(np.unique(views["id"])) < len(views["id"])) == (spec is not ORDERLY)
     assert known.all()
@@ -65,19 +67,19 @@ def test_each_event_is_found_also_where_it_was_sent_more_than_once(spec):
 
 
 def test_what_nobody_planned_was_never_due():
-    reel = Reel(ORDERLY)
-    views = sent_views(reel)
+    schedule = Schedule(ORDERLY)
+    views = sent_views(schedule)
     first, partition = int(views["id"][0]), int(views["partition"][0])
     odd = {
         "once more": (first, partition),
         "in another partition": (int(views["id"][1]), 1 - int(views["partition"][1])),
         "beyond the tape": (1 << 30, 0),
-        "of a server that there is not": (reel.servers << INDEX_BITS, 0),
+        "of a server that there is not": (schedule.servers << INDEX_BITS, 0),
         "a mark": (MARK_SERVER << INDEX_BITS, 0),
         "none of ours": (-1, 0),
     }
     ids, partitions = np.array([(first, partition), *odd.values()]).T
-    known, due_us, _ = Sending(reel, EPOCH_MS, books_of(reel)).of(events_of(partitions, ids))
+    known, due_us, _ = Sending(schedule, EPOCH_MS, books_of(schedule)).of(events_of(partitions, ids))
 
     assert known.tolist() == [True, *(name == "a mark" for name in odd)]
     assert due_us[0] == views["due_us"][0] + EPOCH_MS * 1000

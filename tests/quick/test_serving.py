@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 import redis
 
-from harness import observe
 from harness.model import HarnessError
-from harness.observe import UnreadableError
-from harness.worlds import serving
-from harness.worlds.base import ServiceGone
-from harness.worlds.serving import Serving
+from harness.results import redis_scan
+from harness.results.redis_scan import UnreadableError
+from harness.runner.world import serving
+from harness.runner.world.base import ServiceGone
+from harness.runner.world.serving import Serving
 
 CLOSED = redis.ConnectionError("Connection closed by server.")
 RUNS = SimpleNamespace(alive=lambda: True, log=Path("a/logs/redis.log"))
@@ -83,8 +83,8 @@ def test_one_that_runs_and_refuses_is_quoted(monkeypatch):
     with pytest.raises(ServiceGone) as gone:
         of(RUNS).look(ask, again=True)
     assert str(gone.value) == (
-        "Redis at redis://here runs and does not serve us: AuthenticationError: NOAUTH Authentication required "
-        "(its log is logs/redis.log)"
+        "Redis at redis://here runs and does not serve us: NOAUTH: Authentication required. To try: put user and "
+        "password into the address (its log is logs/redis.log)"
     )
     with pytest.raises(ServiceGone, match=r"Redis at redis://here does not serve us any more: Kafka .* refused$"):
         of(None).once(Asked(1, HarnessError("Kafka at there refused.")))
@@ -124,10 +124,10 @@ def test_a_refusal_of_one_command_is_no_look_at_the_results():
     refused = redis.exceptions.NoPermissionError("this user has no permissions to run the 'hgetall' command")
 
     with pytest.raises(redis.exceptions.NoPermissionError):
-        observe.counts_only(Answering(refused), ["a", "b"])  # type: ignore[arg-type]
+        redis_scan.counts_only(Answering(refused), ["a", "b"])  # type: ignore[arg-type]
 
 
 def test_a_key_of_another_type_is_an_answer():
     wrong = redis.ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value")
 
-    assert observe.counts_only(Answering(wrong), ["a"]) == {"a": str(wrong)}  # type: ignore[arg-type]
+    assert redis_scan.counts_only(Answering(wrong), ["a"]) == {"a": str(wrong)}  # type: ignore[arg-type]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from harness.engines.spark import checkpoint, forgotten
+from harness.evidence.observed import LogEvents
 from harness.judging.lateness import batch_of
-from harness.judging.readings import LogEvents
 from harness.model import Batch, BatchLog, FileSeam
 from tests.quick.test_checkpoint import offsets_file
 from workloads.jobs import spark_history

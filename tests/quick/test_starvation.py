@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from harness import grants
-from harness.watching.starvation import Books, Machine, Meters, Taken, Wanted, in_words, machine, taken, threads_of
+from harness.host import cgroup
+from harness.host.cpu_starvation import Books, Machine, Meters, Taken, Wanted, in_words, machine, taken, threads_of
 
 S = 1_000_000_000
 
@@ -17,6 +17,8 @@ S = 1_000_000_000
     [
         (Wanted(180, 35, 400), True),  # a busy engine on a crowded machine
         (Wanted(180, 35, 36), True),
+        (Wanted(10, 0.5, 1), False),  # one that starts, beside a load of 10, and does nothing
+        (Wanted(34, 3, 7), True),  # a Spark that begins again, beside a load of 17
         (Wanted(180, 35, 30), False),  # it had most of what it wanted
         (Wanted(180, 2, 5), False),  # the noise of an idle one, on the same machine
         (Wanted(180, 200, 900), False),  # it had the machine itself
@@ -66,7 +68,7 @@ def test_every_thread_of_a_process_is_in_the_books():
 
 def test_the_cores_of_a_machine_are_those_that_are_granted(monkeypatch):
     """An engine that had all of its quota was not starved, however many cores the host has."""
-    monkeypatch.setattr(grants, "cores", lambda: 1.5)
+    monkeypatch.setattr(cgroup, "cores", lambda: 1.5)
 
     assert machine().cores == 1.5
     assert not Wanted(100, 80, 200).starved(machine().cores)

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import plan
+from harness.config import plan
 from harness.engines import manifest
 from harness.engines.spark import states
-from harness.experiments.selftest.by_hand import ledger
+from harness.evidence.ledger import Ledger
+from harness.evidence.observed import Observed, State
 from harness.judging.checks import state
 from harness.judging.lateness import below, in_files
-from harness.judging.ledger import Ledger
-from harness.judging.readings import Observed, State
 from harness.model import Batch, BatchLog, FileSeam, KeptState, Outcome, UsageError
-from harness.running.states import drawn
+from harness.runner.state_snapshots import drawn
+from harness.selftest.by_hand import ledger
 from tests.quick.cases import EPOCH_MS, SPEC, case, events
 from tests.quick.test_checkpoint import make
 

@@ -28,7 +28,7 @@ def timeline(backlog=None, latency=None, state=None, load_cores=None, count=None
         {
             "second": pa.array(np.arange(count)),
             "offered_per_s": pa.array(np.full(count, OFFERED) if offered is None else offered),
-            "backlog": column(backlog),
+            "in_flight": column(backlog),
             "latency_p50_ms": column(latency),
             "state_bytes": column(state),
             "cpu_generator": column(load_cores),

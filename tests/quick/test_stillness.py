@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from harness.watching.stillness import Step, Stillness
+from harness.runner.idle_rule import IdleRule, Step
 
 READY_MS, DRAIN_MS = 120_000, 120_000
 BEGUN_MS = 1_000_000
 
 
-def begun(*, drops_late=True):
-    return Stillness(BEGUN_MS, ready_ms=READY_MS, drain_ms=DRAIN_MS, drops_late=drops_late)
+def begun(*, drops_late=True, held_s=0):
+    return IdleRule(BEGUN_MS, ready_ms=READY_MS, drain_ms=DRAIN_MS, drops_late=drops_late, held_ms=round(held_s * 1000))
 
 
 def at(seconds):
@@ -47,6 +47,18 @@ def test_a_change_from_before_a_start_does_not_count_after_it():
     stillness.loaded(at(30))
 
     assert first(stillness, Step.CLOSE, 30) == 16 + 120
+    assert stillness.unsettled
+
+
+def test_what_a_look_saw_after_a_start_that_began_before_it_is_no_change_of_the_new_process():
+    """A look of 2.6 s ends in the first moments of a JVM, and sees what the killed one wrote."""
+    stillness = begun()
+    changing(stillness, *range(1, 16))
+    stillness.started(at(16))
+    stillness.changed(at(16.02), at(13.4))
+    stillness.loaded(at(30))
+
+    assert first(stillness, Step.CLOSE, 30) == 137  # ready_s after the change that was no sign of the new process
     assert stillness.unsettled
 
 
@@ -89,6 +101,23 @@ def test_the_silence_that_goes_on_at_the_end_of_the_load_counts():
     assert first(stillness, Step.CLOSE, 30) == 1 + 3 * 29
 
 
+def test_until_the_first_window_can_close_it_is_not_silent():
+    """20 s of lateness and windows of 10 s: the first result comes after 35 s, and one each ten seconds then."""
+    stillness = begun(held_s=30)
+    changing(stillness, 35, 45, 55)
+    stillness.loaded(at(60))
+
+    assert first(stillness, Step.CLOSE, 60) == 55 + 30
+
+
+def test_a_first_result_that_comes_late_even_for_a_window_says_how_slow_it_is():
+    stillness = begun(held_s=30)
+    stillness.loaded(at(60))
+    changing(stillness, 90)
+
+    assert first(stillness, Step.CLOSE, 90) == 90 + 3 * 60
+
+
 def test_where_late_events_are_kept_the_closing_events_go_at_once():
     assert begun(drops_late=False).step(at(30)) is Step.CLOSE
 
@@ -103,7 +132,7 @@ def test_it_is_not_done_before_the_closing_events_are_counted():
     stillness.counted(at(140))
 
     # From the closing events on it was silent for 109 s.
-    assert first(stillness, Step.DONE, 140) == 140 + 3 * 109
+    assert first(stillness, Step.DONE, 140) == 140 + 2 * 109
 
 
 def test_how_long_we_waited_ourselves_is_no_silence_of_the_engine():
@@ -113,7 +142,7 @@ def test_how_long_we_waited_ourselves_is_no_silence_of_the_engine():
     stillness.closed(at(first(stillness, Step.CLOSE, 30)))
     stillness.counted(at(61))
 
-    assert first(stillness, Step.DONE, 61) == 61 + 30
+    assert first(stillness, Step.DONE, 61) == 61 + 15
 
 
 def test_closing_events_that_are_never_counted_are_stuck():

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness import completion
+from harness.cli import shell_completion
+from harness.evidence import observed
+from harness.evidence.observed import parts_of
 from harness.experiments.folder import Folder
-from harness.judging import readings
-from harness.judging.readings import parts_of
-from harness.store import MissingEvidence, Store, new_folder, runs
+from harness.rundir.store import MissingEvidence, Store, new_folder, runs
 from reports import listing
 
 
@@ -79,8 +79,8 @@ def test_the_order_is_what_the_folders_recorded_and_not_their_names(at, tmp_path
     assert names(runs(Path("runs"))) == in_order
     assert names(listing.runs(Path("runs"))) == in_order
     assert names(listing.experiments(Path("experiments"))) == in_order
-    assert completion.run(None, "") == [f"runs/{name}" for name in in_order]  # type: ignore[arg-type]
-    assert completion.experiment(None, "") == [f"experiments/{name}" for name in in_order]  # type: ignore[arg-type]
+    assert shell_completion.run(None, "") == [f"runs/{name}" for name in in_order]  # type: ignore[arg-type]
+    assert shell_completion.experiment(None, "") == [f"experiments/{name}" for name in in_order]  # type: ignore[arg-type]
 
 
 def test_runs_of_one_second_keep_their_order(at, tmp_path):
@@ -123,7 +123,7 @@ def parts(*lengths: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("lengths", [(0,), (0, 5, 0, 3), (0, 300_000, 1, 270_000)])
 def test_a_table_that_was_written_in_parts_is_read_whole_and_in_parts(lengths, tmp_path, monkeypatch):
-    monkeypatch.setattr(readings, "ROWS_AT_ONCE", 100_000)
+    monkeypatch.setattr(observed, "ROWS_AT_ONCE", 100_000)
     store, written = Store.create(tmp_path, "run"), parts(*lengths)
     store.write_parts(LOG, iter(written))
     whole = {name: np.concatenate([part[name] for part in written]) for name in NAMES}
@@ -168,3 +168,12 @@ def test_what_is_wrong_with_a_table_is_said_when_it_is_met(tmp_path):
     (store.path / LOG).write_bytes(content[:1000])
     with pytest.raises(MissingEvidence, match=r"log\.parquet is torn"):
         store.open_table(LOG)
+
+
+def test_a_line_is_not_glued_to_one_that_a_kill_tore(tmp_path):
+    store = Store.create(tmp_path, "run")
+    with (store.path / "history.jsonl").open("ab") as file:
+        file.write(b'{"at_ms":1,"kind":"lo')
+    store.tell("ended early", why="killed")
+
+    assert [line["why"] for line in store.history("ended early")] == ["killed"]

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from harness import plan
+from harness.config import plan
 from harness.engines import fake, manifest
-from harness.experiments.selftest import visits
-from harness.experiments.selftest.by_hand import EPOCH_MS
-from harness.experiments.selftest.declared import events, in_cells
-from harness.judging.readings import STAMPED, Observed, folded
+from harness.evidence.observed import STAMPED, Observed, folded
 from harness.judging.times import OWN, are_written_down, retimed
 from harness.measuring.misplaced import _differ, _places
 from harness.model import Batch, BatchLog, RunSpec, UsageError
-from harness.observe import in_totals
+from harness.results.redis_scan import in_totals
+from harness.selftest import visits
+from harness.selftest.by_hand import EPOCH_MS
+from harness.selftest.declared import events, in_cells
 from reports.evidence import Evidence
 from reports.figures.times import shares
 from reports.sections.times import section
@@ -47,6 +47,31 @@ def test_all_events_of_a_batch_were_processed_when_it_began():
     at_ms = retimed(LOG, "processing", TWO_BATCHES).column(OWN).to_numpy()
 
     assert at_ms.tolist() == [5_000] * 100 + [7_000] * 200 + [5_000] * 150 + [7_000] * 150
+
+
+def test_what_no_batch_took_is_dated_by_the_newest_of_all():
+    """Ten records more than any batch has read in one partition, and a hundred and fifty in the other."""
+    behind = replace(TWO_BATCHES, batches=(TWO_BATCHES.batches[0], Batch(1, {0: 290, 1: 150}, 0, at_ms=7_000)))
+
+    at_ms = retimed(LOG, "processing", behind).column(OWN).to_numpy()
+
+    assert at_ms.tolist() == [5_000] * 100 + [7_000] * 200 + [5_000] * 150 + [7_000] * 150
+
+
+def test_a_batch_that_says_nothing_of_a_partition_took_nothing_of_it():
+    """The third one takes the rest of partition 1, and the second one had none of it."""
+    quiet = replace(
+        TWO_BATCHES,
+        batches=(
+            TWO_BATCHES.batches[0],
+            Batch(1, {0: 300}, 0, at_ms=7_000),
+            Batch(2, {0: 300, 1: 300}, 0, at_ms=9_000),
+        ),
+    )
+
+    at_ms = retimed(LOG, "processing", quiet).column(OWN).to_numpy()
+
+    assert at_ms.tolist() == [5_000] * 100 + [7_000] * 200 + [5_000] * 150 + [9_000] * 150
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 
 from generators.encode import Encoder
 from harness.model import KafkaAddress
-from harness.store import Store
-from harness.worlds import topic
-from harness.worlds.topic import TopicLog
+from harness.rundir.store import Store
+from harness.runner.world import topic
+from harness.runner.world.topic import TopicLog
 from tests.quick.cases import SPEC
 from workloads.base import COUNTS, Values
 from workloads.keys import read_keys

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from generators.tape import Tape
-from harness import plan
+from harness.config import plan
 from harness.engines import fake
-from harness.watching.unseen import Unseen
+from harness.results.oldest_unseen import Unseen
 from workloads.registry import oracle_of
 
 EPOCH_MS = 1_750_000_000_000

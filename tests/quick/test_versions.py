@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.drivers import one_run
 from harness.engines import environments, fake, removal, versions
 from harness.engines.job import Surroundings
 from harness.engines.manifest import HERE, VERSIONS, load, lock_file
-from harness.experiments import one_run
 from harness.faults.registry import parse
 from harness.install import jvm
 from harness.install.prepare import RUN

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model import HarnessError
-from harness.wait import NAP_S, DeadlinePassed, ends_within, patience, wait_until
+from harness.util.wait import NAP_S, DeadlinePassed, ends_within, patience, wait_until
 
 EVENT = re.compile(r"(\w+) = threading\.Event\(\)")
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from harness.faults.registry import parse
+from harness.judging.progress_curve import Curve
 from harness.measuring.measurement import Lack, NewOrders, Quantity
-from harness.measuring.processed import Curve
 from harness.measuring.worth import Behind, of_changes
 from harness.model import FaultReport
 from reports import catch_up

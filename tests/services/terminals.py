@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 
 DEADLINE_S = 60.0
 # As a shell does it: the job has a process group of its own, and hears SIGHUP when the shell does.

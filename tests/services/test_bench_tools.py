@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.experiments.benching import bench
-from harness.experiments.benching.bench_records import Arguments
-from harness.experiments.benching.bench_tools import kafka_consumer_performance, kafka_producer_performance
 from harness.services.kafka import create_topic, end_offsets
+from tools.bench import bench
+from tools.bench.bench_records import Arguments
+from tools.bench.bench_tools import kafka_consumer_performance, kafka_producer_performance
 
 EVENTS = 20_000
 TOPIC = "performance"

@@ -18,20 +18,20 @@ from generators.disorder import PRESETS
 from generators.encode import Encoder
 from generators.producers import ConfluentProducer
 from generators.profiles import steady
-from generators.reel import Reel
-from harness import recount
+from generators.schedule import Schedule
+from harness.evidence.observed import LogAudit
 from harness.faults.kafka import KINDS
 from harness.faults.kafka_replicas import KINDS as OF_REPLICAS
 from harness.faults.moment import Field, Moment
 from harness.faults.registry import create, parse
 from harness.judging import log_audit
-from harness.judging.readings import LogAudit
-from harness.model import EngineManifest, Mark, Progress, SinkClaim, TapeSpec
+from harness.kafka_log import recount
+from harness.model import EngineManifest, Progress, Sentinel, SinkClaim, TapeSpec
+from harness.rundir.store import Store
+from harness.runner.world.topic import TopicLog
 from harness.services.kafka import EmbeddedKafka, create_topic, end_offsets
 from harness.services.kafka_cluster import EmbeddedCluster
-from harness.store import Store
-from harness.wait import wait_until
-from harness.worlds.topic import TopicLog
+from harness.util.wait import wait_until
 from tests.quick.cases import SPEC as CASE
 from tests.quick.test_faults_kafka import Engine
 from workloads.ad_impressions.codec import AdCodec
@@ -82,11 +82,11 @@ class Place:
         """The tape and all that was sent beside it against all that ever was in the log."""
         ends = end_offsets(self.server.address, self.topic)
         log = recount.joined([*self.log.whole(recount.read_in_parts(self.server.address, self.topic, ends, CODEC))])
-        marks = tuple(msgspec.convert(m, Mark) for entry in self.store.history("marks") for m in entry["marks"])
-        return log_audit.compare(Reel(TAPE), EPOCH_MS, pa.table(log), marks)
+        marks = tuple(msgspec.convert(m, Sentinel) for entry in self.store.history("marks") for m in entry["marks"])
+        return log_audit.compare(Schedule(TAPE), EPOCH_MS, pa.table(log), marks)
 
     def _slices(self) -> Iterator[tuple[int, Any]]:
-        tape, encoder = Reel(TAPE), Encoder(CODEC, EPOCH_MS)
+        tape, encoder = Schedule(TAPE), Encoder(CODEC, EPOCH_MS)
         planned = [(server, *part) for server in range(TAPE.servers) for part in tape.slices(server)]
         for server, number, lo, hi in sorted(planned, key=lambda each: each[1]):
             yield tape.slice_partition(server, number), encoder.batch(tape.events(server, np.arange(lo, hi)))
@@ -116,7 +116,7 @@ def over(text: str, place: Place) -> Any:
 
     def is_over() -> bool:
         now_ms = time.time_ns() // 1_000_000
-        fault.poll(Moment(now_ms, 1, engine, engine.newest, Reel(TAPE).total, place.field()))
+        fault.poll(Moment(now_ms, 1, engine, engine.newest, Schedule(TAPE).total, place.field()))
         if fault.reports()[0].at_ms and not place.is_held() and place.server.serves() and not fault.over():
             place.send(3)
         return fault.over()

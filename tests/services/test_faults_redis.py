@@ -13,7 +13,7 @@ from harness.faults.redis import KINDS
 from harness.faults.registry import create, parse
 from harness.model import EngineManifest, KafkaAddress, SinkClaim
 from harness.services.redis import EmbeddedRedis
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 from tests.quick.cases import SPEC
 from tests.quick.test_faults import ScriptedEngine
 

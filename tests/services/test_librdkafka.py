@@ -10,7 +10,7 @@ import pytest
 from generators.encode import Batch
 from generators.librdkafka import Client, KafkaRefusedError
 from generators.producers import ConfluentProducer
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 
 MOCK = {"test.mock.num.brokers": "1", "log_level": "0"}
 NOBODY = "127.0.0.1:1"
@@ -34,7 +34,18 @@ def test_what_does_not_fit_comes_back_in_its_order():
     rest = producer.offer(0, batch(150))
 
     assert list(rest) == list(batch(150))[100:]
-    assert (producer.waiting(), producer.failures.count) == (100, 0)
+    assert producer.failures.count == 0
+    producer.finish(0.1)
+    assert sorted(producer.failures.by_key) == [message["key"] for message in batch(100)]
+
+
+def test_what_the_client_has_to_say_is_no_record_that_waits():
+    producer = ConfluentProducer(NOBODY, "t", {"log_level": "0"})
+    producer.offer(0, batch(1))
+    client, library = producer._client._client, producer._client._library
+    wait_until(lambda: library.rd_kafka_outq_len(client) > 1, deadline_s=30.0, what="the client to find nobody there")
+
+    wait_until(lambda: producer.waiting() == 1, deadline_s=5.0, what="only the record to wait", every_s=0.01)
 
 
 def test_what_can_never_be_sent_has_failed_by_its_key():
@@ -64,7 +75,7 @@ def test_a_topic_of_a_kafka_that_is_away_is_told():
 
 def test_a_setting_that_nobody_knows_is_named():
     with pytest.raises(KafkaRefusedError, match=r"no\.such\.setting"):
-        Client("t", {"no.such.setting": 1}, lambda *_: None, lambda _: None)
+        Client("t", {"no.such.setting": 1}, lambda *_: None, lambda _: None, lambda _: None)
 
 
 def test_a_record_without_a_value_and_one_with_an_empty_one_are_two_things():

@@ -12,15 +12,15 @@ import pytest
 
 from generators.disorder import PRESETS
 from generators.profiles import steady
-from generators.reel import Reel
-from harness import recount
-from harness.clock import Clock
-from harness.growing import GrowingLoad
+from generators.schedule import Schedule
 from harness.judging import log_audit
-from harness.load import Load, send_marks
-from harness.model import INDEX_BITS, MARK_SERVER, FaultSpec, HarnessError, KafkaAddress, Mark, RunSpec, TapeSpec
+from harness.kafka_log import recount
+from harness.load.adaptive_load import GrowingLoad
+from harness.load.fleet import Load, send_marks
+from harness.model import INDEX_BITS, MARK_SERVER, FaultSpec, HarnessError, KafkaAddress, RunSpec, Sentinel, TapeSpec
 from harness.services.kafka import end_offsets
-from harness.wait import wait_until
+from harness.util.clock import Clock
+from harness.util.wait import wait_until
 from workloads.registry import codec_of
 
 TAPE = TapeSpec(
@@ -80,11 +80,11 @@ def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, 
     spec = replace(SPEC, client=client)
     load = Load(spec, topic, run, tmp_path)
     epoch_ms = sent(load, kafka_address, Clock())
-    mark = Mark(MARK_SERVER << INDEX_BITS | 7, 3, 2, epoch_ms + 5, "closing")
+    mark = Sentinel(MARK_SERVER << INDEX_BITS | 7, 3, 2, epoch_ms + 5, "closing")
     send_marks(kafka_address, topic, [mark], CODEC)
     certificate = load.certify()
     books = pq.read_table(run / "sends.parquet")
-    total = Reel(TAPE).total
+    total = Schedule(TAPE).total
 
     assert (certificate.intended, certificate.sent, certificate.acknowledged) == (total, total, total)
     assert certificate.valid, certificate.reasons
@@ -92,7 +92,7 @@ def test_what_was_planned_is_in_the_log_and_in_the_books(client, kafka_address, 
         "nothing is sent early"
     )
     log = recount.read(kafka_address, topic, end_offsets(kafka_address, topic), CODEC)
-    audit = log_audit.compare(Reel(TAPE), epoch_ms, pa.table(log), [mark])
+    audit = log_audit.compare(Schedule(TAPE), epoch_ms, pa.table(log), [mark])
     assert (audit.planned, audit.found) == (total + 1, total + 1)
     assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
 
@@ -102,7 +102,7 @@ def _is_past(clock, moment_ms):
 
 
 def test_what_is_decided_while_the_load_goes_on_is_sent_in_time(kafka_address, topic, run, tmp_path):
-    load, clock, total = GrowingLoad(SPEC, topic, run, tmp_path), Clock(), Reel(TAPE).total
+    load, clock, total = GrowingLoad(SPEC, topic, run, tmp_path), Clock(), Schedule(TAPE).total
     try:
         load.start()
         load.tell(kafka_address)
@@ -117,7 +117,7 @@ def test_what_is_decided_while_the_load_goes_on_is_sent_in_time(kafka_address, t
         wait_until(lambda: load.status().finished, deadline_s=60, what="the load to end")
     finally:
         load.stop()
-    certificate, grown = load.certify(), Reel(load.tape)
+    certificate, grown = load.certify(), Schedule(load.tape)
     log = recount.read(kafka_address, topic, end_offsets(kafka_address, topic), CODEC)
     audit = log_audit.compare(grown, epoch_ms, pa.table(log), [])
 

@@ -14,17 +14,17 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.clock import Clock
 from harness.engines import fake
-from harness.observe import Row, UnreadableError
+from harness.metering.accounting import ENGINE, Processes
+from harness.metering.process_usage import Books
 from harness.results import command
 from harness.results.base import Place
+from harness.results.redis_scan import Row, UnreadableError
 from harness.services import owners, program
 from harness.services.children import Child, spawn
 from harness.services.owners import is_running
-from harness.wait import wait_until
-from harness.watching.accounting import ENGINE, Processes
-from harness.watching.usage import Books
+from harness.util.clock import Clock
+from harness.util.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 NASTY = Path(__file__).with_name("nasty.py")
@@ -181,7 +181,20 @@ def printer(tmp_path, *argv):
     manifest = replace(fake.MANIFEST, home=str(tmp_path), read=tuple(map(str, argv)))
     nothing: Any = None
     return command.Command(
-        Place(nothing, nothing, "", ("name",), {}, 10_000, 0, manifest, tmp_path / "orders", tmp_path / "log", Clock())
+        Place(
+            nothing,
+            nothing,
+            "",
+            ("name",),
+            {},
+            10_000,
+            10_000,
+            0,
+            manifest,
+            tmp_path / "orders",
+            tmp_path / "log",
+            Clock(),
+        )
     )
 
 

@@ -15,7 +15,7 @@ from harness.model import HarnessError, KafkaAddress, RedisAddress
 from harness.services import kafka, keeper
 from harness.services.owners import is_alive, is_running, sweep
 from harness.services.redis import connect
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -24,7 +24,7 @@ from harness.services.owners import is_running, sweep
 from harness.services.ping import Ping
 from harness.services.proxy import SIDES, Toxic
 from harness.services.redis import connect
-from harness.wait import wait_until
+from harness.util.wait import wait_until
 from workloads.jobs import redis_results
 from workloads.jobs.redis_sinks import RETRYING, SINKS
 
@@ -55,7 +55,7 @@ def ping(link):
 
 
 def engine(link: Link, *, retries: bool = False) -> redis.Redis:
-    return redis_results.connect(f"redis://{link.address}/0", retries=retries)
+    return redis_results.connect({"redis": f"redis://{link.address}/0", "redis_prefix": ""}, retries=retries)
 
 
 def add(client: redis.Redis, fields: int = 300) -> None:

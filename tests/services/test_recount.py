@@ -13,11 +13,11 @@ from generators.disorder import PRESETS
 from generators.encode import Encoder
 from generators.producers import ConfluentProducer
 from generators.profiles import steady
-from generators.reel import Reel
-from harness import readers, recount
+from generators.schedule import Schedule
 from harness.judging import log_audit
+from harness.kafka_log import parallel_readers, recount
+from harness.kafka_log.parallel_readers import Topic
 from harness.model import HarnessError, KafkaAddress, TapeSpec
-from harness.readers import Topic
 from harness.services.kafka import delete_records, end_offsets
 from workloads.ad_impressions.codec import AdCodec
 from workloads.ad_impressions.schema import Population
@@ -30,7 +30,7 @@ EPOCH_MS = 1_763_700_000_000
 @pytest.fixture
 def filled(kafka_address: KafkaAddress, topic: str) -> str:
     """A topic with the whole tape in it."""
-    tape, encoder = Reel(SPEC), Encoder(CODEC, EPOCH_MS)
+    tape, encoder = Schedule(SPEC), Encoder(CODEC, EPOCH_MS)
     producer = ConfluentProducer(kafka_address.bootstrap, topic, {})
     for server in range(SPEC.servers):
         for number, lo, hi in tape.slices(server):
@@ -44,7 +44,7 @@ def filled(kafka_address: KafkaAddress, topic: str) -> str:
 def test_the_whole_topic_comes_back_as_it_was_sent(kafka_address, filled):
     ends = end_offsets(kafka_address, filled)
     log = recount.read(kafka_address, filled, ends, CODEC)
-    audit = log_audit.compare(Reel(SPEC), EPOCH_MS, pa.table(log), ())
+    audit = log_audit.compare(Schedule(SPEC), EPOCH_MS, pa.table(log), ())
 
     assert audit.found == audit.planned == sum(ends.values()) == 30_000
     assert not any((audit.missing.count, audit.doubled.count, audit.foreign.count, audit.altered.count)), audit
@@ -64,7 +64,7 @@ def test_deleted_records_are_missing_and_the_others_keep_their_offsets(kafka_add
     log = recount.read(kafka_address, filled, ends, CODEC)
 
     assert log["offset"][log["partition"] == 1].tolist() == list(range(7, ends[1]))
-    assert log_audit.compare(Reel(SPEC), EPOCH_MS, pa.table(log), ()).missing.count == 7
+    assert log_audit.compare(Schedule(SPEC), EPOCH_MS, pa.table(log), ()).missing.count == 7
 
 
 def test_a_log_that_ends_too_early_is_named(kafka_address, filled, monkeypatch):
@@ -78,12 +78,16 @@ def test_a_log_that_ends_too_early_is_named(kafka_address, filled, monkeypatch):
 @pytest.fixture
 def by_two(monkeypatch):
     """Two processes even for a small log, in many spans."""
-    monkeypatch.setattr(readers, "SPAN", 2000)
-    monkeypatch.setattr(readers, "readers_for", lambda _ends, _cores: 2)
+    monkeypatch.setattr(parallel_readers, "SPAN", 2000)
+    monkeypatch.setattr(parallel_readers, "readers_for", lambda _ends, _cores: 2)
 
 
 def readers_of_ours() -> list[psutil.Process]:
-    return [each for each in psutil.Process().children(recursive=True) if "harness.readers" in each.cmdline()]
+    return [
+        each
+        for each in psutil.Process().children(recursive=True)
+        if "harness.kafka_log.parallel_readers" in each.cmdline()
+    ]
 
 
 @pytest.mark.usefixtures("by_two")
@@ -91,7 +95,7 @@ def test_several_processes_read_what_one_reads(kafka_address, filled, tmp_path):
     ends = end_offsets(kafka_address, filled)
     delete_records(kafka_address, filled, {1: 2500})
     alone = recount.read(kafka_address, filled, ends, CODEC, stamped=True)
-    parts = [*readers.read_in_parts(Topic(kafka_address, filled, SPEC, stamped=True), ends, tmp_path)]
+    parts = [*parallel_readers.read_in_parts(Topic(kafka_address, filled, SPEC, stamped=True), ends, tmp_path)]
     log = recount.joined(parts)
 
     assert len(parts) > len(ends)
@@ -103,7 +107,7 @@ def test_several_processes_read_what_one_reads(kafka_address, filled, tmp_path):
 @pytest.mark.usefixtures("by_two")
 def test_nothing_is_left_of_readers_that_nobody_listens_to(kafka_address, filled, tmp_path):
     topic = Topic(kafka_address, filled, SPEC, stamped=False)
-    with closing(readers.read_in_parts(topic, end_offsets(kafka_address, filled), tmp_path)) as parts:
+    with closing(parallel_readers.read_in_parts(topic, end_offsets(kafka_address, filled), tmp_path)) as parts:
         assert [len(next(parts)["offset"]) for _ in range(2)] == [0, 2000]
         assert readers_of_ours()
 
@@ -115,14 +119,14 @@ def test_what_a_reader_refuses_is_said_in_its_words(kafka_address, filled, tmp_p
     topic = Topic(kafka_address, f"{filled}-gone", SPEC, stamped=False)
 
     with pytest.raises(HarnessError, match=r"KafkaException: .*Unknown"):
-        list(readers.read_in_parts(topic, {0: 10, 1: 10}, tmp_path))
+        list(parallel_readers.read_in_parts(topic, {0: 10, 1: 10}, tmp_path))
     assert readers_of_ours() == []
 
 
 @pytest.mark.usefixtures("by_two")
 def test_a_reader_that_was_killed_is_named(kafka_address, filled, tmp_path):
     topic = Topic(kafka_address, filled, SPEC, stamped=False)
-    parts = readers.read_in_parts(topic, end_offsets(kafka_address, filled), tmp_path)
+    parts = parallel_readers.read_in_parts(topic, end_offsets(kafka_address, filled), tmp_path)
     assert [len(next(parts)["offset"]) for _ in range(2)] == [0, 2000]
     for each in readers_of_ours():
         each.kill()

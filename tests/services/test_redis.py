@@ -9,14 +9,15 @@ import pytest
 import redis as redis_py
 import typer
 
-from harness import plan
-from harness.commands import doctor
+from harness.cli import doctor
+from harness.config import plan
+from harness.drivers import one_run
 from harness.engines import manifest as manifests
-from harness.experiments import one_run
-from harness.model import HarnessError, RedisAddress, UsageError
-from harness.services import addresses, redis
-from harness.services.redis import CLIENT_NAME, MARKER, EmbeddedRedis, claim, connect, external, keys_elsewhere
-from harness.wait import wait_until
+from harness.model import Expiring, HarnessError, RedisAddress
+from harness.results import redis_scan
+from harness.services import addresses, claim, redis
+from harness.services.redis import CLIENT_NAME, EmbeddedRedis, connect, external, keys_elsewhere
+from harness.util.wait import wait_until
 
 
 @pytest.fixture
@@ -117,40 +118,6 @@ def test_a_run_is_refused_before_anything_of_it_is_written(bare_arm, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_empty_database_becomes_ours_and_stays_so(client):
-    claim(client, reset=False)
-    assert client.get(MARKER).startswith("claimed ")
-    claim(client, reset=False)
-    assert client.keys() == [MARKER]
-
-
-def test_ours_with_results_needs_reset(client):
-    claim(client, reset=False)
-    client.hset("campaign", "0", 1)
-    with pytest.raises(UsageError, match=r"still has 1 key \(campaign\) of an earlier run\. Add --reset"):
-        claim(client, reset=False)
-    assert client.exists("campaign")
-    claim(client, reset=True)
-    assert client.keys() == [MARKER]
-
-
-@pytest.mark.parametrize("reset", [False, True])
-def test_a_foreign_database_is_refused_and_left_as_it_was(client, reset):
-    client.mset({f"theirs{number}": "value" for number in range(9)})
-    with pytest.raises(
-        UsageError, match=r"not ours to use: it has 9 keys \((theirs\d, ){5}\.\.\.\).*Nothing was written"
-    ):
-        claim(client, reset)
-    assert len(client.keys("theirs*")) == client.dbsize() == 9
-
-
-def test_keys_that_are_no_text_can_be_named(redis_address, client):
-    with redis_py.Redis.from_url(redis_address.url) as raw:
-        raw.set(b"\xff\xfe", b"\xff")
-    with pytest.raises(UsageError, match=r"1 key \(\\xff\\xfe\)"):
-        claim(client, reset=False)
-
-
 def test_a_password_is_needed_used_and_never_shown(tmp_path):
     server = EmbeddedRedis(tmp_path)
     try:
@@ -159,9 +126,11 @@ def test_a_password_is_needed_used_and_never_shown(tmp_path):
             client.config_set("requirepass", "wonder/land")
         place = address.url.removeprefix("redis://")
         with connect(external(f"redis://:wonder%2Fland@{place}")) as client:
-            claim(client, reset=False)
+            claim.claim(client, reset=False)
         for url in (f"redis://:other%2Fland@{place}", address.url):
-            with pytest.raises(HarnessError, match=r"did not answer PING \(Authentication") as caught:
+            with pytest.raises(
+                HarnessError, match=r"did not answer PING: (WRONGPASS|NOAUTH).*user and password"
+            ) as caught:
                 connect(RedisAddress(url))
             assert "land" not in str(caught.value)
     finally:
@@ -240,10 +209,25 @@ def test_keys_in_other_databases_of_the_same_redis_are_counted(redis_address):
         theirs.delete("two", "three")
 
 
+def test_keys_of_results_that_have_a_time_to_live_are_found_and_no_others(redis_address):
+    with connect(redis_address) as client:
+        client.hset("campaign", "1", "2")
+        client.set("job:lock", "1", ex=5)
+
+        assert redis_scan.expiring(client, ("job:*",)) == Expiring()
+        client.expire("campaign", 60)
+        found = redis_scan.expiring(client, ("job:*",))
+
+    assert found is not None
+    assert (found.keys, found.example) == (1, "campaign")
+    assert 0 < found.soonest_ms <= 60_000
+
+
 def test_who_may_not_ask_for_other_databases_is_told_of_none(redis_server):
     with connect(redis_server) as admin:
         admin.execute_command("ACL", "SETUSER", "reader", "on", ">secret", "allkeys", "+@all", "-info")
         host = redis_server.url.partition("//")[2]
         with connect(RedisAddress(f"redis://reader:secret@{host}")) as client:
             assert keys_elsewhere(client) == {}
+            assert redis_scan.expiring(client, ()) is None
         admin.execute_command("ACL", "DELUSER", "reader")

@@ -10,22 +10,22 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
-from harness import observe
-from harness.clock import Clock
 from harness.model import Disorder, EngineManifest, Segment, SinkClaim, TapeSpec
-from harness.observe import HASH, STRING, Row, UnreadableError, interpret
+from harness.results import redis_scan
 from harness.results.base import Place, by_campaign
-from harness.results.registry import observer_of, open_results
+from harness.results.redis_scan import HASH, STRING, Row, UnreadableError, interpret
+from harness.results.registry import open_results
+from harness.results.sampler import PlainObserver
 from harness.services.redis import connect
-from harness.wait import wait_until
-from harness.watching.sampler import PlainObserver
+from harness.util.clock import Clock
+from harness.util.wait import wait_until
 from workloads.cells import Codes
 
 NAMES = [str(uuid.UUID(int=number)) for number in range(3)]
 ADS = [str(uuid.UUID(int=number)) for number in range(100, 102)]
 TABLES = dict.fromkeys(ADS, STRING) | {"shops": HASH}
 MANIFEST = EngineManifest("any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
-WINDOW_MS = 10_000
+WINDOW_MS = LENGTH_MS = 10_000
 TAPE = TapeSpec(1, (Segment(1000, 10.0, 10.0),), 1, 20, 2, campaigns=3, ads_per_campaign=1, disorder=Disorder())
 
 
@@ -43,7 +43,9 @@ def read(client, kafka_address, tmp_path):
     def rows(topic: str = "", **described):
         manifest = replace(MANIFEST, home=str(tmp_path), **described)
         orders, log = tmp_path / "engine.json", tmp_path / "log"
-        place = Place(client, kafka_address, topic, NAMES, TABLES, WINDOW_MS, 0, manifest, orders, log, Clock())
+        place = Place(
+            client, kafka_address, topic, NAMES, TABLES, WINDOW_MS, LENGTH_MS, 0, manifest, orders, log, Clock()
+        )
         source = open_results(place)
         found = source.rows()
         assert source.snapshot() == source.snapshot()
@@ -95,7 +97,7 @@ def flicker(client, monkeypatch):
     """A key that is there when keys are named, and gone when its type is asked for; so often."""
 
     def flickers(times: int) -> None:
-        asked, left = observe._asked, [times]
+        asked, left = redis_scan._asked, [times]
 
         def gone(client, commands):
             commands = list(commands)
@@ -108,7 +110,7 @@ def flicker(client, monkeypatch):
             return asked(client, commands)
 
         client.hset("flickers", "0", "1")
-        monkeypatch.setattr(observe, "_asked", gone)
+        monkeypatch.setattr(redis_scan, "_asked", gone)
 
     return flickers
 
@@ -116,12 +118,12 @@ def flicker(client, monkeypatch):
 def test_a_key_that_vanished_is_read_again(client, flicker):
     flicker(times=2)
 
-    assert Row("flickers", "0", "1", "hash") in observe.scan(client)
+    assert Row("flickers", "0", "1", "hash") in redis_scan.scan(client)
 
 
 def test_a_key_that_vanishes_at_each_look_is_a_finding(client, flicker):
-    flicker(times=10 * observe.MOST_LOOKS)
-    _, strays = counts(observe.scan(client))
+    flicker(times=10 * redis_scan.MOST_LOOKS)
+    _, strays = counts(redis_scan.scan(client))
 
     assert [(stray.where, stray.kind) for stray in strays] == [("flickers", "number")]
 
@@ -286,9 +288,9 @@ def test_what_was_no_count_for_a_while_is_seen_in_every_schema(
 ):
     manifest = replace(MANIFEST, home=str(tmp_path), **described)
     orders, log = tmp_path / "engine.json", tmp_path / "log"
-    observer = observer_of(
-        Place(client, kafka_address, "", NAMES, TABLES, WINDOW_MS, 0, manifest, orders, log, Clock()), TAPE
-    )
+    observer = open_results(
+        Place(client, kafka_address, "", NAMES, TABLES, WINDOW_MS, LENGTH_MS, 0, manifest, orders, log, Clock())
+    ).observer(TAPE)
     assert isinstance(observer, PlainObserver)
     observer.start()
 
@@ -323,9 +325,20 @@ def test_what_was_no_count_for_a_while_is_seen_in_every_schema(
 def test_a_window_of_yahoos_whose_hash_is_not_there_yet_is_no_glitch(client, kafka_address, tmp_path):
     manifest = replace(MANIFEST, home=str(tmp_path), results="redis:yahoo")
     place = Place(
-        client, kafka_address, "", NAMES, TABLES, WINDOW_MS, 0, manifest, tmp_path / "engine.json", tmp_path, Clock()
+        client,
+        kafka_address,
+        "",
+        NAMES,
+        TABLES,
+        WINDOW_MS,
+        LENGTH_MS,
+        0,
+        manifest,
+        tmp_path / "engine.json",
+        tmp_path,
+        Clock(),
     )
-    observer = observer_of(place, TAPE)
+    observer = open_results(place).observer(TAPE)
     assert isinstance(observer, PlainObserver)
     client.hset(NAMES[0], "0", "not there yet")
     observer.start()

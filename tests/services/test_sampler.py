@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from harness.clock import Clock
 from harness.model import Disorder, Segment, TapeSpec
+from harness.results.glitches import LEAST_STAY_US
+from harness.results.sampler import RedisObserver, Sampled
 from harness.services.redis import EmbeddedRedis, connect
-from harness.wait import wait_until
-from harness.watching.glitches import LEAST_STAY_US
-from harness.watching.sampler import RedisObserver
+from harness.util.clock import Clock
+from harness.util.wait import wait_until
 
 TAPE = TapeSpec(1, (Segment(1000, 10.0, 10.0),), 1, 20, 2, campaigns=3, ads_per_campaign=1, disorder=Disorder())
 WINDOW_MS = 10_000
@@ -26,6 +26,12 @@ def looks(observer: RedisObserver) -> int:
 def some_looks(observer: RedisObserver, more: int = 2) -> None:
     wanted = looks(observer) + more
     wait_until(lambda: looks(observer) >= wanted, deadline_s=20, what=f"{more} more looks", every_s=0.01)
+
+
+def rows_of(sampled: Sampled) -> list[tuple[int, ...]]:
+    """Campaign, window and count of each change, in their order."""
+    columns = (sampled.columns[name].tolist() for name in ("campaign", "window_ms", "count"))
+    return list(zip(*columns, strict=True))
 
 
 @pytest.fixture
@@ -46,13 +52,14 @@ def test_changes_are_seen_in_their_order_whatever_stands_beside_them(client):
     client.delete("first")
     sampled = observer.stop()
 
-    seen = [(int(c), int(w), int(n)) for _, c, w, n in zip(*sampled.columns.values(), strict=True)]
+    seen = rows_of(sampled)
     assert seen[:1] == [(0, 0, 1)]
     assert sorted(seen[1:3]) == [(0, 0, 2), (0, 10_000, 7)]
     assert sorted(seen[3:]) == [(0, 0, 0), (0, 10_000, 0)], "the last look comes after stop"
     assert sampled.looks.garbage >= 3
     assert sampled.looks.errors == 0
     assert (sampled.columns["at_us"][1:] >= sampled.columns["at_us"][:-1]).all()
+    assert (sampled.columns["since_us"] <= sampled.columns["at_us"]).all()
 
 
 def test_an_answer_of_many_parts_is_one_look(client):
@@ -82,8 +89,8 @@ def test_of_many_windows_most_are_glanced_at_and_none_is_missed_in_the_end(clien
     client.hset("first", str(old_ms), "2")
     sampled = observer.stop()
 
-    told = list(zip(*(column.tolist() for column in sampled.columns.values()), strict=True))
-    assert [(window_ms, count) for _, _, window_ms, count in told[60:]] == [(now_ms, 2), (old_ms, 2)]
+    told = rows_of(sampled)
+    assert [(window_ms, count) for _, window_ms, count in told[60:]] == [(now_ms, 2), (old_ms, 2)]
     assert 1 < sampled.looks.whole < sampled.looks.scans
     assert sampled.looks.errors == 0
 

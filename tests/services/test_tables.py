@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from confluent_kafka import Consumer, TopicPartition
 
-from harness.services.kafka import delete_topics_below, topic_exists
+from harness.runner.world.tables import topic_of, write_to_kafka, write_to_redis
+from harness.services import made
+from harness.services.kafka import topic_exists
 from harness.services.redis import connect
-from harness.worlds.tables import topic_of, write_to_kafka, write_to_redis
 from workloads.base import Tables
 
 TABLES = Tables(
@@ -27,12 +30,14 @@ def test_texts_sets_and_hashes_lie_in_redis(redis_address):
         assert client.hgetall("shops") == {"a": "north", "b": "south"}
 
 
-def test_rows_lie_in_a_topic_that_goes_with_the_run(kafka_address, topic):
-    write_to_kafka(kafka_address, topic, TABLES)
+def test_rows_lie_in_a_topic_that_goes_with_the_run(kafka_address):
+    run_topic = made.of_this_run_alone("streamgauge-tables")
+    write_to_kafka(kafka_address, run_topic, TABLES)
 
-    own = topic_of(topic, "shops")
+    own = topic_of(run_topic, "shops")
     assert rows(kafka_address.bootstrap, own, 2) == TABLES.topics["shops"]
-    delete_topics_below(kafka_address, topic)
+    made.create(theirs := replace(kafka_address, external=True), run_topic, 1)
+    assert made.delete_own(theirs, run_topic) == []
     assert not topic_exists(kafka_address, own)
 
 

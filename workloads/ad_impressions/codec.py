@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from generators.draws import below
-from harness.model import Mark
+from harness.model import Sentinel
+from harness.util.seeded_draws import below
 from workloads.ad_impressions import records
 from workloads.ad_impressions.schema import (
     AD_TYPES,
@@ -45,6 +47,7 @@ class AdCodec:
     content = ("ad", "ad_type", "event_type", "user", "page")
     decisive = ("ad", "event_type")
     poisons = len(POISON_KINDS) - 1
+    mark_size = 1
 
     def __init__(self, population: Population, probed_from: int) -> None:
         self._population, self._probed_from = population, probed_from
@@ -72,7 +75,7 @@ class AdCodec:
     def counts(self, content: Columns) -> Mask:
         return np.asarray(content["event_type"] == VIEW)
 
-    def mark(self, mark: Mark) -> Mapping[str, int]:
+    def mark(self, mark: Sentinel) -> Mapping[str, int]:
         """A view like any other, of its campaign's first ad."""
         ad = mark.campaign * self._population.ads_per_campaign
         return {"ad": ad, "ad_type": BANNER, "event_type": VIEW, "user": mark.user, "page": mark.page}
@@ -86,6 +89,22 @@ class AdCodec:
 
     def say(self, content: Columns, row: int) -> str:
         return f"{EVENT_TYPES[int(content['event_type'][row])]} of ad {content['ad'][row]}"
+
+    def texts(self, log: Columns) -> Mapping[str, Any]:
+        population = self._population
+        names = {
+            "campaign": ("campaign", population.campaign_ids),
+            "user_id": ("user", population.user_ids),
+            "page_id": ("page", population.page_ids),
+            "ad_id": ("ad", population.ad_ids),
+            "ad_type": ("ad_type", AD_TYPES),
+            "event_type": ("event_type", EVENT_TYPES),
+        }
+        texts = {name: pa.array(each).take(pa.array(log[of], mask=log[of] < 0)) for name, (of, each) in names.items()}
+        if population.carries_ids:
+            users = zip(log["user"].tolist(), log["event_id"].tolist(), strict=True)
+            texts["user_id"] = pa.array([None if user < 0 else population.user_of(user, each) for user, each in users])
+        return texts
 
     @cached_property
     def _writer(self) -> _Writer:

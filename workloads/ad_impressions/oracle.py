@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model import RunSpec
-from harness.texts import clock
+from harness.util.texts import clock
 from workloads.ad_impressions.schema import VIEW, Population, population_of
 from workloads.base import Columns, Ints, Kind, Places, Planned, Totals, Value
 from workloads.cells import Codes
@@ -41,7 +41,7 @@ class AdOracle:
         self._population = population_of(spec.tape)
 
     def plan(self, blocks: Iterable[Planned]) -> Columns:
-        """In parts of windows, none of which reaches over the edge of one wherever the epoch will lie."""
+        """Count in sub-window buckets that never cross a window edge, wherever the load will start."""
         rows = [(*cell, views) for cell, views in sorted(fold(blocks, self._population, self.part_ms).items())]
         columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
         return dict(zip(("campaign", "window_rel_ms", "views"), columns, strict=True))

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.explain import nearest
 from harness.model import RunSpec, UsageError
+from harness.util.suggest import nearest
 from workloads.ad_impressions.oracle import AdOracle
 from workloads.ad_impressions.schema import EVENT_TYPES
 from workloads.base import Columns, Places, Planned

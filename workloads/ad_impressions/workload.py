@@ -23,6 +23,9 @@ class AdResults:
     def keys(self) -> Sequence[str]:
         return self._population.campaign_ids
 
+    parts: Sequence[Mapping[str, str]] = ()  # no more than the campaign
+    number = "opens"
+
     @property
     def tables(self) -> Tables:
         return Tables(self._population.ad_to_campaign, {"campaigns": self._population.campaign_ids})
@@ -42,6 +45,9 @@ class AdImpressions:
 
     def results(self, tape: TapeSpec) -> AdResults:
         return AdResults(tape)
+
+    def length_ms(self, spec: RunSpec) -> int:
+        return spec.window_ms
 
     def question(self, spec: RunSpec, asked: Mapping[str, str], codes: Codes) -> AdQuestion:
         return AdQuestion(spec, asked, codes)

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.texts import clock
+from harness.util.texts import clock
 from workloads.base import NEVER, NOTHING, NULL, Columns, Ints, Kind, Places, Planned, Totals, Value
 from workloads.cells import Codes
-from workloads.declared.codec import ID, NOMINAL_MS, TIME, relation
+from workloads.declared.codec import ID, TIME, begin_ms, column_of, relation
 from workloads.declared.declaration import Declaration
 from workloads.declared.fields import Time, leaves, time_path
 from workloads.declared.oracle import CLOSES, EVENT, EVENT_ID, OPENS, Oracle, answered_twice
@@ -34,7 +34,7 @@ class DeclaredOracle:
         self.groups = self.probed_from = len(self._names)
         self.part_ms, self.merges = self._question.step_ms, self._question.merge
         paths = (path for path, field in leaves(declaration.fields) if not isinstance(field, Time))
-        self._columns = (TIME, ID, *paths)
+        self._columns = (TIME, ID, *map(column_of, paths))
 
     def plan(self, blocks: Iterable[Planned]) -> Columns:
         parts: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, dtype=np.int64)] for name in self._columns}
@@ -94,7 +94,7 @@ class DeclaredOracle:
 
     @property
     def _nominal_ms(self) -> int:
-        return -(-NOMINAL_MS // self.part_ms) * self.part_ms
+        return begin_ms(self.part_ms)
 
     @property
     def _value_step(self) -> int:

@@ -36,6 +36,15 @@ class Arrow:
             return pa.DictionaryArray.from_arrays(column, self._names(field, path))
         return decimals(column, field.digits) if isinstance(field, Decimal) else pa.array(column)
 
+    def known(self, path: str, column: NDArray[Any], held: NDArray[np.bool_]) -> pa.Array:
+        """The same where only some rows hold a number, and some of those one that stands for nothing."""
+        named = isinstance(self._leaves[path], Named)
+        rows = np.flatnonzero(held & (column >= 0) if named else held)
+        places = np.full(len(column), UNKNOWN)
+        places[rows] = np.arange(len(rows))
+        values = self.flat(path, column[rows])
+        return (values.dictionary_decode() if named else values).take(pa.array(places, mask=places == UNKNOWN))
+
     def numbers(self, path: str, values: list[Any]) -> NDArray[np.int64]:
         """What was read, back as numbers; UNKNOWN for a text that is none of them. Raises ArrowInvalid for a number
         that the field can't hold."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from harness.explain import nearest
-from harness.mistakes import MistakeError
+from harness.util.suggest import nearest
+from harness.util.toml_reader import MistakeError
 from workloads.declared.arrow import Arrow
 from workloads.declared.draws import Columns
 from workloads.declared.fields import Choice, Decimal, Field, Fields, Integer, Nested, Time, leaves

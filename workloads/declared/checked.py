@@ -9,16 +9,22 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from harness.mistakes import MistakeError
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from harness.model import UsageError
-from harness.texts import many, shown
+from harness.util.texts import many, shown
+from harness.util.toml_reader import MistakeError
 from workloads.declared import declaration
+from workloads.declared.answers import DeclaredOracle
+from workloads.declared.codec import DeclaredCodec
 from workloads.declared.declaration import Declaration
 from workloads.declared.fields import leaves, time_path
 from workloads.declared.judged import unjudged
-from workloads.declared.oracle import CLOSES, Limits, Oracle, answered_twice
+from workloads.declared.oracle import CELLS_SQL, CLOSES, COUNT, FOLD_SQL, Limits, Oracle, Question, answered_twice
 from workloads.declared.sample import SEED, sample
 from workloads.declared.tables import InRedis, in_kafka, in_redis
+from workloads.sentinels import why_unanswered
 
 FIRST = 2  # events, and rows of tables
 ROWS = 3
@@ -67,8 +73,12 @@ def check(declared: Declaration) -> Checked:
     tables = declared.relations(SEED)
     cells = Oracle(declared.question, tables, LIMITS).cells(events)
     answer = answered_twice(declared.question, tables, events, time_path(declared.fields), LIMITS)
+    _check_counts(declared.question, len(cells), answer)
     groups = declared.groups(SEED)
     declared.question.numbered(answer, groups)
+    _refuse_equal_names(declared.question, groups)
+    if why := why_unanswered(DeclaredOracle(declared, SEED), DeclaredCodec(declared, SEED)):
+        raise MistakeError(why)
     format_ = declared.records(SEED)
     records = format_.write({path: column[:FIRST] for path, column in columns.items()})
     return Checked(
@@ -86,6 +96,30 @@ def check(declared: Declaration) -> Checked:
         rows=tuple(answer.to_pylist()),
         unjudged=tuple(unjudged(declared.question, closing=cells.column(CLOSES).null_count < len(cells))),
     )
+
+
+def _check_counts(question: Question, placed: int, answer: pa.Table) -> None:
+    """A count is of all events of each cell. A ranking, a filter or a number of different ones counts fewer."""
+    for name in (name for name, kind in question.values.items() if kind == COUNT):
+        counted = pc.sum(answer.column(name)).as_py() or 0
+        if counted != placed:
+            raise MistakeError(
+                f'{FOLD_SQL} gives {name}, which [oracle.values] calls a "count": on a sample of events the counts add '
+                f"up to {counted:,}, and {CELLS_SQL} gives {placed:,} rows. A count is of every row of its cell, and "
+                f'no cell is left out. Put a filter into {CELLS_SQL}. Write "monotone" for what can only grow, such as '
+                "a number of different ones. A ranking, such as the first n or the last, can't be judged yet."
+            )
+
+
+def _refuse_equal_names(question: Question, groups: Sequence[tuple[str, ...]]) -> None:
+    """A cell is called by its texts in the results, with colons between them."""
+    known: dict[str, tuple[str, ...]] = {}
+    for texts in groups:
+        if (other := known.setdefault(":".join(texts), texts)) != texts:
+            raise MistakeError(
+                f"Two cells would be called {':'.join(texts)!r} in the results: {', '.join(question.groups)} are "
+                f"{other} for one and {texts} for the other. Choose texts without colons."
+            )
 
 
 def lines(checked: Checked) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,20 +10,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from generators.draws import Lane
-from harness.model import Mark
+from harness.model import Sentinel
+from harness.util.seeded_draws import Lane
 from workloads.base import COUNTS, NO_EVENT, NOTHING, Columns, Draws, Ints, Mask, Planned, Values
 from workloads.declared.arrow import Arrow
 from workloads.declared.declaration import Declaration
 from workloads.declared.draws import content, names
 from workloads.declared.fields import Named, Time, leaves, time_path
 from workloads.declared.oracle import EVENT, EVENT_ID, Oracle
+from workloads.sentinels import SOME_DAY_MS, TRIED
 
 TIME, ID = "event_time_ms", "event_id"  # columns of a log
-# Of no run: where a plan's times count from, whose epoch is not known yet. Each run's own differs by whole steps.
-NOMINAL_MS = 1_767_225_600_000
-TRIES = 64  # draws, until an event lies in a cell ...
-MARKS = 1024  # ... and until a mark lies in that of its key
+FIELD = "field:"  # before the path of a field: it names a column that no declared name can take from the harness
+TRIES = 64  # draws, until an event lies in a cell
 
 
 class DeclaredCodec:
@@ -34,10 +33,13 @@ class DeclaredCodec:
         self._time = time_path(declaration.fields)
         self._fields = {path: each for path, each in leaves(declaration.fields) if not isinstance(each, Time)}
         self._records = declaration.records(seed)
-        self.content = tuple(self._fields)
+        self.content = tuple(map(column_of, self._fields))
         self.decisive = self.content
         self.poisons = len(self._records.poisons)
         self._arrow = Arrow(declaration.fields, seed)
+        self._begin_ms = begin_ms(declaration.question.step_ms)
+        self._marks: dict[tuple[int, ...], Mapping[str, int]] = {}
+        self._groups: dict[int, Sequence[Mapping[str, int]]] = {}
 
         # Names are made now, and not while the first slice is due.
         self._records.write(
@@ -46,43 +48,68 @@ class DeclaredCodec:
 
     def draw(self, draws: Draws, *, probes: Ints | None, hot: Mask, sure: Mask) -> Columns:
         assert probes is None, "no cell of a declared workload can be planned to hold one event"
-        columns = {
-            path: np.where(hot, 0, each).astype(each.dtype) if isinstance(self._fields[path], Named) else each
-            for path, each in content(self._declaration.fields, self._seed, draws).items()
-        }
+        columns = self._drawn(draws)
+        for path, field in self._fields.items():
+            if isinstance(field, Named):
+                columns[column_of(path)][hot] = 0
         if sure.any():
-            for path, column in self._in_cells(draws[sure]).items():
-                columns[path][sure] = column
+            for name, column in self._in_cells(draws[sure]).items():
+                columns[name][sure] = column
         return columns
 
     def counts(self, content: Columns) -> Mask:
         placed = self._placed(content)
         return np.isin(np.arange(_length(content)), placed.column(EVENT).to_numpy())
 
-    def _placed(self, content: Columns) -> pa.Table:
-        """Events of this content, all at one time, and their cells."""
+    def _placed(self, content: Columns, times_ms: Ints | None = None) -> pa.Table:
+        """Events of this content, without times all where a window begins, and their cells."""
         numbers = np.arange(_length(content))
-        columns = {**content, TIME: np.full(len(numbers), NOMINAL_MS)}
+        at_once = np.full(len(numbers), self._begin_ms)
+        columns = {**content, TIME: at_once if times_ms is None else times_ms}
         events = relation(self._declaration, self._seed, columns, numbers)
         return Oracle(self._declaration.question, self._tables).cells(events)
 
-    def mark(self, mark: Mark) -> Mapping[str, int]:
+    @cached_property
+    def mark_size(self) -> int:
+        return len(self._group(0))
+
+    def mark(self, mark: Sentinel) -> Mapping[str, int]:
+        """They are asked for again and again, and a query takes its time."""
+        key = mark.id, mark.campaign, mark.group, mark.part
+        if key not in self._marks:
+            groups = self._group(mark.group) if self.mark_size > 1 else []
+            self._marks[key] = groups[mark.part % len(groups)] if groups else self._alone(mark)
+        return self._marks[key]
+
+    def _group(self, number: int) -> Sequence[Mapping[str, int]]:
+        """The fewest of many events that lie in a cell together, a millisecond after each other; none where none do."""
+        if number not in self._groups:
+            tried = self._drawn(Lane.of(self._seed, "marks", number).at(np.arange(TRIED)))
+            rows = fewest(TRIED, lambda rows: self._lie({name: column[rows] for name, column in tried.items()}))
+            self._groups[number] = [{name: int(column[row]) for name, column in tried.items()} for row in rows]
+        return self._groups[number]
+
+    def _lie(self, events: Columns) -> bool:
+        return len(self._placed(events, self._begin_ms + np.arange(_length(events)))) > 0
+
+    def _alone(self, mark: Sentinel) -> Mapping[str, int]:
         """In a cell of its key's texts, as far as some of many events lie in one."""
-        tried = content(self._declaration.fields, self._seed, Lane.of(self._seed, "mark", mark.id).at(np.arange(MARKS)))
+        tried = self._drawn(Lane.of(self._seed, "mark", mark.id).at(np.arange(TRIED)))
         groups = self._declaration.groups(self._seed)
         wanted = mark.campaign % len(groups)
         for name, text in zip(self._declaration.question.groups, groups[wanted], strict=True):
             for path, field in self._fields.items():
                 if path.rpartition(".")[2] == name and isinstance(field, Named):
-                    tried[path][:] = names(field, self._seed, path).index(text)
+                    tried[column_of(path)][:] = names(field, self._seed, path).index(text)
         placed = self._placed(tried)
         rows = placed.column(EVENT).to_numpy()
         right = rows[self._declaration.question.numbered(placed, groups) == wanted]
         row = int(min(right, default=min(rows, default=0)))
-        return {path: int(column[row]) for path, column in tried.items()}
+        return {name: int(column[row]) for name, column in tried.items()}
 
     def write(self, events: Planned, epoch_ms: int) -> Values:
-        written = self._records.write({**events.content, self._time: events.event_time_rel_ms + epoch_ms})
+        fields = {path: events.content[column_of(path)] for path in self._fields}
+        written = self._records.write({**fields, self._time: events.event_time_rel_ms + epoch_ms})
         values: list[bytes | None] = [*written]
         for row in np.flatnonzero(events.poison):
             values[row] = self._records.poison(self._records.poisons[events.poison[row] - 1], written[row])
@@ -93,17 +120,22 @@ class DeclaredCodec:
         kind = np.full(len(values), NO_EVENT, dtype=np.int8)
         kind[rows] = COUNTS
         columns: dict[str, NDArray[Any]] = {"kind": kind, TIME: np.full(len(values), NOTHING, dtype=np.int64)}
-        columns |= {path: np.full(len(values), NOTHING, dtype=np.int64) for path in self.content}
+        columns |= {name: np.full(len(values), NOTHING, dtype=np.int64) for name in self.content}
         for path, column in found.items():
-            columns[TIME if path == self._time else path][rows] = column
+            columns[TIME if path == self._time else column_of(path)][rows] = column
         return columns
 
     def say(self, content: Columns, row: int) -> str:
         """By what names its cells, where its fields do."""
-        named = [path for path in self.content if isinstance(self._fields[path], Named)]
+        named = [path for path, field in self._fields.items() if isinstance(field, Named)]
         keys = [path for path in named if path.rpartition(".")[2] in self._declaration.question.groups]
-        shown = keys or named[:1] or self.content[:1]
-        return ", ".join(f"{path} {self._arrow.flat(path, content[path][row : row + 1])[0].as_py()}" for path in shown)
+        shown = keys or named[:1] or [*self._fields][:1]
+        units = {path: content[column_of(path)][row : row + 1] for path in shown}
+        return ", ".join(f"{path} {self._arrow.flat(path, each)[0].as_py()}" for path, each in units.items())
+
+    def texts(self, log: Columns) -> Mapping[str, Any]:
+        held = log["kind"] != NO_EVENT
+        return {path: self._arrow.known(path, log[column_of(path)], held) for path in self._fields}
 
     @cached_property
     def _tables(self) -> dict[str, pa.Table]:
@@ -113,9 +145,41 @@ class DeclaredCodec:
         """Events that lie in a cell, one for each draw, if there is one among many."""
         lanes = (Lane.of(self._seed, "sure", number) for number in range(TRIES))
         tried = np.stack([lane.at(draws.view(np.int64)) for lane in lanes], axis=1).ravel()
-        drawn = content(self._declaration.fields, self._seed, tried)
+        drawn = self._drawn(tried)
         first = np.argmax(self.counts(drawn).reshape(-1, TRIES), axis=1)
-        return {path: column[np.arange(len(draws)) * TRIES + first] for path, column in drawn.items()}
+        return {name: column[np.arange(len(draws)) * TRIES + first] for name, column in drawn.items()}
+
+    def _drawn(self, draws: Draws) -> dict[str, NDArray[Any]]:
+        drawn = content(self._declaration.fields, self._seed, draws)
+        return {column_of(path): column for path, column in drawn.items()}
+
+
+def begin_ms(step_ms: int) -> int:
+    """A moment of no run, where a window begins: a plan's times count from there, whose epoch is not known yet. Each
+    run's own differs by whole steps."""
+    return -(-SOME_DAY_MS // step_ms) * step_ms
+
+
+def column_of(path: str) -> str:
+    """Of a tape or a log, which have columns of their own."""
+    return f"{FIELD}{path}"
+
+
+def fewest(count: int, lie: Callable[[list[int]], bool]) -> list[int]:
+    """Of so many rows a few of which none can be left out, for `lie` to hold; none if it never does."""
+    ends = [1 << power for power in range(count.bit_length())]
+    rows = next((found for end in ends if lie(found := [*range(end)])), [])
+    step = len(rows) // 2
+    while step:
+        at = 0
+        while at < len(rows):
+            less = rows[:at] + rows[at + step :]
+            if less and lie(less):
+                rows = less
+            else:
+                at += step
+        step //= 2
+    return rows
 
 
 def _length(columns: Columns) -> int:
@@ -124,6 +188,7 @@ def _length(columns: Columns) -> int:
 
 def relation(declaration: Declaration, seed: int, columns: Columns, ids: Ints) -> pa.Table:
     """Columns of a tape or a log as the relation `events`."""
-    own = {path: columns[TIME if isinstance(field, Time) else path] for path, field in leaves(declaration.fields)}
+    paths = leaves(declaration.fields)
+    own = {path: columns[TIME if isinstance(field, Time) else column_of(path)] for path, field in paths}
     table = Arrow(declaration.fields, seed).table(own)
     return table.append_column(EVENT, pa.array(np.arange(len(ids)))).append_column(EVENT_ID, pa.array(ids))

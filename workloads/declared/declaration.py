@@ -17,9 +17,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.explain import home, is_file
-from harness.mistakes import MistakeError, Reader, expected, flag, one_of, parsed, read, table, text, text_of, whole
 from harness.model import UsageError
+from harness.util.suggest import home, is_file
+from harness.util.toml_reader import (
+    MistakeError,
+    Reader,
+    expected,
+    flag,
+    one_of,
+    parsed,
+    read,
+    table,
+    text,
+    text_of,
+    whole,
+)
 from workloads.declared import domains, oracle
 from workloads.declared.avro_records import AvroRecords
 from workloads.declared.fields import NAME, Fields, distinct, read_fields

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from itertools import product
 from math import prod
 
-from harness.explain import nearest
-from harness.mistakes import MistakeError
+from harness.util.suggest import nearest
+from harness.util.toml_reader import MistakeError
 from workloads.declared import draws
 from workloads.declared.fields import Field, Fields, Named, leaves
 from workloads.declared.oracle import Question

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.draws import Draws, Ints, Lane, between
+from harness.util.seeded_draws import Draws, Ints, Lane, between
 from workloads.declared.fields import Choice, Decimal, Field, Fields, Integer, Named, Text, Time, Uuid, Zipf, leaves
 
 # A column by the path of its field.

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from decimal import Decimal as Exact
 from typing import Any
 
-from harness.explain import nearest
-from harness.mistakes import MistakeError, expected, one_of, read, table, text, texts, whole
+from harness.util.suggest import nearest
+from harness.util.toml_reader import MistakeError, expected, one_of, read, table, text, texts, whole
 
 MOST_VALUES = 1_000_000
 MOST_KEYS = 100_000

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from harness.mistakes import MistakeError
-from harness.texts import many
+from harness.util.texts import many
+from harness.util.toml_reader import MistakeError
 from workloads.declared.sandbox import DEADLINE_S, GIVEN, MEMORY_MIB, Sandbox
 
 EVENTS, CELLS = "events", "cells"  # relations
@@ -163,6 +163,15 @@ class Oracle:
                     f"{CELLS_SQL} closes one cell at two times: {_row(split)}. Write `merge = true` if cells such as "
                     "sessions are to merge, or make the time a key."
                 )
+        if OPENS in placed.column_names:
+            self._refuse_closed_before(sandbox)
+
+    def _refuse_closed_before(self, sandbox: Sandbox) -> None:
+        """No event could be in time for such a cell."""
+        keys = ", ".join(map(_quoted, dict.fromkeys((*self.question.keys, OPENS, CLOSES))))
+        back = sandbox.rows(f"SELECT {keys} FROM placed WHERE {CLOSES} <= {OPENS} LIMIT 1", CELLS_SQL)
+        if len(back):
+            raise MistakeError(f"{CELLS_SQL} has a cell that {CLOSES} before it {OPENS}: {_row(back)}.")
 
     def _folded(self, sandbox: Sandbox) -> pa.Table:
         sandbox.do(f"CREATE TEMP VIEW {CELLS} AS {self._merged()}", FOLD_SQL)
@@ -183,17 +192,18 @@ class Oracle:
         apart = "".join(f"{_quoted(key)}, " for key in self.question.groups)
         by = f"PARTITION BY {apart[:-2]} " if apart else ""
         before = f"{by}ORDER BY {OPENS}, {CLOSES} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-        up_to = f"{by}ORDER BY {OPENS}, {CLOSES} ROWS UNBOUNDED PRECEDING"
+        up_to = f"{by}ORDER BY {OPENS}, {CLOSES} RANGE UNBOUNDED PRECEDING"  # equal ones together
+        # With a space in their names, ours are no field's.
         return f"""
             WITH begun AS (
-                SELECT *, coalesce({OPENS} > max({CLOSES}) OVER ({before}), true)::INTEGER AS cell_begins
+                SELECT *, coalesce({OPENS} > max({CLOSES}) OVER ({before}), true)::INTEGER AS "cell begins"
                 FROM {GIVEN}{CELLS}
             ), numbered AS (
-                SELECT *, sum(cell_begins) OVER ({up_to}) AS cell_number FROM begun
+                SELECT *, sum("cell begins") OVER ({up_to}) AS "cell number" FROM begun
             )
-            SELECT * EXCLUDE (cell_begins, cell_number)
+            SELECT * EXCLUDE ("cell begins", "cell number")
                 REPLACE (min({OPENS}) OVER whole AS {OPENS}, max({CLOSES}) OVER whole AS {CLOSES})
-            FROM numbered WINDOW whole AS (PARTITION BY {apart}cell_number)
+            FROM numbered WINDOW whole AS (PARTITION BY {apart}"cell number")
         """
 
     def _check_fold(self, types: Mapping[str, str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from generators.draws import Lane, between
+from harness.util.seeded_draws import Lane, between
 from workloads.declared.arrow import Arrow
 from workloads.declared.declaration import Declaration
 from workloads.declared.draws import Columns, content

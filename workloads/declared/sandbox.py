@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from harness.mistakes import MistakeError
-from harness.texts import shown
+from harness.util.texts import shown
+from harness.util.toml_reader import MistakeError
 
 if TYPE_CHECKING:
     import duckdb

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from harness.explain import nearest
-from harness.mistakes import MistakeError, expected, read, table, text
+from harness.util.suggest import nearest
+from harness.util.toml_reader import MistakeError, expected, read, table, text
 from workloads.declared import draws
 from workloads.declared.arrow import Arrow
 from workloads.declared.fields import NAME, Field, Fields, Named, Nested, Time, leaves, read_field

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from harness.model import RunSpec, TapeSpec
 from workloads.base import Tables
+from workloads.declared import windows
 from workloads.declared.answers import DeclaredOracle
 from workloads.declared.codec import DeclaredCodec
 from workloads.declared.declaration import Declaration, load, unsealed
 from workloads.declared.tables import InRedis, in_kafka, in_redis
+
+VALUE = "value"  # the name of a value among what its keys are made of
+RESERVED = {"campaign", VALUE, "window", "end"}  # names that mean something else in a job's own pattern
 
 
 class DeclaredResults:
@@ -24,6 +28,21 @@ class DeclaredResults:
     def keys(self) -> Sequence[str]:
         names = self._declaration.groups(self._seed)
         return [":".join((value, *texts)) for value in self._declaration.question.values for texts in names]
+
+    @cached_property
+    def parts(self) -> Sequence[Mapping[str, str]]:
+        question, names = self._declaration.question, self._declaration.groups(self._seed)
+        if RESERVED & {*question.groups}:
+            return ()
+        return [
+            {**dict(zip(question.groups, texts, strict=True)), VALUE: value}
+            for value in question.values
+            for texts in names
+        ]
+
+    @property
+    def number(self) -> str:
+        return self._declaration.question.number
 
     @cached_property
     def tables(self) -> Tables:
@@ -61,6 +80,13 @@ class Declared:
 
     def results(self, tape: TapeSpec) -> DeclaredResults:
         return DeclaredResults(self._declared, tape.seed)
+
+    def length_ms(self, spec: RunSpec) -> int | None:  # noqa: ARG002  (a declaration says it for every run)
+        return self._length_ms
+
+    @cached_property
+    def _length_ms(self) -> int | None:
+        return windows.length_ms(self._declared)
 
 
 @lru_cache(maxsize=4)

@@ -13,9 +13,10 @@ Config = dict[str, Any]
 OWN_OPTION = "streamgauge."  # meant for a job: its engine never sees it
 LOOK_EVERY_S = 0.02
 PATIENCE_S = 300.0
+OF_SERVICES = ("kafka", "redis", "redis_prefix")  # what orders say late
 
 
-def read_orders(path: str) -> Config:
+def read_config(path: str) -> Config:
     return {**json.loads(Path(path).read_bytes()), "orders": path}
 
 
@@ -31,4 +32,4 @@ def await_services(config: Config) -> None:
         if time.monotonic() > deadline_s:
             sys.exit(f"After {PATIENCE_S:.0f} s {config['orders']} still does not say where Kafka is.")
         time.sleep(LOOK_EVERY_S)
-        config |= {key: value for key, value in read_orders(config["orders"]).items() if key in ("kafka", "redis")}
+        config |= {key: value for key, value in read_config(config["orders"]).items() if key in OF_SERVICES}

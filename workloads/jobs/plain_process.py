@@ -110,7 +110,7 @@ def open_consumer(config: Config, offsets: Mapping[int, int]) -> Consumer:
         {
             "bootstrap.servers": config["kafka"]["bootstrap"],
             **config["kafka"]["librdkafka"],
-            "group.id": f"reference-{config['run']}",
+            "group.id": f"streamgauge-{config['run']}-reference",
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
             "queued.min.messages": 1_000_000,

@@ -6,19 +6,26 @@ last write.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from workloads.prefixed import client_of
 
-def connect(url: str, *, retries: bool = False) -> redis.Redis:
-    """No retries: a command whose answer got lost may have been executed, and to send HINCRBY again counts it twice.
+
+def connect(config: Mapping[str, Any], *, retries: bool = False) -> redis.Redis:
+    """The Redis of a job's orders, below their prefix if they have one.
+
+    No retries: a command whose answer got lost may have been executed, and to send HINCRBY again counts it twice.
 
     With `retries`, what `redis.Redis(host=...)` does unless it is told otherwise: it sends again, up to ten times, and
     says nothing. (`from_url` has no retries of its own in redis-py 8.)
     """
     retry = redis.Redis().get_retry() if retries else Retry(NoBackoff(), 0)
-    return redis.Redis.from_url(url, decode_responses=True, retry=retry, socket_timeout=60)
+    return client_of(config["redis"], config["redis_prefix"], decode_responses=True, retry=retry, socket_timeout=60)
 
 
 def updated_key(key: str) -> str:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows 
 from pyspark.sql.types import IntegralType, StringType, StructField, StructType
 
 from workloads.jobs import spark_stream
-from workloads.jobs.orders import read_orders
+from workloads.jobs.orders import read_config
 
 INTERNAL = "$"  # how the names of timers begin, which Spark keeps beside the state of a processor
 
@@ -77,7 +77,7 @@ def window_of(field: StructField) -> Column:
 
 
 def main(config_path: str, copies: str, table: str) -> int:
-    session = spark_stream.make_session(read_orders(config_path))
+    session = spark_stream.make_session(read_config(config_path))
     # RocksDB tells the coordinator of state stores what it has loaded, also when it is only read. Who has asked for the
     # streams of a session has one.
     session.streams.resetTerminated()

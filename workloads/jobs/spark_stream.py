@@ -97,6 +97,7 @@ def of_topic(reader: Reader, config: Config) -> Reader:
         .option("subscribe", config["topic"])
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", "true")
+        .option("groupIdPrefix", f"streamgauge-{config['run']}")
         .options(**{key[len(SOURCE_OPTION) :]: value for key, value in options if key.startswith(SOURCE_OPTION)})
     )
 

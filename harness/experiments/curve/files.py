@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from generators.reel import Reel
-from harness.certificate import certify
-from harness.experiments.curve.life import pieces_of
-from harness.experiments.curve.plateau import Floats, Latencies, Measured, Plateau, plateaus
+from generators.schedule import Schedule
+from harness.experiments.curve.plateau import Floats, Latencies, Measured, Piece, Plateau, plateaus
+from harness.judging.progress_curve import progress_lines
+from harness.judging.stored_run import StoredRun
+from harness.load.certificate import certify
 from harness.measuring import latency
 from harness.measuring.latency.ways import Raw
-from harness.measuring.processed import progress_lines
 from harness.measuring.timeline import FILE as TIMELINE_FILE
 from harness.model import INDEX_BITS, INDEX_MASK, Outcome, Verdict
-from harness.stored import StoredRun
+
+
+def pieces_of(run: StoredRun) -> list[Piece]:
+    """Read what the load offered, from the history."""
+    return [msgspec.convert(told["piece"], Piece) for told in run.store.history("piece")]
 
 
 def measured(run: StoredRun) -> list[Measured]:
@@ -29,7 +34,7 @@ def where_wrong(run: StoredRun, verdict: Verdict) -> Plateau | None:
     """In which plateau an event was due by which a wrong count is shown; None where none is named."""
     wrong = (check for check in verdict.checks if check.outcome is Outcome.FAIL)
     ids = [int(each, 16) for check in wrong for witness in check.witnesses for each in witness.event_ids]
-    return _plateau_at(run, _due_ms(Reel(run.spec.tape), ids[0])) if ids else None
+    return _plateau_at(run, _due_ms(Schedule(run.spec.tape), ids[0])) if ids else None
 
 
 def where_last_told(run: StoredRun) -> Plateau | None:
@@ -43,8 +48,10 @@ def _plateau_at(run: StoredRun, at_ms: int) -> Plateau | None:
     return next((each for each in offered if each.from_ms <= at_ms < each.until_ms), None)
 
 
-def _due_ms(reel: Reel, event: int) -> int:
-    (due_us,) = reel.events(event >> INDEX_BITS, np.array([event & INDEX_MASK], dtype=np.int64)).intended_us.tolist()
+def _due_ms(schedule: Schedule, event: int) -> int:
+    (due_us,) = schedule.events(
+        event >> INDEX_BITS, np.array([event & INDEX_MASK], dtype=np.int64)
+    ).intended_us.tolist()
     return int(due_us) // 1000
 
 
@@ -54,6 +61,8 @@ class _Files:
         ways = latency.ways_of(run)
         self._probes, self._events = ways.probes, ways.rank_matched
         self._seconds = run.store.read_table(TIMELINE_FILE)
+        # Older versions called it otherwise.
+        self._in_flight = "in_flight" if "in_flight" in self._seconds.column_names else "backlog"
         lines = progress_lines(run.store)
         self._ended_ms = np.array([line.at_ms - self._epoch_ms for line in lines], dtype=np.float64)
         self._took_ms = np.array([line.took_ms or np.nan for line in lines], dtype=np.float64)
@@ -69,7 +78,7 @@ class _Files:
                 plateau=plateau,
                 probes=self._latencies(self._probes, plateau),
                 events=self._latencies(self._events, plateau),
-                backlog=self._column("backlog", plateau),
+                backlog=self._column(self._in_flight, plateau),
                 processed_per_s=_finite(self._column("processed_per_s", plateau).mean()),
                 batch_took_ms=self._took_ms[ended],
                 batch_events=self._rows[ended],

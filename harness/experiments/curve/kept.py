@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from harness.experiments.curve.plateau import EDGES_MS, Counts, Floats, Latencies, Measured, Plateau
-from harness.store import Store
+from harness.rundir.store import Store
 
 FILE = "plateaus.json"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.experiments.curve.plateau import Floats, Measured, Why
-from harness.experiments.curve.queue import STEP_S, Engines, Machines, late_shares
+from harness.experiments.curve.queue_model import STEP_S, Engines, Machines, late_shares
 
 LEAST_BATCHES = 20
 # Of what a batch takes anyway, so much its events take at least. One that lasts as long as a trigger, whatever is in

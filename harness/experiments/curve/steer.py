@@ -296,8 +296,8 @@ class _Course:
         return int(np.clip(math.ceil(settings.pulse_steps * step_ms / settings.window_ms), 1, settings.pulse_most))
 
     def _second(self, first_per_s: float) -> float:
-        """Waiting grows with one by the share that is left of what the engine can do. One of the two candidates is to
-        be a little below where that meets the objective, and the other one at it."""
+        """Delay grows as 1 / (1 - utilisation). One candidate lies a little below where that meets the objective, the
+        other one at it."""
         settings = self._settings
         line = _service(self._warm())
         unknown_per_s = settings.stride * first_per_s

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import room
 from harness.experiments.gating import history
 from harness.experiments.gating.gate import Stored
 from harness.experiments.gating.history import DECIDING, SEED, Change, Entry
 from harness.experiments.gating.rounds import COST
+from harness.host import disk_space
 from harness.measuring.stats import Ratio
 from harness.model import EngineManifest, UsageError
 
 REFERENCE = "reference"
 SUFFIX = ".json"
-ANEW = "`streamgauge gate --head HEAD --save-baseline FILE` measures one."
+ANEW = "`streamgauge gate --head HEAD --engine PATH --save-baseline baseline.json` measures one."
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def save(path: Path, entry: Entry) -> None:
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        room.write(part, history.encoded(entry))
+        disk_space.write(part, history.encoded(entry))
         part.replace(path)
     except OSError as error:
         raise UsageError(f"--save-baseline {path} can't be written: {error.strerror}.") from None

@@ -34,12 +34,12 @@ class Candidate:
     top: Path = Path()  # of its repository
 
 
-def look_up(text: str, engine: str) -> Candidate:
-    """`engine`: where in the repository the manifest lies, of a commit."""
+def look_up(text: str, engine: str, workload: str) -> Candidate:
+    """`engine`: where in the repository the manifest lies, of a commit. `workload`: of whose sinks one may be named."""
     if _is_engine(text):
         return Candidate(text, text)
     name, _, sink = text.rpartition("/")
-    if _is_engine(name) and sink in {each.name for each in manifests.load(name).sinks}:
+    if _is_engine(name) and sink in {each.name for each in manifests.load(name, workload).sinks}:
         return Candidate(text, name, sink)
     top = _git(Path.cwd(), "rev-parse", "--show-toplevel")
     commit = top and _git(Path(top), "rev-parse", "--verify", "--quiet", f"{text}^{{commit}}")

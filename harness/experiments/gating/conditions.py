@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from harness.wait import ends_within
-from harness.watching import starvation
+from harness.host import cpu_starvation
+from harness.util.wait import ends_within
 
 LOOK_S = 2.0
 OTHERS_CORES, STOLEN_SHARE = 0.3, 0.02  # more than this is much
@@ -51,13 +51,13 @@ class Watch:
 
     def __init__(self) -> None:
         self._others_cores = _cores_of_others()
-        self._begun = starvation.meters()
+        self._begun = cpu_starvation.meters()
 
     def rounds_begin(self) -> None:
-        self._begun = starvation.meters()
+        self._begun = cpu_starvation.meters()
 
     def seen(self) -> Conditions:
-        taken = starvation.taken(self._begun, starvation.meters())
+        taken = cpu_starvation.taken(self._begun, cpu_starvation.meters())
         return Conditions(self._others_cores, taken.stolen_share, taken.throttled_share)
 
 

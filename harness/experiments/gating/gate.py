@@ -17,7 +17,7 @@ from harness.experiments.gating.rounds import COST, METRICS, Metric, Round, by_s
 from harness.measuring.measurement import Recovery
 from harness.measuring.stats import Ratio, by, holm, quantile_ratio, widened
 from harness.model import Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
 
 BASE, HEAD, AGAIN = "base", "head", "base again"
 SIDES = (BASE, HEAD, AGAIN)
@@ -267,7 +267,8 @@ class Gated:
             name, worst = next((n, each) for n, each in self.sides.items() if each.outcome is not Outcome.PASS)
             return f"the {name} is {worst.outcome.value}, so no speed is compared: {worst.sentence}"
         if not self.effects:
-            return f"{many(self.rounds, 'round')} a side is too little to compare anything"
+            few = f"{many(self.rounds, 'round is', 'rounds are')} too few a side to compare anything"
+            return f"{few}: it takes {FEWEST_ROUNDS} at the least, so raise --budget"
         told = [each for each in self.effects if each.answer is self.answer]
         if self.answer is Answer.INCONCLUSIVE:
             told = [self.effects[0]]

@@ -19,12 +19,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from harness import room
 from harness.experiments.gating.gate import Answer
+from harness.host import disk_space
+from harness.judging.stored_run import StoredRun
 from harness.model import HarnessError, Outcome, UsageError
-from harness.store import MissingEvidence, Store, append
-from harness.stored import StoredRun
-from harness.texts import printable, shown
+from harness.rundir.store import MissingEvidence, Store, append
+from harness.util.texts import printable, shown
 
 SCHEMA = 1
 PATTERN = "*.jsonl"
@@ -251,7 +251,7 @@ def add(place: str, entry: Entry) -> Path:
     line = encoded(entry)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with room.writing(path, len(line)), path.open("ab+", buffering=0) as file:
+        with disk_space.writing(path, len(line)), path.open("ab+", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             append(file, line if _ends_whole(file) else b"\n" + line)
             os.fsync(file.fileno())

@@ -15,7 +15,7 @@ from harness.experiments.curve import lives as lives_of
 from harness.experiments.curve.labels import COUNTED, Held, Label, visits
 from harness.experiments.curve.plateau import Measured
 from harness.model import Outcome, RunSpec
-from harness.texts import many
+from harness.util.texts import many
 
 # What a scenario may have beside its load, and what a search has in its place.
 WITHOUT: Mapping[str, Any] = {
@@ -27,6 +27,7 @@ WITHOUT: Mapping[str, Any] = {
     "seam": "offset",
     "backfill": "",
     "backfill_kill": False,
+    "requires": [],
 }
 # So these are no flags of a search: it decides its load itself, and nothing comes before or after that.
 OF_ONE_LOAD = ("rate", "duration", "warm_up", "web", *WITHOUT)

@@ -15,11 +15,12 @@ from harness.experiments.curve.plateau import Measured, Why
 from harness.experiments.folder import Folder
 from harness.experiments.searching import search
 from harness.experiments.searching.search import Found, Lived, Settings, Unit
-from harness.model import RunSpec
-from harness.store import Store
+from harness.model import RunSpec, UsageError
+from harness.rundir.store import Store
+from harness.terminal.command_end import short_path
 
 KIND = "search"
-OF_BEFORE = "trials"  # what a search holds that was made of many runs, as an earlier version did
+OF_BEFORE = "trials"  # a search of an earlier version holds these: it was made of many runs
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Searched:
 
     path: Path
     spec: RunSpec
+    engine: str  # as a command names it
     settings: Settings
     environment: Mapping[str, Any]
     units: tuple[Unit, ...]  # the reference, as it was measured beside this search
@@ -71,15 +73,29 @@ class Searched:
         return {name: seconds for name, seconds in found.items() if seconds}
 
 
+def engine_of(folder: Folder) -> str:
+    """Its name for commands. An earlier version kept the id alone, which names a shipped engine."""
+    return folder.part("engine", str) if folder.holds("engine") else folder.part("spec", RunSpec).engine
+
+
+def refuse_an_older(folder: Folder) -> None:
+    if folder.holds(OF_BEFORE):
+        raise UsageError(
+            f"{short_path(folder.path)} was begun by an earlier version, which searched in another way. It can't be "
+            "read any more. Search anew: streamgauge search."
+        )
+
+
 def read(folder: Folder) -> Searched:
     """Refused, by its name, when it is missing, torn or not that of a search."""
-    Folder.open(folder.path, KIND)
+    refuse_an_older(Folder.open(folder.path, KIND))
     lives = folder.part("lives", tuple[Lived, ...])
     stores = [Store(folder.path / life.run) for life in lives]
     kept_in = [kept.load(store) if store.has(kept.FILE) else [] for store in stores]
     return Searched(
         path=folder.path,
         spec=folder.part("spec", RunSpec),
+        engine=engine_of(folder),
         settings=folder.part("settings", Settings),
         environment=folder.part("environment", dict[str, Any]),
         units=folder.part("units", tuple[Unit, ...]),

@@ -25,12 +25,15 @@ from harness.judging.checks import (
     phantom,
     question,
     readable,
+    shifted,
+    spoiled,
     stale,
     state,
     stopped,
     unaccounted,
     unread,
     vacuity,
+    vanishing,
     wrong,
 )
 from harness.judging.checks.case import Case
@@ -46,6 +49,7 @@ CHECKS: dict[str, Callable[[Case], CheckResult]] = {
     "engine": engine.check,
     question.NAME: question.check,
     "state": state.check,
+    shifted.NAME: shifted.check,
     "lost": lost.check,
     "duplicated": duplicated.check,
     "wrong": wrong.check,
@@ -56,10 +60,11 @@ CHECKS: dict[str, Callable[[Case], CheckResult]] = {
     "late": late.check,
     "unaccounted": unaccounted.check,
     "masked": masked.check,
-    "non-monotonic": non_monotonic.check,
     "early": early.check,
+    "non-monotonic": non_monotonic.check,
     "stale": stale.check,
     "stopped": stopped.check,
+    vanishing.NAME: vanishing.check,
     backfill.NAME: backfill.check,
 }
 
@@ -75,7 +80,8 @@ def _guarded(name: str, check: Callable[[Case], CheckResult], case: Case) -> Che
             return unasked
         if (unasked := kinds.inapplicable(case, name)) is not None:
             return unasked
-        return meanwhile.with_faults(case, unread.unless_found(case, kinds.with_others(case, check(case))))
+        result = meanwhile.with_faults(case, unread.unless_found(case, kinds.with_others(case, check(case))))
+        return spoiled.unless_explained(case, result)
     except Exception as error:  # noqa: BLE001 - whatever it is, the run must not pass because of it
         sentence = f"the check itself broke: {type(error).__name__}: {error}"
         return CheckResult(name, Outcome.UNKNOWN, sentence, word="broken check", blame="evidence")

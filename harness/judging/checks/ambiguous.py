@@ -6,10 +6,10 @@ in a topic are no second values: they take the place of the earlier ones.
 
 from __future__ import annotations
 
+from harness.evidence.observed import Ambiguity
 from harness.judging.checks.case import EXAMPLES, Case, join
-from harness.judging.readings import Ambiguity
 from harness.model import CheckResult, Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
 
 
 def check(case: Case) -> CheckResult:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.evidence.ledger import Difference, Expectation, Ledger
+from harness.evidence.observed import Observed
 from harness.judging.checks.case import Case, join
-from harness.judging.ledger import Difference, Expectation, Ledger
-from harness.judging.readings import Observed
 from harness.model import CheckResult, Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
 
 NAME = "backfill"
 

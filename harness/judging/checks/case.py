@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.judging.changed import Changed
-from harness.judging.grouping import repeated
-from harness.judging.ledger import Difference, Expectation, Ledger
-from harness.judging.readings import (
+from harness.evidence.grouping import repeated
+from harness.evidence.ledger import Difference, Expectation, Ledger
+from harness.evidence.observed import (
     NO_BATCH,
     AfterStop,
     Doubt,
@@ -31,12 +30,14 @@ from harness.judging.readings import (
     folded,
     picked,
 )
+from harness.judging.changed import Changed
 from harness.model import (
     Backfill,
     BatchLog,
     Certificate,
     CheckResult,
     EngineReport,
+    Expiring,
     FaultReport,
     FileSeam,
     Outcome,
@@ -44,7 +45,7 @@ from harness.model import (
     RunSpec,
     Witness,
 )
-from harness.texts import many
+from harness.util.texts import many, when_of_load
 from workloads.base import NEVER, NULL, Kind, Oracle
 
 EXAMPLES = 5
@@ -95,14 +96,21 @@ class Case:
     contradictions: tuple[str, ...] = ()  # between the files of the run, in words
     results_unread: str = ""  # why they could not be read in the end; "": they were ...
     log_unread: str = ""  # ... and why the Kafka log could not
+    evicted: str = ""  # that Redis has thrown keys away for want of memory; "": nothing says so
+    cut: str = ""  # that somebody else has deleted records of the log
+    throttled: str = ""  # that a quota of Kafka's stopped the load: it was not the one that was planned
     states: tuple[State, ...] = ()  # what the engine held at some of its batches
+    failed_first: bool = False  # by its first verdict
     states_unread: str = ""  # why that could not be read
     notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
+    waiting: int = 0  # in Kafka when the engine started: a backlog
     change: Changed | None = None  # None: the question stayed the same
     seam: FileSeam | None = None  # None: no older events lay in files
     backfill: Backfill | None = None  # None: no batch counted all once more
     backfilled: Observed | None = None  # what it left; None: it has no answer
     half_backfilled: Observed | None = None  # what stood there when it was killed; None: it was not
+    expiring: tuple[Expiring, ...] | None = ()  # None: nobody could look, as in runs of an older version
+    retention_ms: int = 0  # for so long the manifest declares results to be kept; 0: for good
     named: NamedLate | None = None  # None: the engine does not name what it dropped
 
     @property
@@ -154,11 +162,37 @@ class Case:
         """Results that nobody could read differ from nothing, and a value that is no count is not judged in a cell in
         which tape and log disagree."""
         found = [] if self.results_unread else self.allowed.differences(self.observed.counts)
-        return [each for each in found if each.cell not in self._unsure]
+        return [each for each in found if each.cell not in self.unsure]
 
     def differences_of(self, kinds: Collection[Kind]) -> list[Difference]:
         such = self.are(np.array([each.cell for each in self.differences], dtype=np.int64), kinds)
         return [each for each, is_such in zip(self.differences, such.tolist(), strict=True) if is_such]
+
+    @cached_property
+    def lacking_events(self) -> list[Difference]:
+        """Values that are no counts and hold too few because events are missing: so say the counts of their window, or
+        nothing counts there. Where all events are counted, such a value is wrong in another way."""
+        few = [d for d in self.differences_of({Kind.MONOTONE}) if d.surplus < 0 and d.may > 0]
+        if not any(value.kind is Kind.COUNT for value in self.oracle.values):
+            return few
+        short = {self.window(d.cell) for d in self.differences_of({Kind.COUNT}) if d.surplus < 0}
+        return [d for d in few if self.window(d.cell) in short]
+
+    def window(self, cell: int) -> tuple[int, int]:
+        """What the cells of all values of one window have in common."""
+        return self.oracle.codes.key(cell) % self.oracle.groups, self.oracle.codes.field(cell)
+
+    def beside(self, cell: int, number: int) -> int:
+        """The cell of another value of the same window."""
+        group, field = self.window(cell)
+        return self.oracle.codes.one(number * self.oracle.groups + group, field)
+
+    @cached_property
+    def counts_of_event(self) -> int:
+        """How often an event counts at most: several times where windows overlap."""
+        counted = self.are(self.events.cell, {Kind.COUNT})
+        _, times = np.unique(self.events.record[counted], return_counts=True)
+        return int(times.max(initial=1))
 
     def is_empty(self, cell: int) -> bool:
         """Whether no event of the log lies in it that may have been counted. A sum of 0 may hold many."""
@@ -174,11 +208,11 @@ class Case:
             return []
         surely = ~self.dropped & ~self.is_open & (~self.permitted | (self.exact or not self.drops_late))
         cells = np.unique(self.events.cell[surely])
-        known = {*self.allowed.may, *self.observed.counts, *self.observed.zeros, *self._unsure}
+        known = {*self.allowed.may, *self.observed.counts, *self.observed.zeros, *self.unsure}
         return [cell for cell in cells[self.are(cells, {Kind.SUM})].tolist() if cell not in known]
 
     @cached_property
-    def _unsure(self) -> frozenset[int]:
+    def unsure(self) -> frozenset[int]:
         """Cells of values that are no counts, in which tape and log disagree."""
         unlike = {*(self.tape_ledger - self.log_ledger), *self.doubt.missing, *self.doubt.extra}
         codes = np.array([*unlike], dtype=np.int64)
@@ -188,8 +222,7 @@ class Case:
     def slack(self) -> int:
         """How many events could be missing unnoticed, and how many values that are no counts are not known. Zero: the
         verdict is to the single event."""
-        is_open = {*self.events.cell[self.is_open].tolist()}  # it holds events of the harness alone
-        allowed = Expectation(*(_without(ledger, is_open) for ledger in (self.allowed.must, self.allowed.may)))
+        allowed = Expectation(self._closed(self.allowed.must), self._closed(self.allowed.may))
         must, may = (self.only(ledger, {Kind.COUNT}) for ledger in (allowed.must, allowed.may))
         others = {*allowed.may, *allowed.must} - {*may, *must}
         return Expectation(must, may).slack + sum(
@@ -198,8 +231,8 @@ class Case:
 
     @property
     def left_out(self) -> list[Difference]:
-        """Cells that hold less than they may, as far as that may have come too late: what is below `must` is lost.
-        Of an engine that did not reach the end nobody can tell."""
+        """Cells below their maximum that lateness may explain: what is below `must` is lost. Unknown for an engine that
+        did not reach the end."""
         return self._below_may if self.engine.state == "drained" else []
 
     @property
@@ -212,10 +245,20 @@ class Case:
         if self.results_unread or self.log_unread:
             return []
         seen, must, extra = self.observed.counts, self.allowed.must, self.doubt_in_all.extra
-        counted = self.only(self.expectation.may, {Kind.COUNT})
+        counted = self._closed(self.only(self.expectation.may, {Kind.COUNT}))
         sure = ((cell, may - extra.count(cell)) for cell, may in counted.items())
         held = ((cell, may, max(seen.count(cell), must.count(cell))) for cell, may in sure)
         return [Difference(cell, may, may, count) for cell, may, count in held if count < may]
+
+    def _closed(self, ledger: Ledger) -> Ledger:
+        """The same without cells that nothing has closed: they hold events of the harness alone."""
+        return _without(ledger, {*self.events.cell[self.is_open].tolist()})
+
+    @property
+    def lacking(self) -> list[Difference]:
+        """Cells that hold less than they may, for whatever reason."""
+        seen, counted = self.observed.counts, self.only(self.allowed.may, {Kind.COUNT})
+        return [Difference(cell, may, may, seen.count(cell)) for cell, may in counted.items() if seen.count(cell) < may]
 
     @property
     def late_dropped(self) -> int:
@@ -238,9 +281,12 @@ class Case:
     def cell_name(self, cell: int) -> str:
         return self.oracle.name(cell, self.epoch_ms)
 
+    def when(self, at_us: int) -> str:
+        return when_of_load(at_us / 1000 - self.epoch_ms, self.spec.tape.load_ms)
+
     def while_of(self, glitch: Glitch) -> str:
         """For how long it was there, and since when."""
-        since = f"from {(glitch.from_us / 1000 - self.epoch_ms) / 1000:.1f} s into the load"
+        since = f"from {self.when(glitch.from_us)}"
         if glitch.until_us is None:
             return f"{since} to the last look"
         return f"for {(glitch.until_us - glitch.from_us) / 1e6:.1f} s {since}"
@@ -287,9 +333,23 @@ class Case:
         return begins_ms, None if until_ms == NEVER else until_ms + self.spec.watermark_ms
 
     def witnesses(self, differences: Iterable[Difference]) -> tuple[Witness, ...]:
-        """The largest first: they say most about the cause."""
-        ranked = sorted(differences, key=lambda d: (-abs(d.surplus), d.cell))
+        """The largest first: they say most about the cause. Of several values, whose units differ, the largest by its
+        share."""
+        of_share = len(self.oracle.values) > 1
+        shares = {d: abs(d.surplus) / (max(1, d.may) if of_share else 1) for d in differences}
+        ranked = sorted(shares, key=lambda d: (-shares[d], -abs(d.surplus), d.cell))
         return tuple(self.witness(d) for d in ranked[:EXAMPLES])
+
+    def events_said(self, count: int, one: str = "", several: str = "") -> str:
+        """`3 events are`; where windows overlap, the cells tell how often events count and not how many they are."""
+        if self.counts_of_event == 1:
+            return many(count, f"event{one}", f"events{several}")
+        return many(count, f"count of events{one}", f"counts of events{several}")
+
+    @property
+    def in_several(self) -> str:
+        """What has to be said beside such a number."""
+        return "" if self.counts_of_event == 1 else f" (each event counts in up to {self.counts_of_event:,} cells)"
 
 
 def _said(value: int) -> str:
@@ -304,7 +364,7 @@ def nobody_looked(name: str, case: Case) -> CheckResult:
     """The answer of a check of what was seen meanwhile, where nothing was. Results that can't be looked at are known
     before a run, so that nothing is claimed of them; otherwise evidence is missing."""
     if case.blind:
-        return CheckResult(name, Outcome.PASS, f"not looked for: {case.blind}")
+        return CheckResult(name, Outcome.PASS, f"not looked for: {case.blind}", asked=False)
     return CheckResult(name, Outcome.UNKNOWN, NOBODY_LOOKED, blame="evidence")
 
 

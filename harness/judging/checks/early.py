@@ -3,18 +3,23 @@
 An event is held to be sent when its slice began to be handed to Kafka's client, less a second for clocks of processes
 that differ; the harness' own marks, of which nobody booked when, are held to be sent always. Cells that hold too many
 in the end are left to `duplicated`, and those in which no event lies to `phantom`.
+
+A maximum, or a number of different values, may be no larger at any moment than all events of its cell make it.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from harness.judging.asked import Means
+from harness.evidence.changed_query import CutoverRule
+from harness.evidence.grouping import numbered, rows_of_groups
+from harness.evidence.observed import Watched
 from harness.judging.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
-from harness.judging.checks.kinds import COUNTS
-from harness.judging.grouping import numbered, rows_of_groups
+from harness.judging.checks.kinds import GROWING
 from harness.model import CheckResult, Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
+from workloads.base import Kind
 
 TOLERANCE_US = 1_000_000
 NOWHERE = -1
@@ -23,14 +28,14 @@ NOWHERE = -1
 def check(case: Case) -> CheckResult:
     if case.watched is None:
         return nobody_looked("early", case)
-    if case.change and case.change.means is not Means.CARRY:
+    if _another_question(case):
         return CheckResult(
             "early", Outcome.PASS, "not looked for: until the change its cells answered another question"
         )
     seen = case.watched
     code, count = seen.cell, seen.count
-    sent = _sent_by(case, code, seen.at_us + TOLERANCE_US)
-    rows = np.flatnonzero((count > sent) & np.isin(code, _judged(case)))
+    most = _most_by(case, seen)
+    rows = np.flatnonzero(_more_than(case, seen, most))
     if not len(rows):
         return CheckResult(
             "early", Outcome.PASS, f"none of {many(len(count), 'change')} came before its events were sent"
@@ -39,16 +44,16 @@ def check(case: Case) -> CheckResult:
     return CheckResult(
         "early",
         Outcome.FAIL,
-        f"{many(len(firsts), 'cell')} held more than had been sent by then",
+        f"{many(len(firsts), 'cell')} held more than was possible by then",
         word="early",
         count=len(firsts),
         blame="engine",
         witnesses=tuple(
             Witness(
                 cell=case.cell_name(int(code[row])),
-                expected=f"at most {int(sent[row])}",
+                expected=f"at most {int(most[row])}",
                 seen=str(int(count[row])),
-                detail=f"{(int(seen.at_us[row]) / 1000 - case.epoch_ms) / 1000:.1f} s into the load",
+                detail=case.when(int(seen.at_us[row])),
                 from_ms=int(seen.at_us[row]) // 1000,
                 until_ms=int(seen.at_us[row]) // 1000,
             )
@@ -57,10 +62,33 @@ def check(case: Case) -> CheckResult:
     )
 
 
+def _another_question(case: Case) -> bool:
+    return case.change is not None and case.change.means is not CutoverRule.CARRY
+
+
+def impossible(case: Case, seen: Watched) -> NDArray[np.bool_]:
+    """Which of the counts that were seen are more than had been sent by then: no count of anything."""
+    if case.oracle.merges or case.log_unread or _another_question(case):  # then nobody knows
+        return np.zeros(len(seen.cell), dtype=np.bool_)
+    return _more_than(case, seen, _most_by(case, seen))
+
+
+def _more_than(case: Case, seen: Watched, most: Ints) -> NDArray[np.bool_]:
+    return np.asarray((seen.count > most) & np.isin(seen.cell, _judged(case)))
+
+
+def _most_by(case: Case, seen: Watched) -> Ints:
+    """The most that each cell can have held when it was seen."""
+    most = _sent_by(case, seen.cell, seen.at_us + TOLERANCE_US)
+    others = np.flatnonzero(case.are(seen.cell, {Kind.MONOTONE}))
+    most[others] = [case.expectation.may.count(cell) for cell in seen.cell[others].tolist()]
+    return most
+
+
 def _judged(case: Case) -> Ints:
     """Cells that anybody expects, that hold not too many in the end, and of which the log holds all that was sent."""
-    over = {*(d.cell for d in case.differences_of(COUNTS) if d.surplus > 0), *case.doubt_in_all.missing}
-    counted = case.only(case.expectation.may, COUNTS)
+    over = {*(d.cell for d in case.differences_of(GROWING) if d.surplus > 0), *case.doubt_in_all.missing, *case.unsure}
+    counted = case.only(case.expectation.may, GROWING)
     return np.array([cell for cell in counted if cell not in over], dtype=np.int64)
 
 

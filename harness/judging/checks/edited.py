@@ -1,12 +1,13 @@
 """Edited: the files of the run are not those on which its first verdict rested.
 
-Nothing is blamed on an engine by files that somebody changed: then this is the only check of a run.
+Nothing is blamed on an engine by files that somebody changed: then this is the only check of a run. One without digests
+is judged, and never right.
 """
 
 from __future__ import annotations
 
+from harness.evidence.observed import Edits
 from harness.judging.checks.case import Case, join
-from harness.judging.readings import Edits
 from harness.model import CheckResult, Outcome, Witness
 
 SHOWN = 8
@@ -17,8 +18,10 @@ def check(case: Case) -> CheckResult:
 
 
 def of(edits: Edits) -> CheckResult:
+    if edits.lack:
+        return CheckResult("edited", Outcome.UNKNOWN, edits.lack, word="no digests", blame="evidence")
     if not edits.changed:
-        sentence = edits.note or f"all {edits.files:,} files are as they were when the run ended"
+        sentence = f"all {edits.files:,} files are as they were when the run ended"
         return CheckResult("edited", Outcome.PASS, sentence)
     return CheckResult(
         "edited",

@@ -1,24 +1,47 @@
 """Evidence: all that a verdict needs could be read, and the files of a run go together.
 
-What is gone, emptied or contradicts another file costs the PASS, and so does what Kafka or Redis did not give out.
+What is gone, emptied or contradicts another file costs the PASS, and so does what Kafka or Redis did not give out, or
+what an engine tells of records that it can't have read.
 """
 
 from __future__ import annotations
 
+from harness.judging import impossible_progress
 from harness.judging.checks.case import Case
 from harness.model import CheckResult, Outcome
+from workloads.base import NEVER
+
+FAILED_FIRST = CheckResult(
+    "first verdict",
+    Outcome.UNKNOWN,
+    "the first verdict of this run was FAIL, and by its files it is right now: they were changed together with their "
+    "digests, or this version judges otherwise; run it again",
+    word="contradicted",
+    count=1,
+    blame="evidence",
+)
 
 
 def check(case: Case) -> CheckResult:
     if case.not_read:
         return CheckResult("evidence", Outcome.UNKNOWN, case.not_read, word="unread", count=1, blame="evidence")
-    if not case.contradictions:
+    contradictions = [*case.contradictions, *_told_ahead(case)]
+    if not contradictions:
         return CheckResult("evidence", Outcome.PASS, "no file of the run contradicts another one")
     return CheckResult(
         "evidence",
         Outcome.UNKNOWN,
-        "; ".join(case.contradictions),
+        "; ".join(contradictions),
         word="contradicted",
-        count=len(case.contradictions),
+        count=len(contradictions),
         blame="evidence",
     )
+
+
+def _told_ahead(case: Case) -> list[str]:
+    """Lines of another time than the run's are named by `stale`."""
+    begun_ms, ended_ms = case.span_ms or (0, NEVER)
+    told = [line for line in case.told if begun_ms <= line.at_ms <= ended_ms]
+    log = case.events
+    words = impossible_progress.of_the_load(told, log.partition, log.offset, case.sent_us, case.behind_ms)
+    return [words] if words else []

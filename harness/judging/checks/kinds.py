@@ -12,15 +12,16 @@ from workloads.base import Kind
 
 COUNTS = frozenset({Kind.COUNT})
 GROWING = frozenset({Kind.COUNT, Kind.MONOTONE})
-OTHERS = frozenset({Kind.SUM, Kind.PER_EVENT})
+SUMS = frozenset({Kind.SUM, Kind.PER_EVENT})
+OTHERS = SUMS | {Kind.MONOTONE}
 # Of which values a check speaks, and why of no others.
 ASKED = {
     "lost": (GROWING, "no difference of it is a number of what is missing"),
-    "duplicated": (GROWING, "no difference of it is a number of what is too much"),
+    "duplicated": (COUNTS, "an event that counts twice makes it no larger"),
     "wrong": (OTHERS, "it is judged by `lost` and `duplicated`"),
     "unaccounted": (COUNTS, "it is no number of events"),
     "masked": (COUNTS, "it is no number of events"),
-    "early": (COUNTS, "it is no number of events"),
+    "early": (GROWING, "it may fall"),
     "stale": (GROWING, "it may fall"),
     "non-monotonic": (GROWING, "it may fall"),
 }
@@ -31,17 +32,19 @@ OF_FIXED_CELLS = frozenset({"early", "stale", "non-monotonic"})
 def inapplicable(case: Case, name: str) -> CheckResult | None:
     """The answer of a check that can't be asked of any value here; None: it can."""
     if case.oracle.merges and name in OF_FIXED_CELLS:
-        return CheckResult(name, Outcome.PASS, "does not apply: cells that merge have no events of their own")
+        return CheckResult(
+            name, Outcome.PASS, "does not apply: cells that merge have no events of their own", asked=False
+        )
     left_out = _left_out(case, name)
     if len(left_out) < len(case.oracle.values):
         return None
-    return CheckResult(name, Outcome.PASS, f"does not apply to {join(left_out)}: {ASKED[name][1]}")
+    return CheckResult(name, Outcome.PASS, f"does not apply to {join(left_out)}: {ASKED[name][1]}", asked=False)
 
 
 def with_others(case: Case, result: CheckResult) -> CheckResult:
-    """The same, and which values it says nothing of."""
+    """What is right, and of which values that says nothing."""
     left_out = _left_out(case, result.name)
-    if not left_out:
+    if not left_out or result.outcome is Outcome.FAIL:  # its sentence is what a reader sees first
         return result
     return replace(result, sentence=f"{result.sentence}; not asked of {join(left_out)}: {ASKED[result.name][1]}")
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.judging.checks import explained
 from harness.judging.checks.case import Case
+from harness.judging.checks.kinds import COUNTS
 from harness.model import Blame, CheckResult, Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
 
 
 def check(case: Case) -> CheckResult:
@@ -20,16 +22,16 @@ def check(case: Case) -> CheckResult:
         sentence = f"what the cells lack may be late or only unseen: the engine is {case.engine.state}"
         return CheckResult("late", Outcome.UNKNOWN, sentence, blame="engine")
     count = case.late_dropped
-    how = _how_known(case, count)
+    how, dropped = _how_known(case, count), _dropped(case, count)
     limit = case.spec.late_dropped_max
     if limit is None or count <= limit:
         bound = "" if limit is None else f", at most {limit:,} allowed"
-        return CheckResult("late", Outcome.PASS, f"{many(count, 'event')} dropped as late{how}{bound}", count=count)
+        return CheckResult("late", Outcome.PASS, f"{dropped}{how}{bound}", count=count)
     if case.doubt_in_all.newest_ms is not None:
-        sentence = (
-            f"{many(count, 'event')} dropped as late{how}; what is missing from the Kafka log may have made them late"
-        )
+        sentence = f"{dropped}{how}; what is missing from the Kafka log may have made them late"
         return CheckResult("late", Outcome.UNKNOWN, sentence, count=count, blame="producer or Kafka")
+    if not case.exact and (cause := explained.by_restart(case)):
+        return _lost(case, cause)
     ours = case.events.records(case.dropped & case.sent_late)
     only_ours = count - ours <= limit
     blame: Blame = (
@@ -39,12 +41,27 @@ def check(case: Case) -> CheckResult:
     return CheckResult(
         "late",
         Outcome.UNKNOWN if only_ours else Outcome.FAIL,
-        f"{many(count, 'event')} dropped as late{how}, at most {limit:,} allowed{also}",
+        f"{dropped}{how}, at most {limit:,} allowed{also}",
         word="late-dropped",
         count=count,
         blame=blame,
         witnesses=_witnesses(case),
     )
+
+
+def _dropped(case: Case, count: int) -> str:
+    """What cells lack says only how often events are missing."""
+    return f"{many(count, 'event') if case.exact else case.events_said(count)} dropped as late"
+
+
+def _lost(case: Case, cause: str) -> CheckResult:
+    """What may have been late was lost, by all that the cells say. Where some was certainly lost, `lost` says so."""
+    missing, short = -sum(d.surplus for d in case.lacking), case.differences_of(COUNTS)
+    if any(d.surplus < 0 for d in short):
+        return CheckResult("late", Outcome.UNKNOWN, f"what is missing was not late, but lost: {cause}", blame="engine")
+    events = case.events_said(missing, " is", " are")
+    sentence = f"{events} missing from {many(len(case.lacking), 'cell')}{case.in_several}: {cause}"
+    return CheckResult("late", Outcome.FAIL, sentence, "lost", missing, "engine", case.witnesses(case.lacking))
 
 
 def _how_known(case: Case, count: int) -> str:

@@ -1,12 +1,13 @@
 """Stage one: the tape against the Kafka log. Did the producer or Kafka lose, double or change a record?
 
 A difference that no planned fault explains means that our own evidence is bad: UNKNOWN, and never the engine's fault.
+So is a log that a quota of Kafka's filled at another pace than that of the tape.
 """
 
 from __future__ import annotations
 
+from harness.evidence.observed import Named
 from harness.judging.checks.case import EXAMPLES, Case
-from harness.judging.readings import Named
 from harness.model import CheckResult, Outcome, Witness
 
 SEEN = {
@@ -29,12 +30,16 @@ def check(case: Case) -> CheckResult:
         since = f"; {audit.removed:,} of them {where}" if audit.removed else ""
         verb = "were" if audit.removed else "are"
         sentence = f"all {audit.planned:,} planned records {verb} in the Kafka log, once each{since}"
+        if case.throttled:
+            sentence = f"{case.throttled}; {sentence}, and not when they were planned"
+            return CheckResult("log", Outcome.UNKNOWN, sentence, word="unserved", blame="evidence")
         return CheckResult("log", Outcome.PASS, sentence)
     parts = [f"{named.count:,} {kind}" for kind, named in wrong.items()]
+    why = f"{case.throttled}; " if case.throttled else ""
     return CheckResult(
         "log",
         Outcome.UNKNOWN,
-        f"of {audit.planned:,} planned records the Kafka log has {', '.join(parts)}",
+        f"{why}of {audit.planned:,} planned records the Kafka log has {', '.join(parts)}",
         word=WORDS[next(iter(wrong))],
         count=sum(named.count for named in wrong.values()),
         blame="producer or Kafka",

@@ -2,65 +2,74 @@
 
 from __future__ import annotations
 
-from harness.judging.checks import removed, reruns, seam
+from harness.evidence.ledger import Difference, Ledger
+from harness.judging.checks import explained, removed, reruns, seam
 from harness.judging.checks.case import Case
-from harness.judging.checks.kinds import COUNTS, GROWING
-from harness.judging.ledger import Difference, Ledger
+from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome
-from harness.texts import many
-from harness.whole import whole
+from harness.util.integers import whole
+from harness.util.texts import many
 
 
 def check(case: Case) -> CheckResult:
     short = [d for d in case.differences_of(COUNTS) if d.surplus < 0 and d.may > 0]
-    if few := [d for d in case.differences_of(GROWING - COUNTS) if d.surplus < 0 and d.may > 0]:
-        return _too_few(case, short, few)
-    if not short:
+    few = case.lacking_events
+    if not short and not few:
         return CheckResult("lost", Outcome.PASS, "no cell holds too few")
-    missing = -sum(d.surplus for d in short)
     if case.engine.state != "drained":
         # What an engine has not reached is not lost, only unseen; the check `engine` fails the run.
-        sentence = (
-            f"{many(missing, 'event is', 'events are')} unseen in {many(len(short), 'cell')}: the "
-            f"engine is {case.engine.state}"
-        )
-        return CheckResult("lost", Outcome.UNKNOWN, sentence, count=missing, blame="engine")
-    return CheckResult(
-        "lost",
-        Outcome.FAIL,
-        f"{many(missing, 'event is', 'events are')} missing from {many(len(short), 'cell')}{_cause(case, short)}",
-        word="lost",
-        count=missing,
-        blame="engine",
-        witnesses=case.witnesses(short),
-    )
+        sentence = f"{_missing(case, short, few, 'unseen in')}: the engine is {case.engine.state}"
+        return CheckResult("lost", Outcome.UNKNOWN, sentence, count=_count(short, few), blame="engine")
+    if not short:
+        return _failed(case, short, few, explained.by_names(case))
+    cause, word = _cause(case, short), "lost"
+    if not cause and (cause := explained.by_restart(case)):
+        short = case.lacking  # also what may have been late: there is one cause for both
+    elif not cause and (cause := explained.by_watermark(case)):
+        word = "late-dropped"
+    elif not cause:
+        cause = explained.by_forgotten_names(case)
+    return _failed(case, short, few, cause, word)
 
 
-def _too_few(case: Case, short: list[Difference], few: list[Difference]) -> CheckResult:
-    """Also of values by which nobody can tell how many events are missing."""
-    wrong = [*short, *few]
-    sentence = f"{many(len(wrong), 'cell holds', 'cells hold')} too few"
-    if case.engine.state != "drained":
-        sentence = f"{sentence} so far: the engine is {case.engine.state}"
-        return CheckResult("lost", Outcome.UNKNOWN, sentence, count=len(wrong), blame="engine")
-    witnesses = case.witnesses(wrong)
-    return CheckResult("lost", Outcome.FAIL, sentence, "lost", len(wrong), "engine", witnesses)
+def _failed(case: Case, short: list[Difference], few: list[Difference], cause: str, word: str = "lost") -> CheckResult:
+    sentence = _missing(case, short, few, "missing from")
+    sentence = f"{sentence}: {cause}" if cause else sentence
+    witnesses = case.witnesses([*short, *few])
+    return CheckResult("lost", Outcome.FAIL, sentence, word, _count(short, few), "engine", witnesses)
+
+
+def _missing(case: Case, short: list[Difference], few: list[Difference], where: str) -> str:
+    """Events, and values by which nobody can tell how many of them."""
+    if not short:
+        return f"{many(len(few), 'cell holds', 'cells hold')} too few"
+    events = case.events_said(-sum(d.surplus for d in short), " is", " are")
+    beside = f", and other values of {many(len(few), 'cell')} are too small with them" if few else ""
+    return f"{events} {where} {many(len(short), 'cell')}{case.in_several}{beside}"
+
+
+def _count(short: list[Difference], few: list[Difference]) -> int:
+    return -sum(d.surplus for d in short) or len(few)
 
 
 def _cause(case: Case, short: list[Difference]) -> str:
-    cause = (
+    return (
         removed.unread(case, short)
         or reruns.skipped(case, short)
         or seam.passed_over(case, short)
         or _orphaned(case, short)
         or _copies(case, short)
+        or explained.by_names(case)
+        or explained.by_one_window(case)
     )
-    return f": {cause}" if cause else ""
 
 
 def _copies(case: Case, short: list[Difference]) -> str:
     """A job that leaves out what it has seen before is wrong here, where each record of the log counts."""
-    copies = case.only(case.fold(case.copies & ~case.dropped), COUNTS)
+    rows = case.copies & ~case.dropped
+    if not rows.any():
+        return ""
+    copies = case.only(case.fold(rows), COUNTS)
     if not copies.total or copies != Ledger((d.cell, -d.surplus) for d in short):
         return ""
     return (

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.judging import checksums
+from harness.evidence import checksums
+from harness.evidence.checksums import Checksum
 from harness.judging.checks.case import EXAMPLES, Case, join
 from harness.judging.checks.kinds import COUNTS
-from harness.judging.checksums import Checksum
 from harness.model import CheckResult, Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
+from workloads.base import Kind
 
 
 def check(case: Case) -> CheckResult:
     if not case.spec.tape.checksum:
-        return CheckResult("masked", Outcome.PASS, _not_asked(case))
+        return CheckResult("masked", Outcome.PASS, _not_asked(case), asked=False)
     right = _counted_right(case)
     missing = [cell for cell in right if cell not in case.observed.sums]
     if missing and case.engine.state in ("drained", "unsettled"):
-        sentence = f"{len(missing):,} of {many(len(right), 'cell')} that are counted right hold no sums to prove it by"
+        sentence = (
+            f"{len(missing):,} of {many(len(right), 'cell')} that are counted right hold no sums to prove it by; "
+            "checksum = true in the manifest says that the job writes them"
+        )
         return CheckResult("masked", Outcome.UNKNOWN, sentence, "no sums", len(missing), "engine")
     expected = _expected(case)
     wrong = [cell for cell in right if case.observed.sums.get(cell, expected[cell]) != expected[cell]]
@@ -41,6 +45,16 @@ def check(case: Case) -> CheckResult:
         blame="engine",
         witnesses=tuple(_witness(case, cell, expected[cell]) for cell in wrong[:EXAMPLES]),
     )
+
+
+def covers(case: Case) -> str:
+    """What a PASS rests on. The number of events in a cell says nothing of which they are, unless ids are summed."""
+    kinds = {value.kind for value in case.oracle.values}
+    if case.spec.tape.checksum or kinds == {Kind.PER_EVENT}:
+        return "to the single event"
+    if kinds == {Kind.COUNT}:
+        return "by the counts; one lost and one doubled in a cell cancel unseen"
+    return "by the values; what leaves a value as it is goes unseen"
 
 
 def _not_asked(case: Case) -> str:

@@ -2,6 +2,7 @@
 
 A planned fault that takes counts away, or brings an older writer back, explains what went back after it: that is how
 long readers were shown too little, and no wrong answer of its own. What does not come right again is `lost` as well.
+A count that was more than possible is `early`: its fall is the end of that, and what it falls back to is right.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.judging.asked import Means
+from harness.evidence.changed_query import CutoverRule
+from harness.evidence.observed import Watched
+from harness.judging.checks import early
 from harness.judging.checks.case import EXAMPLES, Case, nobody_looked
 from harness.judging.checks.kinds import GROWING
-from harness.judging.readings import Watched
 from harness.model import CheckResult, FaultReport, Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
 
 # Faults after which counts may go back. A plain kill is none of them: a batch that is replayed writes the same totals.
 TAKES_BACK = frozenset(
@@ -51,7 +53,8 @@ class Dip:
 def check(case: Case) -> CheckResult:
     if case.watched is None:
         return nobody_looked("non-monotonic", case)
-    dips = _dips(case.watched, case.are(case.watched.cell, GROWING))
+    asked = case.are(case.watched.cell, GROWING) & ~early.impossible(case, case.watched)
+    dips = _dips(case.watched, asked)
     causes = [f for f in case.faults if f.landed and _takes_back(f)]
     bare = [dip for dip in dips if not any(_explains(fault, dip) for fault in causes)]
     if bare:
@@ -92,7 +95,7 @@ def _dips(seen: Watched, asked: NDArray[np.bool_]) -> list[Dip]:
 
 
 def _takes_back(fault: FaultReport) -> bool:
-    return fault.spec.action in TAKES_BACK or fault.spec.options.get("means") in (Means.FRESH, Means.ANEW)
+    return fault.spec.action in TAKES_BACK or fault.spec.options.get("means") in (CutoverRule.FRESH, CutoverRule.ANEW)
 
 
 def _explains(fault: FaultReport, dip: Dip) -> bool:
@@ -115,7 +118,7 @@ def _witness(case: Case, dip: Dip) -> Witness:
         cell=case.cell_name(dip.cell),
         expected=f"at least {dip.before}, which was seen before",
         seen=str(dip.after),
-        detail=f"{(dip.at_us / 1000 - case.epoch_ms) / 1000:.1f} s into the load, {back}",
+        detail=f"{case.when(dip.at_us)}, {back}",
         from_ms=dip.at_us // 1000,
         until_ms=dip.at_us // 1000,
     )

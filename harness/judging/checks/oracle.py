@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from harness.judging.checks.case import Case
 from harness.model import CheckResult, Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
 
 
 def check(case: Case) -> CheckResult:

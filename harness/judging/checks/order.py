@@ -10,14 +10,17 @@ import numpy as np
 
 from harness.judging.checks.case import EXAMPLES, Case, Ints
 from harness.model import CheckResult, Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
 
 
 def check(case: Case) -> CheckResult:
     if not case.in_order:
         return CheckResult("order", Outcome.PASS, "this sink claims no order")
     if not case.observed.left:
-        sentence = "the results say of no output when it left: their records are no outputs of events"
+        sentence = (
+            "the results say of no output when it left: their records are no outputs of events. in_order = true in the "
+            "manifest is for those alone"
+        )
         return CheckResult("order", Outcome.UNKNOWN, sentence, word="no order", blame="evidence")
     cells, times_ms = _left(case)
     newest_ms = _newest_before(case.oracle.codes.keys(cells), times_ms)

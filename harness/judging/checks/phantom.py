@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.evidence.ledger import Difference
+from harness.evidence.observed import Glitch, Stray, Watched
 from harness.judging.checks.case import EXAMPLES, Case, counted, join
-from harness.judging.ledger import Difference
-from harness.judging.readings import Glitch, Stray, Watched
 from harness.model import CheckResult, Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
+
+QUOTES = ("'", '"')
+LONG_ENOUGH = 3  # that keys begin alike by chance is unlikely
 
 
 def check(case: Case) -> CheckResult:
@@ -49,10 +52,23 @@ def _in_the_end(
     if zeros:
         parts.append(f"{many(len(zeros), 'count')} of 0 in cells in which no event lies")
     if campaigns:
-        parts.append(f"{many(len(campaigns), 'count')} of unknown campaigns ({join((s.where for s in campaigns), 2)})")
+        names = join((s.where for s in campaigns), 2)
+        own = (
+            f"bookkeeping = [{_own({s.where.partition('[')[0] for s in campaigns})}] in its manifest names its own keys"
+        )
+        parts.append(f"{many(len(campaigns), 'count')} of unknown campaigns ({names}; {own})")
     if orphans:
         parts.append(f"{len(orphans):,} orphaned hashes to which no campaign refers")
     return ["the results hold " + " and ".join(parts)] if parts else []
+
+
+def _own(keys: Collection[str]) -> str:
+    """What a manifest would call them: a pattern where they begin alike. A key that could be misread is in quotes."""
+    first, last = min(keys), max(keys)
+    alike = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    if len(keys) > 1 and alike >= LONG_ENOUGH and not first.startswith(QUOTES):
+        return repr(f"{first[:alike]}*")
+    return first if first.startswith(QUOTES) else repr(first)
 
 
 def _for_a_while(case: Case, visitors: Sequence[Glitch]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.judging.asked import Means
+from harness.evidence.changed_query import CutoverRule
 from harness.judging.changed import Changed
 from harness.judging.checks.case import Case
 from harness.model import CheckResult, Outcome
@@ -18,9 +18,9 @@ from harness.model import CheckResult, Outcome
 NAME = "question"
 FEWEST_CELLS = 50
 RIGHT = {
-    Means.CARRY: "the old question below the seam, the new one from there on, as declared (carry)",
-    Means.FRESH: "the new question of everything, as declared (fresh)",
-    Means.ANEW: "the new question from the seam on, and nothing of the old one in its cells, as declared (anew)",
+    CutoverRule.CARRY: "the old question below the seam, the new one from there on, as declared (carry)",
+    CutoverRule.FRESH: "the new question of everything, as declared (fresh)",
+    CutoverRule.ANEW: "the new question from the seam on, and nothing of the old one in its cells, as declared (anew)",
 }
 UNPROVEN = {
     "no seam": "nobody knows which events are in the state with which the new job began",

@@ -5,10 +5,10 @@ A planned fault that puts something else there explains what could not be read a
 
 from __future__ import annotations
 
+from harness.evidence.observed import Glitch, Stray
 from harness.judging.checks.case import EXAMPLES, Case, counted
-from harness.judging.readings import Glitch, Stray
 from harness.model import CheckResult, FaultReport, Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
 
 EXPECTED = "a whole number"
 # Faults that put something else than counts into the results. Those that only empty them leave nothing to misread.

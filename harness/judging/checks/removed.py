@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from harness.evidence.ledger import Difference, Ledger
 from harness.judging.checks.case import Case
-from harness.judging.ledger import Difference, Ledger
 
 
 def unread(case: Case, short: Iterable[Difference]) -> str:

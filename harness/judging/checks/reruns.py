@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.evidence.ledger import Difference, Ledger
 from harness.judging.checks.case import Case
 from harness.judging.lateness import in_run
-from harness.judging.ledger import Difference, Ledger
 from harness.model import EarlierRun
 
 

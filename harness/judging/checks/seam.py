@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from harness.evidence.ledger import Difference, Ledger
+from harness.evidence.observed import LogEvents
 from harness.judging.checks.case import Case
 from harness.judging.checks.kinds import COUNTS
 from harness.judging.lateness import Ends, below, between, in_files
-from harness.judging.ledger import Difference, Ledger
-from harness.judging.readings import LogEvents
 from harness.model import FileSeam
-from harness.texts import many
+from harness.util.texts import many
 from workloads.base import Mask
 
 FURTHEST = 3  # records; who is wrong by more is not wrong by counting

@@ -17,12 +17,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from harness.evidence.grouping import numbered, spans
 from harness.judging.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
 from harness.judging.checks.kinds import GROWING
-from harness.judging.grouping import numbered, spans
 from harness.judging.lateness import watermarks_ms
 from harness.model import CheckResult, Outcome, Progress, Witness
-from harness.texts import many
+from harness.util.texts import many
 from workloads.base import NEVER as NEVER_CLOSES
 
 ALLOWED_MS = 10_000
@@ -33,7 +33,8 @@ def check(case: Case) -> CheckResult:
     if case.watched is None:
         return nobody_looked("stale", case)
     if not case.told:
-        return CheckResult("stale", Outcome.PASS, "the engine reports no progress, so this is not judged")
+        words = "no line of progress.jsonl says when the engine was done with a cell, so this is not judged"
+        return CheckResult("stale", Outcome.PASS, words, asked=False)
     if odd := _outside(case):
         return _no_moments(case, odd)
     codes, right_ms = _first_right(case)

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from harness.evidence.ledger import Ledger
+from harness.evidence.observed import NO_BATCH, State
 from harness.judging.checks.case import EXAMPLES, Case, join
 from harness.judging.lateness import below, between
-from harness.judging.ledger import Ledger
-from harness.judging.readings import NO_BATCH, State
 from harness.model import CheckResult, KeptState, Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
 from workloads.base import Mask
 
 # The first one that is found is told: what comes first explains what comes after it.

@@ -5,10 +5,12 @@ and an engine that is killed would have lost it.
 
 from __future__ import annotations
 
+from harness.evidence.observed import Observed
 from harness.judging.checks.case import EXAMPLES, Case
-from harness.judging.readings import Observed
 from harness.model import CheckResult, Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
+
+ONLY_WHEN_STOPPED = "only when stopped"
 
 
 def check(case: Case) -> CheckResult:
@@ -44,7 +46,7 @@ def _compared(case: Case, after: Observed) -> CheckResult:
         "stopped",
         Outcome.FAIL,
         "; ".join(found),
-        word="changed when stopped" if spoiled else "only when stopped",
+        word="changed when stopped" if spoiled else ONLY_WHEN_STOPPED,
         count=len(spoiled) + len(late),
         blame="engine",
         witnesses=tuple((spoiled or late)[:EXAMPLES]),

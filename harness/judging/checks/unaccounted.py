@@ -12,7 +12,7 @@ import numpy as np
 from harness.judging.checks.case import Case
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome
-from harness.texts import many
+from harness.util.texts import many
 
 
 def check(case: Case) -> CheckResult:
@@ -23,9 +23,10 @@ def check(case: Case) -> CheckResult:
     counted, late = case.only(case.observed.counts, COUNTS).total, _late(case)
     wrong_cells = case.differences_of(COUNTS)
     lost, double = (sum(abs(d.surplus) for d in wrong_cells if (d.surplus > 0) is more) for more in (False, True))
-    # An event may lie in several cells, or in none.
-    other = case.audit.found - int(case.are(case.events.cell, COUNTS).sum())
-    unclosed = case.is_open & case.are(case.events.cell, COUNTS)
+    rows = case.are(case.events.cell, COUNTS)
+    counts, countable = int(rows.sum()), case.events.records(rows)
+    other = case.audit.found - countable
+    unclosed = case.is_open & rows
     untold = int(unclosed.sum()) - sum(
         case.observed.counts.count(cell) for cell in {*case.events.cell[unclosed].tolist()}
     )
@@ -35,12 +36,18 @@ def check(case: Case) -> CheckResult:
         f"{lost:,} missing",
         f"-{double:,} too many",
         f"{untold:,} in windows that nothing has closed",
-        f"{other:,} that do not count" if other > 0 else f"-{-other:,} in a further cell",
     )
-    shown = " + ".join(part for part in parts if not part.startswith(("0 ", "-0 "))).replace("+ -", "- ")
-    balance = f"{many(case.audit.found, 'record')} = {shown}"
+    records, beside = many(case.audit.found, "record"), f"{other:,} that do not count"
+    balance = f"{records} = {_sum(*parts, beside)}"
+    if counts != countable:  # where windows overlap, an event counts in each of its own
+        own = _sum(f"{countable:,} that count", beside)
+        balance = f"{records} = {own}; the {countable:,} count {counts:,} times = {_sum(*parts)}"
     slack = case.slack
     return CheckResult("unaccounted", Outcome.PASS, f"{balance}, to {slack:,}" if slack else balance)
+
+
+def _sum(*parts: str) -> str:
+    return " + ".join(part for part in parts if not part.startswith(("0 ", "-0 "))).replace("+ -", "- ")
 
 
 def _late(case: Case) -> int:

@@ -18,6 +18,7 @@ NEEDS_LOG = frozenset(
         "oracle",
         "question",
         "state",
+        "shifted",
         "lost",
         "wrong",
         "order",
@@ -30,7 +31,20 @@ NEEDS_LOG = frozenset(
     }
 )
 NEEDS_RESULTS = frozenset(
-    {"question", "lost", "duplicated", "wrong", "order", "ambiguous", "late", "unaccounted", "masked", "stopped"}
+    {
+        "question",
+        "shifted",
+        "lost",
+        "duplicated",
+        "wrong",
+        "order",
+        "ambiguous",
+        "late",
+        "unaccounted",
+        "masked",
+        "stopped",
+        "vanishing",
+    }
 )
 WANTS_RESULTS = frozenset({"phantom", "readable"})  # and the looks
 

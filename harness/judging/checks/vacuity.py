@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from harness.judging.checks import seam
 from harness.judging.checks.case import Case
 from harness.judging.checks.question import FEWEST_CELLS
+from harness.judging.scenario_conditions import unmet
 from harness.model import CheckResult, Outcome
-from harness.texts import many
+from harness.util.texts import many
 from workloads.base import NEVER
 
 
@@ -38,3 +39,5 @@ def _reasons(case: Case) -> Iterator[str]:
         yield "no window ever closed"
     elif case.seam and case.seam.until_ms is None and (cells := seam.on_both_sides(case)) < FEWEST_CELLS:
         yield f"{cells} cells have events in files and in Kafka, and fewer than {FEWEST_CELLS} prove nothing"
+    else:
+        yield from unmet(case)

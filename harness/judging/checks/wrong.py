@@ -1,22 +1,25 @@
 """Wrong: the value of a cell that is no count, or of one event, is another one than the log explains.
 
 By how much it is wrong says nothing of how many events are missing or too many: a refund that is lost makes a sum too
-large. The events of the cell are named.
+large, and no event that counts twice makes a maximum larger. The events of the cell are named. A maximum that is too
+small because events are missing is `lost`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from harness.evidence.ledger import Difference
 from harness.judging.checks.case import EXAMPLES, Case
 from harness.judging.checks.kinds import OTHERS
-from harness.judging.ledger import Difference
 from harness.model import CheckResult, Outcome, Witness
-from harness.texts import many
+from harness.util.texts import many
+from workloads.base import NULL
 
 
 def check(case: Case) -> CheckResult:
-    wrong = [d for d in case.differences_of(OTHERS) if not case.is_empty(d.cell)]
+    lost = {d.cell for d in case.lacking_events}
+    wrong = [d for d in case.differences_of(OTHERS) if d.cell not in lost and not case.is_empty(d.cell)]
     count = len(wrong) + len(case.unwritten)
     if not count:
         return CheckResult("wrong", Outcome.PASS, "no cell holds another value")
@@ -28,12 +31,32 @@ def check(case: Case) -> CheckResult:
     return CheckResult(
         "wrong",
         Outcome.FAIL,
-        f"{many(count, 'cell holds', 'cells hold')} another value than the log explains{beside}",
+        f"{many(count, 'cell holds', 'cells hold')} another value than the log explains{beside}{_which(case, wrong)}",
         word="wrong value",
         count=count,
         blame="engine",
         witnesses=(*case.witnesses(wrong), *(_unwritten(case, cell) for cell in case.unwritten[:EXAMPLES])),
     )
+
+
+def _which(case: Case, wrong: list[Difference]) -> str:
+    """Of several values those that are wrong, and by what; "" where there is one alone."""
+    values, parts = case.oracle.values, []
+    for number, value in enumerate(values) if len(values) > 1 else ():
+        own = [d for d in wrong if case.oracle.codes.key(d.cell) // case.oracle.groups == number]
+        sides = {(d.surplus > 0) for d in own if NULL not in (d.seen, d.may)}
+        way = "" if len(sides) != 1 else " too large" if sides == {True} else " too small"
+        parts += [f"{value.name} in {len(own):,}{way}{_as_another(case, own, number)}"] if own else []
+    return f": {'; '.join(parts)}" if parts else ""
+
+
+def _as_another(case: Case, wrong: list[Difference], own: int) -> str:
+    """The other value that each of these cells holds instead, as a number of events where different ones are asked."""
+    for number, other in enumerate(case.oracle.values):
+        there = [case.beside(d.cell, number) for d in wrong] if number != own else []
+        if there and all(case.observed.counts.count(c) == d.seen for c, d in zip(there, wrong, strict=True)):
+            return f" (each is the number of {other.name})"
+    return ""
 
 
 def _unwritten(case: Case, cell: int) -> Witness:

@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.judging.grouping import grouped, rows_of_groups, sizes, spans
-from harness.judging.readings import picked
+from harness.evidence.grouping import grouped, rows_of_groups, sizes, spans
+from harness.evidence.observed import picked
+from harness.judging.stored_run import StoredRun
 from harness.measuring import stats
 from harness.measuring.latency.ends import MOST_LEFT_OUT, TOO_MANY, Ends
 from harness.measuring.latency.evidence import Evidence, Looked, collect
 from harness.measuring.latency.visibility import Floats, Ints, Visibility
 from harness.measuring.latency.ways import FINAL, FIRST, PROBES, RANK_MATCHED, YAHOO, Raw, Ways
 from harness.measuring.measurement import Latency, OutsideEnds, Quantiles
-from harness.stored import StoredRun
-from harness.texts import many
+from harness.util.texts import many
 
 MADE = "latency"  # what a stored run keeps of it
 

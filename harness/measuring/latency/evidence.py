@@ -15,19 +15,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.judging.grouping import grouped, numbered, sizes
+from harness.evidence.grouping import grouped, numbered, sizes
+from harness.evidence.ledger import Ledger
+from harness.evidence.observed import NO_BATCH, folded, picked
+from harness.judging import progress_curve
 from harness.judging.lateness import Countable
-from harness.judging.ledger import Ledger
-from harness.judging.readings import NO_BATCH, folded, picked
-from harness.measuring import processed
+from harness.judging.stored_run import StoredRun
 from harness.measuring.latency import ends
 from harness.measuring.latency.ends import Ends
 from harness.measuring.latency.sending import Sending
 from harness.measuring.latency.visibility import Ints, Mask, Samples
 from harness.model import INDEX_BITS, MARK_SERVER, RunSpec
-from harness.store import MissingEvidence, Store
-from harness.stored import StoredRun
-from harness.watching.sampler import sampled_keys
+from harness.results.sampler import sampled_keys
+from harness.rundir.store import MissingEvidence, Store
 from workloads.base import Kind, Oracle
 
 COLLECTED = "events and looks"  # what a stored run keeps of it
@@ -103,7 +103,7 @@ def collect_by(run: StoredRun, oracle: Oracle, counted: Callable[[], Countable])
     spec, epoch_ms = run.spec, run.epoch_ms
     marks = set(log.events.cell[_is_mark(log)].tolist())
     log = log.only(_can_be_measured(oracle, log, sampled_keys(spec.tape)))
-    known, due_us, sent_us = Sending(run.reel, epoch_ms, run.sends).of(log.events)
+    known, due_us, sent_us = Sending(run.schedule, epoch_ms, run.sends).of(log.events)
     counts = known & ~log.dropped
     log, due_us, sent_us = log.only(counts), picked(due_us, counts), picked(sent_us, counts)
     codes, cell = numbered(log.events.cell)
@@ -128,7 +128,7 @@ def collect_by(run: StoredRun, oracle: Oracle, counted: Callable[[], Countable])
         samples=_samples(samples, oracle, codes),
         looked=looked,
         yahoo_ms=_yahoo_ms(run, is_measured),
-        ends=ends.told(processed.progress_lines(run.store)),
+        ends=ends.told(progress_curve.progress_lines(run.store)),
     )
 
 

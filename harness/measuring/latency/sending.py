@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from generators.marks import is_opening
-from generators.reel import Reel
-from harness.judging.grouping import repeated, spans
-from harness.judging.readings import LogEvents
+from generators.schedule import Schedule
+from harness.evidence.grouping import repeated, spans
+from harness.evidence.observed import LogEvents
 from harness.measuring.latency.visibility import Ints, Mask
 from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER
+from workloads.sentinels import is_opening
 
 _PARTITION_BITS = 10
 _COPY_BITS = 5
@@ -40,13 +40,15 @@ class Sending:
     """Due and sent, of the events of a run. What was booked as due at another time than planned, as a burst is, was due
     when it was booked."""
 
-    def __init__(self, reel: Reel, epoch_ms: int, books: pa.Table) -> None:
-        self._reel, self._epoch_us = reel, epoch_ms * 1000
+    def __init__(self, schedule: Schedule, epoch_ms: int, books: pa.Table) -> None:
+        self._reel, self._epoch_us = schedule, epoch_ms * 1000
         server, number, low, due_us, sent_us = (
             np.asarray(books.column(name).to_numpy(), dtype=np.int64)
             for name in ("server", "slice", "slot_lo", "intended_us", "sent_us")
         )
-        planned_us = np.array([reel.slice_due_us(*each) for each in zip(server.tolist(), number.tolist(), strict=True)])
+        planned_us = np.array(
+            [schedule.slice_due_us(*each) for each in zip(server.tolist(), number.tolist(), strict=True)]
+        )
         first = server << INDEX_BITS | low
         order = np.argsort(first)
         self._first, self._sent_us = first[order], sent_us[order]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.judging.grouping import by_groups
+from harness.evidence.grouping import by_groups
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

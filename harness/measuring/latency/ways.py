@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.judging.grouping import some_groups
+from harness.evidence.grouping import some_groups
 from harness.measuring.latency.evidence import WRONG, Cells, Events
 from harness.measuring.latency.visibility import Floats, Ints, Mask, Visibility, overtaken_us, ranks
 
@@ -74,8 +74,9 @@ class Ways:
         return self._raw(visible_us[ours], due_us[by_due][ours], sent_us[by_sent][ours])
 
     def final_value(self) -> Raw:
-        """For each cell, from its last event to its right final count."""
-        cell = np.flatnonzero(self._measured)
+        """For each cell, from its last event to its right final count. A maximum is mostly reached before the last
+        event of its cell, and so is a count of which events were dropped: those have none."""
+        cell = np.flatnonzero(self._measured & (self._whole | (self._cells.events == 1)))
         due_us, sent_us = (self._of_cells(np.maximum, times)[cell] for times in self._times())
         return self._raw(self._seen.final_us(cell, self._cells.final[cell]), due_us, sent_us)
 

@@ -49,7 +49,7 @@ def chatty(config: str) -> None:
             os.write(1, CHUNK * 1024)
         os.write(1, b"out of words\n")
 
-    threading.Thread(target=talk, daemon=True).start()
+    threading.Thread(target=talk).start()  # when it is stopped it still says the rest
     reference.main(config)
 
 

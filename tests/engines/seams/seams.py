@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from workloads.jobs import history_files
-from workloads.jobs.orders import read_orders
+from workloads.jobs.orders import read_config
 
 TORN = 1  # partition
 UNSEEN = ("torn-unseen", "packed-unseen", "stale")
@@ -48,7 +48,7 @@ def forget_the_last_batch(config):
 
 
 def main(path: str, job: str = "spark") -> int:
-    config = read_orders(path)
+    config = read_config(path)
     bug = config["options"]["streamgauge.bug"]
     if bug in ("torn", "torn-unseen", "packed-unseen"):
         tear(config, ".gz" if bug == "packed-unseen" else ".json")

@@ -32,14 +32,17 @@ final class AdViews implements Serializable {
     }
 
     /** Ad -> campaign. The benchmark keeps each pair as a plain string; all else there has another type or key. */
-    static HashMap<String, String> readAds(Jedis redis) {
+    static HashMap<String, String> readAds(Jedis redis, String prefix) {
         HashMap<String, String> ads = new HashMap<>();
+        ScanParams ours = new ScanParams().match(prefix + "*").count(5000);
         String cursor = ScanParams.SCAN_POINTER_START;
         do {
-            ScanResult<String> page = redis.scan(cursor, new ScanParams().count(5000), "string");
-            String[] keys = page.getResult().stream().filter(key -> key.length() == 36).toArray(String[]::new);
+            ScanResult<String> page = redis.scan(cursor, ours, "string");
+            String[] keys = page.getResult().stream()
+                    .filter(key -> key.length() == prefix.length() + 36)
+                    .toArray(String[]::new);
             List<String> campaigns = keys.length == 0 ? List.of() : redis.mget(keys);
-            IntStream.range(0, campaigns.size()).forEach(each -> ads.put(keys[each], campaigns.get(each)));
+            IntStream.range(0, campaigns.size()).forEach(each -> ads.put(keys[each].substring(prefix.length()), campaigns.get(each)));
             cursor = page.getCursor();
         } while (!cursor.equals(ScanParams.SCAN_POINTER_START));
         return ads;

@@ -63,7 +63,7 @@ final class Bootstrap {
         events.keyBy(FlinkRecords.Counted::key, Types.STRING)
                 .window(windows)
                 .aggregate(new FlinkJob.Count(), new FlinkJob.Cell(), Types.LONG, FlinkRecords.Total.TYPE)
-                .sinkTo(new TotalsSink(orders.get("redis").asText()));
+                .sinkTo(new TotalsSink(orders));
         flink.execute("state from files");
     }
 

@@ -132,7 +132,7 @@ public final class FlinkJob {
                 .trigger(new AtEachEvent());
         SingleOutputStreamOperator<FlinkRecords.Total> totals = (named ? cells.sideOutputLateData(late) : cells)
                 .aggregate(new Count(), new Cell(), Types.LONG, FlinkRecords.Total.TYPE);
-        (ids ? totals.uid(COUNTS) : totals).sinkTo(new TotalsSink(orders.get("redis").asText()));
+        (ids ? totals.uid(COUNTS) : totals).sinkTo(new TotalsSink(orders));
         if (named) {
             Path path = progressPath(orders).resolveSibling("late.jsonl");
             totals.getSideOutput(late).sinkTo(new LateSink(path)).setParallelism(1);
@@ -142,7 +142,8 @@ public final class FlinkJob {
     private static WhatCounts whatCounts(JsonNode orders) {
         JsonNode untilMs = orders.path("history").path("until_ms");
         try (Jedis redis = HighestTotals.connect(orders.get("redis").asText())) {
-            AdViews views = new AdViews(texts(orders.get("options")), AdViews.readAds(redis));
+            String prefix = orders.get("redis_prefix").asText();
+            AdViews views = new AdViews(texts(orders.get("options")), AdViews.readAds(redis, prefix));
             return new WhatCounts(views, untilMs.isNumber() ? untilMs.asLong() : null);
         }
     }

@@ -25,21 +25,29 @@ final class HighestTotals {
             end
             """;
     private final Jedis redis;
+    private final String prefix;
 
-    HighestTotals(Jedis redis) {
+    /** All keys begin with `prefix`. */
+    HighestTotals(Jedis redis, String prefix) {
         this.redis = redis;
+        this.prefix = prefix;
     }
 
     static Jedis connect(String url) {
-        return new Jedis(URI.create(url), PATIENCE_MS);
+        URI address = URI.create(url);
+        if (!address.getScheme().equals("rediss")) {
+            return new Jedis(address, PATIENCE_MS);
+        }
+        RedisTls tls = new RedisTls(address);
+        return new Jedis(address, PATIENCE_MS, tls.factory(), tls.parameters(), null);
     }
 
     /** Key -> start of the window in ms -> total. It returns when Redis has all of them. */
     synchronized void write(Map<String, Map<Long, Long>> totals) {
         List<Response<Object>> answers = new ArrayList<>();
         try (Pipeline pipeline = redis.pipelined()) {
-            totals.forEach((key, windows) ->
-                    answers.add(pipeline.eval(WRITE_IF_HIGHER, List.of(key, "updated:" + key), words(windows))));
+            totals.forEach((key, windows) -> answers.add(pipeline.eval(
+                    WRITE_IF_HIGHER, List.of(prefix + key, prefix + "updated:" + key), words(windows))));
         }
         answers.forEach(Response::get); // what Redis has against one of them is thrown here
     }

@@ -109,8 +109,9 @@ public class KafkaStreamsJob {
         progressPath = Path.of(config.get("progress_path").asText());
         late = isNamed(config) ? new Late(progressPath.resolveSibling("late.jsonl")) : null;
         Jedis redis = HighestTotals.connect(config.get("redis").asText());
-        totals = new HighestTotals(redis);
-        adViews = new AdViews(texts(config.get("options")), AdViews.readAds(redis));
+        String prefix = config.get("redis_prefix").asText();
+        totals = new HighestTotals(redis, prefix);
+        adViews = new AdViews(texts(config.get("options")), AdViews.readAds(redis, prefix));
         admin = Admin.create(connection(config));
     }
 

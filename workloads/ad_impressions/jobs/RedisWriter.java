@@ -7,7 +7,9 @@ import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
+import javax.net.ssl.SSLSocket;
 import org.apache.spark.sql.ForeachWriter;
 import org.apache.spark.sql.Row;
 
@@ -37,11 +39,13 @@ public class RedisWriter extends ForeachWriter<Row> {
             end
             """;
 
+    private final String address;
     private final String host;
     private final int port;
     private final String user;
     private final String password;
     private final int database;
+    private final String prefix;
     private final String script;
 
     private transient Socket socket;
@@ -49,13 +53,23 @@ public class RedisWriter extends ForeachWriter<Row> {
     private transient InputStream in;
     private transient int unanswered;
 
-    /** With `rising`, a count that is larger than the one to be written stays. */
-    public RedisWriter(String host, int port, String user, String password, int database, boolean rising) {
+    /** All keys begin with `prefix`. With `rising`, a count that is larger than the one to be written stays. */
+    public RedisWriter(
+            String address,
+            String host,
+            int port,
+            String user,
+            String password,
+            int database,
+            String prefix,
+            boolean rising) {
+        this.address = address;
         this.host = host;
         this.port = port;
         this.user = user;
         this.password = password;
         this.database = database;
+        this.prefix = prefix;
         this.script = (rising ? UNLESS_LARGER : "") + WRITE;
     }
 
@@ -67,6 +81,9 @@ public class RedisWriter extends ForeachWriter<Row> {
             socket.connect(new InetSocketAddress(host, port), TIMEOUT_MS);
             socket.setTcpNoDelay(true);
             socket.setSoTimeout(TIMEOUT_MS);
+            if (address.startsWith("rediss:")) {
+                socket = secured(socket);
+            }
             out = socket.getOutputStream();
             in = new BufferedInputStream(socket.getInputStream());
             introduce();
@@ -80,16 +97,16 @@ public class RedisWriter extends ForeachWriter<Row> {
 
     @Override
     public void process(Row row) {
-        String campaign = row.getString(0);
+        String campaign = prefix + row.getString(0);
         String window = Long.toString(row.getLong(1));
         String count = Long.toString(row.getLong(2));
         String now = Long.toString(System.currentTimeMillis());
-        String updated = "updated:" + campaign;
+        String updated = prefix + "updated:" + row.getString(0);
         try {
             if (row.size() == 3) {
                 send("EVAL", script, "2", campaign, updated, window, count, now);
             } else {
-                String sums = "sums:" + campaign;
+                String sums = prefix + "sums:" + row.getString(0);
                 send("EVAL", script, "3", campaign, updated, sums, window, count, now, row.getString(3));
             }
             readAnswers(MOST_UNANSWERED);
@@ -109,6 +126,14 @@ public class RedisWriter extends ForeachWriter<Row> {
         } finally {
             closeQuietly();
         }
+    }
+
+    private SSLSocket secured(Socket plain) throws IOException {
+        RedisTls tls = new RedisTls(URI.create(address));
+        SSLSocket secure = (SSLSocket) tls.factory().createSocket(plain, host, port, true);
+        secure.setSSLParameters(tls.parameters());
+        secure.startHandshake();
+        return secure;
     }
 
     private void introduce() throws IOException {

@@ -1,3 +1,4 @@
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.flink.api.common.operators.ProcessingTimeService;
@@ -12,14 +13,16 @@ import redis.clients.jedis.Jedis;
 final class TotalsSink implements Sink<FlinkRecords.Total> {
     private static final long WAITS_MS = 50; // so long a change waits for others
     private final String redis;
+    private final String prefix;
 
-    TotalsSink(String redis) {
-        this.redis = redis;
+    TotalsSink(JsonNode orders) {
+        this.redis = orders.get("redis").asText();
+        this.prefix = orders.get("redis_prefix").asText();
     }
 
     @Override
     public SinkWriter<FlinkRecords.Total> createWriter(WriterInitContext context) {
-        return new Writer(HighestTotals.connect(redis), context.getProcessingTimeService());
+        return new Writer(HighestTotals.connect(redis), prefix, context.getProcessingTimeService());
     }
 
     private static final class Writer implements SinkWriter<FlinkRecords.Total> {
@@ -29,9 +32,9 @@ final class TotalsSink implements Sink<FlinkRecords.Total> {
         private final Map<String, Map<Long, Long>> changed = new HashMap<>();
         private boolean isDue;
 
-        Writer(Jedis redis, ProcessingTimeService clock) {
+        Writer(Jedis redis, String prefix, ProcessingTimeService clock) {
             this.redis = redis;
-            this.totals = new HighestTotals(redis);
+            this.totals = new HighestTotals(redis, prefix);
             this.clock = clock;
         }
 

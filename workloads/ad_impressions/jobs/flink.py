@@ -11,12 +11,12 @@ import sys
 
 from workloads.ad_impressions.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
 from workloads.ad_impressions.jobs.flink_query import start_query
-from workloads.jobs.orders import read_orders
+from workloads.jobs.orders import read_config
 from workloads.jobs.progress_log import tell_settings
 
 
 def main(config_path: str) -> int:
-    config = read_orders(config_path)
+    config = read_config(config_path)
     common = common_settings(config)
     settings = {"rest.bind-port": common["rest.port"], **common}
     tell_settings(config["progress_path"], told(settings))

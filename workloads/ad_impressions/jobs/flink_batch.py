@@ -16,13 +16,13 @@ from workloads.ad_impressions.jobs.flink_process import HEAP, batch_settings, pr
 from workloads.ad_impressions.jobs.flink_query import make_environment
 from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.jobs import batches, history_files
-from workloads.jobs.orders import read_orders
+from workloads.jobs.orders import read_config
 from workloads.jobs.progress_log import tell_settings
 
 
 def main(config_path: str) -> None:
     to_end = batches.until_told()
-    config = read_orders(config_path)
+    config = read_config(config_path)
     settings = {"rest.port": "0", **batch_settings(config)}
     tell_settings(config["progress_path"], told(settings))
     if config["history"]:

@@ -80,11 +80,11 @@ def input_of(config: Config, ends: Offsets) -> list[str]:
 
 def redis_writer(config: Config, batch: int) -> Any:
     """to_redis(campaign_id, window_start_ms, total): totals as they stand."""
-    url, crash_points = config["redis"], CrashPoints(Path(config["crash_path"]))
+    place, crash_points = (config["redis"], config["redis_prefix"]), CrashPoints(Path(config["crash_path"]))
 
     def to_redis(campaigns: Column, window_starts_ms: Column, totals: Column) -> Column:
         rows = zip(campaigns.tolist(), window_starts_ms.tolist(), totals.tolist(), strict=True)
-        write_batch(absolute, connection(url), batch, rows, crash_points)
+        write_batch(absolute, connection(*place), batch, rows, crash_points)
         return totals
 
     return udf(to_redis, result_type=DataTypes.BIGINT(), func_type="pandas")

@@ -128,7 +128,7 @@ def prepare_java(config: Config, options: str) -> None:
     for name in ("log4j-cli.properties", "log4j-console.properties"):
         (conf / name).write_text(LOGGING, encoding="utf-8")
     ads = scratch / "ads.csv"
-    table = read_ads(connect(config["redis"]))
+    table = read_ads(connect(config))
     ads.write_text("".join(f"{ad},{campaign}\n" for ad, campaign in table.items()), encoding="utf-8")
     os.environ |= {
         "STREAMGAUGE_ADS": str(ads),  # read by CampaignOf.java

@@ -42,7 +42,7 @@ AS_JSON = {"format": "json", "json.ignore-parse-errors": "true"}
 
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     tables = make_environment(EnvironmentSettings.new_instance().in_streaming_mode(), settings)
-    tables.create_temporary_function("to_redis", redis_writer(config["redis"]))
+    tables.create_temporary_function("to_redis", redis_writer(config))
     tables.execute_sql(table("impressions", config, source_options(config), PLACE if is_named(config) else ""))
     statements = tables.create_statement_set()
     statements.add_insert_sql(counting(config, in_time(config)))
@@ -156,15 +156,16 @@ end
 """
 
 
-def redis_writer(url: str) -> Any:
+def redis_writer(config: Config) -> Any:
     """to_redis(campaign_id, window_start_ms, total): totals as they stand, each cell's newest of the rows at hand.
 
     A total only grows: a smaller one than Redis has is of a time before, told again after a crash, and is left out.
     """
+    place = config["redis"], config["redis_prefix"]
 
     def to_redis(campaigns: Column, window_starts_ms: Column, totals: Column) -> Column:
         rows = zip(campaigns.tolist(), window_starts_ms.tolist(), totals.tolist(), strict=True)
-        pipeline = connection(url).pipeline(transaction=False)
+        pipeline = connection(*place).pipeline(transaction=False)
         for campaign, windows in by_key(rows).items():
             pairs = [value for pair in windows.items() for value in pair]
             pipeline.eval(WRITE_LARGER, 2, campaign, updated_key(campaign), now_ms(), *pairs)
@@ -175,9 +176,9 @@ def redis_writer(url: str) -> Any:
 
 
 @functools.cache
-def connection(url: str) -> Redis:
+def connection(url: str, prefix: str) -> Redis:
     """One for all that writes in a worker."""
-    return connect(url)
+    return connect({"redis": url, "redis_prefix": prefix})
 
 
 def quoted(text: str) -> str:

@@ -22,7 +22,7 @@ from workloads.ad_impressions.jobs.flink_process import (
 )
 from workloads.ad_impressions.jobs.flink_query import start_query
 from workloads.ad_impressions.jobs.flink_rest import free_port
-from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import tell_settings
 
 
@@ -44,7 +44,7 @@ def cluster_settings(config: Config) -> dict[str, str]:
 
 
 def main(config_path: str) -> int:
-    config: Config = read_orders(config_path)
+    config: Config = read_config(config_path)
     settings = cluster_settings(config)
     tell_settings(config["progress_path"], told(settings))
     prepare_java(config, "")

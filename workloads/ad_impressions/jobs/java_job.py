@@ -12,11 +12,11 @@ import sys
 
 from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.jobs import history_files
-from workloads.jobs.orders import read_orders
+from workloads.jobs.orders import read_config
 
 
 def main(config_path: str, java: str, *words: str) -> None:
-    config = read_orders(config_path)
+    config = read_config(config_path)
     if config["history"]:
         history_files.refuse(config, FIELDS)
     os.execvp(java, [java, *words, config_path])

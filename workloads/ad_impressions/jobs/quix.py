@@ -25,7 +25,7 @@ from quixstreams.sinks.base import BatchingSink, SinkBatch
 
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.reference import is_time, parse
-from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import ProgressLog, now_ms, tell_settings
 from workloads.jobs.redis_results import connect, updated_key
 
@@ -170,8 +170,8 @@ def application(config: Config) -> Application:
 
 
 def main(config_path: str) -> None:
-    config = read_orders(config_path)
-    client = connect(config["redis"])
+    config = read_config(config_path)
+    client = connect(config)
     ads, late = read_ads(client), Late()
     app = application(config)
     records = app.dataframe(app.topic(config["topic"], value_deserializer="bytes"))

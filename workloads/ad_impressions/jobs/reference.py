@@ -19,7 +19,7 @@ import redis
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.id_sums import Sums, add_id, id_of, read, spell, sums_key
 from workloads.jobs import plain_process
-from workloads.jobs.orders import read_orders
+from workloads.jobs.orders import read_config
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, updated_key
 
@@ -117,8 +117,8 @@ def is_time(text: str) -> bool:
 
 
 def main(config_path: str) -> None:
-    config = read_orders(config_path)
-    client = connect(config["redis"])
+    config = read_config(config_path)
+    client = connect(config)
     counts = Counts(read_ads(client), config["window_ms"], config["checksum"])
     counts.restore(client)
     plain_process.run(config, client, counts, plain_process.value_of)

@@ -28,7 +28,7 @@ from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.ad_impressions.jobs.spark_summed_sinks import SUMMED_SINKS, Summed
 from workloads.jobs import spark_history, spark_stream
 from workloads.jobs.crash_points import CrashPoints
-from workloads.jobs.orders import OWN_OPTION, Config, read_orders
+from workloads.jobs.orders import OWN_OPTION, Config, read_config
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
 from workloads.jobs.redis_sinks import RETRYING, SINKS, write_batch
@@ -99,7 +99,7 @@ def sums_of_ids() -> tuple[Column, Column]:
 
 def make_writer(config: Config) -> Writer:
     """The cells of a batch come to the driver and go to Redis in one pipeline: there are few of them."""
-    client = connect(config["redis"], retries=config["sink"] in RETRYING)
+    client = connect(config, retries=config["sink"] in RETRYING)
     crash_points = CrashPoints(Path(config["crash_path"]))
 
     def write(counts: DataFrame, batch: int) -> None:
@@ -131,7 +131,7 @@ def start_over(
     """`totals` counts in the stream, over all batches; `deltas` counts within each batch."""
     window_ms, by, more = config["window_ms"], asked_key(config), chosen_more(config, MORE)
     watermark = f"{config['watermark_ms']} milliseconds" if config["sink"] == "absolute" else ""
-    views = views_of(parts, with_more(parse, more), read_ads(connect(config["redis"])), by, watermark)
+    views = views_of(parts, with_more(parse, more), read_ads(connect(config)), by, watermark)
     if config["sink"] == "absolute":
         return start(count_views(views, window_ms, more), config, write, ends=ends)
     return start(views, config, lambda batch, number: write(count_views(batch, window_ms, more), number), ends=ends)
@@ -149,7 +149,7 @@ def own_settings(config: Config) -> dict[str, str]:
 
 
 def main(config_path: str) -> int:
-    config = read_orders(config_path)
+    config = read_config(config_path)
     parse = with_ids if config["checksum"] else PARSERS[chosen_parser(config)]
     if (types := counted(config)) != (VIEW,):
         parse = of_types(types)

@@ -20,7 +20,7 @@ from workloads.ad_impressions.jobs.spark_parse import PARSERS, with_ids
 from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.jobs import batches, history_files, spark_history, spark_stream
 from workloads.jobs.batches import Offsets
-from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
 from workloads.jobs.spark_history import Part
@@ -37,7 +37,7 @@ class Topic:
             {
                 "bootstrap.servers": config["kafka"]["bootstrap"],
                 **config["kafka"]["librdkafka"],
-                "group.id": f"spark-batch-{config['run']}",  # asked for by the client; nothing is ever committed
+                "group.id": f"streamgauge-{config['run']}-batch",  # asked for by the client; nothing is ever committed
             }
         )
 
@@ -62,12 +62,12 @@ def parts_below(session: SparkSession, config: Config, ends: Offsets) -> Sequenc
 
 def main(config_path: str) -> None:
     told = batches.until_told()
-    config: Config = read_orders(config_path)
+    config: Config = read_config(config_path)
     tell_settings(config["progress_path"], spark.own_settings(config))
     parse = with_ids if config["checksum"] else PARSERS[spark.chosen_parser(config)]
     if config["history"]:
         history_files.refuse(config, FIELDS)
-    ads, write = read_ads(connect(config["redis"])), spark.make_writer(config)
+    ads, write = read_ads(connect(config)), spark.make_writer(config)
     session = spark_stream.make_session(config)
 
     def count(ends: Offsets, batch: int) -> None:

@@ -25,7 +25,7 @@ from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
 from workloads.ad_impressions.jobs.spark_parse import PARSERS, Parser, with_ids
 from workloads.jobs import spark_stream
-from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import ProgressLog, tell_settings
 from workloads.jobs.redis_results import connect
 
@@ -57,8 +57,7 @@ def in_real_time(config: Config) -> Config:
 
 
 def start_query(session: SparkSession, config: Config, parse: Parser) -> StreamingQuery:
-    refuse_other_than_plain(config["redis"])
-    views = spark.known_views(parse(spark_stream.read_records(session, config)), read_ads(connect(config["redis"])))
+    views = spark.known_views(parse(spark_stream.read_records(session, config)), read_ads(connect(config)))
     lateness = f"{config['watermark_ms']} milliseconds"
     counts = spark.count_views(views.withWatermark("event_time", lateness), config["window_ms"])
     stream = with_sums_in_one(counts).writeStream.outputMode("update")
@@ -110,23 +109,15 @@ def with_sums_in_one(counts: DataFrame) -> DataFrame:
 def redis_writer(session: SparkSession, config: Config) -> Any:
     at = urlsplit(config["redis"])
     return session._jvm.RedisWriter(  # type: ignore[union-attr]
+        config["redis"],
         at.hostname or "localhost",
         at.port or 6379,
         unquote(at.username or ""),
         unquote(at.password or ""),
         int(at.path.strip("/") or 0),
+        config["redis_prefix"],
         config["sink"] == RISING,
     )
-
-
-def refuse_other_than_plain(address: str) -> None:
-    at = urlsplit(address)
-    if at.scheme != "redis" or at.query:
-        sys.exit(
-            "The writer of this job knows neither TLS nor options: Redis has to be redis://HOST:PORT/NUMBER, with "
-            f"USER:PASSWORD@ if it wants them. {at.hostname}:{at.port} was given with {at.scheme}:// and "
-            f"{'options' if at.query else 'no options'}; the engine spark can write there."
-        )
 
 
 def own_settings(config: Config) -> dict[str, str]:
@@ -134,7 +125,7 @@ def own_settings(config: Config) -> dict[str, str]:
 
 
 def main(config_path: str) -> int:
-    config = in_real_time(read_orders(config_path))
+    config = in_real_time(read_config(config_path))
     parse = with_ids if config["checksum"] else PARSERS[spark.chosen_parser(config)]
     tell_settings(config["progress_path"], own_settings(config))
     return spark_stream.run(

@@ -30,7 +30,7 @@ from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.spark_parse import PARSERS
 from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.jobs import history_files, spark_history, spark_stream
-from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
 from workloads.jobs.spark_history import Part
@@ -104,7 +104,7 @@ def totals(views: DataFrame, config: Config, known: DataFrame | None = None) -> 
 def start_query(session: SparkSession, config: Config) -> StreamingQuery:
     parse, ads, write = (
         PARSERS[spark.chosen_parser(config)],
-        read_ads(connect(config["redis"])),
+        read_ads(connect(config)),
         spark.make_writer(config),
     )
     if not config["history"]:
@@ -133,7 +133,7 @@ def with_known(known: DataFrame, write: Writer) -> Writer:
 
 
 def main(config_path: str) -> int:
-    config = read_orders(config_path)
+    config = read_config(config_path)
     tell_settings(config["progress_path"], spark.own_settings(config))
     return spark_stream.run(config, lambda session: start_query(session, config))
 

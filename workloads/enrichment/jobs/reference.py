@@ -22,7 +22,7 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from workloads.enrichment.jobs.enriched import Windows
-from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.orders import Config, read_config
 from workloads.jobs.plain_process import CONSUME_MAX, CONSUME_WAIT_S, open_consumer
 from workloads.jobs.progress_log import ProgressLog
 
@@ -89,10 +89,12 @@ class Topic:
     """Of the outputs: what came out before, and whole transactions that come out now."""
 
     def __init__(self, config: Config) -> None:
-        self._name = config["results_topic"]
+        self._name, self._group = config["results_topic"], f"streamgauge-{config['run']}-out"
         known = {"bootstrap.servers": config["kafka"]["bootstrap"], **config["kafka"]["librdkafka"]}
         self._known = known
-        self._producer = Producer({**known, "transactional.id": f"enrichment-{config['run']}", "linger.ms": 0})
+        self._producer = Producer(
+            {**known, "transactional.id": f"streamgauge-{config['run']}-enrichment", "linger.ms": 0}
+        )
         # From here on whoever was started before can't commit any more, and what it left open is aborted.
         self._producer.init_transactions(ANSWER_S)
 
@@ -100,7 +102,7 @@ class Topic:
         consumer = Consumer(
             {
                 **self._known,
-                "group.id": "enrichment-out",
+                "group.id": self._group,
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 "enable.partition.eof": True,
@@ -186,7 +188,7 @@ def main(config_path: str) -> None:
         stopped = True
 
     signal.signal(signal.SIGTERM, stop)
-    Job(read_orders(config_path), lambda: stopped).run()
+    Job(read_config(config_path), lambda: stopped).run()
 
 
 if __name__ == "__main__":

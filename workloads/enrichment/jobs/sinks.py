@@ -6,10 +6,11 @@ one transaction, which also says which batch it is: one that has left already is
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from pyspark.sql import DataFrame
 
 from workloads.jobs.crash_points import CrashPoints
@@ -17,6 +18,9 @@ from workloads.jobs.orders import Config
 from workloads.jobs.spark_stream import Writer
 
 ANSWER_S = 30.0
+AGAIN_S = 0.2
+# A broker that has just started answers so until it has loaded the group.
+LOADING = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 def own_writer(config: Config) -> Writer:
@@ -59,14 +63,13 @@ class Batches:
 
     def __init__(self, config: Config) -> None:
         known = {"bootstrap.servers": config["kafka"]["bootstrap"], **config["kafka"]["librdkafka"]}
-        name = f"enrichment-{config['run']}"
+        name = f"streamgauge-{config['run']}-enrichment"
         self._topic = config["results_topic"]
         self._group = Consumer({**known, "group.id": name, "enable.auto.commit": False})
         self._producer = Producer({**known, "transactional.id": name, "linger.ms": 0})
         # From here on a driver that was started before can't commit any more, and what it left open is aborted.
         self._producer.init_transactions(ANSWER_S)
-        (position,) = self._group.committed([TopicPartition(self._topic, 0)], ANSWER_S)
-        self._next = max(position.offset, 0)  # negative: there is none yet
+        self._next = max(self._position(), 0)  # negative: there is none yet
 
     def write(self, batch: int, values: Sequence[str], crash_points: CrashPoints) -> None:
         if batch < self._next:
@@ -82,6 +85,18 @@ class Batches:
         self._producer.commit_transaction(ANSWER_S)
         crash_points.at("c3", batch)
         crash_points.at("c4", batch)
+
+    def _position(self) -> int:
+        """The offset of the group."""
+        ends_s = time.monotonic() + ANSWER_S
+        while True:
+            try:
+                (position,) = self._group.committed([TopicPartition(self._topic, 0)], ANSWER_S)
+                return int(position.offset)
+            except KafkaException as error:
+                if error.args[0].code() not in LOADING or time.monotonic() >= ends_s:
+                    raise
+            time.sleep(AGAIN_S)
 
     def _produce(self, values: Sequence[str]) -> None:
         for value in values:

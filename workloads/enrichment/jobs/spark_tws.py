@@ -25,7 +25,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from workloads.enrichment.jobs.enriched import Windows
 from workloads.enrichment.jobs.sinks import WRITERS
 from workloads.jobs import spark_stream
-from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import tell_settings
 
 EVENT = "user string, ordered_at long"
@@ -108,7 +108,7 @@ def start_query(session: SparkSession, config: Config) -> StreamingQuery:
 
 
 def main(config_path: str) -> int:
-    config = read_orders(config_path)
+    config = read_config(config_path)
     tell_settings(config["progress_path"], spark_stream.own_settings(config))
     return spark_stream.run(config, lambda session: start_query(session, config))
 

@@ -14,7 +14,7 @@ import redis
 from confluent_kafka import Message
 
 from workloads.jobs import plain_process
-from workloads.jobs.orders import read_orders
+from workloads.jobs.orders import read_config
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, updated_key
 from workloads.page_visits.jobs.visits import LENGTH_MS, VISITORS, VISITS, key_of
@@ -97,8 +97,8 @@ class Visits:
 
 
 def main(config_path: str, step_ms: int = LENGTH_MS) -> None:
-    config = read_orders(config_path)
-    client = connect(config["redis"])
+    config = read_config(config_path)
+    client = connect(config)
     visits = Visits(step_ms, config["time"])
     visits.restore(client)
     plain_process.run(config, client, visits, record_of)

@@ -18,7 +18,7 @@ import msgspec
 import redis
 
 from workloads.jobs import plain_process
-from workloads.jobs.orders import read_orders
+from workloads.jobs.orders import read_config
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, updated_key
 from workloads.page_visits.jobs.visits import DIFFERENT, GAP_MS, PAGES, key_of
@@ -104,8 +104,8 @@ def joined(one: Session, other: Session) -> Session:
 
 
 def main(config_path: str) -> None:
-    config = read_orders(config_path)
-    client = connect(config["redis"])
+    config = read_config(config_path)
+    client = connect(config)
     sessions = Sessions()
     sessions.restore(client)
     plain_process.run(config, client, sessions, plain_process.value_of)

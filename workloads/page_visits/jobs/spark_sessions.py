@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.jobs import spark_stream
 from workloads.jobs.crash_points import CrashPoints
-from workloads.jobs.orders import Config, read_orders
+from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
 from workloads.jobs.redis_sinks import SINKS, write_batch
@@ -42,7 +42,7 @@ def sessions_of(visits: DataFrame, watermark_ms: int) -> DataFrame:
 
 
 def make_writer(config: Config) -> Writer:
-    client, crash_points = connect(config["redis"]), CrashPoints(Path(config["crash_path"]))
+    client, crash_points = connect(config), CrashPoints(Path(config["crash_path"]))
 
     def write(sessions: DataFrame, batch: int) -> None:
         rows = [
@@ -61,7 +61,7 @@ def start_query(session: SparkSession, config: Config) -> StreamingQuery:
 
 
 def main(config_path: str) -> int:
-    config = read_orders(config_path)
+    config = read_config(config_path)
     tell_settings(config["progress_path"], spark_stream.own_settings(config))
     return spark_stream.run(config, lambda session: start_query(session, config))
 

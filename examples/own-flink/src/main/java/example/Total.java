@@ -1,0 +1,4 @@
+package example;
+
+/** How many views a campaign had in a window. */
+public record Total(String campaign, long windowMs, long views) {}

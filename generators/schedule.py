@@ -1,0 +1,146 @@
+"""All that a run sends: the tape of its load, and before it the tape of its warm-up or backlog, where it has one.
+
+A warm-up is a tape like any other, of the same population, with draws of its own. It is over at the epoch, so that its
+times are negative, and the tape of the load is what it is without it. Its servers are those of the load again, under
+further numbers, so that every event of a run has an id of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.tape import BLOCK, Events, Tape
+from harness.model import INDEX_BITS, INDEX_MASK, Spell, TapeSpec
+from harness.util.seeded_draws import Ints, Lane
+
+
+def warm_up_of(spec: TapeSpec) -> TapeSpec:
+    """Nothing falls silent in it: what comes back after a silence could come after the epoch. A backlog lies unevenly:
+    in its first half one partition gets nothing."""
+    return replace(
+        spec,
+        seed=int(Lane.of(spec.seed, "warm-up").key),
+        profile=spec.warm_up,
+        warm_up=(),
+        waits=False,
+        spells=(Spell("idle-partition", 0, spec.warm_up_ms // 2),) if spec.waits else (),
+        disorder=replace(spec.disorder, silent_servers=0),
+    )
+
+
+class Schedule:
+    """What `Tape` says of one tape, of both. Times are relative to the epoch."""
+
+    def __init__(self, spec: TapeSpec) -> None:
+        self.spec = spec
+        self.load = Tape(spec)
+        self.warm_up = Tape(warm_up_of(spec)) if spec.warm_up else None
+        self.warm_up_ms = self.warm_up.duration_ms if self.warm_up else 0
+        self.warm_up_total = self.warm_up.total if self.warm_up else 0
+        self.total = self.warm_up_total + self.load.total
+        self.servers = spec.senders * (2 if self.warm_up else 1)
+
+    @property
+    def earliest_rel_ms(self) -> int:
+        """No event of either tape is older."""
+        first_ms = self.load.event_time_bounds_rel_ms()[0]
+        if self.warm_up is None:
+            return first_ms
+        return min(first_ms, self.warm_up.event_time_bounds_rel_ms()[0] - self.warm_up_ms)
+
+    def servers_of(self, sender: int) -> tuple[int, ...]:
+        """The numbers under which one ad server sends, one after the other."""
+        return (self.spec.senders + sender, sender) if self.warm_up else (sender,)
+
+    def name_of(self, server: int) -> str:
+        tape, own = self._tape(server)
+        return f"server {own} of the warm-up" if tape is self.warm_up else f"server {own}"
+
+    def server_total(self, server: int) -> int:
+        tape, own = self._tape(server)
+        return tape.server_total(own)
+
+    def events(self, server: int, slots: Ints) -> Events:
+        tape, own = self._tape(server)
+        events = tape.events(own, slots)
+        return events if tape is self.load else self._before_the_epoch(events)
+
+    def blocks(self, size: int = BLOCK) -> Iterator[Events]:
+        """All slots, server by server."""
+        yield from self.load.blocks(size)
+        if self.warm_up:
+            yield from map(self._before_the_epoch, self.warm_up.blocks(size))
+
+    def sealed_blocks(self) -> Iterator[Events]:
+        """The same, and both tapes are sealed by it."""
+        yield from self.load.sealed_blocks()
+        if self.warm_up:
+            yield from map(self._before_the_epoch, self.warm_up.sealed_blocks())
+
+    def copies(self) -> tuple[Ints, Ints]:
+        slots, ids = self.load.copies()
+        if self.warm_up is None:
+            return slots, ids
+        early_slots, early_ids = (each + (self.spec.senders << INDEX_BITS) for each in self.warm_up.copies())
+        return np.concatenate((slots, early_slots)), np.concatenate((ids, early_ids))
+
+    def by_server(self, ids: Ints) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """The rows of the events for which each server has a slot, in their order, and no more at once than a block."""
+        server = np.minimum((ids >> INDEX_BITS).astype(np.uint64), self.servers).astype(np.uint16)  # foreign ones last
+        order = np.argsort(server, kind="stable")
+        ends = np.cumsum(np.bincount(server, minlength=self.servers + 1))
+        for number in range(self.servers):
+            rows = order[ends[number - 1] if number else 0 : ends[number]]
+            rows = rows[(ids[rows] & INDEX_MASK) < self.server_total(number)]
+            yield from ((number, rows[lo : lo + BLOCK]) for lo in range(0, len(rows), BLOCK))
+
+    def places(self, ids: Ints) -> Ints:
+        """Where events stand: those of the load first, then those of the warm-up."""
+        places = self.load.places(ids)
+        if self.warm_up is None:
+            return places
+        early = self.warm_up.places(ids - (self.spec.senders << INDEX_BITS)) + self.load.total
+        return np.where(ids >> INDEX_BITS < self.spec.senders, places, early)
+
+    def id_at(self, place: int) -> int:
+        if self.warm_up is None or place < self.load.total:
+            return self.load.id_at(place)
+        return self.warm_up.id_at(place - self.load.total) + (self.spec.senders << INDEX_BITS)
+
+    def slices(self, server: int, first: int = 0, until: int | None = None) -> Iterator[tuple[int, int, int]]:
+        tape, own = self._tape(server)
+        return tape.slices(own, first, until)
+
+    def slice_partition(self, server: int, j: int) -> int:
+        tape, own = self._tape(server)
+        return tape.slice_partition(own, j)
+
+    def slice_due_us(self, server: int, j: int) -> int:
+        tape, _ = self._tape(server)
+        return tape.slice_due_us(j) - (0 if tape is self.load else self.warm_up_ms * 1000)
+
+    def due_before(self, now_us: int) -> int:
+        """How many events of both are due by then, without the probes."""
+        due = int(self.load.profile.first_due_at(np.array([now_us]))[0])
+        if self.warm_up:
+            due += int(self.warm_up.profile.first_due_at(np.array([now_us + self.warm_up_ms * 1000]))[0])
+        return due
+
+    def _tape(self, server: int) -> tuple[Tape, int]:
+        """Which one the server sends, and its number there."""
+        if self.warm_up is None or server < self.spec.senders:
+            return self.load, server
+        return self.warm_up, server - self.spec.senders
+
+    def _before_the_epoch(self, events: Events) -> Events:
+        return replace(
+            events,
+            server=events.server + self.spec.senders,
+            id=events.id + np.uint64(self.spec.senders << INDEX_BITS),
+            intended_us=events.intended_us - self.warm_up_ms * 1000,
+            event_time_rel_ms=events.event_time_rel_ms - self.warm_up_ms,
+        )

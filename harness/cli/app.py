@@ -1,0 +1,169 @@
+"""The command line: the only module that knows every name. Each command is a line here and a file beside this one.
+
+Exit codes: 0 PASS, 1 FAIL, 2 usage, 3 UNKNOWN, 4 the harness or its environment broke. Answers go to stdout, all else
+to stderr.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import runpy
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.exceptions import TyperException
+
+from harness import __version__
+from harness.cli import panels
+from harness.cli.common_flags import Json
+from harness.model import Exit, UsageError
+from harness.rundir.store import MissingEvidence
+from harness.services import owners
+from harness.terminal import console
+from harness.terminal.command_end import COMPLETING, PROGRAM, json_last
+
+
+class Place(NamedTuple):
+    """Where a command is, and below which heading the help shows it."""
+
+    module: str  # in harness/cli/
+    name: str  # of a function in it; of an application where the command has commands of its own
+    heading: str
+
+
+COMMANDS = {
+    "run": Place("run", "run", panels.RUNS),
+    "recheck": Place("recheck", "recheck", panels.RUNS),
+    "report": Place("recheck", "report", panels.RUNS),
+    "ls": Place("ls_rm", "ls", panels.RUNS),
+    "rm": Place("ls_rm", "rm", panels.RUNS),
+    "tape": Place("tape", "tape", panels.RUNS),
+    "bench": Place("bench", "bench", panels.ITSELF),
+    "search": Place("search", "search", panels.EXPERIMENTS),
+    "chaos": Place("chaos", "chaos", panels.EXPERIMENTS),
+    "compare": Place("compare", "compare", panels.EXPERIMENTS),
+    "gate": Place("gate", "gate", panels.EXPERIMENTS),
+    "trend": Place("trend", "trend", panels.EXPERIMENTS),
+    "upgrade": Place("upgrade", "upgrade_job", panels.EXPERIMENTS),
+    "replay": Place("replay", "replay", panels.RUNS),
+    "selftest": Place("selftest", "selftest", panels.ITSELF),
+    "audit": Place("audit", "audit", panels.RUNS),
+    "up": Place("services", "up", panels.SETTING_UP),
+    "down": Place("services", "down", panels.SETTING_UP),
+    "doctor": Place("doctor", "doctor", panels.SETTING_UP),
+    "completion": Place("completion", "completion", panels.SETTING_UP),
+    "test": Place("own_tests", "own_tests", panels.ITSELF),
+    "engines": Place("engines", "app", panels.SETTING_UP),
+    "workload": Place("workload", "app", panels.SETTING_UP),
+}
+
+
+def imported(name: str) -> Any:
+    """A command, as Typer makes one of what stands at its place."""
+    found = _found(COMMANDS[name])
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name)(found)
+        found = alone
+    command: Any = typer.main.get_command(found)
+    command.rich_help_panel = COMMANDS[name].heading
+    panels.in_plain_words(command)
+    return command
+
+
+def _found(place: Place) -> Any:
+    """What is imported stays: looking for garbage in it meanwhile would take a tenth of the time."""
+    gc.disable()
+    try:
+        return getattr(import_module(f"harness.cli.{place.module}"), place.name)
+    finally:
+        gc.enable()
+
+
+class Imported(Mapping[str, Any]):
+    """The commands by name, each imported when it is looked up: a run does not wait for what a search needs."""
+
+    def __getitem__(self, name: str) -> Any:
+        return imported(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class Program(panels.Commands):
+    """All commands, of which Typer looks up those that a line names or a help shows."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Imported()  # type: ignore[assignment]
+
+
+app = typer.Typer(
+    cls=Program,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    *,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Does a stream processor count right, and how fast?"""
+    if version:
+        print(json.dumps({"version": __version__, "exit": Exit.PASS}) if as_json else f"{PROGRAM} {__version__}")
+    elif context.invoked_subcommand is None and as_json:
+        raise UsageError(f"No command was given. `{PROGRAM} --help` lists them.")
+    elif context.invoked_subcommand is None:
+        console.say(context.get_help())
+        raise typer.Exit(Exit.USAGE)
+
+
+def called(arguments: Sequence[str]) -> int:
+    """The exit code of a command. harness/terminal/command_end.py decides how its errors end, for all commands.
+
+    Not by Typer's own `main`: it maps Ctrl-C and any EPIPE to exit code 130 or 1.
+    """
+    program = typer.main.get_command(app)
+    if COMPLETING in os.environ:
+        from typer._completion_classes import completion_init
+
+        completion_init()
+        program.main(prog_name=PROGRAM)
+    for sentence in owners.sweep():
+        console.say(sentence)
+    try:
+        with program.make_context(PROGRAM, json_last(arguments)) as context:
+            program.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+    except MissingEvidence as error:
+        console.say(f"{error}. `streamgauge report` makes a page of what is left of a run.")
+        return Exit.UNKNOWN
+    except TyperException as mistake:
+        raise UsageError(_sentence_of(mistake)) from None
+    return Exit.PASS
+
+
+def _sentence_of(mistake: TyperException) -> str:
+    """What Typer itself refused, with where to look."""
+    context: typer.Context | None = getattr(mistake, "ctx", None)
+    said = mistake.format_message().rstrip(".")
+    end = "" if said.endswith("?") else "."  # some of them ask whether another word was meant
+    return f"{said}{end} `{context.command_path if context else PROGRAM} --help` shows what there is."
+
+
+if __name__ == "__main__":  # a module that only defines the commands would end with exit code 0, which is a PASS
+    runpy.run_module("harness", run_name="__main__")

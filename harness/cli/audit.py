@@ -1,0 +1,97 @@
+"""`streamgauge audit`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from harness.audit import loads as audit_loads
+from harness.audit import walk
+from harness.cli.common_flags import Json, a_number
+from harness.model import UsageError
+from harness.terminal import console
+from reports import audited as reports_audited
+
+MOST = 1e12
+
+
+def audit(
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="A folder tree, seen.txt, a .csv, or redis://HOST:PORT/0.")
+    ],
+    *,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            metavar="EVENTS/S",
+            callback=a_number,
+            min=1e-9,
+            max=MOST,
+            help="Events/s that each producer was to send.",
+        ),
+    ] = None,
+    total_rate: Annotated[
+        float | None,
+        typer.Option(
+            metavar="EVENTS/S",
+            callback=a_number,
+            min=1e-9,
+            max=MOST,
+            help="Events/s that all producers were to send together.",
+        ),
+    ] = None,
+    loads: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A CSV: pattern of folders, load. One line a group of results.")
+    ] = None,
+    producers: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=1_000_000, help="How many producers there were.")
+    ] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", callback=a_number, min=1e-3, max=1e9, help="Seconds for which they sent."),
+    ] = None,
+    campaigns: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=1_000_000, help="How many campaigns there were: 100.")
+    ] = None,
+    window: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", callback=a_number, min=1e-3, max=1e6, help="Seconds of a window: 10."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="A line and the sentences of every set, and not only groups.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Make a page with pictures there.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check results that another run of the Yahoo benchmark left: can they be right?"""
+    if rate is not None and total_rate is not None:
+        raise UsageError("--rate is of each producer and --total-rate of all. Give one of them.")
+    flags: dict[str, Any] = {"rate_per_s": rate, "total_per_s": total_rate, "producers": producers}
+    flags |= {"duration_s": duration, "campaigns": campaigns, "window_ms": round(window * 1000) if window else None}
+    given = {name: value for name, value in flags.items() if value is not None}
+    source = "--rate" if rate is not None else "--total-rate" if total_rate is not None else ""
+    known = walk.Known(given, source, audit_loads.read(loads) if loads else ())
+    if out:
+        from reports import audit_page
+
+        audit_page.refuse_others(out)
+    audited = walk.audit(path, known, console.say)
+    worst = reports_audited.outcome(audited)
+    if out:
+        audit_page.write(audited, path, out)
+    if as_json:
+        print(json.dumps(reports_audited.as_object(audited, path)))
+    else:
+        below = Path(path)
+        told = [reports_audited.summary(audited), ""]
+        if every or len(audited) <= reports_audited.FEW:
+            told.append(console.table(reports_audited.rows(audited, below), reports_audited.EACH))
+            told += ["", *reports_audited.sentences(audited, below)]
+        else:
+            told.append(console.table(reports_audited.screen(audited), reports_audited.HEADER))
+            told += reports_audited.endings(audited)
+        console.show_result([*told, *([str(out / "report.html")] if out else [])], worst)
+    raise typer.Exit(worst.exit_code)

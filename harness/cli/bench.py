@@ -1,0 +1,44 @@
+"""`streamgauge bench`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from harness.cli.common_flags import Json, answer
+from harness.install import environment, origin
+from harness.model import UsageError
+from harness.services import children
+from harness.terminal import console
+
+
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the sizes.")] = False,
+    search: Annotated[
+        bool, typer.Option("--search", help="Whether a search finds what is there, on queues whose truth is known.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure the limits of the harness itself, each beside something comparable."""
+    if not origin.IS_CHECKOUT:
+        raise UsageError("bench is not part of an installed program. Take a checkout for it.")
+    from tools.bench import bench as benches
+    from tools.search_proof import proof
+
+    with children.guard():
+        if search:
+            proved = []
+            for each in proof.prove_all(proof.QUICK if quick else proof.SEARCHES, console.say):
+                proved.append(each)
+                # A class takes minutes, and what is known of it is worth something.
+                console.say(f"  {proof.said(each)}")
+            found, told = proof.as_objects(proved), list(proof.lines(proved))
+        else:
+            benched = benches.bench(quick=quick, say=console.say)
+            found, told = msgspec.to_builtins(benched), list(benches.lines(benched))
+    if as_json:
+        answer({"command": "bench", "environment": environment.describe(), "bench": found})
+    else:
+        print("\n".join(told))

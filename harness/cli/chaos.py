@@ -1,0 +1,97 @@
+"""`streamgauge chaos`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from harness.cli import shell_completion
+from harness.cli.common_flags import EXPERIMENTS, Json, answer
+from harness.cli.flags import takes
+from harness.cli.resume_flags import ExperimentsOut, Resume, refuse_beside_resume
+from harness.cli.scenario_flags import EVENTS, SYSTEM
+from harness.drivers import chaos as drive_chaos
+from harness.experiments import chaos as planner
+from harness.faults import evidence
+from harness.faults import registry as faults
+from harness.terminal import console
+from reports import card as reports_card
+from reports import faults as reports_faults
+
+
+def _as_often_as_needed(metavar: str, what: str, names: shell_completion.Completer) -> Any:
+    return typer.Option(metavar=metavar, help=f"{what}; may be repeated.", autocompletion=names)
+
+
+# Which keys a tier says for all of its runs.
+OF_THE_TIER = ("rate", "duration", "disorder", "watermark")
+
+
+@takes("rate", "duration", *EVENTS, *SYSTEM, "repeat", usual=dict.fromkeys(OF_THE_TIER, "the tier's"))
+def chaos(
+    context: typer.Context,
+    *,
+    tier: Annotated[
+        str,
+        typer.Option(
+            metavar="TIER",
+            help=f"{', '.join(planner.ORDER)}, or the path of a .toml file.",
+            autocompletion=shell_completion.tier,
+        ),
+    ] = planner.ORDER[0],
+    fault: Annotated[
+        list[str] | None,
+        _as_often_as_needed("PLAN", "A fault or plan instead of the tier's own", shell_completion.OF_KEY["fault"]),
+    ] = None,
+    engine: Annotated[
+        list[str] | None, _as_often_as_needed("ENGINE", "Only this engine of the tier", shell_completion.engine)
+    ] = None,
+    sink: Annotated[
+        list[str] | None, _as_often_as_needed("NAME", "Only this sink", shell_completion.OF_KEY["sink"])
+    ] = None,
+    listing: Annotated[bool, typer.Option("--list", help="List all faults, and the evidence of each.")] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Runs at a time (default: one a core, as far as the memory goes, at most 4)."
+        ),
+    ] = None,
+    resume: Resume = None,
+    out: ExperimentsOut = EXPERIMENTS,
+    as_json: Json = False,
+    **flags: Any,
+) -> None:
+    """Run faults x engines x sinks, and show which guarantee each sink keeps."""
+    if listing:
+        _list_faults(as_json)
+        return
+    if resume:
+        refuse_beside_resume(context, "jobs")
+    asked = drive_chaos.Asked(tuple(engine or ()), tuple(sink or ()), tuple(fault or ()))
+    place, settings = (
+        drive_chaos.resume(resume, jobs)
+        if resume
+        else drive_chaos.begin(planner.read_tier(tier), asked, flags, out, jobs)
+    )
+    card = drive_chaos.drive(place, settings)
+    if as_json:
+        print(json.dumps(reports_card.as_object(card, place.path)))
+    else:
+        told = [f"{card.outcome.value}  {card.sentence}"]
+        for heading, rows in reports_card.tables(card):
+            told += ["", heading, console.table(rows, reports_card.HEADER)]
+        if came := reports_card.changes(card):
+            told += ["", console.table(came, reports_card.CHANGES)]
+        console.show_result([*told, "", *reports_card.endings(card), str(place.path)], card.outcome)
+    raise typer.Exit(card.outcome.exit_code)
+
+
+def _list_faults(as_json: bool) -> None:
+    kinds, seen = faults.FAULTS, evidence.by_kind()
+    if as_json:
+        answer(reports_faults.as_object(kinds, seen))
+        return
+    print(console.table(reports_faults.rows(kinds, seen), reports_faults.HEADER))
+    print(reports_faults.summary(kinds, seen))

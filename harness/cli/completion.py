@@ -1,0 +1,31 @@
+"""`streamgauge completion`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from typer._completion_shared import get_completion_script
+
+from harness.cli.common_flags import Json, answer
+from harness.model import UsageError
+from harness.terminal.command_end import COMPLETING, PROGRAM
+from harness.util.suggest import nearest, wrong
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def completion(
+    shell: Annotated[
+        str, typer.Argument(metavar="|".join(SHELLS), help="The shell that is to complete what you type.")
+    ] = SHELLS[0],
+    as_json: Json = False,
+) -> None:
+    """Print what a shell needs to complete commands and names: eval "$(streamgauge completion bash)"."""
+    if shell not in SHELLS:
+        raise UsageError(wrong("shell", shell, f"one of {', '.join(SHELLS)}", nearest(shell, SHELLS)))
+    script = get_completion_script(prog_name=PROGRAM, complete_var=COMPLETING, shell=shell)
+    if as_json:
+        answer({"command": "completion", "shell": shell, "script": script})
+    else:
+        print(script)

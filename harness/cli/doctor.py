@@ -1,0 +1,70 @@
+"""`streamgauge doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from harness.cli.common_flags import RUNS, Json, answer
+from harness.config.scenario_keys import KEYS
+from harness.install import doctor as examiner
+from harness.install.doctor import Finding, State
+from harness.model import Exit, HarnessError, UsageError, redacted
+from harness.services import security
+from harness.services.external import Wants, kafka_says, redis_says
+from harness.services.redis import connect, external, find_server
+from harness.util.texts import many
+
+Kafka = Annotated[str, typer.Option("--kafka", metavar="HOST:PORT", help=f"Also check {KEYS['kafka'].help}.")]
+Config = Annotated[str, typer.Option("--kafka-config", metavar="FILE", help=f"{KEYS['kafka_config'].help}.")]
+Redis = Annotated[str, typer.Option("--redis", metavar="URL", help=f"Also check {KEYS['redis'].help}.")]
+
+Prefix = Annotated[str, typer.Option("--redis-prefix", metavar="TEXT", help=f"{KEYS['redis_prefix'].help}.")]
+
+
+def doctor(
+    kafka: Kafka = "", kafka_config: Config = "", redis: Redis = "", redis_prefix: Prefix = "", as_json: Json = False
+) -> None:
+    """Check this machine, and the servers that are named: what is there, what is missing, and how to get it."""
+    if kafka_config and not kafka:
+        raise UsageError("--kafka-config has the security settings of a Kafka: also give --kafka HOST:PORT.")
+    if redis_prefix and not redis:
+        raise UsageError("--redis-prefix is for keys in a Redis: also give --redis URL.")
+    servers = _servers(kafka, kafka_config, redis, redis_prefix)
+    findings = [*examiner.examine(RUNS, lambda: Path(find_server().path)), *servers]
+    code = Exit.PASS if examiner.all_well(findings) else Exit.BROKEN
+    if as_json:
+        answer({"command": "doctor", "findings": msgspec.to_builtins(findings)}, code)
+    else:
+        print("\n".join(examiner.as_line(finding) for finding in findings))
+    raise typer.Exit(code)
+
+
+def _servers(kafka: str, kafka_config: str, redis: str, prefix: str) -> Iterator[Finding]:
+    """Rights and limits, tried on names of ours."""
+    wants = Wants(transactions=True, scripts=True)
+    if kafka:
+        address = security.external(kafka, Path(kafka_config) if kafka_config else None)
+        yield _finding("Kafka rights", address.bootstrap, lambda: [s.sentence for s in kafka_says(address, wants)])
+    if redis:
+        place = external(redis, prefix)
+
+        def ask() -> list[str]:
+            with connect(place) as client:
+                return [each.sentence for each in redis_says(client, redacted(redis), wants)]
+
+        yield _finding("Redis rights", redacted(redis), ask)
+
+
+def _finding(what: str, place: str, ask: Callable[[], list[str]]) -> Finding:
+    try:
+        refused = ask()
+    except HarnessError as error:
+        return Finding(what, State.MISSING, f"{place} does not serve us", str(error))
+    if refused:
+        return Finding(what, State.WRONG, f"{place} refused {many(len(refused), 'trial')}", " ".join(refused))
+    return Finding(what, State.OK, f"{place} let all be done that a run does")

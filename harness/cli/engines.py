@@ -1,0 +1,83 @@
+"""`engines`, with `engines add` and `engines rm`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from harness.cli import shell_completion
+from harness.cli.common_flags import Json, answer
+from harness.cli.panels import Commands
+from harness.drivers import class_archives
+from harness.engines import environments, fake, manifest, removal
+from harness.install import archives
+from harness.model import EngineManifest
+from harness.services import children
+from harness.terminal import console
+from reports import engines as reports_engines
+
+app = typer.Typer(
+    cls=Commands,
+    help="List engines; install or remove what one needs.",
+    add_completion=False,
+    rich_markup_mode=None,
+)
+Engine = Annotated[
+    str,
+    typer.Argument(
+        metavar="ENGINE",
+        help=f"{', '.join((*manifest.IDS, *manifest.IN_VERSIONS))}.",
+        autocompletion=shell_completion.engine,
+    ),
+]
+
+
+@app.callback(invoke_without_command=True)
+def engines(context: typer.Context, as_json: Json = False) -> None:
+    """List engines, what their sinks claim, and what is installed."""
+    if context.invoked_subcommand:
+        return
+    shipped = (manifest.load(engine) for engine in manifest.SHIPPED)
+    found = [fake.MANIFEST, *shipped, *environments.installed_versions()]
+    told = [(each, _workloads(each), environments.missing(each)) for each in found]
+    if as_json:
+        answer({"engines": [reports_engines.as_object(*each) for each in told]})
+    else:
+        print(console.table([reports_engines.row(*each) for each in told], reports_engines.HEADER))
+
+
+def _workloads(found: EngineManifest) -> list[str]:
+    """What it can be asked."""
+    return manifest.workloads_of(found.id.partition("@")[0])
+
+
+@app.command("add")
+def add(engine: Engine, as_json: Json = False) -> None:
+    """Install what an engine needs, without running it."""
+    found = manifest.load(engine)
+    with children.guard():
+        environments.prepare(found, console.say)
+    if found.archive:
+        class_archives.of_engine(found)
+    if as_json:
+        answer({"command": "engines add", "engine": engine})
+    else:
+        print(f"{engine} is ready")
+
+
+@app.command("rm")
+def rm(engine: Engine, as_json: Json = False) -> None:
+    """Remove what was installed for an engine, shared parts too. The next use installs it again."""
+    found = manifest.load(engine)
+    installed = removal.remove(found, console.say)
+    others = removal.sharing(found) if installed else []
+    gone = installed + archives.remove(found.id, console.say)
+    if as_json:
+        told = {"engine": engine, "removed": [str(path) for path in gone], "used_too_by": list(others)}
+        answer({"command": "engines rm", **told})
+        return
+    lines = [f"removed {path}" for path in gone] or [f"nothing was installed for {engine}"]
+    if others:
+        lines.append(f"{' and '.join(others)} used it too: the next use installs it again")
+    print("\n".join(lines))

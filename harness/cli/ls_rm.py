@@ -1,0 +1,81 @@
+"""`ls` and `rm`: the runs and experiments that lie here."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli import shell_completion
+from harness.cli.common_flags import EXPERIMENTS, RUNS, Json, answer
+from harness.drivers import delete_runs
+from harness.host.disk_space import size_in_words
+from harness.model import UsageError
+from harness.rundir import markers
+from harness.terminal import console
+from reports import listing
+
+
+def ls(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help="A run, an experiment, or a folder that holds some.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List runs and experiments, newest last: verdict and size, or why there is no verdict."""
+    if folder and not folder.is_dir():
+        raise markers.refusal(folder, *markers.CALLED)
+    runs = listing.runs(folder or RUNS)
+    experiments = listing.experiments(*([folder] if folder else [RUNS, EXPERIMENTS]))
+    if as_json:
+        found = {"runs": runs, "experiments": experiments}
+        answer({noun: [each.as_object() for each in listed] for noun, listed in found.items()})
+        return
+    tables = [
+        console.table(
+            [[each.path.name, size_in_words(each.size), each.state, each.sentence] for each in listed],
+            (noun, "size", "state", "sentence"),
+        )
+        for noun, listed in (("run", runs), ("experiment", experiments))
+        if listed
+    ]
+    print("\n\n".join(tables) or "no runs here")
+
+
+def rm(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="RUN",
+            help="What to remove; without it, a condition applies to all of runs/ and experiments/.",
+            autocompletion=shell_completion.run_or_experiment,
+        ),
+    ] = None,
+    *,
+    older_than: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Only what is older than this, such as 7d, 12h or 30m.")
+    ] = None,
+    but_last: Annotated[int | None, typer.Option(min=0, metavar="N", help="All but the newest N.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also remove what an experiment or a running process needs.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove runs and experiments, and say how much that freed."""
+    if not paths and older_than is None and but_last is None:
+        raise UsageError("Name the runs to remove, or say which by --older-than 7d or --but-last 20.")
+    choice = delete_runs.chosen(
+        delete_runs.candidates(paths) if paths else delete_runs.below(RUNS, EXPERIMENTS),
+        older_than_ms=None if older_than is None else delete_runs.age_ms(older_than),
+        but_last=but_last,
+        now_ms=time.time_ns() // 1_000_000,
+        force=force,
+    )
+    removed = list(delete_runs.clear(choice, dry_run=dry_run))
+    if as_json:
+        answer(delete_runs.as_object(removed, choice.kept, dry_run=dry_run))
+    else:
+        print("\n".join(delete_runs.lines(removed, choice.kept, dry_run=dry_run)))

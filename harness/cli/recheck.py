@@ -1,0 +1,88 @@
+"""`recheck` and `report`: what is made again of a stored run or experiment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli import shell_completion
+from harness.cli.common_flags import Json, Run, answer
+from harness.cli.show_verdict import show
+from harness.drivers import chaos, compare, gate, one_run, search
+from harness.experiments import folder
+from harness.experiments.folder import Folder
+from harness.judging import verdicts
+from harness.judging.judge import judge
+from harness.judging.stored_run import StoredRun
+from harness.model import UsageError
+from harness.rundir import markers
+from harness.rundir.store import Store
+from harness.terminal import console
+
+if TYPE_CHECKING:
+    from reports.result import Result
+
+EXPERIMENT_PAGES = {
+    "chaos": chaos.write_page,
+    "search": search.write_page,
+    "compare": compare.write_page,
+    "gate": gate.write_page,
+}
+
+
+def recheck(run: Run, as_json: Json = False) -> None:
+    """Judge a stored run again, with no engine."""
+    result = _judged_again(_ended(run))
+    show("recheck", result, as_json)
+    one_run.draw(result.path)
+    raise typer.Exit(result.verdict.outcome.exit_code)
+
+
+def _judged_again(place: Store) -> Result:
+    """What was made of its events for that is gone before a page is drawn."""
+    with console.progress() as screen:
+        screen.phase("judge")
+        stored = StoredRun(place)
+        verdict = judge(stored)
+        verdicts.keep(place, verdict)
+        return one_run.report(stored, verdict, screen)
+
+
+def report(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="The directory of a run or an experiment.",
+            autocompletion=shell_completion.run_or_experiment,
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Make the page of a stored run or experiment again, from the files that are left."""
+    place = run.absolute()
+    if markers.is_one(place, folder.FILE):
+        experiment = Folder.open(place, *EXPERIMENT_PAGES)
+        made = EXPERIMENT_PAGES[experiment.kind](experiment)
+        sections = made.sections
+    elif one_run.mended_copy(place):
+        sections = ()
+    else:
+        with console.progress() as screen:
+            sections = one_run.write_page(_ended(run), screen).sections
+    shown = str(place / "report.html")
+    missing = [*dict.fromkeys(sentence for section in sections for sentence in section.missing)]
+    if as_json:
+        answer({"command": "report", "run": str(place), "page": shown, "missing": missing})
+    else:
+        print("\n".join([shown, *(f"missing: {sentence}" for sentence in missing)]))
+
+
+def _ended(run: Path) -> Store:
+    """A run that nobody works on any more."""
+    place = Store.open(run.absolute())
+    if not place.has("verdict.json") and place.alive():
+        raise UsageError(f"{run} is still going on; wait until its process has ended.")
+    return place

@@ -1,0 +1,45 @@
+"""What the commands take that make experiments, which can be broken off and go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli import shell_completion
+from harness.model import UsageError
+
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Go on with the experiment in this directory.",
+        autocompletion=shell_completion.experiment,
+    ),
+]
+ExperimentsOut = Annotated[
+    Path, typer.Option(metavar="FOLDER", help="Folder in which experiment directories are made.")
+]
+
+
+def refuse_beside_resume(context: typer.Context, *of_its_name: str) -> None:
+    """An experiment goes on with what it was begun with; only how the answer is shown may be asked anew.
+
+    `of_its_name`: options that say which experiment it is.
+    """
+    given = [
+        str(each.name).upper() if each.param_type_name == "argument" else each.opts[0]
+        for each in context.command.params
+        if each.name not in ("resume", "as_json", *of_its_name) and _is_given(context, each.name)
+    ]
+    if given:
+        raise UsageError(
+            f"{', '.join(given)} can't be given beside --resume: it goes on with what it was begun with. "
+            "Leave it out, or begin anew without --resume."
+        )
+
+
+def _is_given(context: typer.Context, name: str | None) -> bool:
+    source = context.get_parameter_source(name) if name else None
+    return source is not None and source.name == "COMMANDLINE"

@@ -1,0 +1,42 @@
+"""What the commands take that plan runs: a scenario, and the keys that go with each other."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from harness.cli import shell_completion
+from harness.config import plan
+
+# Keys that several commands take: which events there are, and what they meet.
+EVENTS = ("workload", "seed", "campaigns", "partitions", "window", "watermark", "disorder")
+SYSTEM = (
+    "client",
+    "kafka",
+    "kafka_config",
+    "redis",
+    "redis_prefix",
+    "reset",
+    "master",
+    "checkpoint",
+    "conf",
+    "objective_p99_ms",
+    "patience",
+    "archive",
+)
+
+
+def usual(scenario: str) -> dict[str, str]:
+    """What a key is where neither the scenario that a command takes by itself nor a flag says it."""
+    return {key: str(value) for key, value in plan.read_scenario(scenario)[1].items()}
+
+
+Scenario = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCENARIO",
+        help=f"{', '.join(plan.scenarios())}, or the path of a .toml file.",
+        autocompletion=shell_completion.scenario,
+    ),
+]

@@ -1,0 +1,66 @@
+"""`streamgauge search`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from harness.cli.common_flags import EXPERIMENTS, Json
+from harness.cli.flags import takes
+from harness.cli.resume_flags import ExperimentsOut, Resume, refuse_beside_resume
+from harness.cli.scenario_flags import EVENTS, SYSTEM, Scenario, usual
+from harness.config import plan
+from harness.drivers import one_run
+from harness.drivers import search as drive_search
+from harness.engines import manifest as manifests
+from harness.experiments.searching import search as planner
+from harness.terminal import console
+
+SCENARIO = "calm"
+
+
+@takes("engine", "sink", *EVENTS, "time", *SYSTEM, usual=usual(SCENARIO))
+def search(
+    context: typer.Context,
+    scenario: Scenario = SCENARIO,
+    *,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One life of the engine, not three: a wider interval.")
+    ] = False,
+    resume: Resume = None,
+    out: ExperimentsOut = EXPERIMENTS,
+    as_json: Json = False,
+    **flags: Any,
+) -> None:
+    """Draw latency against the rate, and find the highest rate that can be sustained, as an interval."""
+    if resume:
+        refuse_beside_resume(context)
+        place = drive_search.resume(resume)
+        spec, engine_manifest = drive_search.resolved(place)
+        one_run.refuse_the_impossible(spec, engine_manifest)
+    else:
+        name, keys = plan.read_scenario(scenario)
+        spec, engine_manifest = plan.resolve(name, {**keys, **planner.WITHOUT}, flags, manifests.load)
+        one_run.refuse_the_impossible(spec, engine_manifest)
+        place = drive_search.begin(spec, engine_manifest, planner.QUICK if quick else planner.WHOLE, out)
+    searched = drive_search.drive(place, spec, engine_manifest)
+    from reports import curve  # what it imports takes its time, and the page has needed it
+
+    found = searched.found
+    if as_json:
+        print(json.dumps(curve.as_object(searched)))
+    else:
+        shares = searched.shares
+        told = [f"{found.outcome.value}  {spec.engine}/{spec.sink}: {found.sentence}"]
+        told += [f"{shares[0]:.0%} to {shares[1]:.0%} of what the reference does on this machine"] if shares else []
+        told += [""]
+        told += [
+            console.table(curve.rows(searched), curve.COLUMNS),
+            "",
+            *curve.time_spent(searched),
+            str(place.path / "report.html"),
+        ]
+        console.show_result(told, found.outcome)
+    raise typer.Exit(found.outcome.exit_code)

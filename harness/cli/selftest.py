@@ -1,0 +1,26 @@
+"""`streamgauge selftest`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from harness.cli.common_flags import Json
+from harness.selftest import drive, report
+from harness.terminal import console
+
+
+def selftest(
+    clean: Annotated[int, typer.Option(metavar="N", min=0, help="Runs without a bug. All have to PASS.")] = 50,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the clean runs.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Show that the checker fails when it should: planted bugs, sinks of known class, wrong checkers."""
+    found = drive.selftest(clean, seed, console.say)
+    if as_json:
+        print(json.dumps(report.as_object(found)))
+    else:
+        console.show_result(report.lines(found), found.outcome)
+    raise typer.Exit(found.outcome.exit_code)

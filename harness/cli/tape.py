@@ -1,0 +1,74 @@
+"""`streamgauge tape`: of a scenario, or of a stored run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from generators import preview
+from generators.schedule import Schedule
+from harness.cli import shell_completion
+from harness.cli.common_flags import Json, answer
+from harness.cli.flags import takes
+from harness.cli.scenario_flags import EVENTS, Scenario
+from harness.config import plan
+from harness.judging.stored_run import StoredRun
+from harness.model import DEFAULT_SCENARIO, EngineManifest, SinkClaim, UsageError
+from harness.util.texts import many
+
+# A tape is that of every engine and sink: whether these have a job of its workload is a question of the run.
+MOST = 100_000_000
+NOBODY = EngineManifest("none", (), "", shipped=True, sinks=(SinkClaim("none", "keep", "none"),), checksum=True)
+
+
+@takes("rate", "duration", *EVENTS)
+def tape(
+    scenario: Scenario = DEFAULT_SCENARIO,
+    *,
+    of: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="A stored run: write each record of its log, with names in place of codes, to --out.",
+            autocompletion=shell_completion.run,
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="With --of: a .parquet or .csv file.")] = None,
+    as_json: Json = False,
+    **flags: Any,
+) -> None:
+    """Show what a seed and a preset will send, or write what a run sent as a table."""
+    if of or out:
+        _write(of, out, [scenario] * (scenario != DEFAULT_SCENARIO) + [*flags], as_json=as_json)
+        return
+    name, keys = plan.read_scenario(scenario)
+    # A tape is only looked at here: whether its late events would be allowed is a question of the run.
+    keys = {"late_dropped_max": "any", **keys, "sink": "", "requires": []}
+    spec, _ = plan.resolve(name, keys, flags, lambda *_: NOBODY)
+    if (events := Schedule(spec.tape).total) > MOST:
+        raise UsageError(
+            f"A tape of {events:,} events takes minutes to look at, and up to {MOST:,} are looked at. Lower --rate or "
+            "--duration: a shorter one has the same disorder."
+        )
+    shown = preview.preview(spec)
+    if as_json:
+        answer(msgspec.to_builtins(shown))
+    else:
+        print("\n".join(preview.lines(shown)))
+
+
+def _write(of: Path | None, out: Path | None, beside: list[str], *, as_json: bool) -> None:
+    if of is None or out is None:
+        raise UsageError("--of RUN and --out FILE belong together: which run, and where its records are written.")
+    if beside:
+        raise UsageError(f"--of {of} has its own events; leave out {', '.join(beside)}.")
+    from harness.drivers import export_log
+
+    count = export_log.write(StoredRun.open(of), out)
+    if as_json:
+        answer({"command": "tape", "run": str(of), "file": str(out), "records": count})
+    else:
+        print(f"{many(count, 'record')} of {of} written to {out}")

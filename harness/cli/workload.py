@@ -1,0 +1,69 @@
+"""`workload`, with `workload new` and `workload check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from harness.cli.common_flags import Json, answer
+from harness.cli.panels import Commands
+from harness.model import UsageError
+from harness.terminal import console
+from workloads.declared import declaration
+from workloads.shipped import WORKLOADS, folder_of, shipped
+
+app = typer.Typer(
+    cls=Commands,
+    help="Workloads: what an engine is asked, and a question of your own.",
+    add_completion=False,
+    rich_markup_mode=None,
+)
+New = Annotated[str, typer.Argument(metavar="DIR", help="The folder of a workload.toml.")]
+Declared = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a workload.toml, or a shipped id.")]
+
+
+@app.callback(invoke_without_command=True)
+def workload(context: typer.Context, as_json: Json = False) -> None:
+    """Workloads: what an engine is asked, and a question of your own."""
+    if context.invoked_subcommand:
+        return
+    found = {name: shipped(name).asks for name in WORKLOADS}
+    if as_json:
+        answer({"workloads": [{"workload": name, "asks": asks} for name, asks in found.items()]})
+    else:
+        print(console.table([[name, asks] for name, asks in found.items()], ["workload", "asks"]))
+
+
+@app.command("new")
+def new(place: New, as_json: Json = False) -> None:
+    """Write a workload.toml with comments that can be checked at once, into a folder that has none."""
+    if not place.strip():  # as a path it would be the current folder
+        raise UsageError("DIR is empty. Give a folder that is made, such as `payments`, or `.` for this one.")
+    path = declaration.write_new(Path(place))
+    if as_json:
+        answer({"command": "workload new", "workload": str(path)})
+    else:
+        print(_next(path))
+
+
+@app.command("check")
+def check(place: Declared, as_json: Json = False) -> None:
+    """Show sample events of a declared workload, the rows expected of them, and what can't be judged and why."""
+    from workloads.declared import checked
+
+    is_shipped = str(place) in WORKLOADS
+    if is_shipped and not shipped(str(place)).declaration:
+        raise UsageError(f"{place} is written in Python, and `check` shows what a {declaration.FILE} says.")
+    place = folder_of(str(place)) if is_shipped else place
+    _, found = checked.load(place, shipped=is_shipped)
+    if as_json:
+        answer({"command": "workload check", **msgspec.to_builtins(found)})
+    else:
+        print("\n".join(checked.lines(found)))
+
+
+def _next(path: Path) -> str:
+    return f"wrote {path}\n`streamgauge workload check {path.parent}` shows what it says"

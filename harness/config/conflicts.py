@@ -1,0 +1,330 @@
+"""Values that are each allowed alone, and clash: a run of them could not be done, or not be judged.
+
+Each function below refuses one kind of clash, and says which value to change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import fields
+
+from harness.config.preconditions import impossible
+from harness.engines import own_options, template
+from harness.evidence.changed_query import asked_of
+from harness.model import EVENT_TIME, HALF_WRITTEN, MAX_SERVERS, EngineManifest, RunSpec, SinkClaim, UsageError
+from harness.results import registry
+from harness.util.suggest import wrong
+from workloads.base import NEVER, Kind
+from workloads.registry import codec_of, length_ms_of, oracle_of, results_of
+from workloads.sentinels import closes_ms_of, group_of
+
+# "Inside the watermark" leaves this much for the road from the generator to the engine.
+ROAD_MS = 2000
+# More cells than this, and the ledger is no longer something one process should hold.
+MAX_CELLS = 20_000_000
+# More probes than this, and they are no probes but a load.
+MAX_PROBES_PER_S = 10_000
+# No letter has a meaning in a pattern of keys.
+KEY_PREFIX, KEY_PREFIX_LETTERS = re.compile(r"[A-Za-z0-9:._/-]+"), "letters, digits and any of : . _ / -"
+REMOTE_MASTERS = ("spark://", "yarn", "k8s://")
+# As Spark reads it: slots, and how often a task may fail.
+LOCAL_MASTER = re.compile(
+    r"local|local\[([1-9]\d*|\*)(,\s*[1-9]\d*)?\]|local-cluster\[(\s*[1-9]\d*\s*,){2}\s*[1-9]\d*\s*\]"
+)
+
+
+def refuse_clashes(
+    spec: RunSpec,
+    manifest: EngineManifest,
+    claim: SinkClaim,
+    batch: EngineManifest | None,
+    *,
+    explicit_limit: bool,
+    of_scenario: Collection[str] = (),
+) -> None:
+    """`batch` is the engine of a backfill. `explicit_limit`: somebody said how many events may be dropped as late.
+    `of_scenario`: keys of `conf` that the scenario has set."""
+    registry.refuse_unknown(manifest)
+    if not explicit_limit:
+        _of_watermark(spec, claim)
+    _of_sizes(spec)
+    _of_requirements(spec)
+    _of_services(spec)
+    _of_prefix(spec, manifest)
+    _of_master(spec)
+    _of_options(spec, manifest, of_scenario)
+    _of_bounds(spec, manifest, claim)
+    _of_time(spec, manifest, claim)
+    _of_states(spec, manifest, claim)
+    _of_history(spec, manifest)
+    if batch:
+        _of_backfill(spec, manifest, batch)
+    elif spec.backfill_kill:
+        raise UsageError("backfill_kill kills the batch of backfill, and there is none. Also give --backfill.")
+    _of_checksum(spec, manifest)
+    _of_ends(spec, manifest)
+    _of_final(spec, claim)
+    _of_template(spec, manifest)
+
+
+def _of_ends(spec: RunSpec, manifest: EngineManifest) -> None:
+    if manifest.window_key == "end" and length_ms_of(spec) is None:
+        raise UsageError(
+            f'{manifest.id} names windows by their ends (window_key = "end" in its manifest), and the windows of '
+            f"{spec.tape.workload} have no common length, as sessions have none, or none at all. Name results by the "
+            "beginning, `opens`, and take that line out."
+        )
+
+
+def _of_final(spec: RunSpec, claim: SinkClaim) -> None:
+    oracle, codec = oracle_of(spec), codec_of(spec.tape)
+    if claim.final and spec.time == EVENT_TIME and closes_ms_of(oracle, codec, group_of(oracle, codec)) == NEVER:
+        raise UsageError(
+            f"The sink {claim.name} says final = true: it writes a result when its window closes. The cells of "
+            f"{spec.tape.workload} never close (`closes` is NULL). Take that line out of the manifest, or let them "
+            "close."
+        )
+
+
+def _of_template(spec: RunSpec, manifest: EngineManifest) -> None:
+    """Which names a pattern may have, the question says."""
+    if manifest.source != "redis:template":
+        return
+    asked = results_of(spec.tape)
+    if misfit := template.misfit(manifest.key, manifest.field, asked.keys, asked.parts, asked.number):
+        raise UsageError(
+            f"The manifest of {manifest.id}: key = {manifest.key!r} and field = {manifest.field!r} do not fit the "
+            f"question of {spec.tape.workload}: {misfit}."
+        )
+
+
+def _of_watermark(spec: RunSpec, claim: SinkClaim) -> None:
+    """Events that come too late although none may be dropped.
+
+    What comes in order may have any watermark: all that is late then was made late by the engine's own reading.
+    """
+    reach, room = spec.tape.reach_ms, max(0, spec.watermark_ms - ROAD_MS)
+    if claim.late == "drop" and spec.late_dropped_max == 0 and reach > room:
+        raise UsageError(
+            f"disorder = {spec.disorder_name!r} reaches {reach} ms back, but the watermark of {spec.watermark_ms} ms "
+            f"leaves {room} ms (2 s are kept for transport) and none may be dropped as late. "
+            f"Raise --watermark to {reach + ROAD_MS}ms, turn the disorder down, or set late_dropped_max in a scenario."
+        )
+
+
+def _of_sizes(spec: RunSpec) -> None:
+    """More than can be sent or judged."""
+    length_ms = spec.tape.warm_up_ms + spec.tape.load_ms
+    cells = len(results_of(spec.tape).keys) * (length_ms + spec.tape.reach_ms) // spec.window_ms
+    if cells > MAX_CELLS:
+        raise UsageError(
+            f"campaigns = {spec.tape.campaigns:,} and probes = {spec.tape.probes:,} over windows of "
+            f"{spec.window_ms} ms make about {cells:,} cells; up to {MAX_CELLS:,} can be judged. "
+            "Lower campaigns or duration, or lengthen the window."
+        )
+    if (probes_per_s := spec.tape.probes * 1000 / spec.window_ms) > MAX_PROBES_PER_S:
+        raise UsageError(
+            f"probes = {spec.tape.probes:,} in each window of {spec.window_ms} ms are {probes_per_s:,.0f} records a "
+            f"second; up to {MAX_PROBES_PER_S:,} are allowed. Lower probes or lengthen the window."
+        )
+    most_warmed_up = MAX_SERVERS // 2 - 1  # a warm-up numbers them and that of the probes anew
+    if spec.tape.warm_up and spec.tape.servers > most_warmed_up:
+        raise UsageError(wrong("servers", spec.tape.servers, f"at most {most_warmed_up:,} with a warm-up"))
+
+
+def _of_requirements(spec: RunSpec) -> None:
+    """What the scenario is about can't come about."""
+    for why in impossible(spec):
+        raise UsageError(why)
+
+
+def _of_services(spec: RunSpec) -> None:
+    """What is said of a Kafka or a Redis has to be said beside its address."""
+    if spec.kafka_config and not spec.kafka:
+        raise UsageError(
+            wrong("kafka_config", spec.kafka_config, "the address of that Kafka beside it, as --kafka HOST:PORT,")
+        )
+    if spec.reset and not spec.redis:
+        raise UsageError(
+            "reset empties an existing Redis database of ours: name it with --redis. The embedded one is always empty."
+        )
+    if spec.redis and not spec.redis.startswith(("redis://", "rediss://")):
+        raise UsageError(
+            wrong("redis", spec.redis.rpartition("@")[2], "an address that begins with redis:// or rediss://")
+        )
+
+
+def _of_prefix(spec: RunSpec, manifest: EngineManifest) -> None:
+    """The keys of a Redis that is shared."""
+    if not spec.redis_prefix:
+        return
+    if not spec.redis:
+        raise UsageError(
+            "redis_prefix is for an existing Redis that others use too: name it with --redis. The embedded one is this "
+            "run's alone."
+        )
+    if not KEY_PREFIX.fullmatch(spec.redis_prefix):
+        raise UsageError(wrong("redis_prefix", spec.redis_prefix, KEY_PREFIX_LETTERS))
+    if manifest.orders == "yahoo":
+        raise UsageError(
+            f"redis_prefix = {spec.redis_prefix!r} can't be given to {manifest.id}: the configuration of the original "
+            'benchmark (orders = "yahoo") has no place for it. Leave --redis-prefix out, and name an empty database.'
+        )
+
+
+def _of_master(spec: RunSpec) -> None:
+    """A remote master can't reach our loopback services, nor a folder of this machine."""
+    if not (LOCAL_MASTER.fullmatch(spec.master) or spec.master.startswith(REMOTE_MASTERS)):
+        allowed = "local[N], local[*], local-cluster[WORKERS,CORES,MIB], spark://, yarn or k8s://"
+        raise UsageError(wrong("master", spec.master, allowed))
+    host = spec.master.removeprefix("spark://").partition(":")[0]
+    if spec.master.startswith("local") or host in ("127.0.0.1", "localhost", "[::1]"):
+        return
+    missing = [
+        flag
+        for flag, value in (("--kafka", spec.kafka), ("--redis", spec.redis), ("--checkpoint", spec.checkpoint))
+        if not value
+    ]
+    if missing:
+        raise UsageError(
+            f"master = {spec.master!r} is on other machines, which can't reach services and folders of this one: "
+            f"also name {', '.join(missing)} (the checkpoint on storage that the whole cluster sees)."
+        )
+
+
+def _of_options(spec: RunSpec, manifest: EngineManifest, of_scenario: Collection[str]) -> None:
+    """One that nobody reads, or that can't be what it is."""
+    usual = {each.name: each.default for each in fields(spec) if each.name in own_options.ORDERS}
+    orders = {name: getattr(spec, name) for name, default in usual.items() if getattr(spec, name) != default}
+    if mistake := own_options.mistake_of_orders(manifest, orders):
+        raise UsageError(f"{mistake}. Leave it out.")
+    options = {**manifest.options, **spec.conf}
+    if mistake := own_options.mistake(manifest, {key: options[key] for key in options if key not in of_scenario}):
+        raise UsageError(f"conf: {mistake}. Correct it, or leave it out.")
+    if mistake := own_options.mistake(manifest, {key: options[key] for key in of_scenario}):
+        raise UsageError(
+            f"The scenario {spec.scenario} is made for another engine: {mistake}. Take an engine that has it, or a "
+            "copy of the scenario without it."
+        )
+
+
+def _of_bounds(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> None:
+    """Without evidence of what was dropped as late, folding fewer events and all of them gives bounds: of values that
+    only grow."""
+    oracle = oracle_of(spec)
+    falling = [value.name for value in oracle.values if value.kind is Kind.SUM]
+    if claim.late != "drop" or manifest.evidence != "none" or not (falling or oracle.merges):
+        return
+    why = f"{', '.join(falling)} may fall" if falling else "its cells merge"
+    raise UsageError(
+        f"The workload {spec.workload} can't be judged with sink {claim.name!r} of engine {manifest.id}: {why}, and it "
+        "drops late events without evidence of which. Take a sink with late = 'keep', or an engine that leaves "
+        "evidence."
+    )
+
+
+def _of_time(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> None:
+    """Where the job can't count by it, or nobody could tell what it made of it."""
+    if spec.time not in claim.times:
+        whose = f"those of sink {claim.name!r} of {manifest.id} in {spec.workload}"
+        raise UsageError(wrong("time", spec.time, f"one of {', '.join(claim.times)} ({whose})"))
+    if spec.time == EVENT_TIME:
+        return
+    if oracle_of(spec).values[0].kind is not Kind.COUNT or not manifest.progress:
+        raise UsageError(
+            f"time = {spec.time!r} needs a workload whose first value counts events, and an engine that tells its "
+            "progress: else nobody knows when it has answered."
+        )
+    if claim.final:
+        raise UsageError(
+            f"time = {spec.time!r} can't be judged of sink {claim.name!r}: its results come when a window is closed, "
+            "and the events that close the last ones do so by their own time alone."
+        )
+
+
+def _of_states(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> None:
+    """A state is read as cells with a count, and held against what Spark's checkpoint says of each batch."""
+    if not spec.states:
+        return
+    oracle, whys = oracle_of(spec), []
+    if manifest.evidence != "spark-checkpoint" and not manifest.states:
+        whys.append(
+            f"{manifest.id} leaves no checkpoint of Spark's (evidence = 'spark-checkpoint'), and does not say what "
+            "reads one of its own ('states')"
+        )
+    if claim.late != "drop":
+        whys.append(f"the sink {claim.name!r} adds each batch to the results, and keeps no state")
+    if [value.kind for value in oracle.values] != [Kind.COUNT] or oracle.merges or spec.time != EVENT_TIME:
+        whys.append("a state can be judged of one count in windows of the events' own time")
+    if asked_of(spec.fault):
+        whys.append("a state that answers two questions is none that is known")
+    if whys:
+        raise UsageError(f"states = {spec.states} is not possible: {'; '.join(whys)}. Leave it out.")
+
+
+def _of_history(spec: RunSpec, manifest: EngineManifest) -> None:
+    """Where the job reads no files, or nobody could tell which side of a seam an event belongs to."""
+    history_ms = spec.tape.history_ms
+    if spec.seam != "offset" and not history_ms:
+        raise UsageError(
+            f"seam = {spec.seam!r} says where files end and Kafka begins, and no files were asked for. Also give "
+            "--history, or leave it out."
+        )
+    if not history_ms:
+        return
+    if not manifest.history:
+        raise UsageError(
+            f"history was asked for, but the manifest of engine {manifest.id} does not claim history = true: its job "
+            "of this workload reads no files. Take --backlog, whose events all lie in Kafka."
+        )
+    if spec.master.startswith(REMOTE_MASTERS):
+        raise UsageError(
+            f"master = {spec.master!r} may be on other machines, and history lies in a folder of this one."
+        )
+    if spec.time != EVENT_TIME:
+        raise UsageError(wrong("time", spec.time, f"{EVENT_TIME!r}, for files do not say when Kafka had a record,"))
+    both_ms = spec.tape.history_kept_ms
+    if spec.seam == "time" and spec.tape.reach_ms >= both_ms:
+        raise UsageError(
+            f"disorder = {spec.disorder_name!r} reaches {spec.tape.reach_ms} ms back, but files and Kafka both have "
+            f"only the last {both_ms} ms of a history of {history_ms} ms: a seam by time would lose what comes later. "
+            "Lengthen --history to more than four times the reach, or take --seam offset."
+        )
+
+
+def _of_backfill(spec: RunSpec, stream: EngineManifest, batch: EngineManifest) -> None:
+    """Where its answer could not be found, or not be held against that of the stream."""
+    missing = []
+    if batch.batch_sink is None:
+        missing.append("drops late events, which a batch has to count")
+    elif spec.backfill_kill and HALF_WRITTEN not in batch.batch_sink.crash_points:
+        missing.append(f"has no crash point {HALF_WRITTEN}, at which it has written half and could be killed")
+    if not batch.progress or batch.progress_group:
+        missing.append("does not tell when it has done all")
+    if (batch.source, batch.simulated) != (stream.source, stream.simulated) or stream.source != "redis:compact":
+        missing.append(f"has to leave its results where {stream.id} does, in hashes of Redis in our own schema")
+    if spec.tape.history_ms and not batch.history:
+        missing.append("reads no files")
+    if missing:
+        raise UsageError(
+            f"backfill = {spec.backfill!r}: {batch.id} {'; it '.join(missing)}. Take spark-batch or flink-batch."
+        )
+    if asked_of(spec.fault) or spec.time != EVENT_TIME or {v.kind for v in oracle_of(spec).values} != {Kind.COUNT}:
+        raise UsageError(
+            "backfill holds a batch against one question that counts events by their own time. Leave it out."
+        )
+
+
+def _of_checksum(spec: RunSpec, manifest: EngineManifest) -> None:
+    """The job has to sum the ids, and its speed is not that of counting."""
+    if spec.tape.checksum and spec.objective_p99_ms is not None:
+        raise UsageError(
+            "objective_p99_ms asks for a speed, and with checksum none is measured. Leave one of them out."
+        )
+    if spec.tape.checksum and not manifest.checksum:
+        raise UsageError(
+            f"checksum was asked for, but the manifest of engine {manifest.id} does not claim checksum = true: it "
+            "counts events and does not sum their ids. Leave it out: even so nothing can cancel in a probe campaign, "
+            "which holds one event in a window."
+        )

@@ -1,0 +1,332 @@
+"""From a scenario file and the flags to one RunSpec with every default resolved and every mistake explained.
+
+A key means the same in a scenario file and as a flag; flags win. Nothing is started or written here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from generators.disorder import LATE_PRESETS, PRESETS
+from generators.profiles import PROFILES
+from harness.config.conflicts import refuse_clashes
+from harness.config.scenario_keys import KEYS, MOST_SEED, Wrong, as_number, as_whole
+from harness.engines.manifest import in_any_folder
+from harness.faults import registry as faults
+from harness.faults.reach import refuse_beyond
+from harness.model import (
+    AD_IMPRESSIONS,
+    Disorder,
+    EngineManifest,
+    FaultSpec,
+    RunSpec,
+    Segment,
+    SinkClaim,
+    TapeSpec,
+    UsageError,
+    redacted,
+)
+from harness.util.suggest import home, is_file, nearest, short, wrong
+from workloads.base import Workload
+from workloads.registry import chosen
+from workloads.shipped import WORKLOADS, folder_of
+
+ADS_PER_CAMPAIGN = 10
+SLICE_MS = 20
+DAY_MS = 86_400_000
+WHOLE_PROFILE_NUMBERS = {
+    "count": (1, 1000),
+    "half_period_ms": (100, DAY_MS),
+    "burst_ms": (0, DAY_MS),
+    "pause_ms": (0, DAY_MS),
+}
+PROFILE_NUMBERS = WHOLE_PROFILE_NUMBERS | {
+    "factor": (0, 1000),
+    "start_per_s": (0, 10_000_000),
+    "low_per_s": (0, 10_000_000),
+}
+OWN_KEYS = ("campaigns", "probes", "checksum", "window")  # which not every workload understands
+SAME_NAME = (  # keys that are fields of a run as they are
+    *("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf"),
+    *("requires", "time", "states", "seam", "backfill_kill"),
+    *("kafka", "kafka_config", "redis", "redis_prefix", "reset", "archive", "web", "patience"),
+)
+
+
+def scenarios() -> dict[str, str]:
+    """The shipped scenarios of all workloads, each with its first comment line."""
+    found = {name: path.read_text(encoding="utf-8").splitlines() for name, (path, _) in sorted(_shipped().items())}
+    return {name: lines[0].lstrip("# ") for name, lines in found.items()}
+
+
+def _shipped() -> dict[str, tuple[Path, str]]:
+    """Where each scenario lies, and of which workload it is."""
+    return {path.stem: (path, name) for name in WORKLOADS for path in folder_of(name).glob("scenarios/*.toml")}
+
+
+def read_scenario(name: str) -> tuple[str, dict[str, Any]]:
+    """A shipped scenario by name or anybody's by path; its short name and its keys."""
+    shipped = _shipped()
+    path, workload = (Path(name), AD_IMPRESSIONS) if name.endswith(".toml") else shipped.get(name, (Path(name), ""))
+    if not workload or not is_file(path):
+        names = list(scenarios())
+        near = nearest(name, names)
+        raise UsageError(
+            f"There is no scenario {short(name)}{near}. Shipped are {', '.join(names)}; "
+            "any other is the path of a .toml file."
+        )
+    try:
+        keys = tomllib.loads(path.read_text(encoding="utf-8"))
+        return path.stem, keys if workload == AD_IMPRESSIONS else {"workload": workload, **keys}
+    except OSError as error:
+        raise UsageError(f"The scenario {path} can't be read: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"The scenario {path} is not TOML: {error}.") from None
+
+
+def resolve(
+    name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any], manifest_of: Callable[[str, str], EngineManifest]
+) -> tuple[RunSpec, EngineManifest]:
+    """Everything decided. `manifest_of` finds an engine by its id or path, with its job of a workload."""
+    given = _together(_checked(scenario, f"scenario {name}"), _checked(flags, "flag"))
+    values = {key: each.read(each.default) for key, each in KEYS.items() if each.default is not None} | given
+    _refuse_seeds_beyond(values["seed"], values["repeat"])
+    workload = chosen(values["workload"])
+    _refuse_keys_of_another(workload, given)
+    manifest = replace(manifest_of(values["engine"], workload.id), workload=workload.id)
+    claim = _claim(manifest, values["sink"])
+    preset, dials = disorder_of(values["disorder"])
+    tape = _tape(values, workload, dials)
+    fault = _fault(values, manifest, claim)
+    refuse_beyond(fault, tape.load_ms)
+    spec = RunSpec(
+        scenario=name,
+        engine=manifest.id,
+        sink=claim.name,
+        tape=faults.reshaped(tape, fault),
+        disorder_name=preset,
+        late_dropped_max=given.get("late_dropped_max", None if preset in LATE_PRESETS else 0),
+        fault=fault,
+        **_as_given(values),
+    )
+    batch = manifest_of(spec.backfill, workload.id) if spec.backfill else None
+    of_scenario = scenario.get("conf", {})
+    refuse_clashes(spec, manifest, claim, batch, explicit_limit="late_dropped_max" in given, of_scenario=of_scenario)
+    return spec, manifest
+
+
+def _together(scenario: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """A flag wins. One setting of an engine leaves the scenario's other ones as they are."""
+    conf = {**scenario.get("conf", {}), **flags.get("conf", {})}
+    return {**scenario, **flags, **({"conf": conf} if conf else {})}
+
+
+def _tape(values: Mapping[str, Any], workload: Workload, dials: Disorder) -> TapeSpec:
+    """What is sent, before a fault of the input changes it."""
+    sizes = {key: values[key] if key in workload.keys else 0 for key in ("campaigns", "probes")}
+    before_ms = _before_the_epoch_ms(values["warm_up"], values["history"] + values["backlog"])
+    return TapeSpec(
+        seed=values["seed"],
+        profile=_segments(values["profile"], values["rate"], values["duration"]),
+        servers=values["servers"],
+        slice_ms=SLICE_MS,
+        partitions=values["partitions"],
+        campaigns=sizes["campaigns"],
+        ads_per_campaign=ADS_PER_CAMPAIGN,
+        disorder=dials,
+        probes=sizes["probes"],
+        probe_every_ms=values["window"],
+        checksum=values["checksum"],
+        warm_up=PROFILES["steady"](values["rate"], before_ms) if before_ms else (),
+        waits=not values["warm_up"] and bool(before_ms),
+        history_ms=values["history"],
+        workload=workload.id,
+        declaration=workload.declaration,
+    )
+
+
+def _fault(values: Mapping[str, Any], manifest: EngineManifest, claim: SinkClaim) -> FaultSpec:
+    """The one that was asked for, or the one that is usual for such a sink."""
+    if values["fault"]:
+        return faults.parse(values["fault"])
+    return faults.default_fault(manifest, claim, values["duration"])
+
+
+def _as_given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run takes over from its keys, whatever its engine and its tape are."""
+    return {
+        "window_ms": values["window"],
+        "watermark_ms": values["watermark"],
+        "objective_p99_ms": values.get("objective_p99_ms"),
+        "declared_in": str(home(Path(values["workload"])).resolve()) if values["workload"] not in WORKLOADS else "",
+        "backfill": in_any_folder(values["backfill"]),
+        **{key: values[key] for key in SAME_NAME},
+    }
+
+
+def _before_the_epoch_ms(warm_up_ms: int, backlog_ms: int) -> int:
+    if warm_up_ms and backlog_ms:
+        raise UsageError(
+            "warm_up is sent before the load to an engine that is running, and backlog and history before it starts. "
+            "Leave one of them out."
+        )
+    return warm_up_ms or backlog_ms
+
+
+def _refuse_keys_of_another(workload: Workload, given: Mapping[str, Any]) -> None:
+    for key in OWN_KEYS:
+        if given.get(key) and key not in workload.keys:
+            raise UsageError(f"{key} = {short(given[key])} says nothing to the workload {workload.id}. Leave it out.")
+
+
+def workload_of(keys: Mapping[str, Any]) -> str:
+    """The id of the workload that is asked for: by it an engine's sinks are known."""
+    return chosen(keys.get("workload", KEYS["workload"].default)).id
+
+
+def rounds_of(name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any]) -> int:
+    """How many fresh runs are asked for."""
+    given = _together(_checked(scenario, f"scenario {name}"), _checked(flags, "flag"))
+    rounds = int(given.get("repeat", KEYS["repeat"].default))
+    refuse_one_database_for(rounds, given.get("redis", ""), reset=given.get("reset", False))
+    return rounds
+
+
+def _refuse_seeds_beyond(first: int, rounds: int) -> None:
+    """Each round has the next seed."""
+    if first + rounds - 1 > MOST_SEED:
+        raise UsageError(wrong("seed", first, f"at most {MOST_SEED - rounds + 1:,} with {rounds} rounds"))
+
+
+def refuse_one_database_for(runs: int, redis: str, *, reset: bool) -> None:
+    """Several runs need one that may be emptied before each."""
+    if runs > 1 and redis and not reset:
+        raise UsageError(
+            f"{runs} runs share one existing Redis database, and each has to find it empty: add --reset, or leave "
+            "--redis out."
+        )
+
+
+def public(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys or flags as they may be saved: nothing secret in them."""
+    return {**keys, "redis": redacted(keys["redis"])} if "redis" in keys else dict(keys)
+
+
+def _checked(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Each given value, read; unknown keys and wrong values are told from whom they come."""
+    result = {}
+    for key, value in table.items():
+        if key not in KEYS:
+            raise UsageError(
+                f"{where}: unknown key {short(key)} (= {short(value)}); "
+                f"the keys are {', '.join(KEYS)}{nearest(key, KEYS)}."
+            )
+        try:
+            result[key] = KEYS[key].read(value)
+        except Wrong as allowed:
+            raise UsageError(f"{where}: {wrong(key, value, str(allowed), allowed.near)}") from None
+    return result
+
+
+def _claim(manifest: EngineManifest, sink: str) -> SinkClaim:
+    names = [claim.name for claim in manifest.sinks]
+    if sink and sink not in names:
+        raise UsageError(
+            wrong("sink", sink, f"one of {', '.join(names)} (those of engine {manifest.id})", nearest(sink, names))
+        )
+    return manifest.sink(sink or names[0])
+
+
+def disorder_of(value: str | Mapping[str, Any]) -> tuple[str, Disorder]:
+    """`mobile`, `mobile,late_share=0.01`, `skew_max_ms=50`, or a table of dials with an optional `preset`."""
+    if isinstance(value, str):
+        words = [word.strip() for word in value.split(",")]
+        preset = "none" if "=" in words[0] else words.pop(0)
+        dials: Mapping[str, Any] = dict(word.partition("=")[::2] for word in words)
+        if len(dials) < len(words):
+            raise UsageError(wrong("disorder", value, "each dial once"))
+    else:
+        preset, dials = value.get("preset", "none"), {k: v for k, v in value.items() if k != "preset"}
+    if not isinstance(preset, str) or preset not in PRESETS:
+        raise UsageError(
+            wrong("disorder", preset, f"one of {', '.join(PRESETS)}, or dial=value,", nearest(str(preset), PRESETS))
+        )
+    settings: dict[str, Any] = {dial: _dial(dial, given) for dial, given in dials.items()}
+    changed = replace(PRESETS[preset], **settings)
+    _refuse_clashing_dials(changed)
+    return preset if not dials else f"{preset}+", changed
+
+
+def _dial(dial: str, value: Any) -> int | float:
+    kinds = {each.name: each.type for each in fields(Disorder)}
+    if dial not in kinds:
+        raise UsageError(
+            f"disorder: unknown dial {short(dial)}; the dials are {', '.join(kinds)}{nearest(dial, kinds)}."
+        )
+    if dial.endswith("_share"):
+        share = as_number(value)
+        if share is None or not 0 <= share <= 1:
+            raise UsageError(wrong(f"disorder.{dial}", value, "a share from 0 to 1"))
+        return share
+    low = -3_600_000 if dial.startswith("skew") else 0
+    number = as_whole(value)
+    if number is None or not low <= number <= 3_600_000:
+        raise UsageError(wrong(f"disorder.{dial}", value, f"a whole number from {low:,} to 3,600,000"))
+    return number
+
+
+def _refuse_clashing_dials(dials: Disorder) -> None:
+    pairs = (("skew_min_ms", "skew_max_ms"), ("late_min_ms", "late_max_ms"))
+    for low, high in pairs:
+        if getattr(dials, low) > getattr(dials, high):
+            raise UsageError(wrong(f"disorder.{low}", getattr(dials, low), f"at most {high} ({getattr(dials, high)})"))
+    needs = (
+        ("duplicate_share", "duplicate_gap"),
+        ("silent_servers", "silent_ms"),
+        ("future_share", "future_ms"),
+        ("delay_scale_ms", "delay_max_ms"),
+    )
+    for dial, other in needs:
+        if getattr(dials, dial) and not getattr(dials, other):
+            raise UsageError(
+                wrong(f"disorder.{other}", 0, f"a number above 0, because {dial} is {getattr(dials, dial)},")
+            )
+
+
+def _segments(profile: Any, rate: float, duration_ms: int) -> tuple[Segment, ...]:
+    kind, options = (profile, {}) if isinstance(profile, str) else (profile["kind"], dict(profile))
+    options.pop("kind", None)
+    build = PROFILES[kind]
+    allowed = list(inspect.signature(build).parameters)[2:]
+    for key, value in options.items():
+        if key not in allowed:
+            known = f"{', '.join(allowed) or 'none'}{nearest(key, allowed)}"
+            raise UsageError(f"profile: unknown key {short(key)}; {kind} knows {known}.")
+        options[key] = _profile_number(key, value)
+    _refuse_longer_than_the_load(kind, options, duration_ms)
+    return build(rate, duration_ms, **options)
+
+
+def _profile_number(key: str, value: Any) -> int | float:
+    whole = key in WHOLE_PROFILE_NUMBERS
+    number = as_whole(value) if whole else as_number(value)
+    low, high = PROFILE_NUMBERS[key]
+    if number is None or not low <= number <= high:
+        raise UsageError(
+            wrong(f"profile.{key}", value, f"a {'whole ' if whole else ''}number from {low:,} to {high:,}")
+        )
+    return number
+
+
+def _refuse_longer_than_the_load(kind: str, options: Mapping[str, Any], duration_ms: int) -> None:
+    often = options.get("count", 1) if kind == "burst" else 1
+    lengths_ms = {"burst_ms": options.get("burst_ms") or 1, "pause_ms": options.get("pause_ms", 0)}
+    for key, length_ms in lengths_ms.items():
+        if often * length_ms >= duration_ms > 1:
+            limit = f"less than the duration ({duration_ms} ms)" + (f", {often} times" if often > 1 else "")
+            raise UsageError(wrong(f"profile.{key}", length_ms, limit))

@@ -1,0 +1,96 @@
+"""Refuse a run that can't have what its scenario is about, before it starts; harness/judging/scenario_conditions.py
+judges whether it had it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from generators.schedule import Schedule
+from generators.tape import offered_by
+from harness.judging.scenario_conditions import BOUND, LONG_MS, MIB, WHAT, bound_of_state, in_a_second
+from harness.measuring.surges import surges
+from harness.model import AD_IMPRESSIONS, Required, RunSpec
+from harness.util.texts import many
+
+LARGEST_CELL = 128  # bytes of a cell in RocksDB: 54 to 87 were measured
+VIEWS = 3  # one in so many events of the ads is counted, nearly
+
+
+def impossible(spec: RunSpec) -> Iterator[str]:
+    """What of it the plan itself rules out, as sentences."""
+    for name in spec.requires:
+        if why := POSSIBLE[name](spec):
+            yield f"The scenario {spec.scenario} needs {WHAT[name]}, and {why}"
+
+
+def _late(spec: RunSpec) -> str:
+    reach_ms = spec.tape.reach_ms
+    if reach_ms <= spec.watermark_ms:
+        return (
+            f"disorder = {spec.disorder_name!r} reaches {reach_ms} ms back, which the watermark of {spec.watermark_ms} "
+            "ms allows. Turn the disorder up, or lower --watermark."
+        )
+    tape, dials = spec.tape, spec.tape.disorder
+    by_share_alone = replace(tape, disorder=replace(dials, late_share=0.0)).reach_ms <= spec.watermark_ms
+    if by_share_alone and (late := dials.late_share * Schedule(tape).total) < 1:
+        return f"late_share = {dials.late_share:g} makes {late:.2g} events late. Raise --rate, --duration or the share."
+    return ""
+
+
+def _delayed(spec: RunSpec) -> str:
+    if spec.tape.reach_ms >= LONG_MS:
+        return ""
+    return f"disorder = {spec.disorder_name!r} reaches {spec.tape.reach_ms} ms back. Turn it up."
+
+
+def _outgrown(spec: RunSpec) -> str:
+    bound = bound_of_state(spec)
+    cells = Schedule(spec.tape).total // (VIEWS if spec.workload == AD_IMPRESSIONS else 1)
+    if bound is None or cells * LARGEST_CELL > bound:
+        return ""
+    return (
+        f"at most about {many(cells, 'cell')} take less than {cells * LARGEST_CELL / MIB:.1f} MiB, where "
+        f"{bound / MIB:g} MiB are the bound ({BOUND}). Raise --rate or --duration, or lower the bound."
+    )
+
+
+def _backlog(spec: RunSpec) -> str:
+    waiting = Schedule(spec.tape).warm_up_total if spec.tape.waits else 0
+    if waiting > in_a_second(spec):
+        return ""
+    return f"{many(waiting, 'event')} would wait, which is less than a second of the load. Lengthen --backlog."
+
+
+def _burst(spec: RunSpec) -> str:
+    return "" if surges(offered_by(spec.tape)) else "the profile has none. Leave the profile of the scenario as it is."
+
+
+def _history(spec: RunSpec) -> str:
+    return "" if spec.tape.history_ms else "history is 0. Leave --history out, or give a longer one."
+
+
+def _backfill(spec: RunSpec) -> str:
+    return "" if spec.backfill else "backfill is empty. Leave --backfill out, or name an engine."
+
+
+def _states(spec: RunSpec) -> str:
+    return "" if spec.states else "states is 0. Leave --states out, or give a larger number."
+
+
+def _readers(spec: RunSpec) -> str:
+    reads = any(leaf.action == "read-results" for leaf in spec.fault.leaves)
+    return "" if reads else f"the fault is {spec.fault.text!r}. Leave --fault out, or give a plan with read-results."
+
+
+POSSIBLE: Mapping[Required, Callable[[RunSpec], str]] = {
+    "late": _late,
+    "delayed": _delayed,
+    "outgrown-state": _outgrown,
+    "backlog": _backlog,
+    "burst": _burst,
+    "history": _history,
+    "backfill": _backfill,
+    "states": _states,
+    "readers": _readers,
+}

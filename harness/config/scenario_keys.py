@@ -1,0 +1,323 @@
+"""Every key of a scenario, which is also a flag of the same name: how it is read, its default, its help.
+
+A reader gets what TOML or the command line gives and returns the value as a RunSpec wants it, or raises `Wrong` with
+what is allowed; harness/config/plan.py makes the sentence.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, get_args
+
+from generators.disorder import PRESETS
+from generators.profiles import PROFILES
+from harness.engines.fake import FAKE
+from harness.engines.manifest import IDS, IN_VERSIONS
+from harness.model import AD_IMPRESSIONS, EVENT_TIME, MAX_SERVERS, Client, Cut, Required, Time
+from harness.util.suggest import nearest
+from workloads.shipped import WORKLOADS
+
+CLIENTS: tuple[Client, ...] = get_args(Client)
+MOST_SEED = 2**63 - 1
+MOST_DIGITS, MOST_LETTERS = 30, 4000
+TIME = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*(ms|s|m|h)", re.ASCII)
+UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+SHORT = {"millisecond": "ms", "second": "s", "minute": "m", "hour": "h"}
+LONGEST_MS = 24 * 3_600_000
+
+
+class Wrong(Exception):  # noqa: N818  (it is what is said of a value)
+    """A value that can't be; says what is allowed, and which allowed word is near."""
+
+    def __init__(self, allowed: str, near: str = "") -> None:
+        super().__init__(allowed)
+        self.near = near
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Gives a value as a RunSpec wants it, or raises `Wrong`."""
+
+    take: Callable[[Any], Any]
+    shape: str = ""  # what `--help` puts for the value
+    allowed: str = ""  # ... and says of it
+
+    def __call__(self, value: Any) -> Any:
+        return self.take(value)
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a scenario, the flag of the same name, and what it is when nobody says."""
+
+    read: Reader
+    default: Any
+    help: str
+    usual: str = ""  # the default in words, where the value says nothing
+
+    def explained(self, usual: str = "") -> str:
+        """All that `--help` says of the flag. `usual`: what a command takes where it is not the key's own default."""
+        allowed = f": {self.read.allowed}" if self.read.allowed else ""
+        own = f"{self.default:g}" if isinstance(self.default, float) else str(self.default or "")
+        default = usual or self.usual or own
+        return f"{self.help[0].upper()}{self.help[1:]}{allowed}" + (f" [default: {default}]" if default else "")
+
+
+def _text(shape: str, allowed: str = "") -> Reader:
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or len(value) > MOST_LETTERS or not value.isprintable():
+            raise Wrong(f"a text of up to {MOST_LETTERS:,} characters on one line")
+        return value
+
+    return Reader(read, shape, allowed)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Wrong("true or false")
+    return value
+
+
+def _whole(low: int, high: int) -> Reader:
+    def read(value: Any) -> int:
+        number = as_whole(value)
+        if number is None or not low <= number <= high:
+            raise Wrong(f"a whole number from {low:,} to {high:,}")
+        return number
+
+    return Reader(read, "N", f"{low:,} to {high:,}")
+
+
+def _above_zero(what: str, high: float, shape: str) -> Reader:
+    def read(value: Any) -> float:
+        number = as_number(value)
+        if number is None or not 0 < number <= high:
+            raise Wrong(f"{what} above 0 and up to {high:,.0f}")
+        return number
+
+    return Reader(read, shape, f"above 0, up to {high:,.0f}")
+
+
+def _ms(value: Any) -> float | None:
+    """A time with its unit in milliseconds, or none."""
+    match = TIME.fullmatch(value.strip()) if isinstance(value, str) else None
+    return float(match[1]) * UNIT_MS[match[2]] if match else None
+
+
+def _duration_ms(value: Any) -> int:
+    ms = _ms(value)
+    if ms is None or not 1 <= ms <= LONGEST_MS:
+        raise Wrong("a time with its unit, such as 500ms, 10s or 2m, from 1ms to 24h,")
+    return round(ms)
+
+
+def _lateness_ms(value: Any) -> int:
+    """Also none at all: `0`, with or without a unit."""
+    ms = 0.0 if not isinstance(value, bool) and value in (0, "0") else _ms(value)
+    if ms is None or (ms and not 1 <= ms <= LONGEST_MS):
+        raise Wrong("0, or a time with its unit, such as 500ms, 10s or 2m, from 1ms to 24h,")
+    return round(ms)
+
+
+def _trigger(value: Any) -> str:
+    """In the words of Spark, which also reads `2 seconds`."""
+    words = re.fullmatch(r"(\S+) (millisecond|second|minute|hour)s?", value.strip()) if isinstance(value, str) else None
+    try:
+        ms = _lateness_ms(f"{words[1]}{SHORT[words[2]]}" if words else value)
+    except Wrong:
+        raise Wrong("0, or a time such as 500ms, 10s or 2 seconds, from 1ms to 24h,") from None
+    return f"{ms} milliseconds" if ms % 1000 else f"{ms // 1000} seconds"
+
+
+def as_whole(value: Any) -> int | None:
+    """A whole number exactly as it was written, or none: a float has no room for 2^53 + 1."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= 2**53 else None
+    try:
+        number = Decimal(value) if isinstance(value, str) else Decimal("NaN")
+    except InvalidOperation:
+        return None
+    if not number.is_finite() or number.adjusted() > MOST_DIGITS or number != int(number):
+        return None
+    return int(number)
+
+
+def as_number(value: Any) -> float | None:
+    """A finite one, or none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _choice(words: tuple[str, ...]) -> Reader:
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or value not in words:
+            raise Wrong(f"one of {', '.join(words)}", nearest(value, words) if isinstance(value, str) else "")
+        return value
+
+    return Reader(read, "|".join(words))
+
+
+def _conf(value: Any) -> dict[str, str]:
+    """A table in a file; `k=v` texts as flags."""
+    if isinstance(value, Mapping):
+        pairs = [(str(key), each) for key, each in value.items()]
+    else:
+        texts = value if isinstance(value, list | tuple) else [value]
+        pairs = [(key, each) for key, _, each in (text.partition("=") for text in texts if isinstance(text, str))]
+        if len({key for key, _ in pairs}) < len(texts):
+            raise Wrong("k=v, each key once,")
+    said = [(key, _said(each)) for key, each in pairs]
+    if any(not key or not text or not f"{key}{text}".isprintable() for key, text in said):
+        raise Wrong("k=v with a key and a value")
+    return dict(said)
+
+
+def _said(value: Any) -> str:
+    """A value of a setting as its engine reads it; "" for what is none."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value) if value.bit_length() < 10 * MOST_DIGITS else ""
+    return str(value) if isinstance(value, str | float) else ""
+
+
+def _limit(value: Any) -> int | None:
+    if value == "any":
+        return None
+    try:
+        return int(_whole(0, 2**53)(value))
+    except Wrong:
+        raise Wrong(f'a whole number from 0 to {2**53:,}, or "any",') from None
+
+
+def _some(words: Collection[str]) -> Reader:
+    def read(value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list | tuple) or not all(isinstance(each, str) and each in words for each in value):
+            raise Wrong(f"a list of some of {', '.join(words)}")
+        return tuple(value)
+
+    return Reader(read, "NAME", ", ".join(words))
+
+
+def _profile(value: Any) -> Any:
+    kind = value.get("kind") if isinstance(value, Mapping) else value
+    if not isinstance(kind, str) or kind not in PROFILES:
+        near = nearest(kind, PROFILES) if isinstance(kind, str) else ""
+        raise Wrong(f"one of {', '.join(PROFILES)}, or a table with that as its `kind`", near)
+    return value
+
+
+def _disorder(value: Any) -> Any:
+    if not isinstance(value, str | Mapping):
+        raise Wrong(f"a preset ({', '.join(PRESETS)}) or a table of dials")
+    return value
+
+
+TIMES = "a number with ms, s, m or h, up to 24h"
+FIRST_SINK = "the engine's first"
+
+KEYS: dict[str, Key] = {
+    "engine": Key(
+        _text("ENGINE", f"{', '.join((*IDS, FAKE, *IN_VERSIONS))}, or the path of a manifest.toml"),
+        "spark",
+        "the system under test",
+    ),
+    "workload": Key(
+        _text("ID", f"{', '.join(WORKLOADS)}, or the folder of a workload.toml"),
+        AD_IMPRESSIONS,
+        "the question that is asked",
+    ),
+    "sink": Key(_text("NAME", "`streamgauge engines` lists them"), "", "the engine's sink", FIRST_SINK),
+    "rate": Key(
+        _above_zero("a number of events per second", 10_000_000, "EVENTS/S"), 10_000.0, "events sent per second"
+    ),
+    "duration": Key(Reader(_duration_ms, "TIME", TIMES), "30s", "length of the load"),
+    "warm_up": Key(
+        Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "0s", "load sent before that, judged but not measured"
+    ),
+    "backlog": Key(
+        Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"),
+        "0s",
+        "load that waits in Kafka when the engine starts, unevenly over its partitions",
+    ),
+    "history": Key(
+        Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"),
+        "0s",
+        "load before that, which lies in JSON files and is gone from Kafka",
+    ),
+    "seam": Key(_choice(get_args(Cut)), "offset", "by what the files end and Kafka begins"),
+    "backfill": Key(
+        _text("ENGINE", "one that keeps late events, such as spark-batch or flink-batch"),
+        "",
+        "count all once more afterwards, as a batch",
+        "none",
+    ),
+    "backfill_kill": Key(Reader(_flag), False, "kill that batch when it has written half, and start it again"),
+    "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "how the rate goes over time"),
+    "seed": Key(_whole(0, MOST_SEED), 1, "seed of all randomness"),
+    "servers": Key(_whole(1, MAX_SERVERS), 10, "number of senders"),
+    "campaigns": Key(_whole(1, 100_000), 100, "campaigns, each with 10 ads"),
+    "probes": Key(_whole(0, 100_000), 300, "extra campaigns with one view per window, to measure latency"),
+    "partitions": Key(_whole(1, 1000), 4, "partitions of the topic"),
+    "window": Key(Reader(_duration_ms, "TIME", TIMES), "10s", "length of a tumbling window"),
+    "watermark": Key(Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "10s", "how late an event may be"),
+    "time": Key(_choice(get_args(Time)), EVENT_TIME, "by which an event belongs to a window", "the event's own"),
+    "disorder": Key(
+        Reader(_disorder, "PRESET", f"{', '.join(PRESETS)}, and dial=value after a comma"),
+        "mobile",
+        "how event times are disordered",
+    ),
+    "late_dropped_max": Key(
+        Reader(_limit, "N", "a number of events, or any"), None, "how many events may be dropped as late"
+    ),
+    "fault": Key(
+        _text("PLAN", "such as kill@c3:batch=3, or none; `streamgauge chaos --list` shows all"),
+        "",
+        "a fault, or a plan of several",
+        "a kill at the worst moment that the engine has",
+    ),
+    "states": Key(
+        _whole(0, 100), 0, "random batches of a Spark job after which its state is kept, and judged too", "none"
+    ),
+    "client": Key(_choice(CLIENTS), "confluent", "Kafka client of the generator"),
+    "requires": Key(_some(get_args(Required)), [], "what the scenario is about, without which a run shows nothing"),
+    "lag_budget_ms": Key(
+        _above_zero("a number of ms", 3_600_000, "MS"),
+        100.0,
+        "the load certificate is void if p99.9 of sending lag is above this",
+    ),
+    "objective_p99_ms": Key(
+        _above_zero("a number of ms", 86_400_000, "MS"), None, "fail the run if p99 latency is above this", "none"
+    ),
+    "trigger": Key(Reader(_trigger, "TIME", f"{TIMES}, or 0 for none"), "0 seconds", "trigger interval of the engine"),
+    "master": Key(
+        _text("MASTER", "local[N], local-cluster[...], spark://, yarn or k8s://"), "local[*]", "Spark master"
+    ),
+    "checkpoint": Key(_text("FOLDER"), "", "where the engine keeps its state", "a folder of the run"),
+    "conf": Key(Reader(_conf, "K=V", "may be repeated"), {}, "setting passed to the engine"),
+    "kafka": Key(_text("HOST:PORT"), "", "bootstrap servers of an existing Kafka", "an embedded one"),
+    "kafka_config": Key(_text("FILE"), "", "properties file with the security settings of --kafka", "none"),
+    "redis": Key(_text("URL", "redis:// or rediss://"), "", "an existing Redis", "an embedded one"),
+    "redis_prefix": Key(_text("TEXT"), "", "what all keys of the run in --redis begin with", "none"),
+    "reset": Key(Reader(_flag), False, "empty the database of --redis first, if streamgauge used it before"),
+    "repeat": Key(_whole(1, 1000), 1, "number of fresh runs, each with the next seed"),
+    "patience": Key(_above_zero("a factor", 100, "FACTOR"), 1.0, "multiply all deadlines by this: for a slow machine"),
+    "checksum": Key(
+        Reader(_flag), False, "also sum event ids, to see a loss that a duplicate hides; no speed is measured"
+    ),
+    "archive": Key(Reader(_flag), True, "start Java faster, from archives of classes (made after a first run)", "on"),
+    "web": Key(Reader(_flag), False, "show Locust's own web page while it sends"),
+}

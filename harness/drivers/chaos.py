@@ -1,0 +1,274 @@
+"""Drives `chaos`: a fresh run for each case, its twin before it. What is wanted and what is known lie in the
+experiment's directory, so that it goes on from there, were it begun just now or broken off yesterday."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.config import plan
+from harness.drivers import one_run
+from harness.drivers.parallel_cases import Beside
+from harness.engines import manifest as manifests
+from harness.experiments import chaos, upgrade
+from harness.experiments.chaos import NO_FAULT, Case, Ran, Seen, Tier
+from harness.experiments.folder import Folder
+from harness.faults import registry
+from harness.host import cgroup, needs
+from harness.install import environment
+from harness.model import EngineManifest, EngineReport, FaultReport, RunSpec, UsageError
+from harness.rundir.store import Store, runs
+from harness.services.owners import owner_mark
+from harness.terminal import console
+from harness.terminal.command_end import known, short_path
+from harness.util.suggest import nearest, wrong
+from reports.result import Result
+
+if TYPE_CHECKING:
+    from reports.page import Page
+
+Resolved = tuple[RunSpec, EngineManifest]
+Settings = Mapping[str, Any]  # scenario, keys and flags; only in memory with the password of a Redis
+DEFAULT_ENGINES = ("spark",)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What somebody wants of a tier. Faults replace its list, engines and sinks choose from it; empty: all."""
+
+    engines: tuple[str, ...] = ()
+    sinks: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+
+    @property
+    def flags(self) -> dict[str, list[str]]:
+        """As they were given."""
+        named = {"engine": self.engines, "sink": self.sinks, "fault": self.faults}
+        return {name: list(values) for name, values in named.items() if values}
+
+    def wants(self, case: Case) -> bool:
+        return (not self.engines or case.engine in self.engines) and (not self.sinks or case.sink in self.sinks)
+
+
+def begin(
+    tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path, jobs: int | None = None
+) -> tuple[Folder, Settings]:
+    """Everything is resolved before the first run, so that a mistake in the last case is told at once."""
+    keys = {**plan.read_scenario(tier.scenario)[1], **tier.keys}
+    rounds = plan.rounds_of(tier.scenario, keys, flags)
+    flags = {name: value for name, value in flags.items() if name != "repeat"}
+    _refuse_engines_beside(tier, asked)
+    own = {"engine": asked.engines[0]} if asked.engines else {}
+    calm, _ = plan.resolve(tier.scenario, {**keys, **own, "fault": NO_FAULT}, flags, manifests.load)
+    seed = calm.tape.seed
+    wanted = chaos.runs_of(_cases(tier, asked, seed, calm.workload), seed, rounds, twins=tier.twins)
+    plan.refuse_one_database_for(len(wanted), calm.redis, reset=calm.reset)
+    settings: Settings = {
+        "scenario": tier.scenario,
+        "keys": keys,
+        "flags": flags,
+        "asked": {
+            "tier": tier.name,
+            **asked.flags,
+            **({"repeat": rounds} if rounds > 1 else {}),
+            **({"jobs": jobs} if jobs else {}),
+        },
+    }
+    jobs_of(settings, wanted)
+    place = Folder.create(out.absolute(), "chaos")
+    place.save("chaos", settings=_public(settings), environment=environment.describe(), wanted=wanted, done=[])
+    return place, settings
+
+
+def _refuse_engines_beside(tier: Tier, asked: Asked) -> None:
+    engines = dict.fromkeys(row.engine for row in tier.cases)
+    for engine in asked.engines:
+        manifests.load(engine)  # one that is misspelled is told as such
+    if asked.engines and not asked.faults and not engines.keys() & {*asked.engines}:
+        raise UsageError(
+            f"No case is left: the tier has cases on {', '.join(engines)}, and none on {', '.join(asked.engines)}. "
+            "Choose others, or name faults of your own by --fault."
+        )
+
+
+def _cases(tier: Tier, asked: Asked, seed: int, workload: str) -> list[Case]:
+    rows = tier.cases
+    if asked.faults:
+        written = tuple(registry.parse(fault).text for fault in asked.faults)  # with the moments that were left out
+        rows = tuple(chaos.Rows(engine, written) for engine in asked.engines or DEFAULT_ENGINES)
+    engines = dict.fromkeys([*(row.engine for row in rows), *asked.engines])
+    found = {engine: manifests.load(engine, workload) for engine in engines}
+    sinks_of = {engine: [claim.name for claim in manifest.sinks] for engine, manifest in found.items()}
+    _refuse_unknown_sinks(asked, sinks_of)
+    cases = chaos.crossed(rows, sinks_of, registry.FAULTS)
+    if not asked.faults:
+        cases += chaos.drawn(cases, tier.pairs, seed, registry.FAULTS)
+    left = [case for case in cases if asked.wants(case)]
+    if not left:
+        has = ", ".join(dict.fromkeys(f"{case.engine}/{case.sink}" for case in cases))
+        raise UsageError(
+            f"No case is left: the tier has cases on {has}, and none on the engines and sinks that were chosen. "
+            "Choose others, or name faults of your own by --fault."
+        )
+    return left
+
+
+def _refuse_unknown_sinks(asked: Asked, sinks_of: Mapping[str, Sequence[str]]) -> None:
+    engines = asked.engines or tuple(sinks_of)
+    known = dict.fromkeys(sink for engine in engines for sink in sinks_of[engine])
+    for sink in asked.sinks:
+        if sink not in known:
+            allowed = f"one of {', '.join(known)} (those of {', '.join(engines)})"
+            raise UsageError(wrong("sink", sink, allowed, nearest(sink, known)))
+
+
+def resume(path: Path, jobs: int | None = None) -> tuple[Folder, Settings]:
+    place = Folder.open(path.absolute(), "chaos")
+    settings: Settings = place.load("settings", dict[str, Any])
+    place.refuse_hidden({**settings["keys"], **settings["flags"]}.get("redis", ""))
+    return place, {**settings, "asked": {**settings.get("asked", {}), "jobs": jobs}} if jobs else settings
+
+
+def _public(settings: Settings) -> Settings:
+    return {**settings, "keys": plan.public(settings["keys"]), "flags": plan.public(settings["flags"])}
+
+
+def resolve(settings: Settings, case: Case) -> Resolved:
+    """The run of a case. The engine's manifest says what it claims."""
+    own = {"engine": case.engine, "sink": case.sink, "fault": case.fault, "seed": case.seed}
+    keys = {name: value for name, value in settings["keys"].items() if name not in own}
+    return plan.resolve(settings["scenario"], keys, {**settings["flags"], **own}, manifests.load)
+
+
+def drive(place: Folder, settings: Settings) -> chaos.Card:
+    """All that is still wanted; then the card, in all its forms."""
+    with place.going_on(f"`streamgauge chaos --resume {short_path(place.path)}` goes on from there"):
+        found = _drive(place, settings)
+        place.finished(found.outcome, found.sentence)
+    return found
+
+
+def _drive(place: Folder, settings: Settings) -> chaos.Card:
+    public = _public(settings)
+    wanted: list[Case] = place.load("wanted", list[Case])
+    before: list[Ran] = place.load("done", list[Ran])
+    done = [each for each in before if not each.broken]
+    machine: dict[str, Any] = place.load("environment", dict[str, Any])
+
+    def keep(ran: Ran) -> None:
+        done.append(ran)
+        done.sort(key=lambda each: wanted.index(each.case))
+        console.say(f"  case {wanted.index(ran.case) + 1} is {ran.seen}: {ran.sentence}")
+        if ran.is_again:
+            console.say("  It went beside another run, and is made again alone.")
+        place.save("chaos", settings=public, environment=machine, wanted=wanted, done=done)
+
+    if (jobs := jobs_of(settings, wanted)) > 1:
+        Beside(place, wanted, done, keep, lambda case: _twin(place, case, done)).drive(jobs)
+    else:
+        for case in chaos.pending(wanted, done):
+            console.say(chaos.announced(case, wanted))
+            keep(made(place, settings, case, _twin(place, case, done)))
+    write_page(place)
+    return card_of(place)
+
+
+def jobs_of(settings: Settings, wanted: Sequence[Case]) -> int:
+    """How many at a time. A mistake in any case is told."""
+    found, asked = [resolve(settings, case) for case in wanted], settings.get("asked", {}).get("jobs")
+    need = max((needs.of_run(*each, registry.brokers(each[0].fault)).memory_bytes for each in found), default=0)
+    most = chaos.carried(cgroup.cores(), cgroup.memory_bytes(), need)
+    if why := next(filter(None, (_one_at_a_time(*each) for each in found)), ""):
+        if asked and asked > 1:
+            raise UsageError(f"--jobs {asked} is not possible: {why}. Leave --jobs out.")
+        return 1
+    if asked is None:
+        return 1 if all(manifest.simulated for _, manifest in found) else most
+    if asked * need > cgroup.memory_bytes():
+        raise UsageError(
+            f"--jobs {asked} needs {asked * need / needs.MIB:,.0f} MiB of memory, and "
+            f"{cgroup.memory_bytes() / needs.MIB:,.0f} MiB are granted here: at most {most} go at a time."
+        )
+    return int(asked)
+
+
+def _one_at_a_time(spec: RunSpec, manifest: EngineManifest) -> str:
+    """Why no other run may go on beside this one; "" where one may."""
+    if spec.objective_p99_ms is not None:
+        return "an objective asks for speed, which another run would take a part of"
+    if spec.redis:
+        return "the runs share one existing Redis database, and each empties it"
+    if manifest.orders == "yahoo":
+        return f"{spec.engine} looks for its Redis at one fixed port"
+    return ""
+
+
+def card_of(place: Folder) -> chaos.Card:
+    """Of all that is known."""
+    settings: Settings = place.load("settings", dict[str, Any])
+    done: list[Ran] = place.load("done", list[Ran])
+    return chaos.card(done, _claims(done, plan.workload_of({**settings["keys"], **settings["flags"]})))
+
+
+def write_page(place: Folder) -> Page:
+    """Also of one that was broken off. Drawing is slow to import, and most commands draw nothing."""
+    from reports import chaos_page
+
+    return chaos_page.write(place, card_of(place))
+
+
+def made(
+    place: Folder,
+    settings: Settings,
+    case: Case,
+    twin: Path | None,
+    *,
+    screens: one_run.Screens = console.progress,
+    every_option: tuple[str, ...] = (),
+) -> Ran:
+    """A fresh run of it."""
+    spec, manifest = resolve(settings, case)
+    if lacks := registry.create(spec, manifest).needs:
+        return Ran(case, Seen.NOT_POSSIBLE, "; ".join(lacks))
+    before = {each.path for each in runs(place.runs)}
+    try:
+        result = one_run.drive(spec, manifest, place.runs, twin=twin, screens=screens, every_option=every_option)
+    except UsageError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever broke under this fault, the other cases go on
+        new = [each for each in runs(place.runs) if each.path not in before and each.owner.mark == owner_mark()]
+        broken = next((_below(place, each.path) for each in new), "")
+        return Ran(case, Seen.UNKNOWN, f"the harness broke: {known(error)}", broken, broken=True)
+    return ran(case, result, _below(place, result.path))
+
+
+def ran(case: Case, result: Result, run: str) -> Ran:
+    """What a finished run says of its case."""
+    faults, engine = ended(Store(result.path))
+    seen, wrong = chaos.classified(result.verdict, faults, engine.state, planned=case.fault != NO_FAULT)
+    came = upgrade.came_of(result.verdict, faults)
+    return Ran(case, seen, result.verdict.sentence, run, wrong, result.verdict.words, result.recovery, came=came)
+
+
+def ended(store: Store) -> tuple[list[FaultReport], EngineReport]:
+    """What a run's history says of its faults and its engine."""
+    faults = store.values("fault", "report", FaultReport)
+    reports = store.values("engine", "report", EngineReport)
+    return faults, reports[-1] if reports else EngineReport("gone", "the history does not say how the engine ended")
+
+
+def _twin(place: Folder, case: Case, done: Sequence[Ran]) -> Path | None:
+    found = next((each for each in done if each.case == case.twin and each.run), None)
+    return place.path / found.run if found and case.fault != NO_FAULT else None
+
+
+def _claims(done: Sequence[Ran], workload: str) -> dict[tuple[str, str], str]:
+    places = dict.fromkeys((each.case.engine, each.case.sink) for each in done)
+    return {(engine, sink): manifests.load(engine, workload).sink(sink).guarantee for engine, sink in places}
+
+
+def _below(place: Folder, path: Path) -> str:
+    return os.path.relpath(path, place.path)

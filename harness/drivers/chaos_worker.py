@@ -1,0 +1,82 @@
+"""One case of a chaos in a process of its own, so that others go on beside it.
+
+    python -m harness.drivers.chaos_worker EXPERIMENT NUMBER TWIN TOLD FOLDER
+
+The case is the NUMBERth that the experiment wants, TWIN the directory of the run without a fault (or empty), FOLDER
+where the command was called. The file TOLD says how far it is, and at last what came of it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.drivers import chaos
+from harness.drivers.parallel_cases import Told
+from harness.experiments.chaos import Case
+from harness.experiments.folder import Folder
+from harness.model import Exit, UsageError
+from harness.runner.run import JUDGE
+from harness.services.kafka import FRUGAL
+from harness.terminal.command_end import deafen, ended
+from harness.terminal.console import PlainProgress
+
+
+class Teller(PlainProgress):
+    """Its screen: a file, which others read at any moment."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(lambda line: self.say(line=line))
+        self._path, self._told = path, Told()
+
+    def say(self, **news: Any) -> None:
+        self._told = msgspec.structs.replace(self._told, **news)
+        part = self._path.with_suffix(".part")
+        part.write_bytes(msgspec.json.encode(self._told))
+        part.replace(self._path)
+
+    def phase(self, name: str, detail: str = "") -> None:
+        self._told = msgspec.structs.replace(self._told, closed=self._told.closed or name == JUDGE)
+        super().phase(name, detail)
+
+    @contextmanager
+    def screens(self) -> Iterator[Teller]:
+        yield self
+
+
+def work(experiment: str, number: str, twin: str, told: str) -> int:
+    place, teller = Folder(Path(experiment)), Teller(Path(told))
+    wanted: list[Case] = place.load("wanted", list[Case])
+    settings: dict[str, Any] = place.load("settings", dict[str, Any])
+    try:
+        found = chaos.made(
+            place,
+            settings,
+            wanted[int(number)],
+            Path(twin) if twin else None,
+            screens=teller.screens,
+            every_option=FRUGAL,
+        )
+        teller.say(ran=found)
+    except UsageError as error:
+        teller.say(refused=str(error))
+        return Exit.USAGE
+    return Exit.PASS
+
+
+def main() -> None:
+    *what, folder = sys.argv[1:]
+    os.chdir(folder)
+    code = ended([], lambda: work(*what))
+    deafen()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""A short run that measures nothing: its JVMs write the archives from which those of later runs start.
+
+It comes after a verdict or with `engines add`, at low priority, and never beside a run that measures. It is left out
+where nothing is missing, and what goes wrong in it costs the next run its faster start and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness.config import plan
+from harness.drivers import one_run
+from harness.engines import manifest as manifests
+from harness.engines import removal, warm
+from harness.engines.job import Surroundings
+from harness.install import archives
+from harness.install.archives import Archive
+from harness.judging.stored_run import StoredRun
+from harness.model import AD_IMPRESSIONS, EngineManifest, HarnessError, Outcome, RunSpec, Stopped, UsageError
+from harness.rundir.store import Store
+from harness.runner.run import run as run_nine_steps
+from harness.services import children
+from harness.terminal import console
+from harness.terminal.command_end import summary
+from harness.util import wait
+
+SCENARIO = "calm"
+SHORT: Mapping[str, object] = {"rate": "2000", "duration": "3s", "probes": 0}
+PATIENCE = "10"  # at low priority, on a busy machine
+LOW_PRIORITY = 10
+
+
+def after(spec: RunSpec, engine_manifest: EngineManifest) -> None:
+    """What a run lacked is made for the next one, with the same settings of the engine."""
+    if spec.archive and engine_manifest.archive:
+        conf = [f"{key}={value}" for key, value in spec.conf.items()]
+        # A shipped engine is trained on the ads, whatever it was asked; a user's own job answers its question alone.
+        asked = {} if engine_manifest.shipped else {"workload": spec.declared_in or spec.workload}
+        sink = {"sink": spec.sink} if asked or spec.workload == AD_IMPRESSIONS else {}
+        _train({"engine": engine_manifest.named, "conf": conf, **asked, **sink})
+
+
+def of_engine(engine_manifest: EngineManifest) -> None:
+    """What its first run would lack."""
+    _train({"engine": engine_manifest.id})
+
+
+def _train(flags: Mapping[str, object]) -> None:
+    """The verdict stands, and the engine is installed, whatever happens here."""
+    try:
+        _, keys = plan.read_scenario(SCENARIO)
+        asked = {"patience": PATIENCE, **flags}
+        spec, engine_manifest = plan.resolve(SCENARIO, {**keys, **SHORT}, asked, manifests.load)
+        surroundings = one_run.prepare(spec, engine_manifest)
+        if _lacking(spec, engine_manifest, surroundings):
+            console.say("Making archives of Java's classes, so that the next start is faster. Ctrl-C leaves that out.")
+            for sentence in _make(spec, engine_manifest, surroundings):
+                console.say(f"The next start is no faster: {sentence}.")
+    except Stopped as by:
+        console.say(f"Left out by {by.name}: the next run makes the archives.")
+    except (HarnessError, UsageError) as error:
+        console.say(f"The next start is no faster. {error}")
+    except Exception as error:  # noqa: BLE001 - as said above
+        console.say(f"The next start is no faster: {summary(error)}.")
+
+
+def _lacking(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings) -> Sequence[Archive]:
+    return list(filter(archives.lacks, warm.archives_of(spec, engine_manifest, surroundings).all))
+
+
+def _make(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings) -> list[str]:
+    """What is wrong with each that could not be made."""
+    os.nice(LOW_PRIORITY)
+    with (
+        archives.alone(console.say),
+        removal.in_use(engine_manifest),
+        tempfile.TemporaryDirectory(prefix="streamgauge-training-") as place,
+        children.guard(),
+        wait.patience(spec.patience),
+        console.progress() as screen,
+    ):
+        lacking = _lacking(spec, engine_manifest, surroundings)  # another one may have made them meanwhile
+        if not lacking:
+            return []
+        store = Store.create(Path(place), SCENARIO)
+        starts = warm.makings(warm.archives_of(spec, engine_manifest, surroundings))
+        from harness.runner.world.real import RealWorld
+
+        world = RealWorld(spec, engine_manifest, surroundings, store, starts)
+        verdict = run_nine_steps(
+            spec, engine_manifest, environment={}, world=world, stored=StoredRun(store), screen=screen
+        )
+        if verdict.outcome is not Outcome.PASS:
+            return [f"the short run that was to make the archives ended {verdict.outcome.value}"]
+        return [wrong for each in lacking if (wrong := archives.seal(each))]

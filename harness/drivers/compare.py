@@ -1,0 +1,195 @@
+"""Drives `compare`: a fresh run for each engine, leg and round. What is wanted and what is known lie in the
+experiment's directory, so that it goes on from there."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from harness import __version__
+from harness.config import plan
+from harness.drivers import catch_up_after_freeze, one_run
+from harness.drivers import search as drive_search
+from harness.engines import environments
+from harness.engines import manifest as manifests
+from harness.experiments import compare, repeat
+from harness.experiments.compare import Case, Leg, Ran, Settings
+from harness.experiments.folder import Folder
+from harness.experiments.searching import search
+from harness.faults import registry
+from harness.install import environment
+from harness.measuring.measure import not_right
+from harness.model import EngineManifest, Outcome, RunSpec, UsageError
+from harness.terminal import console
+from harness.terminal.command_end import short_path
+from reports import compared
+from reports.result import Result
+
+if TYPE_CHECKING:
+    from reports.page import Page
+
+Asked = Mapping[str, Any]  # only in memory with the password of a Redis
+SEARCHED = "calm"
+ABOUT_S = 75.0  # of one run in all, until it is known better
+
+
+def begin(
+    engines: Sequence[str], settings: Settings, flags: Mapping[str, Any], out: Path, *, searched: bool = False
+) -> tuple[Folder, Asked]:
+    """Everything is resolved and installed before the first run: the last engine's lack is told at once."""
+    settings, flags = _with_rounds(settings, flags)
+    keys = {**plan.read_scenario(compare.SCENARIO)[1], "duration": f"{settings.load_s}s"}
+    steady, _ = plan.resolve(compare.SCENARIO, {**keys, "fault": "none", "engine": engines[0]}, flags, manifests.load)
+    named, seed = engines, steady.tape.seed
+    if steady.workload in manifests.workloads_of(compare.REFERENCE):  # it knows no question of somebody's own
+        engines = compare.with_reference(engines)
+    asked: Asked = {
+        "named": named,
+        "engines": engines,
+        "keys": keys,
+        "flags": flags,
+        "seed": seed,
+        "settings": msgspec.to_builtins(settings),
+        "search": searched,
+    }
+    wanted = compare.runs_of(engines, settings, seed)
+    plan.refuse_one_database_for(len(wanted), flags.get("redis", ""), reset=flags.get("reset", False))
+    needed = {}
+    for case in wanted[: len(engines) * len(Leg)]:
+        spec, manifest = resolve(asked, case)
+        needed[case.engine] = manifest
+        if needs := registry.create(spec, manifest).needs:
+            raise UsageError(
+                f"{case.engine} can't be compared: {spec.fault.text} is n/a on it ({'; '.join(needs)}). Leave it out."
+            )
+    for manifest in needed.values():
+        environments.prepare(manifest, console.say)
+    place = Folder.create(out.absolute(), "compare")
+    machine = environment.describe()
+    place.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=[], searches={})
+    return place, asked
+
+
+def _with_rounds(settings: Settings, flags: Mapping[str, Any]) -> tuple[Settings, Mapping[str, Any]]:
+    """Rounds are not of a run, so that none is told of them."""
+    if "repeat" not in flags:
+        return settings, flags
+    rounds = plan.rounds_of(compare.SCENARIO, {}, flags)
+    return replace(settings, rounds=rounds), {name: value for name, value in flags.items() if name != "repeat"}
+
+
+def resume(path: Path) -> tuple[Folder, Asked]:
+    place = Folder.open(path.absolute(), "compare")
+    machine: dict[str, Any] = place.load("environment", dict[str, Any])
+    made = machine.get("streamgauge")
+    if made != __version__:
+        raise UsageError(
+            f"{place.path} was begun with version {made} of streamgauge, and this is {__version__}: figures of both do "
+            f"not belong in one table. Go on with version {made}, or compare anew."
+        )
+    asked: Asked = place.load("asked", dict[str, Any])
+    place.refuse_other_settings(asked["settings"], Settings)
+    place.refuse_hidden(asked["flags"].get("redis", ""))
+    return place, asked
+
+
+def _public(asked: Asked) -> Asked:
+    return {**asked, "flags": plan.public(asked["flags"])}
+
+
+def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
+    watermark = asked["flags"].get("watermark", "0")
+    own = compare.keys_of(case, msgspec.convert(asked["settings"], Settings), watermark)
+    flags = {**asked["flags"], **own}
+    if case.leg is not Leg.STEADY:  # frozen or killed, no engine could keep to it
+        flags.pop("objective_p99_ms", None)
+    keys = {name: value for name, value in asked["keys"].items() if name not in own}
+    return plan.resolve(compare.SCENARIO, keys, flags, manifests.load)
+
+
+def drive(place: Folder, asked: Asked) -> None:
+    """All that is still wanted, then the page."""
+    with place.going_on(f"`streamgauge compare --resume {short_path(place.path)}` goes on from there"):
+        _drive(place, asked)
+        found = compared.read(place).found
+        place.finished(found.outcome, found.sentence)
+
+
+def _drive(place: Folder, asked: Asked) -> None:
+    machine: dict[str, Any] = place.load("environment", dict[str, Any])
+    wanted: list[Case] = place.load("wanted", list[Case])
+    done: list[Ran] = place.load("done", list[Ran])
+    searches: dict[str, str] = place.load("searches", dict[str, str])
+
+    def keep() -> None:
+        place.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=done, searches=searches)
+
+    took_s: list[float] = []
+    for case in compare.pending(wanted, done):
+        left = (len(wanted) - len(done)) * (median(took_s) if took_s else ABOUT_S)
+        console.say(
+            f"run {len(done) + 1} of {len(wanted)}: {case.leg} on {case.engine}, seed {case.seed}; "
+            f"about {left / 60:.0f} minutes left"
+        )
+        began_s = time.monotonic()
+        done.append(_run(place, asked, case, done))
+        took_s.append(time.monotonic() - began_s)
+        console.say(f"  {done[-1].outcome.value}: {done[-1].sentence}")
+        keep()
+    for engine in asked["engines"] if asked["search"] else ():
+        own, spec, manifest = _search(place, asked, engine, searches.get(engine))
+        searches[engine] = os.path.relpath(own.path, place.path)
+        keep()
+        drive_search.drive(own, spec, manifest)
+    write_page(place)
+
+
+def _search(place: Folder, asked: Asked, engine: str, begun: str | None) -> tuple[Folder, RunSpec, EngineManifest]:
+    """A search goes on by itself where it was, so that only its directory has to be known."""
+    if begun:
+        own = drive_search.resume(place.path / begun)
+        return own, *drive_search.resolved(own)
+    keys = {**plan.read_scenario(SEARCHED)[1], "fault": "none", "engine": engine}
+    flags = {name: value for name, value in asked["flags"].items() if name not in ("rate", "duration")}
+    spec, manifest = plan.resolve(SEARCHED, keys, flags, manifests.load)
+    return drive_search.begin(spec, manifest, search.QUICK, place.path / "searches"), spec, manifest
+
+
+def write_page(place: Folder) -> Page:
+    """Drawing is slow to import, and most commands draw nothing."""
+    from reports import compare_page
+
+    return compare_page.write(place)
+
+
+def _run(place: Folder, asked: Asked, case: Case, done: Sequence[Ran]) -> Ran:
+    spec, manifest = resolve(asked, case)
+    twin = next((each for each in done if each.case == case.twin), None) if case.leg is Leg.KILL else None
+    result = one_run.drive(spec, manifest, place.runs, twin=place.path / twin.run if twin else None)
+    return ran(case, result, os.path.relpath(result.path, place.path))
+
+
+def ran(case: Case, result: Result, run: str) -> Ran:
+    """A run without a valid certificate says nothing of speed, which was the question."""
+    verdict = result.verdict
+    if verdict.outcome is Outcome.PASS and result.withheld:
+        return Ran(case, Outcome.UNKNOWN, result.withheld, run, {}, result.withheld, unmeasured=True)
+    figures = _figures(case.leg, result) if result.measurement else {}
+    slow = verdict.outcome is Outcome.FAIL and not not_right(verdict)
+    return Ran(case, verdict.outcome, verdict.sentence, run, figures, result.withheld, slow)
+
+
+def _figures(leg: Leg, result: Result) -> dict[str, float]:
+    measured = repeat.figures(result.measurement)
+    if leg is Leg.STEADY:
+        return compare.of_steady(measured)
+    if leg is Leg.KILL:
+        return compare.of_kill(result.recovery)
+    return catch_up_after_freeze.figures_of(result)

@@ -1,0 +1,155 @@
+"""Runs and experiments that nobody needs any more are removed: never what is neither, and what somebody still needs
+only when told. `chosen` decides from what is known of each folder; `clear` deletes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.experiments.folder import FILE
+from harness.host.disk_space import size_in_words
+from harness.metering.accounting import folder_bytes
+from harness.model import HarnessError, UsageError
+from harness.rundir import markers
+from harness.rundir.store import MissingEvidence, Store, made_ms, oldest_first
+from harness.terminal.command_end import short_path
+from reports import listing
+
+UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A run or an experiment that could go."""
+
+    path: Path
+    made_ms: int | None  # None: nothing says it
+    needed: str = ""  # why it has to stay, unless told otherwise
+
+
+@dataclass(frozen=True)
+class Removed:
+    path: Path
+    size: int  # bytes
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What goes, oldest first, and what would have gone but stays."""
+
+    gone: tuple[Candidate, ...]
+    kept: tuple[Candidate, ...]
+
+
+def age_ms(text: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mhd])", text.strip())
+    if not match:
+        raise UsageError(f"--older-than is {text!r}, and has to be a number with m, h or d, such as 7d.")
+    return round(float(match[1]) * UNIT_MS[match[2]])
+
+
+def candidates(paths: Sequence[Path]) -> list[Candidate]:
+    """Those that are named, each a run or an experiment, or nothing at all is done. Oldest first; what lies in another
+    one of them goes with that."""
+    named = {_checked(path) for path in paths}
+    return [_candidate(path) for path in oldest_first(named) if named.isdisjoint(path.parents)]
+
+
+def below(*bases: Path) -> list[Candidate]:
+    """All that lie right below these folders. What others keep there under the same names is passed over."""
+    found = {path.parent for base in bases for marker in markers.CALLED for path in base.glob(f"*/{marker}")}
+    return candidates([path for path in found if not path.is_symlink() and _is_ours(path)])
+
+
+def chosen(
+    found: Sequence[Candidate], *, older_than_ms: int | None, but_last: int | None, now_ms: int, force: bool
+) -> Choice:
+    """Of what lies there, oldest first: all but the last ones, and of those what is old enough. What is needed
+    is passed over where a condition chose it, and refused where it was named."""
+    old = [each for each in found[: max(0, len(found) - (but_last or 0))] if _is_older(each, older_than_ms, now_ms)]
+    kept = () if force else tuple(each for each in old if each.needed)
+    if kept and older_than_ms is None and but_last is None:
+        words = f"{short_path(kept[0].path)} stays: {kept[0].needed}"
+        raise UsageError(f"{words}. Nothing was removed; --force removes it all the same.")
+    return Choice(tuple(each for each in old if each not in kept), kept)
+
+
+def clear(choice: Choice, *, dry_run: bool) -> Iterator[Removed]:
+    for each in choice.gone:
+        size = folder_bytes(each.path) or 0
+        if not dry_run:
+            _delete(each.path)
+        yield Removed(each.path, size)
+
+
+def _is_older(each: Candidate, than_ms: int | None, now_ms: int) -> bool:
+    """What does not say when it was made is never old."""
+    return than_ms is None or (each.made_ms is not None and now_ms - each.made_ms > than_ms)
+
+
+def _checked(path: Path) -> Path:
+    if path.is_symlink():
+        raise UsageError(f"{path} is a link; name the run itself. Nothing was removed.")
+    if not _is_ours(path):
+        raise UsageError(f"{markers.refusal(path, *markers.CALLED)} Nothing was removed.")
+    return path.resolve()
+
+
+def _is_ours(path: Path) -> bool:
+    return any(markers.is_one(path, marker) for marker in markers.CALLED)
+
+
+def _candidate(path: Path) -> Candidate:
+    return Candidate(path, made_ms(path), _needed(path))
+
+
+def _needed(path: Path) -> str:
+    if experiment := next((above for above in path.parents if markers.is_one(above, FILE)), None):
+        return f"it is part of {short_path(experiment)} and goes with that"
+    if markers.is_one(path, FILE):
+        return "it is going on" if listing.is_going_on(path) else ""
+    try:
+        return "the process that makes it lives" if Store(path).alive() else ""
+    except MissingEvidence:  # of a torn one nobody is known
+        return ""
+
+
+def _delete(path: Path) -> None:
+    """What makes it a run goes last, so that one whose removal was broken off can be removed again."""
+    try:
+        for inner in path.iterdir():
+            if inner.name in markers.CALLED:
+                continue
+            if inner.is_dir() and not inner.is_symlink():
+                shutil.rmtree(inner)
+            else:
+                inner.unlink()
+        shutil.rmtree(path)
+    except OSError as error:
+        raise HarnessError(
+            f"{short_path(path)} could not be removed: {error.strerror} ({error.filename}). What is left of it is "
+            "torn; the same command goes on when that is mended."
+        ) from error
+
+
+def lines(removed: Sequence[Removed], kept: Sequence[Candidate], *, dry_run: bool) -> list[str]:
+    """For a person."""
+    would, freed = ("would remove", "would free") if dry_run else ("removed", "freed")
+    told = [f"{would} {short_path(each.path)} ({size_in_words(each.size)})" for each in removed]
+    told += [f"kept {short_path(each.path)}: {each.needed}" for each in kept]
+    return [*told, f"{freed} {size_in_words(sum(each.size for each in removed))}" if removed else "nothing to remove"]
+
+
+def as_object(removed: Sequence[Removed], kept: Sequence[Candidate], *, dry_run: bool) -> dict[str, Any]:
+    """For a program."""
+    return {
+        "command": "rm",
+        "dry_run": dry_run,
+        "removed": [{"path": str(each.path), "bytes": each.size} for each in removed],
+        "kept": [{"path": str(each.path), "why": each.needed} for each in kept],
+        "bytes": sum(each.size for each in removed),
+    }

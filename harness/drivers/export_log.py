@@ -1,0 +1,75 @@
+"""A run's log with names and values in place of codes, as a file for other tools: a row for each record in Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyarrow import csv
+
+from harness.evidence.observed import parts_of
+from harness.evidence.send_index import Slices
+from harness.judging.stored_run import StoredRun
+from harness.model import INDEX_BITS, MARK_SERVER, UsageError
+from workloads.base import BESIDE, COUNTS, NO_EVENT, NOTHING, Columns
+
+WRITERS: Mapping[str, Callable[[Path, pa.Schema], Any]] = {".parquet": pq.ParquetWriter, ".csv": csv.CSVWriter}
+FIELD = "event."  # before the name of a field, which may be any
+KINDS = {COUNTS: "lies in a cell", BESIDE: "lies in no cell", NO_EVENT: "no event"}
+HARNESS = "harness"  # of the events that open and close a run
+
+
+def write(run: StoredRun, path: Path) -> int:
+    """How many records it holds."""
+    _refuse(path)
+    books, codec, count = Slices(run.sends), run.codec, 0
+    sent_us = np.append(run.sends.column("sent_us").to_numpy().astype(np.int64) + run.epoch_ms * 1000, NOTHING)
+    writer = None
+    try:
+        for part in parts_of(run.log):
+            table = pa.table(
+                _own(part, sent_us[books.of(part["event_id"])])
+                | {FIELD + name: column for name, column in codec.texts(part).items()}
+            )
+            writer = writer or WRITERS[path.suffix](path, table.schema)
+            writer.write_table(table)
+            count += len(table)
+    finally:
+        if writer:
+            writer.close()
+    return count
+
+
+def _refuse(path: Path) -> None:
+    if path.suffix not in WRITERS:
+        raise UsageError(f"--out {path} names no kind of file that can be written: it has to end in .parquet or .csv.")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--out {path} lies in no folder: {path.absolute().parent} does not exist.")
+
+
+def _own(part: Columns, sent_us: NDArray[np.int64]) -> dict[str, pa.Array]:
+    """What the harness knows of records."""
+    ids, kind = part["event_id"].tolist(), part["kind"].tolist()
+    return {
+        "partition": pa.array(part["partition"]),
+        "offset": pa.array(part["offset"], pa.int64()),
+        "event_id": pa.array([None if each == NOTHING else f"{each:012x}" for each in ids], pa.string()),
+        "sender": pa.array(map(_sender, ids), pa.string()),
+        "sent_at": _moments(sent_us, sent_us == NOTHING, "us"),
+        "kind": pa.array([KINDS[each] for each in kind], pa.string()),
+        "event_time": _moments(part["event_time_ms"], part["kind"] == NO_EVENT, "ms"),
+    }
+
+
+def _sender(event: int) -> str | None:
+    server = event >> INDEX_BITS
+    return None if event == NOTHING else HARNESS if server == MARK_SERVER else f"server {server}"
+
+
+def _moments(times: NDArray[np.int64], unknown: NDArray[np.bool_], unit: str) -> pa.Array:
+    return pa.array(times.astype(np.int64), mask=unknown).cast(pa.timestamp(unit, "UTC"))

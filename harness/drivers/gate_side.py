@@ -1,0 +1,291 @@
+"""One side of a gate: a run whose load comes in bursts, each billed to its engine.
+
+It goes through the nine steps in a thread of its own. Whoever measures sends a burst, waits until the engine has done
+it, and reads off what that took; when the last burst is done the run drains, reads and judges as any other.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from generators.fleet import Slice
+from generators.schedule import Schedule
+from generators.tape import Tape
+from harness.experiments.gating.rounds import LEAST_S, STRETCH_MS, STRETCHES, Round, Settings, tape, with_latency
+from harness.faults.moment import Moment
+from harness.judging.stored_run import StoredRun
+from harness.load.burst_load import Bursts, Sent
+from harness.measuring import latency
+from harness.metering.accounting import ENGINE, WORKERS, Processes
+from harness.metering.jit_time import Compilers
+from harness.metering.process_usage import Books
+from harness.model import EngineManifest, HarnessError, RunSpec, Verdict
+from harness.results.redis_scan import Row
+from harness.rundir.store import Store
+from harness.runner.result_polling import LOOK_EVERY_S
+from harness.runner.run import Run
+from harness.runner.screen import NullScreen
+from harness.runner.world.real import RealWorld
+from harness.util.wait import wait_until
+from workloads.registry import oracle_of
+
+READY_S = 600.0
+BURST_S = 120.0
+# An engine that polls for the next record uses some hundredths of a core.
+IDLE_CORES, IDLE_LOOK_S, AFTERWARDS_S = 0.3, 0.4, 4.0
+
+
+@dataclass(frozen=True)
+class Used:
+    """What an engine had used of the machine at a moment."""
+
+    at_s: float
+    cpu_s: float
+    compiling_s: float
+    memory_bytes: int
+
+    def cores_since(self, before: Used) -> float:
+        return (self.cpu_s - before.cpu_s) / (self.at_s - before.at_s)
+
+
+@dataclass(frozen=True)
+class Done:
+    """How much an engine had done, and when it said so: records by its own offsets, or views by its results."""
+
+    at_ms: float
+    amount: int
+
+
+class SideRun(Run):
+    """The nine steps, of which the fifth waits for whoever sends the bursts."""
+
+    def __init__(
+        self, spec: RunSpec, manifest: EngineManifest, world: RealWorld, store: Store, settings: Settings
+    ) -> None:
+        begin = replace(spec, tape=tape(spec.tape, 1, settings))
+        # Sides that go on at the same time share the gate's screen.
+        super().__init__(begin, manifest, world, StoredRun(store), NullScreen())
+        self.settings, self.stretches = settings, 0  # the latter: that were sent
+        self.done = Done(0.0, 0)
+        self._looked_ms = 0
+        self.begun, self.stopping = threading.Event(), threading.Event()
+
+    def load(self) -> None:
+        self._begin_load()
+        self.begun.set()
+        while not self.world.load_status().finished:
+            self._tick()
+        self.cut()
+        self._end_load()
+
+    def cut(self) -> None:
+        """Only what was sent was the tape, and is what is judged."""
+        self.spec = replace(self.spec, tape=tape(self.spec.tape, self.stretches, self.settings))
+        self.schedule = Schedule(self.spec.tape)
+        self.store.write_json("spec.json", self.spec.public())
+        self.fold()
+        self.seal()
+
+    def _moment(self) -> Moment:
+        """Of a fault that waits for a share of the load: it strikes before anything is measured."""
+        return replace(super()._moment(), total=self.settings.struck_events)
+
+    def _tick(self) -> None:
+        """What the engine tells is read by this thread alone: a file that two read at once is read in pieces."""
+        if self.stopping.is_set():
+            raise HarnessError("The gate was stopped.")
+        super()._tick()
+        if not self.manifest.progress:
+            self._count_views()
+        elif progress := self._progress():
+            self.done = Done(progress.at_ms, sum(progress.offsets.values()))
+
+    def _count_views(self) -> None:
+        """Of an engine that tells nothing, the results are all that is known. To read all of them takes a while."""
+        now_ms = self.world.now_ms()
+        if now_ms - self._looked_ms >= LOOK_EVERY_S * 1000:
+            rows = self.poller.unless_away(self.world.results, list[Row]())
+            self.done = Done(now_ms, self.poller.interpreted(rows).counts.total)
+            self._looked_ms = self.world.now_ms()
+
+    def views(self, stretches: int) -> int:
+        """What so many more leave in the results."""
+        sent, all_of = self.stretches, self.stretches + stretches
+        before, after = (Tape(tape(self.spec.tape, count, self.settings)) for count in (sent or 1, all_of))
+        first = [before.server_total(server) if sent else 0 for server in range(self.spec.tape.senders)]
+        blocks = (
+            after.events(server, np.arange(low, after.server_total(server), dtype=np.int64))
+            for server, low in enumerate(first)
+        )
+        *_, views = oracle_of(self.spec).plan(blocks).values()
+        return int(views.sum())
+
+
+class Side:
+    """Its thread, and what the gate does with it."""
+
+    def __init__(self, name: str, run: SideRun, world: RealWorld, environment: Mapping[str, Any]) -> None:
+        self.name, self.run, self.world = name, run, world
+        self.verdict: Verdict | None = None
+        self.error: BaseException | None = None
+        self._environment = environment
+        self._thread = threading.Thread(target=self._all, name=f"side {name}", daemon=True)
+        self._owed = run.spec.tape.partitions  # it has to say that it has done so much; the opening events are in it
+        self._meter = Processes(lambda: {ENGINE: pid} if (pid := self.world.engine.pid) else {})
+        self._books, self._compilers = Books(), Compilers()
+        self._most_memory_bytes = 0
+        self._settled = Used(0.0, 0.0, 0.0, 0)  # when it had last fallen idle
+        self._rounds = 0
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _all(self) -> None:
+        try:
+            self.verdict = self.run.all(self._environment)
+        except BaseException as error:  # noqa: BLE001 - told where the thread is waited for
+            self.error = error
+
+    def await_ready(self) -> None:
+        wait_until(
+            lambda: self.run.begun.is_set() or not self._thread.is_alive(), deadline_s=READY_S, what=f"the {self.name}"
+        )
+        if not self.run.begun.is_set():
+            raise HarnessError(f"The {self.name} ended before it was sent anything: {self._ended_with}")
+
+    @property
+    def going(self) -> bool:
+        return self._thread.is_alive()
+
+    def warm_up(self, seconds: float, most: int = STRETCHES) -> int:
+        """Stretches one behind the other, none sent before the last but one is done: an engine that cuts what comes
+        into batches compiles most of what it runs when it has run many of them. How many there was time for."""
+        begun_s, sent = time.monotonic(), 0
+        while sent < most and time.monotonic() - begun_s < seconds:
+            owed = self._owed
+            self._send(self._written(1))
+            self._await_done(owed)
+            sent += 1
+        self._await_done(self._owed)
+        self._settled = self._await_idle()
+        return sent
+
+    def wave(self, stretches: int) -> float:
+        """Sent at once and waited for; seconds."""
+        sent = self._send(self._written(stretches))
+        took_s = (self._await_done(self._owed) - sent.begun_ms) / 1000
+        self._settled = self._await_idle()
+        return max(took_s, LEAST_S)
+
+    def strike(self) -> None:
+        """What a fault has killed starts cold, so that it strikes before a side is warmed up. Whether it landed is for
+        the judge."""
+        fault, settings = self.world.fault, self.run.settings
+        for _ in range(settings.struck_bursts if self.run.spec.fault.planned else 0):
+            self.wave(settings.struck_stretches)
+            if all(each.at_ms for each in fault.reports()) and fault.settled():
+                return
+
+    def burst(self, stretches: int) -> Round:
+        """One round, from a burst's begin until the engine has fallen idle again."""
+        written = self._written(stretches)
+        self._most_memory_bytes, begun = 0, self._used()
+        sent = self._send(written)
+        done_ms = self._await_done(self._owed)
+        before, self._settled = self._settled, self._await_idle()
+        self._rounds += 1
+        return Round(
+            side=self.name,
+            number=self._rounds,
+            events=sent.events,
+            cpu_s=self._settled.cpu_s - begun.cpu_s,
+            compiling_s=self._settled.compiling_s - begun.compiling_s,
+            idle_s=begun.at_s - before.at_s,
+            idle_cpu_s=begun.cpu_s - before.cpu_s,
+            took_ms=done_ms - sent.begun_ms,
+            billed_ms=(self._settled.at_s - begun.at_s) * 1000,
+            memory_bytes=self._most_memory_bytes,
+            at_ms=sent.begun_ms,
+        )
+
+    def _send(self, written: list[Slice]) -> Sent:
+        sent = self._load.send(written)
+        if self.run.manifest.progress:
+            self._owed += sent.events
+        return sent
+
+    def _written(self, stretches: int) -> list[Slice]:
+        """The next burst's records, made while nothing is measured."""
+        if not self.run.manifest.progress:
+            self._owed += self.run.views(stretches)
+        self.run.stretches += stretches
+        return self._load.write(self.run.stretches * STRETCH_MS)
+
+    def _await_idle(self) -> Used:
+        """An engine goes on behind its last batch: it commits, cleans up, and compiles. One that is never idle, since
+        it asks for records all the time, is billed for a while of that, which what it takes when idle makes up for."""
+        last, end_s = self._used(), time.monotonic() + AFTERWARDS_S
+
+        def settled() -> Used | None:
+            nonlocal last
+            now = self._used()
+            if now.at_s - last.at_s < IDLE_LOOK_S:
+                return None
+            before, last = last, now
+            return now if now.cores_since(before) < IDLE_CORES or now.at_s > end_s else None
+
+        what = f"the {self.name} to fall idle"
+        return wait_until(settled, deadline_s=2 * AFTERWARDS_S, what=what, every_s=IDLE_LOOK_S / 2)
+
+    def _await_done(self, owed: int) -> float:
+        """When the engine said that so much is done."""
+
+        def done() -> Done | None:
+            if not self.going:
+                raise HarnessError(f"The {self.name} ended in the middle of a burst: {self._ended_with}")
+            return self.run.done if self.run.done.amount >= owed else None
+
+        how, what = ("offsets", "records") if self.run.manifest.progress else ("results", "views")
+        what = f"the {self.name} to be done with {owed:,} {what}"
+        seen = lambda: f"{self.run.done.amount:,} by its {how}"  # noqa: E731
+        return wait_until(done, deadline_s=BURST_S, what=what, state=seen, every_s=0.02).at_ms
+
+    def with_latency(self, rounds: Sequence[Round]) -> list[Round]:
+        """Of its rounds, when it is judged and right."""
+        raw = latency.by_rank(self.run.stored)
+        return with_latency([each for each in rounds if each.side == self.name], raw.due_us, raw.corrected_ms)
+
+    @property
+    def _ended_with(self) -> str:
+        return str(self.error) if self.error else self.verdict.sentence if self.verdict else "its run is being judged"
+
+    def end(self) -> None:
+        if self.going and self.run.begun.is_set():
+            self._load.end()
+
+    def stop(self) -> None:
+        self.run.stopping.set()
+
+    def join(self) -> None:
+        self._thread.join()
+
+    @property
+    def _load(self) -> Bursts:
+        load = self.world.load
+        if not isinstance(load, Bursts):
+            raise HarnessError("A side of a gate has no bursts.")
+        return load
+
+    def _used(self) -> Used:
+        seen = list(self._meter.look())
+        used = [usage for part, usage in self._books.take(seen).items() if part in (ENGINE, WORKERS)]
+        compiling_s = self._compilers.take_s(each.pid for each in seen if each.part == ENGINE)
+        memory_bytes = sum(each.rss_bytes for each in used)
+        self._most_memory_bytes = max(self._most_memory_bytes, memory_bytes)
+        return Used(time.monotonic(), sum(each.cpu.total_s for each in used), compiling_s, memory_bytes)

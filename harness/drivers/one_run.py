@@ -1,0 +1,246 @@
+"""One run, whatever asks for it: its directory, its world, the nine steps, and all that is made from its files.
+
+What is needed once a run is under way is imported then: a run that is refused is refused at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from generators.schedule import Schedule
+from harness.config import server_needs
+from harness.engines import environments, fake, removal, warm
+from harness.engines import manifest as manifests
+from harness.engines.job import Surroundings
+from harness.engines.warm import Starts
+from harness.faults import job, registry
+from harness.host import disk_space, needs
+from harness.install import environment, jvm
+from harness.judging import verdicts
+from harness.judging.stored_run import StoredRun
+from harness.measuring.growth import keeps_all
+from harness.measuring.objective import with_objective
+from harness.model import EngineManifest, RunSpec, UsageError, Verdict
+from harness.rundir.store import Store
+from harness.runner.run import MakesRun
+from harness.runner.run import run as run_nine_steps
+from harness.runner.run_kinds import stages
+from harness.runner.screen import Screen
+from harness.runner.world.base import World
+from harness.services import children
+from harness.services.external import claim_external, look_at_external
+from harness.services.redis import find_server
+from harness.terminal import console
+from harness.terminal.command_end import UnderWay, short_path, under_way
+from harness.util import wait
+
+if TYPE_CHECKING:
+    from reports.page import Page
+    from reports.result import Result
+
+Screens = Callable[[], AbstractContextManager[Screen]]
+
+
+def refuse_the_impossible(
+    spec: RunSpec, engine_manifest: EngineManifest, instead: str = "Choose another --fault, or none."
+) -> None:
+    """What can be known before anything is started or written. `instead`: what to try."""
+    if engine_manifest.simulated:
+        fake.check_conf(spec.conf)
+    needs = registry.create(spec, engine_manifest).needs
+    if needs:
+        raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. {instead}")
+    look_at_external(spec)
+
+
+def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Path, runs: int = 1) -> None:
+    """Check disk space for `runs` consecutive runs, each of which deletes its log before the next."""
+    schedule = Schedule(spec.tape)
+    wanted = disk_space.needs(
+        engine_manifest,
+        schedule.total,
+        brokers=0 if spec.kafka or engine_manifest.simulated else registry.brokers(spec.fault),
+        runs=runs,
+        out=out,
+        temporary=needs.temporary_folder(),
+        in_files=schedule.warm_up_total if spec.tape.history_ms and not engine_manifest.simulated else 0,
+        in_state=schedule.total if keeps_all(spec) else 0,
+    )
+    disk_space.refuse(wanted, disk_space.disk_of)
+
+
+def prepare(spec: RunSpec, engine_manifest: EngineManifest) -> Surroundings:
+    """All that a run needs is there, or fetched, before anything of it is started or written.
+
+    An installed program has no Kafka before its first run, and there are machines without a Java or a Redis."""
+    if not engine_manifest.simulated:
+        jvm.java()
+        if not spec.redis:
+            find_server()
+        if not spec.kafka:
+            jvm.jars("services", console.say)
+    batch = [manifests.load(spec.backfill, spec.workload)] if spec.backfill else []
+    for other in (*job.others(spec.fault, engine_manifest), *batch):
+        environments.prepare(other, console.say)
+    return environments.prepare(engine_manifest, console.say)
+
+
+def drive(
+    spec: RunSpec,
+    engine_manifest: EngineManifest,
+    out: Path,
+    *,
+    twin: Path | None = None,
+    screens: Screens = console.progress,
+    every_option: tuple[str, ...] = (),
+) -> Result:
+    """A fresh run, and its page."""
+    result = answer(spec, engine_manifest, out, twin=twin, screens=screens, every_option=every_option)
+    draw(result.path, screens)
+    return result
+
+
+def answer(
+    spec: RunSpec,
+    engine_manifest: EngineManifest,
+    out: Path,
+    *,
+    twin: Path | None = None,
+    growing: MakesRun | None = None,
+    screens: Screens = console.progress,
+    every_option: tuple[str, ...] = (),
+) -> Result:
+    """A fresh run in a directory of its own below `out`. An existing Redis is claimed for each run anew.
+
+    `twin`: the run without a fault to which its recovery is held. `growing` makes a run whose load is decided while it
+    goes on. `screens`: where it says how far it is. `every_option`: of each JVM of the engine.
+    """
+    needs.refuse_too_little(needs.of_run(spec, engine_manifest, registry.brokers(spec.fault)))
+    refuse_without_room(spec, engine_manifest, out)
+    for sentence in claim_external(spec, server_needs.wanted(spec, engine_manifest)):
+        console.say(sentence)
+    with removal.in_use(engine_manifest):
+        surroundings = prepare(spec, engine_manifest)
+        # Kafka allows no @ in the name of a topic, which is that of the run.
+        place = Store.create(out.absolute(), f"{spec.title}-{spec.engine}".replace("@", "-"))
+        if twin:
+            from harness.measuring.watched import link_twin
+
+            link_twin(place, twin)
+        with _under_way(place, "recheck", "judges it"), screens() as screen:
+            stored = StoredRun(place)
+            starts, seen = starts_and_machine(spec, engine_manifest, surroundings, every_option)
+            with children.guard(), wait.patience(spec.patience):
+                world = _world(spec, engine_manifest, surroundings, place, starts, grows=growing is not None)
+                with _saying_what_stays(world):
+                    verdict = run_nine_steps(
+                        spec,
+                        engine_manifest,
+                        environment=seen,
+                        world=world,
+                        stored=stored,
+                        screen=screen,
+                        made_by=growing or stages(spec),
+                    )
+            return report(stored, verdict, screen)
+
+
+@contextmanager
+def _saying_what_stays(world: World) -> Iterator[None]:
+    """A verdict has it among its notes; a run that ends without one says it here."""
+    try:
+        yield
+    except BaseException:
+        for sentence in world.stays():
+            console.say(sentence)
+        raise
+
+
+def draw(run: Path, screens: Screens = console.progress) -> None:
+    """The page, after whatever waits for the answer has it: drawing takes seconds."""
+    place = Store(run)
+    with _under_way(place, "report", "makes its page"), screens() as screen:
+        write_page(place, screen)
+
+
+def _under_way(place: Store, command: str, does: str) -> AbstractContextManager[None]:
+    next_step = f"`streamgauge {command} {short_path(place.path)}` {does}"
+
+    def has_begun() -> bool:
+        return command != "recheck" or any(place.history("epoch"))
+
+    return under_way(UnderWay(place.path, place.logs, next_step, has_begun), place.tell)
+
+
+def starts_and_machine(
+    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, every_option: tuple[str, ...] = ()
+) -> tuple[Starts, dict[str, Any]]:
+    """How the JVMs of a run start, and of which machine and versions its figures will be."""
+    starts = replace(warm.starts(warm.archives_of(spec, engine_manifest, surroundings)), every_option=every_option)
+    return starts, environment.describe() | environment.of_engine(surroundings.python) | warm.in_words(starts)
+
+
+def _world(
+    spec: RunSpec,
+    engine_manifest: EngineManifest,
+    surroundings: Surroundings,
+    place: Store,
+    starts: Starts,
+    *,
+    grows: bool,
+) -> World:
+    if engine_manifest.simulated:
+        from harness.runner.world.fake import FakeWorld
+
+        return FakeWorld(spec, place, grows=grows)
+    from harness.load.adaptive_load import GrowingLoad
+    from harness.load.fleet import Load
+    from harness.runner.world.real import RealWorld
+
+    load_of = GrowingLoad if grows else Load
+    return RealWorld(spec, engine_manifest, surroundings, place, starts, load_of=load_of)
+
+
+def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> Result:
+    """Step nine: everything that is made from the files, but the page."""
+    from harness.measuring import measure
+    from reports.exports import annotation, junit, markdown
+    from reports.result import read
+
+    screen.phase("measure", "latency, cost, whether it was steady, recovery")
+    place, measurement = stored.store, measure.save(stored, verdict)
+    verdict = with_objective(verdict, measurement, stored.spec.objective_p99_ms, _starved(place))
+    verdicts.keep(place, verdict)
+    result = read(place.path)
+    place.write_bytes("junit.xml", junit.as_xml(result))
+    place.write_bytes("summary.md", markdown.as_text(result).encode())
+    place.write_bytes(annotation.FILE, annotation.of_run(result).encode())
+    return result
+
+
+def _starved(place: Store) -> str:
+    """What the machine gave to an engine that it did not let run under load; "" of any other."""
+    told = next(place.history("cpu"), None)
+    return str(told["words"]) if told and told["starved"] else ""
+
+
+def mended_copy(folder: Path) -> bool:
+    """A page that was copied without its run or experiment: what it linked to and is not there becomes plain text."""
+    from reports import saved
+
+    if not saved.is_copy(folder):
+        return False
+    saved.mend(folder)
+    return True
+
+
+def write_page(place: Store, screen: Screen) -> Page:
+    """Drawing is slow to import, and most commands draw nothing."""
+    screen.phase("page", "report.html")
+    from reports import run_page
+
+    return run_page.write(place)

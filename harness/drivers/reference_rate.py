@@ -1,0 +1,90 @@
+"""A number that travels: what the reference engine does on this machine, now. A rate means little anywhere else; as a
+share of the reference's it means more.
+
+The reference is frozen while the load goes on, and let go: how fast it catches up, and what an event costs it then. It
+is measured once for each start of the machine and each number of cores, and beside each whole search.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from harness import __version__
+from harness.config import plan
+from harness.drivers import catch_up_after_freeze, one_run
+from harness.engines import manifest as manifests
+from harness.experiments import compare
+from harness.experiments.compare import BUSY_CPU, Case, Leg
+from harness.experiments.searching.search import Unit
+from harness.host import cgroup, disk_space
+from harness.model import HarnessError, Outcome
+from harness.rundir.store import MissingEvidence, Store
+from harness.terminal import console
+from harness.terminal.command_end import cache_folder
+from harness.util.texts import three_digits
+
+FILE = "unit.json"
+SEED = 1
+SETTINGS = replace(compare.Settings(), catch_up_per_s=100_000.0, warm_s=10, frozen_s=15)
+SAME_START_S = 60.0  # two readings of one start of the machine differ by less
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """As it lies in the cache."""
+
+    unit: Unit
+    version: str
+    booted_s: float
+    cores: float
+
+
+def of_this_start(out: Path) -> Unit:
+    """As it was measured on these cores since the machine was started, or measured now."""
+    kept, cores = _kept(), min(cgroup.allowed_cores(), cgroup.quota_cores() or math.inf)
+    if kept and _is_of(kept, cores):
+        return kept.unit
+    unit = measured(out)
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    encoded = msgspec.json.encode(Kept(unit, __version__, psutil.boot_time(), cores))
+    with disk_space.writing(folder / FILE, len(encoded)):
+        (folder / FILE).write_bytes(encoded)
+    return unit
+
+
+def _is_of(kept: Kept, cores: float) -> bool:
+    same_start = abs(kept.booted_s - psutil.boot_time()) < SAME_START_S
+    return same_start and kept.version == __version__ and kept.cores == cores
+
+
+def _kept() -> Kept | None:
+    try:
+        kept: Kept = Store(cache_folder()).read_as(FILE, Kept)
+    except MissingEvidence:
+        return None
+    return kept
+
+
+def measured(out: Path) -> Unit:
+    """By a run below `out`; where it says nothing, its sentence says why."""
+    console.say(f"the reference on this machine, frozen for {SETTINGS.frozen_s} s at {SETTINGS.catch_up_per_s:,.0f}/s")
+    case = Case(compare.REFERENCE, Leg.CATCH_UP, SEED)
+    own = compare.keys_of(case, SETTINGS)
+    keys = {**plan.read_scenario(compare.SCENARIO)[1], **own}
+    spec, manifest = plan.resolve(compare.SCENARIO, keys, {}, manifests.load)
+    result = one_run.answer(spec, manifest, out)
+    figures = (
+        catch_up_after_freeze.figures_of(result)
+        if result.verdict.outcome is Outcome.PASS and result.measurement
+        else {}
+    )
+    if not figures.keys() >= {"catch_up_per_s", BUSY_CPU}:
+        why = result.withheld or result.verdict.sentence
+        raise HarnessError(f"The reference could not be measured: {why.rstrip('.')}. See {result.path}.")
+    console.say(f"  {figures['catch_up_per_s']:,.0f} events/s, {three_digits(figures[BUSY_CPU])} CPU-s per million")
+    return Unit(figures["catch_up_per_s"], figures[BUSY_CPU], SETTINGS.catch_up_per_s)

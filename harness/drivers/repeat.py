@@ -1,0 +1,67 @@
+"""Drives `run --repeat`: fresh runs one after the other in one experiment, and one answer for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.drivers import one_run
+from harness.experiments import repeat
+from harness.experiments.folder import Folder
+from harness.install import environment
+from harness.model import EngineManifest, RunSpec
+from harness.rundir.store import Store
+from harness.terminal import console
+from harness.terminal.command_end import short_path
+from reports.result import Result
+
+
+@dataclass(frozen=True)
+class Done:
+    """All rounds, run."""
+
+    path: Path
+    answer: repeat.Repeated
+    results: tuple[Result, ...]
+
+
+def drive(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path) -> Done:
+    place = Folder.create(out.absolute(), f"repeat-{spec.title}-{spec.engine}")
+    with place.going_on(f"`streamgauge ls {short_path(place.path)}` lists its rounds, each a whole run"):
+        done = _drive(place, spec, engine_manifest, rounds)
+        place.finished(done.answer.outcome, done.answer.sentence)
+    return done
+
+
+def _drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest, rounds: int) -> Done:
+    results: list[Result] = []
+
+    def run_round(each: RunSpec) -> repeat.Round:
+        console.say(f"round {len(results) + 1} of {rounds}, seed {each.tape.seed}")
+        results.append(one_run.drive(each, engine_manifest, place.runs))
+        return _round(results[-1])
+
+    def keep(done: Sequence[repeat.Round]) -> None:
+        place.save("repeat", spec=spec.public(), environment=environment.describe(), rounds=done, wanted=rounds)
+
+    keep(())
+    done = repeat.repeat(spec, rounds, run_round, keep)
+    stores = [Store(each.path) for each in results]
+    samples = [each.read_table("latency.parquet") for each in stores if each.has("latency.parquet")]
+    answer = repeat.answer(done, samples, spec.tape.seed)
+    _save(answer, spec, engine_manifest, place.path)
+    return Done(place.path, answer, tuple(results))
+
+
+def _save(answer: repeat.Repeated, spec: RunSpec, engine_manifest: EngineManifest, folder: Path) -> None:
+    """What draws is slow to import, and most commands draw nothing."""
+    from reports import repeated
+
+    repeated.save(answer, spec, engine_manifest, environment.describe(), folder)
+
+
+def _round(result: Result) -> repeat.Round:
+    figures = repeat.figures(result.measurement)
+    verdict, seed = result.verdict, result.spec.tape.seed
+    return repeat.Round(seed, str(result.path), verdict.outcome, verdict.sentence, figures, result.withheld)

@@ -1,0 +1,139 @@
+"""A stored plan once more, in a directory of its own, and whether it ended the same way.
+
+A seed fixes the events and the plan, but not the scheduling of processes. So the same outcome
+means: the same verdict in the same words, the same class, and each fault landed where it did before. Which batch a
+change of the question meets is such a matter, too: where what came of it has a name, that alone is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.drivers import one_run
+from harness.drivers.chaos import ended
+from harness.engines import manifest as manifests
+from harness.experiments.chaos import Seen, classified
+from harness.faults.when import words
+from harness.judging.checks import question
+from harness.judging.stored_run import StoredRun
+from harness.model import HIDDEN, EngineManifest, Exit, FaultReport, Outcome, RunSpec, UsageError
+from harness.rundir.store import MissingEvidence
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended, as far as it can be expected to end so again."""
+
+    outcome: Outcome
+    words: tuple[str, ...]
+    seen: Seen
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that is compared."""
+
+    what: str
+    before: str
+    again: str
+
+    @property
+    def same(self) -> bool:
+        return self.before == self.again
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A run and its repetition."""
+
+    run: str
+    again: str
+    lines: tuple[Line, ...]
+    known: bool  # neither of them is UNKNOWN
+
+    @property
+    def same(self) -> bool:
+        return all(line.same for line in self.lines)
+
+    @property
+    def exit_code(self) -> int:
+        if not self.known:
+            return Exit.UNKNOWN
+        return Exit.PASS if self.same else Exit.FAIL
+
+    @property
+    def sentence(self) -> str:
+        if not self.known:
+            return "not known whether it ended the same: one of the two runs is UNKNOWN"
+        unlike = [line.what for line in self.lines if not line.same]
+        return f"it ended otherwise: {', '.join(unlike)}" if unlike else "it ended the same way"
+
+
+def replay(run: Path, out: Path) -> Replayed:
+    before = StoredRun.open(run.absolute())
+    spec, manifest = planned(before)
+    first = how(before)
+    result = one_run.drive(spec, manifest, out)
+    return compared(str(before.store.path), first, str(result.path), how(StoredRun.open(result.path)))
+
+
+def planned(run: StoredRun) -> tuple[RunSpec, EngineManifest]:
+    """Refused where it can't be done again from what is stored."""
+    try:
+        spec, manifest, _ = run.spec, run.manifest, run.claim
+    except MissingEvidence as error:
+        raise UsageError(f"{run.store.path} can't be run again: {error}.") from None
+    if HIDDEN in spec.redis:
+        raise UsageError(
+            f"{run.store.path} can't be run again: the password or the options of its Redis were not kept. Run its "
+            "scenario with --redis instead; its page says how."
+        )
+    if manifest.shipped:  # the run may come from another checkout, and from an earlier one, whose job had other files
+        ours = manifests.load(manifest.id, manifest.workload)
+        manifest = replace(manifest, home=ours.home, command=ours.command, program=ours.program, java=ours.java)
+    one_run.refuse_the_impossible(spec, manifest)
+    return spec, manifest
+
+
+def how(run: StoredRun) -> Ended:
+    try:
+        verdict, spec = run.verdict, run.spec
+    except MissingEvidence as error:
+        raise UsageError(f"{error}: `streamgauge recheck {run.store.path}` judges a run from what is there.") from None
+    faults, engine = ended(run.store)
+    seen, _ = classified(verdict, faults, engine.state, planned=spec.fault.planned)
+    return Ended(verdict.outcome, question.telling(verdict.words), seen, tuple(_landed(faults)))
+
+
+def compared(run: str, before: Ended, again_run: str, again: Ended) -> Replayed:
+    lines = [
+        Line("verdict", before.outcome.value, again.outcome.value),
+        Line("words", ", ".join(before.words), ", ".join(again.words)),
+    ]
+    if not question.has_name(before.words):
+        lines.append(Line("class", before.seen.value, again.seen.value))
+    for number in range(max(len(before.faults), len(again.faults))):
+        mine, other = (_at(each.faults, number) for each in (before, again))
+        lines.append(Line(f"fault {number + 1}", mine, other))
+    known = Outcome.UNKNOWN not in (before.outcome, again.outcome)
+    return Replayed(run, again_run, tuple(lines), known)
+
+
+def _at(faults: Sequence[str], number: int) -> str:
+    return faults[number] if number < len(faults) else "not there"
+
+
+def _landed(faults: Sequence[FaultReport]) -> Iterator[str]:
+    """Where each fault landed, as exactly as its moment can be met: a crash point in a batch, or as it was asked."""
+    for report in faults:
+        if not report.landed:
+            yield f"{report.spec.text} did not land"
+            continue
+        moment = report.spec.when
+        exact = moment.kind == "point" and report.batch is not None
+        where = f"batch {report.batch}" if exact else words(moment)
+        again = {None: "", True: ", replayed", False: ", not replayed"}[report.replayed]
+        yield f"{report.spec.text} landed at {where}{again}"

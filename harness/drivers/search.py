@@ -1,0 +1,237 @@
+"""Drives a `search`: a run for each life of the engine. What is asked and what is known lie in the experiment's
+directory, so that a search goes on from there, were it begun just now or broken off yesterday."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.config import plan
+from harness.drivers import one_run, reference_rate
+from harness.engines import manifest as manifests
+from harness.experiments.curve import files, kept, steer
+from harness.experiments.curve.plateau import Piece, Plateau, Standing, Why
+from harness.experiments.folder import Folder
+from harness.experiments.searching import search
+from harness.experiments.searching.search import Lived, Settings, Unit
+from harness.experiments.searching.searched import KIND, Searched, engine_of, read, refuse_an_older
+from harness.host import disk_space
+from harness.install import environment
+from harness.judging.stored_run import StoredRun
+from harness.model import EngineManifest, HarnessError, Outcome, RunSpec
+from harness.runner.rate_search_run import RateSearchRun, beginning_with, segment
+from harness.runner.screen import Screen
+from harness.runner.world.base import World
+from harness.terminal import console
+from harness.terminal.command_end import short_path
+from reports.result import Result
+
+if TYPE_CHECKING:
+    from reports.page import Page
+
+BROKEN = ("crashed", "stuck")
+# What begins with which line of a run's history.
+PARTS = (
+    ("start", "begin"),
+    ("load", "epoch"),
+    ("drain", "loaded"),
+    ("read", "engine"),
+    ("judge", "closed"),
+    ("measure", "verdict"),
+)
+UNITS_BESIDE = 2  # before the first life of a whole search, and after the last
+
+
+def begin(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings, out: Path) -> Folder:
+    """The objective of the run becomes that of the search: a rate that misses it has failed, the run itself has not."""
+    plan.refuse_one_database_for(settings.lives, spec.redis, reset=spec.reset)
+    settings = search.of(spec, settings, spec.objective_p99_ms)
+    spec = replace(spec, objective_p99_ms=None)
+    one_run.refuse_without_room(_most(spec, settings), engine_manifest, out)
+    place = Folder.create(out.absolute(), f"search-{spec.engine}")
+    _keep(place, _asked(spec, engine_manifest, settings))
+    return place
+
+
+def _most(spec: RunSpec, settings: Settings) -> RunSpec:
+    """What a life may offer, if its engine is as fast as is expected: how far it gets is decided while it goes on."""
+    life = settings.life
+    most = Piece(min(life.start_per_s, life.most_per_s), Why.LEVEL, 0)
+    return replace(
+        spec, tape=replace(spec.tape, profile=(segment(most, life.window_ms * life.most),), warm_up=(), waits=False)
+    )
+
+
+def resume(path: Path) -> Folder:
+    place = Folder.open(path.absolute(), KIND)
+    refuse_an_older(place)
+    return place
+
+
+def resolved(place: Folder) -> tuple[RunSpec, EngineManifest]:
+    """Of a search to go on with."""
+    spec: RunSpec = place.load("spec", RunSpec)
+    place.refuse_hidden(spec.redis)
+    return spec, manifests.load(engine_of(place), spec.workload)
+
+
+def settings_of(place: Folder) -> Settings:
+    settings: Settings = place.load("settings", Settings)
+    return settings
+
+
+def drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> Searched:
+    """The spec comes from memory: what is kept of it holds no password."""
+    with place.going_on(f"`streamgauge search --resume {short_path(place.path)}` goes on from there"):
+        _Search(place, replace(spec, objective_p99_ms=None), engine_manifest).all()
+        found = read(place)
+        place.finished(found.found.outcome, found.found.sentence)
+    return found
+
+
+class _Search:
+    """What is known of one, while it goes on."""
+
+    def __init__(self, place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> None:
+        self._place, self._spec, self._manifest = place, spec, engine_manifest
+        self._settings = settings_of(place)
+        self._units: list[Unit] = place.load("units", list[Unit])
+        self._lives: list[Lived] = place.load("lives", list[Lived])
+
+    def all(self) -> None:
+        settings = self._settings
+        console.say("\n".join(_told(self._spec, settings, self._manifest, self._place.path)))
+        if not self._units:
+            self._measure_unit(reference_rate.of_this_start if settings.lives == 1 else reference_rate.measured)
+        while not search.finished(settings, self._lives):
+            self._live()
+        if settings.lives > 1 and len(self._units) < UNITS_BESIDE:
+            self._measure_unit(reference_rate.measured)
+        write_page(self._place)
+
+    def _measure_unit(self, measured: Callable[[Path], Unit]) -> None:
+        """Of engines and services elsewhere the reference here says nothing. That it fails is no fault of a search."""
+        if self._manifest.simulated or self._spec.kafka:
+            return
+        try:
+            self._units.append(measured(self._place.path / "units"))
+        except HarnessError as error:
+            console.say(f"  {error}")
+        self._keep()
+
+    def _live(self) -> None:
+        settings, lives = self._settings, self._lives
+        number, left_s = sum(life.whole for life in lives) + 1, search.left_s(settings, lives)
+        console.say(f"life {number} of {settings.lives}; at most {left_s / 60:.0f} min left")
+        offered = search.of_a_life(settings, next(iter(read(self._place).lived), ()))
+        lived, life = _live(self._place, search.spec_of_a_life(self._spec, settings), offered, self._manifest)
+        lives.append(lived)
+        self._keep()
+        if life.stopped:
+            write_page(self._place)
+            raise life.stopped
+
+    def _keep(self) -> None:
+        asked = _asked(self._spec, self._manifest, self._settings)
+        _keep(self._place, asked, self._units, self._lives)
+
+
+def _told(spec: RunSpec, settings: Settings, engine_manifest: EngineManifest, out: Path) -> Iterator[str]:
+    """The budget, before anything of it is spent."""
+    yield f"search on {spec.engine}/{spec.sink}: p99 within {settings.life.objective_p99_ms:,.0f} ms"
+    parts = {name: _seconds(*span) for name, span in steer.budget_s(settings.life).items()}
+    parts["beside it"] = "start, drain, read, judge, measure: the more events, the longer"
+    if not (spec.kafka or engine_manifest.simulated):
+        parts["disk"] = disk_space.told_of_log(out)
+    longest = max(len(name) for name in parts)
+    yield from (f"  {name:<{longest}}  {part}" for name, part in parts.items())
+
+
+def _seconds(least_s: int, most_s: int) -> str:
+    return f"{least_s if least_s == most_s else f'{least_s} to {most_s}'} s of load"
+
+
+def _live(
+    place: Folder, spec: RunSpec, settings: steer.Settings, engine_manifest: EngineManifest
+) -> tuple[Lived, RateSearchRun]:
+    began_s, lives = time.monotonic(), list[RateSearchRun]()
+    first = steer.next_piece(settings, [], [])
+    assert first is not None
+
+    def decide(pieces: Sequence[Piece], standings: Sequence[Standing]) -> Piece | None:
+        return steer.next_piece(settings, pieces, standings)
+
+    def life_of(
+        spec: RunSpec, manifest: EngineManifest, world: World, stored: StoredRun, screen: Screen
+    ) -> RateSearchRun:
+        lives.append(RateSearchRun(spec, manifest, world, stored, screen, first=first, decide=decide))
+        return lives[0]
+
+    result = one_run.answer(beginning_with(spec, first), engine_manifest, place.runs, growing=life_of)
+    _refuse_a_full_disk(result)
+    right = result.verdict.outcome is Outcome.PASS
+    if right:
+        stored = lives[0].stored  # which has just been measured
+        kept.save(stored.store, files.measured(stored))
+    seconds = time.monotonic() - began_s
+    lived = Lived(
+        run=os.path.relpath(result.path, place.path),
+        outcome=result.verdict.outcome,
+        sentence=_sentence(result),
+        seconds=seconds,
+        whole=right and lives[0].stopped is None,
+        parts_s=_parts_s(lives[0].stored, seconds),
+    )
+    return lived, lives[0]
+
+
+def _parts_s(run: StoredRun, seconds: float) -> dict[str, float]:
+    """From one line of the history to the next; what comes behind the last one is measuring and drawing."""
+    at_ms = {told["kind"]: told["at_ms"] for told in run.store.history(*dict(PARTS).values())}
+    marks = [(part, at_ms[kind]) for part, kind in PARTS if kind in at_ms]
+    parts = {part: (to_ms - from_ms) / 1000 for (part, from_ms), (_, to_ms) in pairwise(marks)}
+    return parts | {"measure": max(0.0, seconds - sum(parts.values()))}
+
+
+def _sentence(result: Result) -> str:
+    """A failure with the rate at which it came, where that is known."""
+    verdict = result.verdict
+    sentence = verdict.sentence.rstrip(".")
+    if verdict.outcome is not Outcome.FAIL:
+        return verdict.sentence
+    run = StoredRun.open(result.path)
+    if at := files.where_wrong(run, verdict):
+        return f"{sentence}; one of them at {_named(at)}"
+    if set(BROKEN) & set(verdict.words) and (at := files.where_last_told(run)):
+        return f"{sentence}; its last progress was at {_named(at)}"
+    return verdict.sentence
+
+
+def _named(plateau: Plateau) -> str:
+    return f"{plateau.rate_per_s:,.0f} events/s ({plateau.why.value})"
+
+
+def write_page(place: Folder) -> Page:
+    """Drawing is slow to import, and most commands draw nothing."""
+    from reports import curve_page
+
+    return curve_page.write(place)
+
+
+def _asked(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings) -> dict[str, Any]:
+    return {"spec": spec.public(), "engine": engine_manifest.named, "settings": settings}
+
+
+def _keep(place: Folder, asked: Mapping[str, Any], units: Sequence[Unit] = (), lives: Sequence[Lived] = ()) -> None:
+    place.save(KIND, **asked, environment=environment.describe(), units=units, lives=lives)
+
+
+def _refuse_a_full_disk(result: Result) -> None:
+    """What it ended says nothing of a rate."""
+    if "no-room" in result.verdict.words:
+        raise HarnessError(f"{result.verdict.sentence.rstrip('.')}. See {result.path}.")

@@ -1,0 +1,93 @@
+"""Two sums over the ids of a cell's events. A loss and a duplicate of another event leave the count right, not these.
+
+S1 is the sum of the ids modulo 2^48, the range of an id: small enough that two of them add up exactly in any language,
+Lua's doubles included. S2 is the sum of (id mod p)^2 modulo p, with p = 2^31 - 1. If one event is missing and one is
+too many, S1 is off by the difference of their ids, which names the pairs that it could be, and S2 says which it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.util.integers import whole
+
+ID_RANGE = 1 << 48
+PRIME = (1 << 31) - 1
+PREFIX = "sums:"  # hash `sums:<campaign>`, field `<window>` -> "S1,S2"
+
+Ids = NDArray[np.int64]
+
+
+class Checksum(NamedTuple):
+    s1: int = 0
+    s2: int = 0
+
+    def __add__(self, other: object) -> Checksum:
+        if not isinstance(other, Checksum):
+            return NotImplemented
+        return Checksum((self.s1 + other.s1) % ID_RANGE, (self.s2 + other.s2) % PRIME)
+
+    def __str__(self) -> str:
+        return f"{self.s1},{self.s2}"
+
+    @classmethod
+    def of(cls, ids: Collection[int]) -> Checksum:
+        """The plain words of it, event by event."""
+        return cls(sum(ids) % ID_RANGE, sum((each % PRIME) ** 2 for each in ids) % PRIME)
+
+    @classmethod
+    def read(cls, text: str) -> Checksum | None:
+        """None for what is no pair of sums."""
+        s1, s2 = map(whole, parts) if len(parts := text.split(",")) == 2 else (None, None)
+        if s1 is None or s2 is None:
+            return None
+        return cls(s1, s2) if 0 <= s1 < ID_RANGE and 0 <= s2 < PRIME else None
+
+
+def by_cell(cells: NDArray[np.int64], ids: Ids) -> dict[int, Checksum]:
+    """The sums of many cells at once, by the cell's code."""
+    order = np.argsort(cells, kind="stable")
+    codes, begins = np.unique(cells[order], return_index=True)
+    if not len(codes):
+        return {}
+    # 2^48 divides 2^64, so that what overflows here does no harm; fewer than 2^32 events lie in a cell.
+    s1 = np.add.reduceat(ids[order].astype(np.uint64), begins) % np.uint64(ID_RANGE)
+    s2 = np.add.reduceat(squares(ids[order]), begins) % PRIME
+    return {code: Checksum(*sums) for code, *sums in zip(codes.tolist(), s1.tolist(), s2.tolist(), strict=True)}
+
+
+def signed(difference: int) -> int:
+    """The one of the numbers that are the same modulo the range of an id that lies closest to 0."""
+    half = ID_RANGE // 2
+    return (difference + half) % ID_RANGE - half
+
+
+def squares(ids: Ids) -> Ids:
+    rest = ids % PRIME
+    return np.asarray(rest * rest % PRIME)
+
+
+class Swap(NamedTuple):
+    """One event that is missing, and one that was counted in its place."""
+
+    lost: int
+    extra: int
+
+
+def swaps(expected: Checksum, seen: Checksum, members: Ids, others: Ids) -> tuple[list[Swap], int]:
+    """The pairs that explain both sums, and how many explain the first one alone.
+
+    The missing one is a member of the cell; the one too many is one of the others.
+    """
+    by = (seen.s1 - expected.s1) % ID_RANGE
+    lost = np.unique(members)
+    extra = (lost + by) % ID_RANGE
+    candidates = np.isin(extra, others) & (extra != lost)
+    lost, extra = lost[candidates], extra[candidates]
+    right = (squares(extra) - squares(lost) - (seen.s2 - expected.s2)) % PRIME == 0
+    found = [Swap(*pair) for pair in zip(lost[right].tolist(), extra[right].tolist(), strict=True)]
+    return found, len(lost)

@@ -1,0 +1,43 @@
+"""The books of the load: a row for each slice that the client got."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from harness.evidence.grouping import spans
+from harness.model import INDEX_BITS
+
+
+class Slices:
+    """The books in the order of ids, for whoever asks of some events at once."""
+
+    def __init__(self, books: pa.Table) -> None:
+        server, low, high = (
+            np.asarray(books.column(name).to_numpy(), dtype=np.int64) for name in ("server", "slot_lo", "slot_hi")
+        )
+        order = np.argsort(server << INDEX_BITS | low)
+        self._begin = (server << INDEX_BITS | low)[order]
+        self._end = np.append((server << INDEX_BITS | high)[order], 0)
+        self._row = np.append(order, -1).astype(np.int32)
+
+    def of(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The row in which each event's own slot lies; -1 for what was never booked."""
+        found = np.full(len(ids), -1, dtype=np.int32)
+        for some in spans(len(ids)):
+            place = np.searchsorted(self._begin, ids[some], side="right") - 1
+            booked = (place >= 0) & (ids[some] < self._end[place])
+            found[some] = np.where(booked, self._row[place], -1)
+        return found
+
+
+def send_rows(books: pa.Table, ids: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The same of all events at once."""
+    return Slices(books).of(ids)
+
+
+def sent_us(books: pa.Table, ids: NDArray[np.int64], epoch_ms: int) -> NDArray[np.int64]:
+    """When each event was sent, at the earliest: a copy is held to be as old as its original. 0: nothing says so."""
+    of_row = np.append(books.column("sent_us").to_numpy().astype(np.int64) + epoch_ms * 1000, 0)
+    return np.asarray(of_row[send_rows(books, ids)])

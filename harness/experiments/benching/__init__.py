@@ -1,1 +1,0 @@
-"""What the parts of this program and of its Spark job cost by themselves."""

@@ -1,1 +1,0 @@
-"""Faults, engines and sinks crossed, and the guarantee that came of it."""

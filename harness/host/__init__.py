@@ -1,0 +1,1 @@
+"""The machine: control groups, disks, what a run needs of it, starved CPUs, kills for memory."""

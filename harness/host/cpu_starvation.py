@@ -1,0 +1,153 @@
+"""Was an engine slow by itself, or did the machine not let it run? And what was taken from the machine meanwhile?
+
+The operating system books for each thread how long it ran, and how long it was ready to run and had to wait
+(`/proc/<pid>/task/*/schedstat`). An idle engine wants no CPU. A starved one wants some and waits for it most of the
+time, while others have the machine. Where the system keeps no such books, nobody is called starved.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.host import cgroup
+
+# What an idle engine wants is below this share of one core: 0.15 was seen of one that had just started at a load of 10.
+WANTED_CORES = 0.25
+# Of the time for which it wanted a CPU it waited this share; below that it was slow rather than starved.
+WAITED_SHARE = 0.5
+# One that had this share of the machine was kept waiting by itself.
+OWN_SHARE = 0.5
+
+# A p99 is made of one event in a hundred: what is taken from the machine for a smaller share of the time spares it.
+MATTERS_SHARE = 0.01
+
+Threads = Mapping[tuple[int, int], tuple[int, int]]  # process and thread -> ns that it ran, and that it waited
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an engine wanted of the CPU over some time, and what it got."""
+
+    seconds: float
+    ran_s: float
+    waited_s: float
+
+    def starved(self, cores: float) -> bool:
+        wanted_s = self.ran_s + self.waited_s
+        return (
+            wanted_s >= WANTED_CORES * self.seconds > 0
+            and self.waited_s >= WAITED_SHARE * wanted_s
+            and self.ran_s < OWN_SHARE * cores * self.seconds
+        )
+
+
+class Books:
+    """What all threads have used up to each look. A thread that has ended keeps what was seen of it."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, int], tuple[int, int]] = {}
+        self._looks: list[tuple[int, int, int]] = [(0, 0, 0)]  # at_ms, ran_ns, waited_ns
+
+    def take(self, at_ms: int, threads: Threads) -> None:
+        _, ran_ns, waited_ns = self._looks[-1]
+        for thread, (ran, waited) in threads.items():
+            before = self._last.get(thread, (0, 0))
+            if ran < before[0] or waited < before[1]:  # the number is another's by now
+                before = (0, 0)
+            ran_ns, waited_ns = ran_ns + ran - before[0], waited_ns + waited - before[1]
+        self._last = dict(threads)
+        self._looks.append((at_ms, ran_ns, waited_ns))
+
+    def since(self, at_ms: int) -> Wanted:
+        """From the newest look at or before that moment to the last one."""
+        begin = max((look for look in self._looks if look[0] <= at_ms), key=lambda look: look[0])
+        end = self._looks[-1]
+        begin_ms = begin[0] or at_ms
+        return Wanted(max(0, end[0] - begin_ms) / 1000, (end[1] - begin[1]) / 1e9, (end[2] - begin[2]) / 1e9)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How busy the machine is at this moment."""
+
+    cores: float  # granted
+    load: float  # the average over a minute
+    pressure: float | None = None  # per cent of the last minute in which somebody waited for a CPU
+
+
+def in_words(wanted: Wanted, machine: Machine) -> str:
+    pressure = "" if machine.pressure is None else f", somebody waited for a CPU {machine.pressure:.0f} % of the time"
+    return (
+        f"it got {wanted.ran_s:.0f} CPU-s in {wanted.seconds:.0f} s, and its threads were ready and waiting for "
+        f"{wanted.waited_s:.0f} s; {machine.cores:g} cores at load {machine.load:.0f}{pressure}"
+    )
+
+
+def threads_of(pids: Iterable[int]) -> Threads:
+    """All threads of some processes; what has ended meanwhile is left out."""
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    for pid in pids:
+        with suppress(OSError):
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                with suppress(OSError, ValueError):
+                    ran, waited, _ = (thread / "schedstat").read_text().split()
+                    found[pid, int(thread.name)] = int(ran), int(waited)
+    return found
+
+
+def machine() -> Machine:
+    return Machine(cgroup.cores(), os.getloadavg()[0], _pressure())
+
+
+def _pressure() -> float | None:
+    """`some avg60` of /proc/pressure/cpu, where the system has it."""
+    with suppress(OSError, ValueError, IndexError):
+        return float(Path("/proc/pressure/cpu").read_text().split("avg60=")[1].split()[0])
+    return None
+
+
+@dataclass(frozen=True)
+class Meters:
+    """What the kernel has counted up to one look; see harness/host/cgroup.py."""
+
+    throttling: tuple[tuple[int, int], ...]
+    steal: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What was taken of the granted cores over some time. None: nobody counts it, as where there is no quota."""
+
+    throttled_share: float | None  # of the periods: the quota ran out
+    stolen_share: float | None  # of the machine's CPU time: the host gave it to others
+
+    def in_words(self, cores: float) -> str:
+        """Empty where it does not matter."""
+        said = []
+        if (self.throttled_share or 0.0) >= MATTERS_SHARE:
+            said.append(f"the quota of {cores:g} cores ran out in {self.throttled_share:.0%} of its periods")
+        if (self.stolen_share or 0.0) >= MATTERS_SHARE:
+            said.append(f"the host gave {self.stolen_share:.0%} of the machine's CPU time to others (steal)")
+        return "; ".join(said)
+
+
+def meters() -> Meters:
+    return Meters(cgroup.throttling(), cgroup.steal())
+
+
+def taken(before: Meters, after: Meters) -> Taken:
+    """Between two looks; of several quotas on the way up, by the one that bound most."""
+    groups = zip(before.throttling, after.throttling, strict=False)
+    shares = [share for old, new in groups if (share := _share(old, new)) is not None]
+    stolen = _share(before.steal, after.steal) if before.steal and after.steal else None
+    return Taken(max(shares, default=None), stolen)
+
+
+def _share(before: tuple[int, int], after: tuple[int, int]) -> float | None:
+    """Of what the first numbers grew by; of nothing there is no share."""
+    whole = after[0] - before[0]
+    return (after[1] - before[1]) / whole if whole > 0 else None

@@ -1,0 +1,119 @@
+"""What a run needs of its machine at least, and what of that is not granted: said before anything is started.
+
+The figures are measured (docs/machine.md, "What a machine must have"). Of an engine that we do not know
+nothing is asked.
+Standard library only: `doctor` tells them before a package is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.host import cgroup
+from harness.model import EngineManifest, HarnessError, RunSpec
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """At least so much, or the run ends badly."""
+
+    memory_bytes: int = 0
+    open_files: int = 0  # of one process
+    threads: int = 0  # of all processes
+    native: bool = False  # a Java program unpacks machine code among the temporary files, and runs it there
+
+    def __add__(self, other: Minimum) -> Minimum:
+        return Minimum(
+            self.memory_bytes + other.memory_bytes,
+            max(self.open_files, other.open_files),
+            self.threads + other.threads,
+            self.native or other.native,
+        )
+
+
+@dataclass(frozen=True)
+class Granted:
+    """None: without a limit."""
+
+    memory_bytes: int
+    open_files: int | None
+    threads: int | None
+    temporary: Path
+    native: bool
+
+
+HARNESS = Minimum(memory_bytes=352 * MIB, open_files=256, threads=40)  # with Redis and the fleet
+KAFKA = Minimum(memory_bytes=416 * MIB, open_files=256, threads=110)
+SPARK = Minimum(memory_bytes=512 * MIB, open_files=512, threads=150, native=True)
+JVM = Minimum(native=True)  # an engine of which no more is known
+DEFAULT_RUN = HARNESS + KAFKA + SPARK
+
+
+def of_run(spec: RunSpec, manifest: EngineManifest, brokers: int) -> Minimum:
+    """`brokers`: how many the plan of its fault wants."""
+    if manifest.simulated:
+        return Minimum()
+    need = HARNESS
+    for _ in range(0 if spec.kafka else brokers):
+        need += KAFKA
+    return need + (SPARK if manifest.on_spark else JVM if manifest.on_jvm else Minimum())
+
+
+def lacking(need: Minimum, granted: Granted) -> list[str]:
+    """What is not enough, a sentence each with the number that is needed and with what to do."""
+    said = []
+    if granted.open_files is not None and granted.open_files < need.open_files:
+        said.append(
+            f"A process may have {granted.open_files:,} files open here, and {need.open_files:,} are needed: raise the "
+            f"hard limit (ulimit -Hn {need.open_files}; of a container: --ulimit nofile={need.open_files})."
+        )
+    if granted.threads is not None and granted.threads < need.threads:
+        said.append(
+            f"There may be {granted.threads:,} more processes and threads here, and {need.threads:,} are needed: raise "
+            "the limit (ulimit -u; of a container: --pids-limit)."
+        )
+    if granted.memory_bytes < need.memory_bytes:
+        said.append(
+            f"{granted.memory_bytes / MIB:,.0f} MiB of memory are granted here, and {need.memory_bytes / MIB:,.0f} MiB "
+            "are needed: use a larger container, or services of your own (--kafka, --redis)."
+        )
+    if need.native and not granted.native:
+        said.append(
+            f"No program may be run from the temporary folder {granted.temporary} (it is mounted noexec), and Java "
+            "libraries of this engine unpack machine code there and run it: set TMPDIR to a folder on another disk."
+        )
+    return said
+
+
+def temporary_folder() -> Path:
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError as error:  # it names all places that were tried
+        why = error.strerror
+        raise HarnessError(f"There is no temporary folder: {why}. Set TMPDIR to one that can be written.") from error
+
+
+def lets_programs_run(place: Path) -> bool:
+    return not os.statvfs(place).f_flag & getattr(os, "ST_NOEXEC", 0)
+
+
+def granted() -> Granted:
+    temporary = temporary_folder()
+    return Granted(
+        memory_bytes=cgroup.memory_bytes(),
+        open_files=cgroup.open_files(),
+        threads=cgroup.threads_left(),
+        temporary=temporary,
+        native=lets_programs_run(temporary),
+    )
+
+
+def refuse_too_little(need: Minimum) -> None:
+    """One sentence for each thing that is lacking, before anything is started."""
+    if said := lacking(need, granted()):
+        raise HarnessError(" ".join(said))

@@ -1,0 +1,94 @@
+"""What a scenario is about, and has to be so in a run of it: else the run could not have shown what it was made for.
+
+A scenario names it under `requires`. harness/config/preconditions.py refuses a run whose plan rules it out. A run
+in which it did not come about is UNKNOWN `vacuous`, which is decided here. Some of it is judged by a check of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from statistics import median
+from typing import TYPE_CHECKING
+
+from harness.model import Required, RunSpec
+from harness.util.texts import many
+
+if TYPE_CHECKING:
+    from harness.judging.checks.case import Case
+
+MIB = 1 << 20
+LONG_MS = 10_000  # an event that comes so much later than it happened was away for long
+STORE = "spark.sql.streaming.stateStore."
+PROVIDER, BOUND = f"{STORE}providerClass", f"{STORE}rocksdb.maxMemoryUsageMB"
+
+WHAT: Mapping[Required, str] = {
+    "late": "an event behind the watermark",
+    "delayed": f"an event that comes {LONG_MS // 1000} s late",
+    "outgrown-state": "a state that outgrows its bound",
+    "backlog": "a backlog larger than a usual batch",
+    "burst": "a burst in the load",
+    "history": "older events in files",
+    "backfill": "a batch that counts all once more",
+    "states": "a state that is looked into",
+    "readers": "somebody else who reads the results",
+}
+
+
+def unmet(case: Case) -> Iterator[str]:
+    """What of it did not come about."""
+    for name in case.spec.requires:
+        if name in MET and (why := MET[name](case)):
+            yield f"the scenario needs {WHAT[name]}, and {why}"
+
+
+def bound_of_state(spec: RunSpec) -> int | None:
+    """None: another store than RocksDB has none of its own; it has the heap, and ends the engine beyond that."""
+    bound, provider = spec.conf.get(BOUND, ""), spec.conf.get(PROVIDER, "RocksDB")
+    return int(bound) * MIB if bound and "RocksDB" in provider else None
+
+
+def in_a_second(spec: RunSpec) -> float:
+    """So many events are due in a second of the load, on average."""
+    events = sum(each.duration_ms * (each.start_per_s + each.end_per_s) / 2000 for each in spec.tape.profile)
+    return events * 1000 / max(1, spec.tape.load_ms)
+
+
+def _late(case: Case) -> str:
+    return "" if case.permitted.any() else "no event came behind the watermark"
+
+
+def _delayed(case: Case) -> str:
+    sent_ms = case.sent_us // 1000
+    longest_ms = int((sent_ms - case.events.time_ms).max(initial=0, where=sent_ms > 0))
+    return "" if longest_ms >= LONG_MS else f"the one that came latest was {longest_ms / 1000:.1f} s late"
+
+
+def _outgrown(case: Case) -> str:
+    bound = bound_of_state(case.spec)
+    if bound is None:
+        return ""
+    most = max((line.state_bytes for line in case.told), default=0)
+    if not most:
+        return "the engine does not tell how large its state was"
+    return "" if most > bound else f"its state grew to {most / MIB:.1f} MiB, and {bound / MIB:g} MiB are the bound"
+
+
+def _backlog(case: Case) -> str:
+    usual = max(in_a_second(case.spec), _usual_batch(case))
+    if case.waiting > usual:
+        return ""
+    return f"{many(case.waiting, 'event')} waited, where {usual:,.0f} are a usual batch or a second of the load"
+
+
+def _usual_batch(case: Case) -> float:
+    """Of the last third of the load, when what had waited is done."""
+    from_ms = case.epoch_ms + case.spec.tape.load_ms * 2 // 3
+    return float(median([line.rows for line in case.told if line.at_ms >= from_ms and line.rows] or [0]))
+
+
+MET: Mapping[Required, Callable[[Case], str]] = {
+    "late": _late,
+    "delayed": _delayed,
+    "outgrown-state": _outgrown,
+    "backlog": _backlog,
+}

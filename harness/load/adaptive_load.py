@@ -1,0 +1,37 @@
+"""A load that is decided while it goes on: stretches are appended to what is planned, until it is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from generators import journal
+from harness.load.fleet import Load
+from harness.model import HarnessError, Segment, TapeSpec
+
+
+class GrowingLoad(Load):
+    """`append` at least as long before a stretch begins as the fleet needs to read of it and write it."""
+
+    grows = True
+
+    def append(self, segments: Sequence[Segment]) -> None:
+        self.tape = appended(self.tape, segments)
+        journal.append(self._folder, segments)
+
+    def complete(self) -> None:
+        journal.close(self._folder)
+
+
+def appended(tape: TapeSpec, segments: Sequence[Segment]) -> TapeSpec:
+    """Append segments to a tape. They must end on slice and probe boundaries and hold a whole number of events, so that
+    appending moves no event."""
+    for segment in segments:
+        events = segment.duration_ms * (segment.start_per_s + segment.end_per_s) / 2000
+        if events != int(events):
+            raise HarnessError(f"A stretch of a growing load has to hold a whole number of events, and not {events}.")
+    grown = replace(tape, profile=(*tape.profile, *segments))
+    for length_ms, what in ((tape.slice_ms, "slices"), (tape.probe_every_ms if tape.probes else 1, "probes")):
+        if grown.load_ms % length_ms:
+            raise HarnessError(f"A stretch of a growing load ends at {grown.load_ms} ms, and {what} at {length_ms} ms.")
+    return grown

@@ -1,0 +1,184 @@
+"""The harness' side of the load: starts the ad servers as a child process and speaks with them through files.
+
+The child is Locust, which must not share a process with Spark's client. What it needs to know it finds in one file
+that may hold secrets: that file lies in a private folder outside of the run, and only `sends.parquet` and the log of
+the process come into the run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from generators.encode import Encoder
+from generators.fleet import CONFIG_VARIABLE, DONE, GO, READY, SENDS_FILE, STATUS, LoadConfig
+from generators.producers import ConfluentProducer, send_all
+from generators.schedule import Schedule
+from generators.sends import SENDS
+from harness.engines.config import write_privately
+from harness.host import disk_space
+from harness.install.origin import ROOT
+from harness.load.certificate import certify
+from harness.model import Certificate, HarnessError, KafkaAddress, LoadStatus, RunSpec, Sentinel
+from harness.services.addresses import LOOPBACK, free_ports
+from harness.services.children import Child, spawn
+from harness.util.clock import Clock
+from harness.util.wait import wait_until
+from workloads.base import Codec
+
+LOCUSTFILE = "generators/adservers.py"
+READY_DEADLINE_S = 60.0
+MARKS_DEADLINE_S = 30.0
+STOP_DEADLINE_S = 20.0
+TAIL_BYTES = 4096
+
+
+class Load:
+    """One fleet of ad servers: start, tell, wait_ready, go, status until finished, certify, stop."""
+
+    grows = False
+
+    def __init__(self, spec: RunSpec, topic: str, run: Path, private: Path) -> None:
+        self._spec, self._topic = spec, topic
+        self.tape = spec.tape
+        self._run, self._folder = run, private / "load"
+        self._config = self._folder / "config.json"
+        self._child: Child | None = None
+        self.web_url = ""
+
+    def start(self) -> None:
+        """The ad servers come up and wait to be told of Kafka."""
+        self._folder.mkdir(mode=0o700)
+        # One thread does all the arithmetic: more would take time from the engine.
+        env = {**os.environ, CONFIG_VARIABLE: str(self._config), "OPENBLAS_NUM_THREADS": "1"}
+        argv = [sys.executable, "-m", "locust", "-f", LOCUSTFILE, "--exit-code-on-error", "0", *self._interface()]
+        self._child = spawn(argv, name="load", log=self._run / "logs" / "load.log", env=env, cwd=ROOT)
+
+    def tell(self, kafka: KafkaAddress) -> None:
+        """Kafka answers, and has the topic."""
+        client, folder = self._spec.client, str(self._folder)
+        settings: Mapping[str, Any] = kafka.kafka_python if client == "kafka-python" else kafka.librdkafka
+        content = LoadConfig(self.tape, client, kafka.bootstrap, self._topic, settings, folder, grows=self.grows)
+        write_privately(self._config, msgspec.json.encode(content).decode())
+
+    def wait_ready(self) -> None:
+        wait_until(
+            lambda: self._is_there(READY),
+            deadline_s=READY_DEADLINE_S,
+            what=f"{self._spec.tape.senders} ad servers to be up and to know topic {self._topic}",
+            state=self._running.last_words,
+            every_s=0.02,
+        )
+        self._running.go_first()  # not before: while they come up, the engine needs the CPU for the same
+
+    @property
+    def nice(self) -> int:
+        """How the ad servers stand among the machine's processes; below 0 they go first."""
+        return int(json.loads((self._folder / READY).read_bytes())["nice"])
+
+    def go(self, epoch_ms: int, clock: Clock) -> None:
+        """The load begins at the epoch, by this clock."""
+        part = self._folder / "go.part"
+        part.write_text(json.dumps({"epoch_ms": epoch_ms, "zero_ns": clock.zero_ns}))
+        part.replace(self._folder / GO)
+
+    def status(self) -> LoadStatus:
+        """The newest numbers; finished when the process has ended well, an error when it has ended otherwise."""
+        ended, line = self._ended(), self._line()
+        return LoadStatus(line.get("intended", 0), line.get("sent", 0), line.get("acked", 0), ended)
+
+    def throttled_ms(self) -> int:
+        """The longest time for which a quota of Kafka's stopped the load, so far."""
+        return self._line().get("throttled_ms", 0)
+
+    def certify(self) -> Certificate:
+        """Bring the books into the run, and judge them. A load that still runs is stopped first: no book stays open."""
+        self.stop()
+        books = self._folder / SENDS_FILE
+        table = pq.read_table(books) if books.exists() else pa.schema(list(SENDS.items())).empty_table()
+        with disk_space.writing(self._run / SENDS_FILE, table.nbytes):
+            pq.write_table(table, self._run / SENDS_FILE, compression="zstd")
+        return certify(table, Schedule(self.tape).total, self._spec.lag_budget_ms)
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process to which all of its cost belongs; None before the start."""
+        return self._child.pid if self._child else None
+
+    def signal(self, number: signal.Signals) -> None:
+        """To all of the fleet: faults hold it while they take something out of the log."""
+        self._running.signal_group(number)
+
+    def stop(self) -> None:
+        """SIGTERM lets Locust flush and close its books."""
+        if self._child is not None:
+            self._child.stop(STOP_DEADLINE_S)
+
+    def _interface(self) -> list[str]:
+        """Without a person Locust ends with the tape; with a web page it starts and ends by itself just as well."""
+        if not self._spec.web:
+            return ["--headless", "--only-summary"]
+        port = str(free_ports(1)[0])
+        self.web_url = f"http://{LOOPBACK}:{port}"
+        return ["--web-host", LOOPBACK, "--web-port", port, "--autostart", "--autoquit", "0"]
+
+    @property
+    def _running(self) -> Child:
+        if self._child is None:
+            raise HarnessError("The load was asked for before it was started.")
+        return self._child
+
+    def _is_there(self, name: str) -> bool:
+        return not self._ended() and (self._folder / name).exists()
+
+    def _ended(self) -> bool:
+        child = self._running
+        if child.alive():
+            return False
+        if code := child.returncode():
+            why = f" {'; '.join(errors)}." if (errors := self._errors()) else ""
+            words = f"The ad servers broke off (exit {code}), so there is no load.{why}"
+            raise HarnessError(f"{words} {child.last_words()}")
+        return True
+
+    def _errors(self) -> list[str]:
+        done = self._folder / DONE
+        return list(json.loads(done.read_bytes())["errors"]) if done.exists() else []
+
+    def _line(self) -> dict[str, int]:
+        """The last whole line of a load that goes on; only the end of the file is read."""
+        done, path = self._folder / DONE, self._folder / STATUS
+        if done.exists():
+            told: dict[str, int] = json.loads(done.read_bytes())
+            return told
+        if not path.exists():
+            return {}
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+            whole = file.read().rpartition(b"\n")[0].splitlines()
+        return json.loads(whole[-1]) if whole else {}
+
+
+def send_marks(kafka: KafkaAddress, topic: str, marks: Sequence[Sentinel], codec: Codec) -> None:
+    """Send the harness' own events, each into its partition, and wait until Kafka has confirmed all of them."""
+    encoder = Encoder(codec, 0)
+    # A new broker refuses the first request for an id and is asked again, and one that is stopped refuses all; what is
+    # not confirmed is told by name.
+    producer = ConfluentProducer(kafka.bootstrap, topic, {**kafka.librdkafka, "log_level": "2"})
+    try:
+        send_all(producer, ((mark.partition, encoder.mark(mark)) for mark in marks), MARKS_DEADLINE_S)
+    except TimeoutError as error:
+        kinds = " and ".join(sorted({mark.kind for mark in marks}))
+        raise HarnessError(
+            f"The {len(marks)} {kinds} events for topic {topic} were not all confirmed by Kafka at {kafka.bootstrap} "
+            f"within {MARKS_DEADLINE_S:g} s: {error}."
+        ) from error

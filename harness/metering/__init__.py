@@ -1,0 +1,1 @@
+"""CPU, memory, JIT and clocks, measured while a run goes on."""

@@ -1,0 +1,186 @@
+"""Once a second: what every part of a run has used up to now, in CPU seconds and memory, whole process trees. And in
+the end: what was taken from the machine meanwhile.
+
+One pass over the processes serves all parts. A process belongs to the part in whose session it lives (each child of
+the harness has a session of its own), or whose member started it, or whose mark it carries; who was found to be a
+stranger once is never looked at again, so that the pass costs the same on a machine with a thousand processes. The
+parent of ours above a child is of its part too, without what it uses itself: it adopts and reaps what left the child.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from harness.host import cgroup, cpu_starvation
+from harness.metering import hotspot_counters
+from harness.metering.process_usage import Books, Cpu, Identity, Seen
+from harness.rundir.store import Store
+from harness.services.children import CHILD_VARIABLE
+from harness.services.owners import environment_of, start_of
+from harness.util.wait import ends_within
+
+PERIOD_S = 1.0
+CPU_CLOCK = 2  # the kind of a process' clock that counts what its threads have run
+ENGINE, WORKERS, HARNESS = "engine", "python workers", "harness"
+RESOURCES = ("at_ms", "part", "cpu_user_s", "cpu_system_s", "rss_bytes")
+STATE = ("at_ms", "checkpoint_bytes", "gc_s")
+
+Roots = Callable[[], Mapping[str, int]]  # part -> pid of its child; a part that runs elsewhere is absent
+
+
+class Accounting:
+    """A thread of its own from `start` to `stop`; then the tables are in the run."""
+
+    def __init__(self, roots: Roots, checkpoint: Path | None, store: Store) -> None:
+        self._processes, self._checkpoint, self._store = Processes(roots), checkpoint, store
+        self._books = Books()
+        self._gc_s: dict[Identity, float] = {}
+        self._resources: list[tuple[int, str, float, float, int]] = []
+        self._state: list[tuple[int, int | None, float | None]] = []
+        self._meters = cpu_starvation.meters()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="accounting", daemon=True)
+
+    def start(self) -> None:
+        """The first look is taken here: what was used before does not count."""
+        self._look()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """One last look, and all of it written."""
+        self._ending.set()
+        self._thread.join()
+        self._look()
+        taken = cpu_starvation.taken(self._meters, cpu_starvation.meters())
+        self._store.tell("taken", taken=taken, words=taken.in_words(cgroup.cores()))
+        for name, columns, rows in (
+            ("resources.parquet", RESOURCES, self._resources),
+            ("state.parquet", STATE, self._state),
+        ):
+            self._store.write_table(name, {column: [row[i] for row in rows] for i, column in enumerate(columns)})
+
+    def _run(self) -> None:
+        due_s = time.monotonic() + PERIOD_S
+        while not ends_within(due_s - time.monotonic(), self._ending):
+            self._look()
+            due_s += PERIOD_S
+
+    def _look(self) -> None:
+        at_ms = self._store.clock.now_ms()
+        seen = list(self._processes.look())
+        for part, usage in self._books.take(seen).items():
+            self._resources.append((at_ms, part, usage.cpu.user_s, usage.cpu.system_s, usage.rss_bytes))
+        for each in seen:
+            if each.part == ENGINE and (collecting_s := hotspot_counters.gc_s(each.pid)) is not None:
+                self._gc_s[each.identity] = collecting_s
+        collected_s = sum(self._gc_s.values()) if self._gc_s else None
+        self._state.append((at_ms, folder_bytes(self._checkpoint), collected_s))
+
+
+class Processes:
+    """The processes of all parts, found again at each look."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._roots = roots
+        self._parts: dict[int, str] = {os.getpid(): HARNESS}  # session, or this process -> part
+        self._marks: dict[str, str] = {}
+        self._ours: set[int] = set()  # the parents of the children
+        self._members: dict[int, str] = {}  # pid -> part
+        self._below_jvm: set[Identity] = set()  # for good: its parents may die before it
+        self._strangers: set[int] = set()
+
+    def look(self) -> Iterator[Seen]:
+        """Visit parents first, so that an exiting child is not counted twice."""
+        self._learn_roots()
+        pids = psutil.pids()
+        self._strangers &= set(pids)
+        self._members = {pid: part for pid, part in self._members.items() if pid in set(pids)}
+        jvms: set[int] = set()
+        for pid in sorted(set(pids) - self._strangers):
+            with suppress(psutil.Error, OSError):
+                part = self._part_of(pid)
+                if part is not None:
+                    yield self._seen(pid, part, jvms)
+                elif pid not in self._parts:  # a child that is not yet in its own session is no stranger
+                    self._strangers.add(pid)
+
+    def _learn_roots(self) -> None:
+        for part, pid in self._roots().items():
+            if self._parts.get(pid) != part:
+                self._parts[pid] = part
+                self._strangers.discard(pid)
+                with suppress(psutil.NoSuchProcess):
+                    process = psutil.Process(pid)
+                    self._marks[environment_of(process).get(CHILD_VARIABLE, "")] = part
+                    if (parent := process.ppid()) != os.getpid():
+                        self._parts[parent] = part
+                        self._ours.add(parent)
+                        self._strangers.discard(parent)
+
+    def _part_of(self, pid: int) -> str | None:
+        if pid == os.getpid():
+            return HARNESS
+        session = os.getsid(pid)
+        if session != os.getpid() and session in self._parts:
+            self._members[pid] = self._parts[session]
+        elif pid not in self._members:
+            process = psutil.Process(pid)
+            part = self._members.get(process.ppid()) or self._marked(process)
+            if part is None:
+                return None
+            self._members[pid] = part
+        return self._members[pid]
+
+    def _marked(self, process: psutil.Process) -> str | None:
+        mark = environment_of(process).get(CHILD_VARIABLE)
+        return self._marks.get(mark) if mark else None
+
+    def _seen(self, pid: int, part: str, jvms: set[int]) -> Seen:
+        process, start = psutil.Process(pid), start_of(pid)
+        with process.oneshot():
+            name, parent, times = process.name(), process.ppid(), process.cpu_times()
+            if name == "java":
+                jvms.add(pid)
+            if parent in jvms or (parent, start_of(parent)) in self._below_jvm:
+                self._below_jvm.add((pid, start))
+            if part == ENGINE and name.startswith("python") and (pid, start) in self._below_jvm:
+                part = WORKERS
+            ended = Cpu(times.children_user, times.children_system)
+            if pid in self._ours:
+                return Seen(pid, start, parent, part, Cpu(), ended, 0)
+            used = exactly(pid, Cpu(times.user, times.system))
+            return Seen(pid, start, parent, part, used, ended, process.memory_info().rss)
+
+
+def exactly(pid: int, ticks: Cpu) -> Cpu:
+    """The kernel tells the times of a process in hundredths of a second. Its clock, where the system has one for each
+    process, knows their sum to the nanosecond. A round of a gate takes half a CPU second, and would be off by 4 %."""
+    try:
+        total_s = time.clock_gettime(~pid << 3 | CPU_CLOCK)
+    except (OSError, OverflowError):
+        return ticks
+    share = ticks.user_s / ticks.total_s if ticks.total_s else 1.0
+    return Cpu(total_s * share, total_s * (1 - share))
+
+
+def folder_bytes(folder: Path | None) -> int | None:
+    """The size of all files below a folder; None when there is none to be read. Files may vanish while we look."""
+    if folder is None or not folder.is_dir():
+        return None
+    total, waiting = 0, [str(folder)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    with suppress(OSError):
+                        total += entry.stat(follow_symlinks=False).st_size
+    return total

@@ -1,0 +1,142 @@
+"""Did the machine's clock step while a run went on, did the machine sleep, or was the harness kept from running?
+
+None of them can make a count wrong, and each makes a figure of speed wrong. An engine stamps by the machine's clock and
+may wait by it; and what came while nobody looked is late in our eyes only. So counts stay judged, and speed is
+withheld.
+
+On Linux the slewing of NTP moves both clocks alike, so that what moves one against the other was a step. Elsewhere a
+slewed clock is told whenever it has come a step further. Less than a step moves no figure by more than one look at the
+results does.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.model import HarnessError
+from harness.rundir.store import Store
+from harness.util.clock import Reading
+from harness.util.wait import ends_within
+
+STEP_MS = 50
+# On two cores with eight busy processes a look at the results came two seconds late, and the figures say how late looks
+# came. Behind this nobody knows what they are worth.
+AWAY_MS = 5000
+LOOK_EVERY_S = 0.25
+JOIN_S = 5.0
+MOST_SAID = 3
+KIND = "clock"  # of the line in the history
+
+
+@dataclass(frozen=True)
+class Oddity:
+    """What was noticed of the clocks."""
+
+    what: str  # "step" | "sleep" | "away"
+    at_ms: int  # when it was noticed, by the run's clock
+    by_ms: int  # how far, or how long
+    ahead_ms: int  # from then on the machine's clock is so far ahead of the run's
+
+    @property
+    def deed(self) -> str:
+        """In words."""
+        seconds = f"{abs(self.by_ms) / 1000:,.1f} s"
+        deeds = {
+            "step": f"the machine's clock was set {'ahead' if self.by_ms > 0 else 'back'} by {seconds}",
+            "sleep": f"the machine slept for {seconds}",
+            "away": f"the harness did not run for {seconds}",
+        }
+        return deeds[self.what]
+
+    def in_words(self, epoch_ms: int | None) -> str:
+        if epoch_ms is None or self.at_ms < epoch_ms:
+            return f"{self.deed} before the load"
+        return f"{self.deed}, noticed {(self.at_ms - epoch_ms) / 1000:,.1f} s after the load began"
+
+
+class Noticing:
+    """Successive looks at the clocks in, what is odd about them out. Pure."""
+
+    def __init__(self, first: Reading) -> None:
+        self._last_ms = first.at_ms
+        self._ahead_ms, self._slept_ms = 0, first.slept_ms  # as far as they were told
+
+    def look(self, now: Reading) -> Iterator[Oddity]:
+        """A machine that sleeps keeps its clock right: so far that clock is ahead afterwards, without a step."""
+        slept_ms = now.slept_ms - self._slept_ms
+        slept_ms = slept_ms if slept_ms >= STEP_MS else 0
+        stepped_ms = now.ahead_ms - self._ahead_ms - slept_ms
+        stepped_ms = stepped_ms if abs(stepped_ms) >= STEP_MS else 0
+        away_ms = now.at_ms - self._last_ms - round(LOOK_EVERY_S * 1000)
+        self._last_ms = now.at_ms
+        self._slept_ms += slept_ms
+        self._ahead_ms += slept_ms + stepped_ms
+        for what, by_ms in (("sleep", slept_ms), ("step", stepped_ms), ("away", away_ms if away_ms >= AWAY_MS else 0)):
+            if by_ms:
+                yield Oddity(what, now.at_ms, by_ms, self._ahead_ms)
+
+
+class ClockWatch:
+    """A thread from `start` to `stop`; what it notices is in the history at once."""
+
+    def __init__(self, store: Store) -> None:
+        self._clock, self._store = store.clock, store
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="clock watch", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """After one last look. What was never started need not be stopped."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(JOIN_S)
+
+    def _work(self) -> None:
+        noticing, last = Noticing(self._clock.read()), False
+        while not last:
+            last = ends_within(LOOK_EVERY_S, self._stopped)
+            for oddity in noticing.look(self._clock.read()):
+                tell(self._store, oddity)
+
+
+def refuse_stepped(since: Reading, now: Reading, what: str) -> None:
+    """For figures by the times of files, which are of the machine's clock."""
+    for oddity in Noticing(since).look(now):
+        if oddity.what != "away":
+            raise HarnessError(
+                f"{what} was timed by the machine's clock, and meanwhile {oddity.deed}: the figures of this run are "
+                "worth nothing. Run it again."
+            )
+
+
+def tell(store: Store, oddity: Oddity) -> None:
+    store.tell(KIND, at_ms=oddity.at_ms, oddity=oddity)
+
+
+def ahead_ms(store: Store) -> tuple[int, int]:
+    """How far ahead of the run's clock the machine's was, at least and at most."""
+    found = [0, *(oddity.ahead_ms for oddity in store.values(KIND, "oddity", Oddity))]
+    return min(found), max(found)
+
+
+def in_words(store: Store) -> str:
+    """What was odd about the clocks of a stored run; "" where nothing was, or nobody looked, as in older versions."""
+    epochs_ms = store.values("epoch", "epoch_ms", int)
+    epoch_ms = epochs_ms[-1] if epochs_ms else None
+    ends_ms = store.values("engine", "at_ms", int)
+    found = [oddity.in_words(epoch_ms) for oddity in _that_matter(store, epoch_ms, ends_ms)]
+    more = [f"and {len(found) - MOST_SAID:,} more of the kind"] if len(found) > MOST_SAID else []
+    return "; ".join([*found[:MOST_SAID], *more])
+
+
+def _that_matter(store: Store, epoch_ms: int | None, ends_ms: Sequence[int]) -> Iterator[Oddity]:
+    """That the harness was away matters only while it looks on: from the beginning of the load until all is done."""
+    for oddity in store.values(KIND, "oddity", Oddity):
+        looked_on = epoch_ms is not None and oddity.at_ms >= epoch_ms
+        over = bool(ends_ms) and oddity.at_ms - oddity.by_ms > ends_ms[-1]
+        if oddity.what != "away" or (looked_on and not over):
+            yield oddity

@@ -1,0 +1,117 @@
+"""Who used how much, kept over the life and death of processes. Pure: snapshots in, cumulative sums per part out.
+
+What a process had used when it was last seen is never lost. Processes that lived too shortly to be seen are in their
+parent's account of ended children; what that account holds beyond the dead we know ourselves is theirs, or the last
+moments of one that has just died.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+Identity = tuple[int, str]  # pid and start: the pid alone may be somebody else's later
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """Seconds of processor time."""
+
+    user_s: float = 0.0
+    system_s: float = 0.0
+
+    def __add__(self, other: Cpu) -> Cpu:
+        return Cpu(self.user_s + other.user_s, self.system_s + other.system_s)
+
+    def beyond(self, other: Cpu) -> Cpu:
+        """What is in this and not in the other; never negative."""
+        return Cpu(max(0.0, self.user_s - other.user_s), max(0.0, self.system_s - other.system_s))
+
+    @property
+    def total_s(self) -> float:
+        return self.user_s + self.system_s
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One process at one moment."""
+
+    pid: int
+    start: str
+    parent: int
+    part: str
+    cpu: Cpu
+    ended_children: Cpu
+    rss_bytes: int
+
+    @property
+    def identity(self) -> Identity:
+        return self.pid, self.start
+
+
+@dataclass
+class Usage:
+    """All that a part has used up to now, and what it holds at the moment."""
+
+    cpu: Cpu = field(default_factory=Cpu)
+    rss_bytes: int = 0
+
+
+class Books:
+    """One for each accounting; `take` gets all processes of all parts, about once a second."""
+
+    def __init__(self) -> None:
+        self._last: dict[Identity, Seen] = {}
+        self._parents: dict[Identity, Identity] = {}
+        self._alive: set[Identity] = set()
+        self._newborn: set[Identity] = set()
+        self._unseen: dict[Identity, Cpu] = {}
+        self._extra: dict[str, Cpu] = {}  # part -> what only the accounts of parents know
+
+    def take(self, snapshot: Iterable[Seen]) -> Mapping[str, Usage]:
+        now = {each.identity: each for each in snapshot}
+        pids = {each.pid: each.identity for each in now.values()}
+        just_died = self._alive - set(now)
+        self._last |= now
+        self._alive = set(now)
+        # A child is its parent's double until it runs a program of its own (a JVM starts each of its helpers so), and
+        # has no memory of its own: seen just then it would count twice. At the next look it is itself, or gone.
+        self._newborn = {each.identity for each in now.values() if each.parent in pids} - set(self._parents)
+        self._parents |= {each.identity: pids[each.parent] for each in now.values() if each.parent in pids}
+        self._book_unseen(just_died)
+        return self._sums()
+
+    def _book_unseen(self, just_died: set[Identity]) -> None:
+        """Book unaccounted child CPU to the process that just exited."""
+        dead = self._dead_children()
+        for identity in self._alive:
+            unseen = self._last[identity].ended_children.beyond(self._whole(dead.get(identity, ()), dead))
+            grown = unseen.beyond(self._unseen.get(identity, Cpu()))
+            self._unseen[identity] = self._unseen.get(identity, Cpu()) + grown
+            died = [self._last[child] for child in dead.get(identity, ()) if child in just_died]
+            heir = max(died, key=lambda each: each.cpu.total_s, default=self._last[identity])
+            self._extra[heir.part] = self._extra.get(heir.part, Cpu()) + grown
+
+    def _dead_children(self) -> dict[Identity, list[Identity]]:
+        children: dict[Identity, list[Identity]] = {}
+        for child, parent in self._parents.items():
+            if child not in self._alive:
+                children.setdefault(parent, []).append(child)
+        return children
+
+    def _whole(self, family: Iterable[Identity], dead: Mapping[Identity, list[Identity]]) -> Cpu:
+        """What dead processes used by our own books, with those that died below them."""
+        total = Cpu()
+        for each in family:
+            below = self._whole(dead.get(each, ()), dead)
+            total += self._last[each].cpu + below + self._last[each].ended_children.beyond(below)
+        return total
+
+    def _sums(self) -> dict[str, Usage]:
+        sums: dict[str, Usage] = {part: Usage(cpu) for part, cpu in self._extra.items()}
+        with_memory = self._alive - self._newborn
+        for identity, seen in self._last.items():
+            usage = sums.setdefault(seen.part, Usage())
+            usage.cpu += seen.cpu
+            usage.rss_bytes += seen.rss_bytes if identity in with_memory else 0
+        return sums

@@ -1,0 +1,71 @@
+"""What a look at the results saw for a while and no reader could take for a count: since when, and until when.
+
+A glitch is *unreadable*, where it stood in the place of a count, or a *stranger*, a hash of a campaign that does not
+exist. Its moments are those of looks, so that it lasted no longer than from the look before the first to the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from harness.util.texts import readable, shown
+
+COLUMNS = ("kind", "campaign", "name", "text", "from_us", "until_us")
+UNREADABLE, STRANGER = "unreadable", "stranger"
+ANOTHER_TYPE = "a key of another type"
+# A stranger that is gone sooner is taken for the first half of a rename.
+LEAST_STAY_US = 1_000_000
+
+Name = bytes | str
+
+
+class Glitches:
+    """Successive looks in, one row for each glitch out."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[int, Name], tuple[Name, int]] = {}  # -> the text that was seen first, and when
+        self._latest: dict[tuple[int, Name], Name] = {}
+        self._strangers: dict[str, tuple[int, int]] = {}  # -> the first and the last time that it was seen
+        self._rows: list[tuple[str, int, str, str, int, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows) + len(self._open)
+
+    def seen(self, at_us: int, campaign: int, window: Name, text: Name) -> bool:
+        """What stood in the place of a count, or, without a window, of a whole campaign; whether that is news."""
+        place = campaign, window
+        self._open.setdefault(place, (text, at_us))
+        news = self._latest.get(place) != text
+        self._latest[place] = text
+        return news
+
+    def gone(self, at_us: int, campaign: int, window: Name) -> None:
+        """There is a count again, or nothing."""
+        place = campaign, window
+        if place in self._open:
+            self._rows.append(self._row(place, at_us))
+            del self._open[place], self._latest[place]
+
+    def strangers(self, at_us: int, keys: Collection[str]) -> None:
+        """All hashes of unknown campaigns. Those that stay are not ours to tell: they are in the results."""
+        for key in self._strangers.keys() - set(keys):
+            first_us, last_us = self._strangers.pop(key)
+            if last_us - first_us >= LEAST_STAY_US:
+                self._rows.append((STRANGER, -1, shown(key), "a hash", first_us, at_us))
+        for key in keys:
+            self._strangers[key] = self._strangers.get(key, (at_us, at_us))[0], at_us
+
+    @property
+    def columns(self) -> Mapping[str, Any]:
+        """Of glitches.parquet. `until_us` 0: it was there at the last look."""
+        rows = [*self._rows, *(self._row(place, 0) for place in self._open)]
+        return {name: [row[number] for row in rows] for number, name in enumerate(COLUMNS)}
+
+    def _row(self, place: tuple[int, Name], until_us: int) -> tuple[str, int, str, str, int, int]:
+        (campaign, window), (text, from_us) = place, self._open[place]
+        return UNREADABLE, campaign, _shown(window), _shown(text), from_us, until_us
+
+
+def _shown(text: Name) -> str:
+    return shown(readable(text) if isinstance(text, bytes) else text)

@@ -1,0 +1,512 @@
+"""Looks at the results while a run goes on, where any reader would see them, and keeps what changed and when.
+
+The core is pure: successive looks in, rows of changes out. The thread around it asks Redis with one prepared request
+for all campaigns and compares the answer as bytes, so that a look at results that stand still costs next to nothing.
+
+Hashes grow with every window, and most windows change no more. Once there are many, a look is mostly a glance: it reads
+only windows that may still change, from the newest that was seen back over the declared lateness and a little more. All
+windows before these are closed. They are read twenty in turn, ten times a second, less often where that takes long.
+Their answer mostly stays the same, so that nothing has to be parsed. A whole look comes about once a second, less often
+where it takes long, and always at the end. So final values and their number are those of whole looks; a change in a
+window that was not glanced at is seen late, is counted (`seen_late`), and may hide a dip that was shorter than that.
+
+The moments of looks are drawn: who knows the period could else do between two looks what nobody is to see.
+
+A look takes time. What it found new came up between the beginning of the last look at the same window (`since_us`) and
+its own end (`at_us`). Only both together say whether a change is younger than a kill.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from array import array
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from statistics import median
+from typing import Any
+
+import hiredis
+import numpy as np
+import redis
+from numpy.typing import NDArray
+
+from harness.model import Change, HarnessError, TapeSpec
+from harness.results.glitches import ANOTHER_TYPE, Glitches
+from harness.results.redis_pipeline import REPLY_TIMEOUT_S, Prepared
+from harness.results.redis_scan import strangers
+from harness.util.clock import Clock
+from harness.util.integers import whole
+from harness.util.seeded_draws import Lane
+from harness.util.texts import readable
+from harness.util.wait import ends_within
+from workloads.prefixed import prefix_of
+from workloads.registry import results_of
+
+LOOK_EVERY_S = 0.05
+# A look may take this share of its period; slower ones come less often, and leave Redis to the engine.
+BUSY_SHARE = 1 / 3
+MOST_KEYS = 500
+# Windows that ended before the newest by more than the declared lateness and so many windows are settled.
+SETTLED_WINDOWS = 2
+WHOLE_EVERY_S = 1.0
+CLOSED_EVERY_S = 0.1
+CLOSED_AT_ONCE = 20  # windows
+CLOSED_SHARE = 0.02  # of all time may go into looks at closed windows
+JITTER = 0.5  # by such a share a pause is longer or shorter than the period
+WHOLE_SHARE = 0.05  # of all time may go into whole looks
+STRANGERS_EVERY_S = 0.5
+NAMES_AT_ONCE = 1000
+WHOLE_KEY = ""  # in the place of a window: a glitch of all of a campaign
+_RECENT_LOOKS = 20
+
+
+@dataclass(frozen=True)
+class Looks:
+    """How the results were looked at."""
+
+    scans: int
+    whole: int  # of them
+    whole_period_max_ms: float
+    closed_period_ms: float  # from one look at the closed windows to the next, the whole ones among them: the median
+    closed_period_max_ms: float
+    seen_late: int  # changes outside of what was glanced at
+    period_ms: float  # the median
+    period_p99_ms: float
+    period_max_ms: float
+    took_ms: float  # a look, from its question to its last answer: the median
+    took_p99_ms: float
+    campaigns: int
+    cells_sampled_share: float
+    garbage: int  # values that were no count
+    glitches: int  # rows of glitches.parquet
+    errors: int
+    first_error: str
+    cpu_s: float
+    wall_s: float
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What changed, as the columns of samples.parquet, what was no count, and how it was looked at."""
+
+    columns: Mapping[str, NDArray[Any]]
+    glitches: Mapping[str, Any]
+    looks: Looks
+
+
+def sampled_keys(tape: TapeSpec) -> tuple[int, ...]:
+    """The numbers of all keys where they are few; else the probes, and a seeded sample of the others."""
+    count = len(results_of(tape).keys)
+    if count <= MOST_KEYS:
+        return tuple(range(count))
+    others = count - tape.probes
+    probes = range(others, count)[:MOST_KEYS]
+    order = np.argsort(Lane.of(tape.seed, "sampled campaigns").at(np.arange(others)), kind="stable")
+    return tuple(sorted([*order[: MOST_KEYS - len(probes)].tolist(), *probes]))
+
+
+def unsettled(newest_ms: int | None, now_ms: int, window_ms: int, watermark_ms: int) -> range:
+    """The windows that may still change. From the newest that was seen and not from the clock: an engine that fell
+    behind has them all before it. Ahead as far as the events that close a run lie. Empty while nothing was seen.
+    """
+    if newest_ms is None:
+        return range(0)
+    begin_ms = (newest_ms - watermark_ms) // window_ms * window_ms - SETTLED_WINDOWS * window_ms
+    return range(begin_ms, (now_ms + watermark_ms) // window_ms * window_ms + 3 * window_ms, window_ms)
+
+
+class Recorder:
+    """Turns looks into changes. A count that vanished has become 0; a value that is no number changes nothing."""
+
+    def __init__(self, campaigns: Sequence[int]) -> None:
+        self._campaigns = campaigns
+        self._places = {campaign: place for place, campaign in enumerate(campaigns)}
+        self._replies: list[object] = [[] for _ in campaigns]
+        self._texts: list[dict[Any, Any]] = [{} for _ in campaigns]
+        self._counts: list[dict[int, int]] = [{} for _ in campaigns]
+        self._looks_us, self._whole_us = array("q"), array("q")
+        self._closed_ms = array("d")  # from one look at closed windows to the next at the same
+        self._closed_at_us: dict[int, int] = {}  # their first one -> the look before
+        self._took_ms = array("d")
+        self._glanced: range | None = None  # by the look before; None: that saw all
+        self._began_us = self._whole_began_us = 0  # the look before, and the last whole one; 0: there was none
+        self._closed_began_us: dict[int, int] = {}  # window -> the last look at it among the closed ones
+        self._answered = True  # the look got an answer for each campaign
+        self._seen_late = 0
+        self._changed_since_us = 0  # the youngest `since_us` of all changes
+        self._rows = {name: array("q") for name in ("at_us", "since_us", "campaign", "window_ms", "count")}
+        self._garbage = 0
+        self._glitches = Glitches()
+        self._errors: list[str] = []
+        self.oldest_ms: int | None = None
+        self.newest_ms: int | None = None  # of the windows that have begun: dates of the future say nothing
+        self.windows = 0  # of the campaign that has most
+
+    def look(self, at_us: int, replies: Sequence[object], *, began_us: int | None = None) -> None:
+        """One look: for each campaign its hash as Redis gives it, [field, value, ...]; anything else is no hash. It
+        ended at `at_us`; without `began_us` it took no time."""
+        self._looks_us.append(at_us)
+        self._whole_us.append(at_us)
+        self._saw_closed(at_us, [*self._closed_at_us])
+        for place, reply in self._hashes(at_us, replies):
+            if reply == self._replies[place]:
+                continue
+            self._replies[place] = reply
+            old, new = self._texts[place], dict(zip(reply[::2], reply[1::2], strict=True))
+            self._texts[place] = new
+            self._changed(at_us, place, old, new)
+            self.windows = max(self.windows, len(new))
+        self._saw(at_us if began_us is None else began_us, None)
+
+    def glance(self, at_us: int, windows: range, replies: Sequence[object], *, began_us: int | None = None) -> None:
+        """A look at some windows only: for each campaign their counts in order, None where there is none."""
+        self._looks_us.append(at_us)
+        self._compare(at_us, windows, replies)
+        self._saw(at_us if began_us is None else began_us, windows)
+
+    def closed(self, at_us: int, windows: range, replies: Sequence[object] | None, *, began_us: int) -> None:
+        """A look at windows that change no more; None: it saw just what the one before had seen."""
+        self._saw_closed(at_us, [windows.start])
+        if replies is not None:
+            self._compare(at_us, windows, replies)
+        if self._answered:
+            self._closed_began_us.update(dict.fromkeys(windows, began_us))
+
+    def _saw_closed(self, at_us: int, firsts: Sequence[int]) -> None:
+        for first in firsts:
+            if first in self._closed_at_us:
+                self._closed_ms.append((at_us - self._closed_at_us[first]) / 1000)
+            self._closed_at_us[first] = at_us
+
+    def _compare(self, at_us: int, windows: range, replies: Sequence[object]) -> None:
+        fields = [b"%d" % window_ms for window_ms in windows]
+        for place, reply in self._hashes(at_us, replies):
+            texts = self._texts[place]
+            old = {field: texts[field] for field in fields if field in texts}
+            new = {field: text for field, text in zip(fields, reply, strict=True) if text is not None}
+            if old == new:
+                continue
+            self._replies[place] = None  # the next whole look is another one, even if it sees what the last one saw
+            for field in old.keys() - new.keys():
+                del texts[field]
+            texts.update(new)
+            self._changed(at_us, place, old, new)
+
+    def unchanged(self, at_us: int, *, whole: bool = True, began_us: int | None = None) -> None:
+        """One look that saw just what the one before had seen."""
+        self._saw(at_us if began_us is None else began_us, None if whole else self._glanced)
+        self._looks_us.append(at_us)
+        if whole:
+            self._whole_us.append(at_us)
+            self._saw_closed(at_us, [*self._closed_at_us])
+
+    def strangers(self, at_us: int, keys: Collection[str]) -> None:
+        """A look at the names of all hashes found these that are those of no campaign."""
+        self._glitches.strangers(at_us, keys)
+
+    def took(self, ms: float) -> None:
+        """What a reader of all this waits for."""
+        self._took_ms.append(ms)
+
+    def failed(self, error: Exception) -> None:
+        """A look that saw nothing."""
+        self._errors.append(f"{type(error).__name__}: {error}")
+
+    def shows(self, campaign: int, window_ms: int) -> bool:
+        """Whether anything of this cell was seen; true of one at which nobody looks."""
+        place = self._places.get(campaign)
+        return place is None or window_ms in self._counts[place]
+
+    @property
+    def changed(self) -> Change | None:
+        """When a look last saw another count than the one before. What the first look saw is no change."""
+        at_us = self._rows["at_us"]
+        seen = at_us and at_us[-1] > self._looks_us[0]
+        return Change(at_us[-1] // 1000, self._changed_since_us // 1000) if seen else None
+
+    def sampled(self, all_campaigns: int, cpu_s: float) -> Sampled:
+        looks_us = np.array(self._looks_us, dtype=np.int64)
+        periods_ms = np.diff(looks_us) / 1000 if len(looks_us) > 1 else np.zeros(1)
+        middle_ms, high_ms, most_ms = np.quantile(periods_ms, [0.5, 0.99, 1.0])
+        whole_ms = np.diff(np.array(self._whole_us, dtype=np.int64)) / 1000
+        closed_ms = np.array(self._closed_ms or (whole_ms if len(whole_ms) else [0.0]))
+        took_ms, took_high_ms = np.quantile(self._took_ms or [0.0], [0.5, 0.99])
+        looks = Looks(
+            scans=len(looks_us),
+            whole=len(self._whole_us),
+            whole_period_max_ms=float(whole_ms.max(initial=0)),
+            closed_period_ms=float(np.median(closed_ms)),
+            closed_period_max_ms=float(closed_ms.max()),
+            seen_late=self._seen_late,
+            period_ms=float(middle_ms),
+            period_p99_ms=float(high_ms),
+            period_max_ms=float(most_ms),
+            took_ms=float(took_ms),
+            took_p99_ms=float(took_high_ms),
+            campaigns=len(self._campaigns),
+            cells_sampled_share=len(self._campaigns) / all_campaigns,
+            garbage=self._garbage,
+            glitches=len(self._glitches),
+            errors=len(self._errors),
+            first_error=self._errors[0] if self._errors else "",
+            cpu_s=cpu_s,
+            wall_s=float(periods_ms.sum()) / 1000,
+        )
+        columns = {name: np.array(column, dtype=np.int64) for name, column in self._rows.items()}
+        columns["campaign"] = columns["campaign"].astype(np.int32)
+        return Sampled(columns, self._glitches.columns, looks)
+
+    def _hashes(self, at_us: int, replies: Sequence[object]) -> Iterator[tuple[int, list[Any]]]:
+        """The campaigns whose key is a hash, or is not there. One of another type is a glitch; other errors are those
+        of the service, and say nothing of the results."""
+        refused = None
+        for place, reply in enumerate(replies):
+            if isinstance(reply, list):
+                self._glitches.gone(at_us, self._campaigns[place], WHOLE_KEY)
+                yield place, reply
+            elif str(reply).startswith("WRONGTYPE"):
+                self._garbage += self._glitches.seen(at_us, self._campaigns[place], WHOLE_KEY, ANOTHER_TYPE)
+            else:
+                refused = reply
+        self._answered = refused is None
+        if isinstance(refused, Exception):
+            self.failed(refused)
+
+    def _saw(self, began_us: int, windows: range | None) -> None:
+        """A look has ended. One that was refused an answer says nothing of how things stood."""
+        self._glanced = windows
+        if self._answered:
+            self._began_us = began_us
+            self._whole_began_us = began_us if windows is None else self._whole_began_us
+
+    def _changed(self, at_us: int, place: int, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> None:
+        for field in old.keys() - new.keys():
+            self._glitches.gone(at_us, self._campaigns[place], field)
+            if (window_ms := whole(field)) is not None and window_ms in self._counts[place]:
+                self._keep(at_us, place, window_ms, 0)
+        for field, text in new.items():
+            if old.get(field) == text:
+                continue
+            window_ms, count = whole(field), whole(text)
+            if window_ms is None or count is None:
+                self._garbage += self._glitches.seen(at_us, self._campaigns[place], field, text)
+            else:
+                self._glitches.gone(at_us, self._campaigns[place], field)
+                self._keep(at_us, place, window_ms, count)
+
+    def _keep(self, at_us: int, place: int, window_ms: int, count: int) -> None:
+        if self._counts[place].get(window_ms) == count:
+            return
+        self._counts[place][window_ms] = count
+        was_glanced_at = self._glanced is None or window_ms in self._glanced
+        self._seen_late += not was_glanced_at
+        if window_ms * 1000 <= at_us:
+            self.newest_ms = max(window_ms, self.newest_ms or window_ms)
+            self.oldest_ms = min(window_ms, self.oldest_ms or window_ms)
+        closed_us = self._closed_began_us.get(window_ms, 0)
+        since_us = self._began_us if was_glanced_at else max(closed_us, self._whole_began_us)
+        self._changed_since_us = max(self._changed_since_us, since_us)
+        row = (at_us, since_us, self._campaigns[place], window_ms, count)
+        for column, value in zip(self._rows.values(), row, strict=True):
+            column.append(value)
+
+
+class Pace:
+    """The time from one look to the next: the wished one, or longer while looks take too much of it."""
+
+    def __init__(self, seed: int) -> None:
+        self._took_s: deque[float] = deque(maxlen=_RECENT_LOOKS)
+        self._draws = Random(seed)
+
+    def period_s(self, took_s: float) -> float:
+        """The middle of the last looks decides: a single slow one is a hiccup of the machine."""
+        self._took_s.append(took_s)
+        period_s = max(LOOK_EVERY_S, median(self._took_s) / BUSY_SHARE)
+        return period_s * self._draws.uniform(1 - JITTER, 1 + JITTER)
+
+
+class _Watch(ABC):
+    """A thread that looks at the sampled campaigns from `start` until `stop`. What fails is noted, and tried again."""
+
+    def __init__(self, names: Sequence[str], tape: TapeSpec, clock: Clock) -> None:
+        self._clock = clock
+        self._keys = len(names)
+        campaigns = sampled_keys(tape)
+        self._recorder, self._pace = Recorder(campaigns), Pace(tape.seed)
+        self._names = [names[campaign] for campaign in campaigns]
+        self._stopped = threading.Event()
+        self._cpu_s = 0.0
+        self._thread = threading.Thread(target=self._work, name="observer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> Sampled:
+        """After one last look."""
+        self._stopped.set()
+        self._thread.join(3 * REPLY_TIMEOUT_S)
+        return self._recorder.sampled(self._keys, self._cpu_s)
+
+    def changed(self) -> Change | None:
+        return self._recorder.changed
+
+    def shows(self, key: int, field: int) -> bool:
+        return self._recorder.shows(key, field)
+
+    @abstractmethod
+    def _look(self, *, whole: bool) -> None: ...
+
+    @abstractmethod
+    def _disconnect(self) -> None:
+        """Let go of what may be broken."""
+
+    def _work(self) -> None:
+        begun_cpu_s, due_s = time.thread_time(), time.monotonic()
+        while True:
+            last, began_s = self._stopped.is_set(), time.monotonic()
+            try:
+                self._look(whole=last)
+                self._recorder.took((time.monotonic() - began_s) * 1000)
+            except (redis.RedisError, OSError, hiredis.HiredisError, HarnessError) as error:
+                self._recorder.failed(error)
+                self._disconnect()
+            self._cpu_s = time.thread_time() - begun_cpu_s
+            if last:
+                break
+            now_s = time.monotonic()
+            due_s = max(due_s + self._pace.period_s(now_s - began_s), now_s)
+            ends_within(due_s - now_s, self._stopped)
+        self._disconnect()
+
+
+class PlainObserver(_Watch):
+    """Looks by a function that gives for each campaign its field, value, field, value, ..., and the names of hashes of
+    no campaign; each look is whole."""
+
+    def __init__(
+        self,
+        look: Callable[[Sequence[str]], tuple[Sequence[object], Collection[str]]],
+        release: Callable[[], None],
+        names: Sequence[str],
+        tape: TapeSpec,
+        clock: Clock,
+    ) -> None:
+        super().__init__(names, tape, clock)
+        self._ask, self._release = look, release
+
+    def _look(self, *, whole: bool) -> None:  # noqa: ARG002
+        began_us = self._clock.now_us()
+        replies, unknown = self._ask(self._names)
+        at_us = self._clock.now_us()
+        self._recorder.look(at_us, replies, began_us=began_us)
+        self._recorder.strangers(at_us, unknown)
+
+    def _disconnect(self) -> None:
+        self._release()
+
+
+class RedisObserver(_Watch):
+    """Reads our own schema: one prepared request for all campaigns, whose answer is compared as bytes."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        names: Sequence[str],
+        tape: TapeSpec,
+        window_ms: int,
+        watermark_ms: int,
+        *,
+        clock: Clock,
+        bookkeeping: Sequence[str] = (),
+    ) -> None:
+        super().__init__(names, tape, clock)
+        self._campaign_names, self._bookkeeping, self._strangers_due_s = frozenset(names), bookkeeping, 0.0
+        self._window_ms, self._watermark_ms = window_ms, watermark_ms
+        self._hashes_at_once, self._prefix = Prepared(client, self._names), prefix_of(client).encode()
+        self._whole = self._hashes_at_once.request("HGETALL")
+        self._whole_due_s = self._closed_due_s = 0.0
+        self._closed: dict[range, tuple[bytes, bytes]] = {}  # -> request, and the answer before
+        self._closed_turn = 0
+        self._glance, self._glance_at = b"", range(0)
+        self._last = (b"", b"")  # request and answer
+
+    def _look(self, *, whole: bool) -> None:
+        self._look_at_campaigns(whole=whole)
+        if whole or time.monotonic() >= self._strangers_due_s:
+            self._look_for_strangers()
+
+    def _look_for_strangers(self) -> None:
+        """The names of all hashes, which are many: as seldom as whole looks where that takes long."""
+        began_s = time.monotonic()
+        found = strangers(map(readable, self._hashes()), self._campaign_names, self._bookkeeping)
+        self._recorder.strangers(self._clock.now_us(), found)
+        self._strangers_due_s = began_s + max(STRANGERS_EVERY_S, (time.monotonic() - began_s) / WHOLE_SHARE)
+
+    def _hashes(self) -> Iterator[bytes]:
+        connection, cursor = self._hashes_at_once.connected(), b""
+        while cursor != b"0":
+            ours = "MATCH", self._prefix + b"*"
+            connection.send_command("SCAN", cursor or b"0", *ours, "COUNT", NAMES_AT_ONCE, "TYPE", "hash")  # type: ignore[no-untyped-call]
+            cursor, names = connection.read_response(disable_decoding=True)
+            yield from (name.removeprefix(self._prefix) for name in names)
+
+    def _look_at_campaigns(self, *, whole: bool) -> None:
+        began_s = time.monotonic()
+        windows = unsettled(self._recorder.newest_ms, self._clock.now_ms(), self._window_ms, self._watermark_ms)
+        if whole or began_s >= self._whole_due_s or self._recorder.windows <= 2 * len(windows):
+            self._see(self._whole, None)
+            took_s = time.monotonic() - began_s
+            self._whole_due_s = began_s + max(WHOLE_EVERY_S, took_s / WHOLE_SHARE)
+            return
+        if windows != self._glance_at:
+            self._glance, self._glance_at = self._hashes_at_once.request("HMGET", *map(str, windows)), windows
+        self._see(self._glance, windows)
+        self._look_at_closed(windows)
+
+    def _look_at_closed(self, unsettled: range) -> None:
+        """The windows before those that may still change. That nothing did is seen by the same answer."""
+        began_s, oldest_ms = time.monotonic(), self._recorder.oldest_ms
+        if began_s < self._closed_due_s or oldest_ms is None:
+            return
+        all_of = range(oldest_ms, unsettled.start, self._window_ms)
+        parts = [all_of[begin : begin + CLOSED_AT_ONCE] for begin in range(0, len(all_of), CLOSED_AT_ONCE)]
+        if not parts:
+            return
+        self._closed_turn += 1
+        windows = parts[self._closed_turn % len(parts)]
+        request, before = self._closed.get(windows, (b"", b""))
+        request = request or self._hashes_at_once.request("HMGET", *map(str, windows))
+        began_us = self._clock.now_us()
+        answer = self._hashes_at_once.ask(request)
+        replies = self._replies(answer) if answer != before else None
+        self._recorder.closed(self._clock.now_us(), windows, replies, began_us=began_us)
+        self._closed = {part: self._closed[part] for part in parts if part in self._closed}
+        self._closed[windows] = request, answer
+        self._closed_due_s = began_s + max(CLOSED_EVERY_S, (time.monotonic() - began_s) / CLOSED_SHARE)
+
+    def _see(self, request: bytes, windows: range | None) -> None:
+        """Ask for these windows, or for all, and hand on what is another answer to the same question."""
+        began_us = self._clock.now_us()
+        answer = self._hashes_at_once.ask(request)
+        at_us = self._clock.now_us()
+        if (request, answer) == self._last:
+            self._recorder.unchanged(at_us, whole=windows is None, began_us=began_us)
+            return
+        replies = self._replies(answer)
+        if windows is None:
+            self._recorder.look(at_us, replies, began_us=began_us)
+        else:
+            self._recorder.glance(at_us, windows, replies, began_us=began_us)
+        self._last = (request, answer)
+
+    def _replies(self, answer: bytes) -> list[Any]:
+        reader = hiredis.Reader()
+        reader.feed(answer)
+        return [reader.gets() for _ in self._names]
+
+    def _disconnect(self) -> None:
+        self._hashes_at_once.disconnect()

@@ -1,0 +1,47 @@
+"""What a folder is: a run, an experiment, or nothing of ours.
+
+One file makes it that. Another program may have a file of that name, and nothing of its folder is read or removed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from harness.model import UsageError
+from harness.util.suggest import is_file
+from harness.util.texts import quoted
+
+RUN, EXPERIMENT = "owner.json", "experiment.json"  # the file that makes a folder one
+CALLED = {RUN: "a run", EXPERIMENT: "an experiment"}
+ADVICE = "`streamgauge ls` lists what is here."
+
+
+def is_one(folder: Path, marker: str) -> bool:
+    """Ours says a schema. One that is torn or can't be read says nothing, and may be ours."""
+    if not is_file(folder / marker):
+        return False
+    try:
+        head = msgspec.json.decode((folder / marker).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return True
+    return isinstance(head, dict) and "schema" in head
+
+
+def refusal(path: Path, *wanted: str) -> UsageError:
+    """Why it is none of what was asked for."""
+    name = quoted(str(path))
+    asked = " or ".join(CALLED[marker] for marker in wanted)
+    others = [marker for marker in CALLED if marker not in wanted and is_one(path, marker)]
+    foreign = [marker for marker in wanted if is_file(path / marker)]
+    if not path.exists():
+        return UsageError(f"There is no {name}: the folder of {asked} is expected. {ADVICE}")
+    if not path.is_dir():
+        return UsageError(f"{name} is a file, and the folder of {asked} is expected. {ADVICE}")
+    if others:
+        inside = f" `streamgauge ls {path}` lists its runs." if EXPERIMENT in others else ""
+        return UsageError(f"{name} is not {asked}: it is {CALLED[others[0]]}.{inside}")
+    if foreign:
+        return UsageError(f"{name} is not {asked} of streamgauge: its {foreign[0]} says no schema. {ADVICE}")
+    return UsageError(f"{name} is not {asked} of streamgauge: it has no {' or '.join(wanted)}. {ADVICE}")

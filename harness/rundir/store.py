@@ -1,0 +1,417 @@
+"""The run directory: one folder that holds all of a run, written before it is judged and enough to judge it again.
+
+Everything is written whole (temp name, then rename) but the history, which only ever grows. A folder whose schema is
+newer than this program is refused by name; a missing or torn file is named by whoever needs it. pyarrow takes long to
+import, and many commands read no table.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from io import RawIOBase
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from harness.host import disk_space
+from harness.model import READABLE_SCHEMAS, SCHEMA_VERSION, HarnessError, UsageError
+from harness.rundir import markers
+from harness.services.owners import is_alive, owner_mark
+from harness.util.clock import Clock
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+HISTORY = "history.jsonl"
+OWNER = markers.RUN
+MADE_LINE = "made"  # the first line of a history
+ROWS_AT_ONCE = 1 << 18
+YEAR_10000_MS = 253_402_300_800_000
+READABLE = f"{READABLE_SCHEMAS[0]} to {READABLE_SCHEMAS[-1]}"
+
+
+class MissingEvidence(Exception):  # noqa: N818  (it is what happened)
+    """A file of the run is not there or can't be read; the text says which and what that means."""
+
+
+def unless_missing(read: Callable[[], T]) -> T | None:
+    """For figures that only lose a part of themselves with a file."""
+    try:
+        return read()
+    except MissingEvidence:
+        return None
+
+
+def from_files(what: str, read: Callable[[], T]) -> T:
+    """What is made from the files of a run. Whatever files hold that were damaged, it costs only this."""
+    try:
+        return read()
+    except (MissingEvidence, UsageError, HarnessError):
+        raise
+    except Exception as error:
+        raise MissingEvidence(
+            f"{what} can't be made from these files, which contradict each other: {type(error).__name__}: {error}"
+        ) from error
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Who writes a run, and in which schema."""
+
+    schema: int
+    mark: str = ""  # of the process, see harness/services/owners.py; older versions wrote none
+
+
+@dataclass(frozen=True)
+class LongTable:
+    """A table of a run that may be larger than memory: it is read each time that it is asked for. In what it has it is
+    like one of Arrow. MissingEvidence names one that is torn, or not what it should be, where that is met."""
+
+    path: Path
+    expected: Mapping[str, str]  # the columns that readers rely on, and their kinds
+    selected: tuple[str, ...] | None = None  # None: all
+
+    def __post_init__(self) -> None:
+        """What its first readers would stumble over is said at once."""
+        self._refuse(self.schema.empty_table())
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with self._readable():
+            schema = pq.read_schema(self.path)
+            return schema if self.selected is None else pa.schema([schema.field(name) for name in self.selected])
+
+    def select(self, names: Sequence[str]) -> LongTable:
+        return replace(self, selected=tuple(names))
+
+    def column(self, name: str) -> Any:
+        return self.select([name]).table().column(name)
+
+    def table(self) -> pa.Table:
+        """All of it."""
+        import pyarrow.parquet as pq
+
+        with self._readable():
+            table = pq.read_table(self.path, columns=self.schema.names)
+            table.validate(full=True)
+        self._refuse(table)
+        return table
+
+    def to_batches(self, *, max_chunksize: int) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with self._readable(), pq.ParquetFile(self.path) as file:
+            for group in range(file.num_row_groups):  # Arrow reads far ahead in more than one
+                for batch in file.iter_batches(max_chunksize, row_groups=[group], columns=self.schema.names):
+                    batch.validate(full=True)
+                    self._refuse(pa.Table.from_batches([batch]))
+                    yield batch
+
+    def _refuse(self, rows: pa.Table) -> None:
+        """Rows that are not what is expected of them."""
+        relied_on = {name: kind for name, kind in self.expected.items() if name in (self.selected or self.expected)}
+        if wrong := [*_unlike(rows, relied_on)]:
+            raise MissingEvidence(f"{self.path} is not what it should be: {'; '.join(wrong)}")
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        import pyarrow as pa
+
+        try:
+            yield
+        except (OSError, pa.ArrowException, ValueError) as error:
+            raise MissingEvidence(f"{self.path} is torn: {error}") from None
+
+
+@dataclass(frozen=True)
+class Store:
+    """One run directory."""
+
+    path: Path
+    clock: Clock = field(default_factory=Clock, compare=False, repr=False)  # all that is stamped in a run is by it
+
+    @classmethod
+    def create(cls, base: Path, name: str) -> Store:
+        store = cls(new_folder(base, name))
+        store.logs.mkdir()
+        store.write_json(OWNER, Owner(SCHEMA_VERSION, owner_mark()))
+        return store
+
+    @classmethod
+    def open(cls, path: Path) -> Store:
+        """An existing run, refused when it is none or comes from a newer program."""
+        if not markers.is_one(path, OWNER):
+            raise markers.refusal(path, OWNER)
+        store = cls(path)
+        try:
+            schema = store.owner.schema
+        except MissingEvidence as error:
+            raise UsageError(f"{error}. Nothing says which version of streamgauge wrote this run.") from None
+        if schema not in READABLE_SCHEMAS:
+            raise UsageError(
+                f"{path} was written in schema {schema}, this program reads schemas {READABLE}. "
+                "Use the version of streamgauge that made it, named in its environment.json."
+            )
+        return store
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def owner(self) -> Owner:
+        owner: Owner = self.read_as(OWNER, Owner)
+        return owner
+
+    def schema(self) -> int | None:
+        """None where nothing says it."""
+        try:
+            return self.owner.schema
+        except MissingEvidence:
+            return None
+
+    def alive(self) -> bool:
+        """Whether the process that makes this run still lives."""
+        return is_alive(self.owner.mark)
+
+    def has(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
+    @contextmanager
+    def _whole(self, name: str, size: int) -> Iterator[Path]:
+        """A file to write that takes its name when it is whole; nothing is left of one that is not."""
+        part = self.path / f".{name}.part"
+        try:
+            with disk_space.writing(self.path / name, size):
+                yield part
+                part.replace(self.path / name)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        with self._whole(name, len(content)) as part:
+            part.write_bytes(content)
+
+    def write_json(self, name: str, value: object) -> None:
+        self.write_bytes(name, msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+
+    def read_json(self, name: str) -> Any:
+        return self.read_as(name, Any)
+
+    def read_as(self, name: str, kind: type[T] | Any) -> T:
+        """A JSON file as the value it was written from."""
+        try:
+            return msgspec.json.decode((self.path / name).read_bytes(), type=kind)
+        except FileNotFoundError:
+            raise MissingEvidence(f"{self.path / name} is missing") from None
+        except OSError as error:
+            raise MissingEvidence(f"{self.path / name} can't be read: {error.strerror}") from None
+        except (ValueError, RecursionError) as error:
+            raise MissingEvidence(f"{self.path / name} is torn or not what it should be: {error}") from None
+
+    def write_table(self, name: str, columns: Mapping[str, Any]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table(dict(columns))
+        with self._whole(name, table.nbytes) as part:
+            pq.write_table(table, part, **_encoding(table.schema))
+
+    def write_parts(self, name: str, parts: Iterable[Mapping[str, Any]]) -> None:
+        """A table that need not fit into memory, of parts with the same columns. One group of rows is written while the
+        next one comes."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        tables = (pa.table(dict(columns)) for columns in parts)
+        first = next(tables)
+        with (
+            self._whole(name, 0) as part,
+            pq.ParquetWriter(part, first.schema, **_encoding(first.schema)) as writer,
+            ThreadPoolExecutor(1) as beside,
+        ):
+            written = None
+            for group in _groups(chain((first,), tables)):
+                if written:
+                    written.result()
+                written = beside.submit(writer.write_table, group)
+            if written:
+                written.result()
+
+    def read_table(self, name: str, numbers: Iterable[str] = ()) -> pa.Table:
+        """A table, with the columns that its readers rely on, and these columns of whole numbers."""
+        return self.open_table(name, numbers).table()
+
+    def open_table(self, name: str, numbers: Iterable[str] = ()) -> LongTable:
+        """The same, to be read part by part."""
+        path = self.path / name
+        if not path.exists():
+            raise MissingEvidence(f"{path} is missing")
+        return LongTable(path, {**TABLES.get(name, {}), **dict.fromkeys(numbers, "int")})
+
+    def tell(self, kind: str, **facts: object) -> None:
+        """Add one line to the history."""
+        line = msgspec.json.encode({"at_ms": self.clock.now_ms(), "kind": kind, **facts})
+        with disk_space.writing(self.path / HISTORY, len(line)), (self.path / HISTORY).open("a+b", buffering=0) as file:
+            append(file, line + b"\n")
+
+    def history(self, *kinds: str) -> Iterator[dict[str, Any]]:
+        """The lines of some kinds, in the order in which they were written. A torn last line is passed over: the run
+        may have been killed in the middle."""
+        path = self.path / HISTORY
+        for line in path.read_bytes().split(b"\n") if path.is_file() else ():
+            try:
+                entry = msgspec.json.decode(line, type=dict[str, Any])
+            except (ValueError, RecursionError):
+                continue
+            if entry.get("kind") in kinds:
+                yield entry
+
+    def values(self, kind: str, key: str, type_: type[T]) -> list[T]:
+        """One value of each line of one kind."""
+        try:
+            return [msgspec.convert(entry.get(key), type_) for entry in self.history(kind)]
+        except ValueError as error:
+            raise MissingEvidence(f"{self.path / HISTORY} has an entry {kind!r} that can't be read: {error}") from None
+
+    def last_value(self, kind: str, key: str, type_: type[T]) -> T:
+        """The value of the last such line, which has to be there."""
+        found = self.values(kind, key, type_)
+        if not found:
+            raise MissingEvidence(
+                f"{self.path / HISTORY} has no entry {kind!r}: the run was broken off before it got there"
+            )
+        return found[-1]
+
+
+def _encoding(schema: pa.Schema) -> dict[str, Any]:
+    """Of a file. Numbers that mostly grow take half the size and time of a dictionary that gets too large."""
+    import pyarrow as pa
+
+    wide = [field.name for field in schema if field.type in (pa.int64(), pa.uint64())]
+    return {
+        "compression": "zstd",
+        "use_dictionary": [name for name in schema.names if name not in wide],
+        "column_encoding": dict.fromkeys(wide, "DELTA_BINARY_PACKED"),
+    }
+
+
+def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows, about as many in each as are written at once."""
+    import pyarrow as pa
+
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(each.num_rows for each in waiting) >= ROWS_AT_ONCE:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def append(file: RawIOBase, line: bytes) -> None:
+    """All of it or nothing: the next line would else go on where a full disk tore this one. It does not go on where a
+    process was killed in the middle of one, either."""
+    begin, written = file.seek(0, os.SEEK_END), 0
+    if begin and not _ends_line(file):
+        line = b"\n" + line
+    try:
+        while written < len(line):
+            written += file.write(line[written:]) or 0
+    except OSError:
+        file.truncate(begin)
+        raise
+
+
+def _ends_line(file: RawIOBase) -> bool:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
+
+
+def new_folder(base: Path, name: str) -> Path:
+    """A folder of this second, by UTC; what starts in the same second gets a name of its own."""
+    now_ms = _now_ms()
+    stamp = f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y%m%d-%H%M%S}"
+    for number in range(1, 1000):
+        path = base / (f"{stamp}-{name}" + (f"-{number}" if number > 1 else ""))
+        try:
+            path.mkdir(parents=True)
+            Store(path).tell(MADE_LINE, at_ms=now_ms, schema=SCHEMA_VERSION)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UsageError(f"{path} can't be made: {error.strerror}. Name another folder with --out.") from None
+        return path
+    raise UsageError(f"{base} holds a thousand folders of this second; name another one with --out.")
+
+
+def made_ms(folder: Path) -> int | None:
+    """When a run or an experiment was made, by the first line of its history; None where nothing says it."""
+    try:
+        with (folder / HISTORY).open("rb") as lines:
+            first = msgspec.json.decode(next(lines, b""), type=dict[str, Any])
+    except (OSError, ValueError, RecursionError):
+        return None
+    at_ms = first.get("at_ms")
+    return at_ms if isinstance(at_ms, int) and 0 <= at_ms < YEAR_10000_MS else None
+
+
+def oldest_first(places: Iterable[Path]) -> list[Path]:
+    """By what they recorded: names were local time once, and anybody may change them. Who recorded nothing is first."""
+    return sorted(places, key=lambda folder: (made_ms(folder) or 0, folder.name))
+
+
+def runs(base: Path) -> list[Store]:
+    """All runs below a folder, oldest first."""
+    found = (path.parent for path in base.glob(f"*/{OWNER}"))
+    return [Store(path) for path in oldest_first(path for path in found if markers.is_one(path, OWNER))]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _unlike(table: pa.Table, columns: Mapping[str, str]) -> Iterator[str]:
+    """An empty table may have columns without a type: nothing was there to have one."""
+    for name, kind in columns.items():
+        if name not in table.column_names:
+            yield f"it has no column {name!r}"
+        elif table.num_rows and (not _is(kind, table.schema.field(name).type) or table.column(name).null_count):
+            yield f"column {name!r} is not all of type {kind}"
+
+
+def _is(kind: str, type_: pa.DataType) -> bool:
+    from pyarrow import types
+
+    allowed = {"int": types.is_integer(type_), "text": types.is_string(type_) or types.is_large_string(type_)}
+    return bool(allowed[kind])
+
+
+def _columns(kind: str, names: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), kind)
+
+
+# The columns without which a table can't be judged by.
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "log.parquet": _columns("int", "partition offset event_id kind event_time_ms"),
+    "observed.parquet": _columns("text", "key field value kind"),
+    "observed-after-stop.parquet": _columns("text", "key field value kind"),
+    "states.parquet": _columns("int", "number") | _columns("text", "key field value"),
+    "samples.parquet": _columns("int", "at_us campaign window_ms count"),
+    "sends.parquet": _columns("int", "server slot_lo slot_hi intended_us sent_us finished_us sent acked"),
+}

@@ -1,0 +1,1 @@
+"""One run in nine steps: run.py, and the parts that the steps share."""

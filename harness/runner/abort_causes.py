@@ -1,0 +1,136 @@
+"""Why an engine does not go on, and what excuses it: a machine without CPU, memory or room for it, a service that is
+gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from harness.engines import complaint
+from harness.host import cpu_starvation, disk_space, oom_kills
+from harness.host.disk_space import NoRoomError
+from harness.model import EngineReport, EngineState, HarnessError, UsageError
+from harness.rundir.store import Store
+from harness.runner.world.base import World
+from harness.terminal.command_end import summary
+from harness.util.texts import many, shown
+
+ROOM_EVERY_MS = 250
+# An engine that wants a CPU and gets none is told from one that wants none by what its threads were booked.
+BOOKS_EVERY_MS = 5000
+LAST_MS = 30_000
+LONGEST_WORDS = 80
+UNSERVED_ADVICE = "no planned fault was at work on it: look whether the job or somebody else did this, and run it again"
+ROOM_ADVICE = "free some there (`streamgauge rm` removes runs), or name another folder with --out or TMPDIR"
+MEMORY_ADVICE = "take a machine or a container with more memory: docs/machine.md tells how much a run needs"
+
+
+class EngineGone(Exception):  # noqa: N818  (it is what happened)
+    """The engine will not come to an end by itself; carries what is to be reported."""
+
+    def __init__(self, report: EngineReport) -> None:
+        super().__init__(report.detail)
+        self.report = report
+
+
+class AbortCauses:
+    """What was seen of the machine since the run began."""
+
+    def __init__(self, world: World, store: Store) -> None:
+        self._world, self._store = world, store
+        self.memory_before = world.memory()
+        self.sent = 0  # records, for which there has to be room in the end
+        self._full = ""  # which disk was seen to be as good as full
+        self._room_seen_ms = 0
+        self._books = cpu_starvation.Books()
+        self._booked_ms = 0
+
+    def ended(self, state: EngineState, detail: str) -> EngineReport:
+        engine = self._world.engine
+        words = engine.last_words()
+        if own := complaint.used_up(words.lines):
+            detail = f"{detail}; it had used up the memory that it was given: {shown(own, LONGEST_WORDS)}"
+        return EngineReport(state, detail, engine.starts - 1, words.lines, words.log)
+
+    def unless_starved(self, state: EngineState, detail: str, since_ms: int) -> EngineReport:
+        """An engine that the machine kept from running can't be blamed for what it did not get done. Judged by the last
+        seconds before: one that had the CPU then, and did nothing with it, would not have come any further."""
+        self.book(force=True)
+        last_ms = self._world.now_ms() - LAST_MS
+        wanted, machine = self._books.since(max(since_ms, last_ms)), self._world.machine()
+        cpu = cpu_starvation.in_words(wanted, machine)
+        if not wanted.starved(machine.cores):
+            return self.ended(state, f"{detail}; {cpu}" if wanted.seconds >= 1 and wanted.ran_s else detail)
+        advice = "take a quieter machine, --patience 3 or a lower --rate"
+        return self.ended("starved", f"the machine did not let the engine run: {cpu} ({detail}); {advice}")
+
+    def excused(self, report: EngineReport) -> EngineReport:
+        """Without its machine, Kafka or Redis an engine stops or ends, whoever took them away: it can't be blamed."""
+        if (by_machine := self.unless_machine(report)) is not report:
+            return by_machine
+        settled = self._world.fault.settled()
+        seen = (self._world.gone() or self._world.refused()) if settled else ""
+        if not seen:
+            return report
+        return replace(report, state="unserved", detail=f"{seen} ({report.detail}); {UNSERVED_ADVICE}", advice=())
+
+    def unless_machine(self, report: EngineReport) -> EngineReport:
+        """Whatever does not go on may have had no room to write, or be what the kernel killed for want of memory, or
+        have waited for that."""
+        if full := self.full():
+            detail = f"there is no room left on a disk: {full} ({report.detail}); {ROOM_ADVICE}"
+            return replace(report, state="no-room", detail=detail, advice=())
+        if not (killed := self.killed_for_memory()):
+            return report
+        return replace(report, state="no-memory", detail=f"{killed} ({report.detail}); {MEMORY_ADVICE}", advice=())
+
+    def killed_for_memory(self) -> str:
+        return oom_kills.in_words(self.memory_before, self._world.memory())
+
+    def full(self) -> str:
+        """Which disk is. Once seen it stays: what is deleted afterwards makes nothing whole."""
+        reserved = {str(self._store.path): disk_space.still_to_write(self.sent)}
+        self._full = self._full or disk_space.full_ones(self._world.free(), reserved)
+        return self._full
+
+    def watch_room(self, planned: int) -> None:
+        """A load is ended while there is room to keep what came of it so far."""
+        now_ms = self._world.now_ms()
+        if now_ms - self._room_seen_ms < ROOM_EVERY_MS:
+            return
+        self._room_seen_ms = now_ms
+        if self.full():
+            raise EngineGone(self.ended("no-room", f"{self.sent:,} of {many(planned, 'event')} were sent"))
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """What broke for want of room or memory says so, where it is too much for a verdict."""
+        try:
+            yield
+        except (NoRoomError, UsageError):
+            raise
+        except Exception as error:
+            if full := self.full():
+                said = str(error).rstrip(".") if isinstance(error, HarnessError) else summary(error)
+                words = f"There is no room left on a disk: {full}. {said}. To go on, {ROOM_ADVICE}."
+                raise NoRoomError(words) from error
+            if not isinstance(error, HarnessError):
+                raise
+            if not (killed := self.killed_for_memory()):
+                raise
+            raise HarnessError(f"{killed[0].upper()}{killed[1:]}. {error} To go on, {MEMORY_ADVICE}.") from error
+
+    def book(self, *, force: bool = False) -> None:
+        """What the engine's threads have used of the CPU, and waited for it."""
+        now_ms = self._world.now_ms()
+        if force or now_ms - self._booked_ms >= BOOKS_EVERY_MS:
+            self._books.take(now_ms, self._world.threads())
+            self._booked_ms = now_ms
+
+    def cpu_since(self, since_ms: int) -> dict[str, object]:
+        """Whether the machine let the engine run: a missed objective may be the machine's."""
+        self.book(force=True)
+        wanted, machine = self._books.since(since_ms), self._world.machine()
+        words = cpu_starvation.in_words(wanted, machine)
+        return {"wanted": wanted, "machine": machine, "starved": wanted.starved(machine.cores), "words": words}

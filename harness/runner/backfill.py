@@ -1,0 +1,78 @@
+"""After the stream: all of its input is counted once more, by a batch, into results that were emptied before.
+
+The two share the run, its log and its files, so that they can be held against each other cell by cell. Where it was
+asked for, the batch is killed when it has written half, and started again: what stood there then is kept, as the proof.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness.engines.base import Engine
+from harness.judging.stored_run import BACKFILLED, HALF_BACKFILLED
+from harness.model import HALF_WRITTEN, Backfill
+from harness.results.redis_scan import as_columns
+from harness.rundir.store import Store
+from harness.runner.result_polling import covers
+from harness.runner.screen import Screen
+from harness.runner.world.base import World
+
+LOOK_EVERY_S = 0.1
+
+
+class Spent(NamedTuple):
+    took_ms: int
+    cpu_s: float
+
+
+class Backfilling:
+    """By an engine that was not started yet."""
+
+    def __init__(self, world: World, store: Store, screen: Screen, engine: Engine, *, deadline_s: float) -> None:
+        self._world, self._store, self._screen, self._engine = world, store, screen, engine
+        self._ends, self._deadline_s = world.end_offsets(), deadline_s
+        self._since_ms = 0  # its last start
+
+    def all(self, stream: Spent, *, kill: bool) -> Backfill:
+        """`stream`: since its last start, when it was done."""
+        engine = self._engine
+        what = f"{engine.manifest.id} counts {sum(self._ends.values()):,} records as a batch"
+        self._screen.phase("backfill", f"{what}, and is killed half-way" if kill else what)
+        began_ms = self._since_ms = self._world.now_ms()
+        if kill:
+            engine.arm(HALF_WRITTEN, 0)
+        engine.start()
+        killed, cpu_s = self._kill_half_way() if kill else ("", 0.0)
+        while not (why := self._broke_off()) and not self._done():
+            self._world.pause(LOOK_EVERY_S)
+        took_ms, cpu_s = self._world.now_ms() - began_ms, cpu_s + self._world.cpu_s(engine)
+        if not why:
+            self._keep(BACKFILLED)
+        engine.stop()
+        return Backfill(engine.manifest.id, why, took_ms, cpu_s, stream.cpu_s, killed, stream.took_ms)
+
+    def _kill_half_way(self) -> tuple[str, float]:
+        """How, and what it had used by then. One that is done before anybody saw it there was not killed."""
+        engine = self._engine
+        while not engine.reached() and not self._broke_off() and not self._done():
+            self._world.pause(LOOK_EVERY_S)
+        if not engine.reached():
+            return "", 0.0
+        self._keep(HALF_BACKFILLED)
+        cpu_s, how = self._world.cpu_s(engine), engine.kill()
+        engine.disarm()
+        engine.restart()
+        self._since_ms = self._world.now_ms()
+        return how, cpu_s
+
+    def _keep(self, name: str) -> None:
+        self._store.write_table(name, as_columns(self._world.results()))
+
+    def _done(self) -> bool:
+        return covers(self._engine.progress(), self._ends)
+
+    def _broke_off(self) -> str:
+        if not self._engine.alive():
+            return f"it ended by itself with exit code {self._engine.exit_code()}: {' / '.join(self._engine.tail(3))}"
+        waited_s = (self._world.now_ms() - self._since_ms) / 1000
+        return f"it was not done after {waited_s:.0f} s" if waited_s > self._deadline_s else ""

@@ -1,0 +1,101 @@
+"""The seventh step: all results, orphans included, the whole log, and the results once more, on disk before judging."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
+
+from harness.judging.stored_run import AFTER_STOP, LOG, OBSERVED
+from harness.model import EngineReport
+from harness.results.redis_scan import Row, UnreadableError, as_columns, unlike
+from harness.rundir.store import Store
+from harness.runner.engine_supervisor import EngineSupervisor, Tell
+from harness.runner.screen import Screen
+from harness.runner.world.base import ServiceGone, World
+
+
+class EvidenceCollector:
+    def __init__(self, world: World, store: Store, screen: Screen, tell: Tell, life: EngineSupervisor) -> None:
+        self._world, self._store, self._screen, self._tell, self._life = world, store, screen, tell, life
+        self._rows: Sequence[Row] = ()  # of the first reading
+
+    def all(self, report: EngineReport) -> None:
+        self._screen.phase("read", "all results and the whole log")
+        if (sampled := self._world.stop_observing()) is not None:
+            self._store.write_table("samples.parquet", sampled.columns)
+            self._store.write_table("glitches.parquet", sampled.glitches)
+            self._store.tell("observer", rows=len(sampled.columns["at_us"]), **asdict(sampled.looks))
+        self._life.collect(force=True)
+        self._tell("engine", report=report, notes=self._world.engine.notes())
+        has_results = self._kept(OBSERVED, lambda: self._keep_results(report))
+        if (log := self._world.engine.batch_log()) is not None:
+            self._store.write_json("batches.json", log)
+        asked = has_results and report.state != "crashed"
+        with self._stopping(asked=asked):
+            self._kept(LOG, self._keep_log)
+        self._read_again(asked=asked)
+        self._tell("spoiled", **self._world.spoiled()._asdict())
+
+    @contextmanager
+    def _stopping(self, *, asked: bool) -> Iterator[None]:
+        """An engine takes its time to stop, and a log to be read."""
+        engine = self._world.engine
+        if not asked or not engine.alive():
+            yield
+            return
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            stop = beside.submit(engine.stop)
+            yield
+            self._screen.phase("stop", f"{engine.manifest.id}, and all results once more")
+            stop.result()
+
+    def _read_again(self, *, asked: bool) -> None:
+        """What it does when it is told to stop belongs to its answer, and so does what it does when it ends by
+        itself."""
+        error, changed = "", None
+        if asked:
+            try:
+                rows = self._world.results()
+            except Exception as broken:  # noqa: BLE001  (whatever it did to the results, the first reading is judged)
+                error = f"{type(broken).__name__}: {broken}"
+            else:
+                self._write_rows(AFTER_STOP, rows)
+                self._tell_expiring(stopped=True)
+                changed = unlike(self._rows, rows)
+        self._tell("stopped", asked=asked, error=error, changed=changed)
+
+    def _kept(self, name: str, keep: Callable[[], bool]) -> bool:
+        """What can't be read is told, and no file takes its place: an empty one would say that nothing was there."""
+        try:
+            return keep()
+        except (ServiceGone, UnreadableError) as error:
+            self._tell("unread", file=name, why=str(error))
+            return False
+
+    def _keep_results(self, report: EngineReport) -> bool:
+        """Of an engine that never came so far as to leave any, there need not be results to read."""
+        rows: Sequence[Row] | None = None
+        try:
+            rows = self._world.results()
+        except UnreadableError:
+            if report.state in ("drained", "unserved"):
+                raise
+        self._rows = rows or ()
+        self._write_rows(OBSERVED, self._rows)
+        if rows is not None:
+            self._tell_expiring(stopped=False)
+        return rows is not None
+
+    def _tell_expiring(self, *, stopped: bool) -> None:
+        if (found := self._world.expiring()) is not None:
+            self._tell("expiring", found=asdict(replace(found, stopped=stopped)))
+
+    def _keep_log(self) -> bool:
+        with closing(self._world.read_log()) as parts:  # whoever reads it ends with it
+            self._store.write_parts(LOG, parts)
+        return True
+
+    def _write_rows(self, name: str, rows: Sequence[Row]) -> None:
+        self._store.write_table(name, as_columns(rows))

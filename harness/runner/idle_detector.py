@@ -1,0 +1,80 @@
+"""An engine without progress is done when its results stand still: they are looked at, and the rule is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from harness.results.redis_scan import UnreadableError
+from harness.runner.idle_rule import IdleRule, Step
+from harness.runner.result_polling import LOOK_EVERY_S, LOOK_SHARE, ExpectedSentinels, ResultPoller
+from harness.runner.world.base import World
+
+
+class IdleDetector:
+    """From the load on. `rule` says what the looks mean."""
+
+    def __init__(self, world: World, poller: ResultPoller, rule: IdleRule, *, blind: bool = False) -> None:
+        self._world, self._answers, self.rule, self._blind = world, poller, rule, blind
+        self._seen: object = None  # the results at the last look, of the newest start
+
+    def started(self, at_ms: int) -> None:
+        self._seen = None
+        self.rule.started(at_ms)
+        self.look_first()
+
+    def look_first(self) -> None:
+        """Of results that nobody observes meanwhile (`blind`): what differs from this in the end has changed since."""
+        if self._blind:
+            with suppress(UnreadableError):
+                self._seen = self._answers.snapshot()
+
+    def note_change(self) -> None:
+        """The observer of the results looks more often than this."""
+        if (seen := self._world.changed()) is not None:
+            self.rule.changed(seen.at_ms, seen.since_ms)
+
+    def never_comes(self, close: Callable[[], ExpectedSentinels], wait: Callable[[float], None]) -> str:
+        """Looks until it is there: why it never will be; "" when it is. `close` sends the closing events."""
+        self.rule.loaded(self._world.now_ms())
+        closing: ExpectedSentinels | None = None
+        look_s = 0.0
+        while (step := self.rule.step(self._world.now_ms())) is not Step.DONE:
+            if step is Step.STUCK:
+                return self._why_stuck(closing)
+            if step is Step.CLOSE:
+                self.rule.closed(self._world.now_ms())  # what the first of them bring out ends no silence of the engine
+                closing = close()
+                self.rule.closed(self._world.now_ms())
+            wait(max(LOOK_EVERY_S, look_s / LOOK_SHARE))
+            looked_ms = self._world.now_ms()
+            if self._look() and closing is not None and self._answers.answered(closing) >= closing.marks:
+                self.rule.counted(self._world.now_ms())
+            look_s = (self._world.now_ms() - looked_ms) / 1000
+            if self._answers.unreadable:
+                self._seen = None  # what could not be read is read again
+        return ""
+
+    def _look(self) -> bool:
+        """Whether there is anything new. What can't be looked at does not stand still, nor does what a fault is at work
+        on. Afterwards, and after a start, another look is needed before a change can be seen."""
+        now_ms, last = self._world.now_ms(), self._seen
+        if not (self._world.reachable() and self._world.fault.settled() and self._world.engine.alive()):
+            self._seen = None
+            self.rule.unseen(now_ms)
+            return False
+        try:
+            self._seen = self._answers.snapshot()
+        except UnreadableError as error:
+            self._answers.unreadable, self._seen = f"; {error}", None
+            self.rule.unread(now_ms)
+            return False
+        self._answers.unreadable = ""
+        if last is not None and self._seen != last:
+            self.rule.changed(now_ms)
+        return self._seen != last
+
+    def _why_stuck(self, closing: ExpectedSentinels | None) -> str:
+        if closing is None:
+            return f"the results never stood still{self._answers.unreadable}"
+        return f"nothing has changed any more; {self._answers.counted(closing, 'closing')}"

@@ -1,0 +1,88 @@
+"""What the manifest says of a job, and its first answers show otherwise: a mistake in the manifest, and no wrong count.
+
+The harness refuses such a run before its load, with the line that the manifest needs. A wrong refusal is worse than a
+late one, so each rule waits until the job has shown what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.model import EngineManifest, Sentinel, UsageError
+from harness.runner.result_polling import ExpectedSentinels, ResultPoller
+from harness.runner.sentinels import Marking
+from harness.util.texts import many
+
+# Later events close the window of the opening ones when so much of the time is over in which a job has to answer. They
+# could make those late for a job that has not read them yet: where nobody knows, it takes longer.
+PROBE_SHARE, UNREAD_SHARE = 1 / 3, 2 / 3
+WAIT_SHARE = 1 / 6  # ... and so long a job that counts at once has to count these, too
+FIRST_PROGRESS_S = 15.0  # so long the first progress may come after the first results
+FIRST_COMMIT_S = 45.0  # ... and the first commit to a group: Kafka Streams commits every 30 s unless it is told
+
+
+class Probe:
+    """Finds a job that writes a window when it closes, under a manifest that does not say so. Later events close the
+    window of the opening ones. Such a job answers those then, and the later ones never. Any other answers both."""
+
+    def __init__(self, poller: ResultPoller, marking: Marking, opening: Sequence[Sentinel]) -> None:
+        self._answers, self._marking, self._opening = poller, marking, opening
+        self.sent: ExpectedSentinels | None = None
+
+    def poll(self, gone_by: float, *, has_read: bool) -> None:
+        """`gone_by`: this share of the time. `has_read`: the opening events, by its own progress."""
+        is_due = gone_by >= (PROBE_SHARE if has_read else UNREAD_SHARE)
+        if self.sent is None and is_due and (later := self._marking.close_opening(self._opening)):
+            self.sent = self._answers.awaited(later)
+
+    def answered(self) -> bool:
+        return self.sent is None or self._answers.answered(self.sent) >= self.sent.marks
+
+
+def unsaid_final(manifest: EngineManifest, opening: ExpectedSentinels) -> UsageError:
+    return UsageError(
+        f"The job answered {many(opening.marks, 'opening event')} only when later events had closed their window, and "
+        f"it did not answer the later ones: it writes a result when a window closes. {_named(manifest)} does not say "
+        "so. Add this line to its [[sinks]]: final = true"
+    )
+
+
+def first_progress_s(manifest: EngineManifest) -> float:
+    return FIRST_COMMIT_S if manifest.progress_group else FIRST_PROGRESS_S
+
+
+def no_progress(manifest: EngineManifest, seconds: float, notes: Sequence[str]) -> UsageError:
+    """`notes`: what was odd about what it wrote."""
+    waited = f"The job answered the opening events, and within {seconds:.0f} s after that"
+    if manifest.evidence != "none":
+        return UsageError(
+            f"{waited} its checkpoint held no committed batch. {_named(manifest)} has evidence = "
+            f"{manifest.evidence!r}: then the query keeps its checkpoint in the folder that `checkpoint` in its orders "
+            'names. If it keeps none there, write: evidence = "none"'
+        )
+    if manifest.progress_group:
+        return UsageError(
+            f"{waited} the consumer group {manifest.progress_group} committed no offsets of the run's topic. "
+            f"{_named(manifest)} says that the job commits to it: look at its name ({{run}} and {{topic}} are `run` "
+            "and `topic` of its orders), and how often the job commits "
+            "(Flink: at its checkpoints; Kafka Streams: `commit.interval.ms`). "
+            "If it commits none, write above [[sinks]]: progress = false"
+        )
+    wrote = f"it wrote no progress that can be read ({'; '.join(notes)})" if notes else "it wrote no line of progress"
+    return UsageError(
+        f"{waited} {wrote} to the file that `progress_path` in its orders names. {_named(manifest)} promises progress: "
+        "the key `progress` left out means true. If it commits its offsets to a consumer group when all below them is "
+        'done and written, write: progress = "group:NAME". '
+        "If the job reports none, add this line above [[sinks]]: "
+        "progress = false"
+    )
+
+
+def unsaid_progress(manifest: EngineManifest) -> UsageError:
+    return UsageError(
+        f"The job writes lines of progress, and {_named(manifest, 'the')} says progress = false. Remove that line."
+    )
+
+
+def _named(manifest: EngineManifest, the: str = "The") -> str:
+    return f"{the} manifest of {manifest.id} in {manifest.home}"

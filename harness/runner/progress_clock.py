@@ -1,0 +1,59 @@
+"""Is the time in an engine's progress in milliseconds since 1970? Asked of its first lines, before any load.
+
+Also of lines that the parser of progress refuses: a time that is no number, or too large for it, is what is looked for.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from harness.engines.progress import FILE, number
+from harness.util.texts import shown
+
+EXPECTED = "milliseconds since 1970 are expected"
+# The clock of another machine may be off by so much.
+ROOM_MS = 10 * 60_000
+UNITS = {"seconds": 1e3, "microseconds": 1e-3, "nanoseconds": 1e-6}  # -> factor to milliseconds
+
+
+def progress_lines(folder: Path) -> list[bytes]:
+    """Whole lines only: the last one may still be written."""
+    path = folder / FILE
+    return path.read_bytes().split(b"\n")[:-1] if path.is_file() else []
+
+
+def another_clock(lines: list[bytes], begin_ms: int, end_ms: int) -> str:
+    """The first line whose `at` lies outside of the run, in one sentence; "" where there is none."""
+    for place, line in enumerate(lines, 1):
+        try:
+            told = json.loads(line)
+        except (ValueError, RecursionError):
+            continue  # no line of progress at all
+        if not isinstance(told, dict) or "at" not in told:
+            continue
+        if why := _odd(number(told["at"]), begin_ms - ROOM_MS, end_ms + ROOM_MS):
+            return f"Line {place} of {FILE} has at = {_short(told['at'])}: {EXPECTED}; {why}."
+    return ""
+
+
+def _odd(at: float | None, low_ms: int, high_ms: int) -> str:
+    if at is None:
+        return "this is no number"
+    if low_ms <= at <= high_ms:
+        return ""
+    units = [unit for unit, factor in UNITS.items() if low_ms <= _times(at, factor) <= high_ms]
+    return f"this looks like {units[0]}" if units else "this is not within the time of the run"
+
+
+def _times(at: float, factor: float) -> float:
+    try:
+        return at * factor
+    except OverflowError:
+        return float("inf")
+
+
+def _short(at: Any) -> str:
+    text = json.dumps(at)
+    return shown(text, 40)

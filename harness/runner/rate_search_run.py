@@ -1,0 +1,160 @@
+"""One life of an engine, and all that was offered to it: a run whose load is decided while it goes on.
+
+It goes through the nine steps as any other. Each piece of the load is told in the history before its first event is
+sent, and what is expected is folded when the last one is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from generators.schedule import Schedule
+from harness.experiments.curve.plateau import Piece, Standing
+from harness.judging import progress_curve
+from harness.judging.stored_run import StoredRun
+from harness.model import EVENT_TIME, EngineManifest, EngineReport, RunSpec, Segment, Stopped
+from harness.results.oldest_unseen import Unseen
+from harness.runner.run import Run
+from harness.runner.screen import Screen
+from harness.runner.world.base import World
+from harness.terminal.command_end import ONCE_MORE
+
+# So long before a piece begins it is told: a fleet has to read of it and to write its first records.
+HORIZON_MS = 3000
+
+Decide = Callable[[Sequence[Piece], Sequence[Standing]], Piece | None]
+
+
+def segment(piece: Piece, window_ms: int) -> Segment:
+    return Segment(window_ms, piece.rate_per_s, piece.rate_per_s)
+
+
+def beginning_with(spec: RunSpec, first: Piece) -> RunSpec:
+    """The same run, of whose load only the first piece is known."""
+    return replace(spec, tape=replace(spec.tape, profile=(segment(first, spec.window_ms),), warm_up=(), waits=False))
+
+
+class RateSearchRun(Run):
+    """`decide` says what follows; nothing: the load is complete."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        manifest: EngineManifest,
+        world: World,
+        stored: StoredRun,
+        screen: Screen,
+        *,
+        first: Piece,
+        decide: Decide,
+    ) -> None:
+        super().__init__(beginning_with(spec, first), manifest, world, stored, screen)
+        self.pieces: list[Piece] = [first]
+        self.standings: list[Standing] = []
+        self.stopped: Stopped | None = None  # by whom, before all was offered
+        self._decide = decide
+        self._complete = False
+        self._unseen: Unseen | None = None  # from the epoch on
+
+    def load(self) -> None:
+        page = self._begin_load()
+        self._tell("piece", from_ms=0, piece=self.pieces[0])
+        self._await_epoch()
+        self._show(self.pieces[0], f", page {page}" if page else "")
+        while not self.world.load_status().finished:
+            try:
+                self._tick()
+            except Stopped as stopped:
+                self._end_early(stopped)
+            if not self._complete and self._at_ms >= self.spec.tape.load_ms - HORIZON_MS:
+                self._go_on()
+        self._end_load()
+
+    def _show(self, piece: Piece, more: str) -> None:
+        self.screen.phase("load", f"{piece.rate_per_s:,.0f}/s, {piece.why.value}{more}")
+
+    def _end_early(self, stopped: Stopped) -> None:
+        """End the load and judge what was offered so far: it took minutes. A second signal aborts."""
+        if self.stopped:  # everything is still ended in order, so it is the first that says so
+            raise Stopped(stopped.exit_code - 128)
+        self.stopped = stopped
+        self.screen.phase("load", f"{stopped.name}: no further rate, and what was offered is judged; {ONCE_MORE}")
+        self._end_growth()
+
+    def _end_growth(self) -> None:
+        if not self._complete:
+            self._complete = True
+            self.world.complete_load()
+
+    def _go_on(self) -> None:
+        self.standings.append(self._standing())
+        piece = self._decide(self.pieces, self.standings)
+        if piece is None:
+            self._end_growth()
+            return
+        self._tell("piece", from_ms=self.spec.tape.load_ms, piece=piece)
+        self.pieces.append(piece)
+        added = segment(piece, self.spec.window_ms)
+        self.spec = replace(self.spec, tape=replace(self.spec.tape, profile=(*self.spec.tape.profile, added)))
+        self.schedule = Schedule(self.spec.tape)
+        self.world.extend_load([added])
+        if piece.plateau != self.pieces[-2].plateau:
+            behind_s = self.standings[-1].behind_ms / 1000
+            self._show(piece, f"; {behind_s:.1f} s behind at the end of {self.pieces[-2].rate_per_s:,.0f}/s")
+
+    @property
+    def _at_ms(self) -> int:
+        return self.world.now_ms() - self.epoch_ms
+
+    def _standing(self) -> Standing:
+        """Of an engine that tells of no progress, or seldom, what readers have seen is done."""
+        at_ms, told = self._at_ms, progress_curve.read_progress(self.store)
+        unseen_ms = self._unseen_ms(at_ms)
+        told_ms = min(at_ms, told[-1].at_ms - self.epoch_ms) if told else at_ms
+        seldom = at_ms - told_ms > self.spec.window_ms and not self.claim.final
+        done = self._done() if self.manifest.progress else 0
+        by_readers = seldom or not self.manifest.progress
+        if by_readers:
+            done = max(done, self._due(at_ms - unseen_ms))
+        load = self.world.load_status()
+        took_ms = [line.took_ms for line in told if line.took_ms]
+        return Standing(
+            at_ms,
+            self._due(at_ms),
+            done,
+            self._waits_ms(told_ms, done),
+            batches=len(took_ms),
+            busy_ms=float(sum(took_ms)),
+            unsent_ms=max(0, load.intended - load.sent) / self.pieces[-1].rate_per_s * 1000,
+            unseen_ms=unseen_ms,
+            told_at_ms=None if by_readers else told_ms,
+        )
+
+    def _due(self, at_ms: float) -> int:
+        return int(self.schedule.load.profile.first_due_at(np.array([int(at_ms * 1000)]))[0])
+
+    def _waits_ms(self, told_ms: float, done: int) -> float:
+        """When the engine last told: who tells seldom is not behind for that. If it stands still, readers see it."""
+        if done >= self._due(told_ms):
+            return 0.0
+        profile = self.schedule.load.profile
+        oldest_us = int(profile.inverse(np.array([min(done, profile.total - 1)]))[0])
+        return max(0.0, told_ms - oldest_us / 1000)
+
+    def _unseen_ms(self, at_ms: float) -> float:
+        """Final-only sinks reveal no lag before a window closes; outside event time the window is unknown."""
+        if self.claim.final or self.spec.time != EVENT_TIME:
+            return 0.0
+        if self._unseen is None:
+            self._unseen = Unseen(self.oracle, self.epoch_ms, self.world.shows)
+        return self._unseen.oldest_ms(self.schedule.load, at_ms)
+
+    def read(self, report: EngineReport) -> None:
+        """What was offered is known to its end now."""
+        super().read(report)
+        self.store.write_json("spec.json", self.spec.public())
+        self.fold()
+        self.seal()

@@ -1,0 +1,706 @@
+"""The heart: one run, in nine steps, from a resolved spec to a verdict in a run directory.
+
+Everything that touches the outside goes through a `World`: real Kafka, Redis, Locust and an engine process in
+harness/runner/world/real.py, a hand-cranked clock and lists in harness/runner/world/fake.py. So every step is tried in
+milliseconds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import repeat
+from typing import Any
+
+from generators.encode import Encoder
+from generators.schedule import Schedule
+from generators.tape import Tape
+from harness.evidence.ledger import seal_of
+from harness.faults.moment import Moment
+from harness.host.disk_space import NoRoomError
+from harness.judging import digests, verdicts
+from harness.judging.judge import judge
+from harness.judging.lateness import watermarks_ms
+from harness.judging.stored_run import StoredRun
+from harness.load import start_time
+from harness.metering import clock_steps
+from harness.model import (
+    EVENT_TIME,
+    EngineManifest,
+    EngineReport,
+    EngineState,
+    HarnessError,
+    Progress,
+    RunSpec,
+    Sentinel,
+    Stopped,
+    UsageError,
+    Verdict,
+)
+from harness.runner import first_minute_diagnosis
+from harness.runner.abort_causes import UNSERVED_ADVICE, AbortCauses, EngineGone
+from harness.runner.backfill import Backfilling, Spent
+from harness.runner.collect_evidence import EvidenceCollector
+from harness.runner.engine_supervisor import EngineSupervisor
+from harness.runner.first_minute_diagnosis import Diagnosis, Wanted
+from harness.runner.foreign_results import Foreign
+from harness.runner.idle_detector import IdleDetector
+from harness.runner.idle_rule import STILL_MS, IdleRule
+from harness.runner.manifest_mismatch import (
+    WAIT_SHARE,
+    Probe,
+    first_progress_s,
+    no_progress,
+    unsaid_final,
+    unsaid_progress,
+)
+from harness.runner.progress_clock import another_clock, progress_lines
+from harness.runner.result_polling import LOOK_EVERY_S, LOOK_SHARE, ExpectedSentinels, ResultPoller, covers
+from harness.runner.screen import Screen
+from harness.runner.sentinels import Marking
+from harness.runner.state_snapshots import States, drawn
+from harness.runner.world.base import ServiceGone, World
+from harness.terminal.command_end import ONCE_MORE
+from harness.util.texts import clock, many, readable, shown
+from workloads.base import Columns
+from workloads.registry import length_ms_of, oracle_of, results_of
+from workloads.totals import InTotals
+
+TICK_S = 0.05
+JUDGE = "judge"  # the phase of a run whose world is closed
+# By an engine's own progress it is done; what it wrote last may be a moment behind.
+SETTLED_MS = 1000
+# Show the wait if the load starts later than this.
+SOON_MS = 2000
+# Of the time in which an engine has to answer: it may take so long to read events before others follow them, by its own
+# progress, or without any.
+READ_SHARE, BLIND_SHARE = 1 / 3, 1 / 12
+STARTED_EARLY = (
+    "its manifest says waits_for_services = true, so that it starts before Kafka and Redis do, and has to wait for them"
+)
+PROGRESS_LINE = "a job that does not report all of it needs this line in its manifest: progress = false"
+
+
+def run(
+    spec: RunSpec,
+    manifest: EngineManifest,
+    *,
+    environment: Mapping[str, Any],
+    world: World,
+    stored: StoredRun,
+    screen: Screen,
+    made_by: MakesRun | None = None,
+) -> Verdict:
+    """One run, and where it is read back from. Whatever happens after the world is open, it is closed again, and what
+    was seen is on disk."""
+    return (made_by or Run)(spec, manifest, world, stored, screen).all(environment)
+
+
+class BehindByProgress(EngineGone):
+    """By its own offsets it does not get on. `seen`: how far it says to be."""
+
+    def __init__(self, report: EngineReport, seen: str) -> None:
+        super().__init__(report)
+        self.seen = seen
+
+
+class Run:
+    """The state that the nine steps hand on to each other."""
+
+    def __init__(
+        self, spec: RunSpec, manifest: EngineManifest, world: World, stored: StoredRun, screen: Screen
+    ) -> None:
+        self.spec, self.manifest, self.world, self.screen = spec, manifest, world, screen
+        self.stored, self.store = stored, stored.store
+        self.schedule = Schedule(spec.tape)
+        self.oracle, self.results = oracle_of(spec), results_of(spec.tape)
+        self.expected: Columns = {}
+        self.epoch_ms = 0
+        self.opened_ms = 0
+        self.abort_causes = AbortCauses(world, self.store)
+        self.life = EngineSupervisor(
+            world, self.store, self._tell, self.abort_causes, resumes=manifest.resumes, patience=spec.patience
+        )
+        due = drawn(spec.tape.seed, spec.states, self.schedule.total)
+        self.states = States(world, self.store, self._tell, due)
+        # Into which window an event of ours falls is not known beforehand, unless it is by its own time.
+        marked = self.oracle if spec.time == EVENT_TIME else InTotals(self.oracle)
+        self.poller = ResultPoller(world, marked, self.schedule.load.codec, self.results.keys)
+        self.claim = manifest.sink(spec.sink)
+        self.marking = Marking(
+            world,
+            self._tell,
+            self.poller,
+            spec,
+            final=self.claim.final,
+            earliest_ms=self.schedule.earliest_rel_ms + self._lead_ms,
+            await_read=self._await_read,
+        )
+        self.idle_detector: IdleDetector | None = None  # of an engine without progress, from the load on
+        self.probe: Probe | None = None  # of one whose results do not wait for the end of a window, by its manifest
+        self._closing: ExpectedSentinels | None = None  # the closing events, once they were sent
+
+    def all(self, environment: Mapping[str, Any]) -> Verdict:
+        self.resolve(environment)  # 1
+        self.fold()  # 2
+        self.seal()  # 3
+        try:
+            with self.abort_causes.named():
+                self.open()
+                with self._healing():
+                    report = self.drive()  # 4, 5, 6
+                spent = Spent(self.world.now_ms() - self.life.started_ms, self.world.cpu_s(self.world.engine))
+                self.read(report)  # 7
+                if self.spec.backfill and report.state == "drained":
+                    self.count_again(spent)
+        except BaseException:
+            self.close()
+            with suppress(NoRoomError):  # it must not hide why the run ended
+                self.reveal()
+            raise
+        self.close()
+        self.reveal()
+        return self.conclude()  # 8, 9
+
+    # 1. Resolve: what is asked, and of which machine, is on disk before anything starts.
+    def resolve(self, environment: Mapping[str, Any]) -> None:
+        self.store.write_json("spec.json", self.spec.public())
+        self.store.write_json("environment.json", environment)
+        spec, memory = self.spec, self.abort_causes.memory_before
+        self._tell("begin", scenario=spec.scenario, engine=spec.engine, seed=spec.tape.seed, memory=memory)
+
+    # 2. Fold the tape to the ideal ledger before any engine exists.
+    def fold(self) -> None:
+        self.screen.phase("seal", f"{many(self.schedule.total, 'event')} from seed {self.spec.tape.seed}")
+        self.expected = self.oracle.plan(self.schedule.sealed_blocks())
+
+    # 3. Seal the tape and the plan: all randomness is spent here, and what is expected is settled.
+    def seal(self) -> None:
+        plan = {
+            "tape": _sealed(self.schedule.load),
+            "warm_up": _sealed(self.schedule.warm_up) if self.schedule.warm_up else None,
+            "expected": {"digest": seal_of(self.expected)},
+            "manifest": self.manifest,
+            "spec": self.spec.public(),
+        }
+        self.store.write_json("plan.json", plan)
+
+    # What is expected comes to lie beside the results when the engine is gone: it could read it there.
+    def reveal(self) -> None:
+        self.store.write_table("expected.parquet", self.expected)
+
+    def close(self) -> None:
+        self.screen.phase("stop", ONCE_MORE if isinstance(sys.exception(), Stopped) else "all that the run started")
+        self.world.close()
+
+    # What the engine needs. There is nothing to heal before it is open.
+    def open(self) -> None:
+        self.screen.phase("services", "Kafka and Redis")
+        self.opened_ms = self.world.now_ms()
+        self.world.open()
+
+    # 4 to 6, with an engine that may fail us at any point.
+    def drive(self) -> EngineReport:
+        try:
+            self.start_engine()
+            with self._accounting():
+                self.load()
+                return self.drain()
+        except EngineGone as gone:
+            report = self.abort_causes.excused(gone.report)
+        except ServiceGone as gone:
+            report = self.abort_causes.unless_machine(self.abort_causes.ended("unserved", f"{gone}; {UNSERVED_ADVICE}"))
+        except (HarnessError, OSError) as error:  # whatever the kernel killed, and whoever met a full disk
+            if not self.abort_causes.full() and (
+                isinstance(error, OSError) or not self.abort_causes.killed_for_memory()
+            ):
+                raise
+            report = self.abort_causes.unless_machine(self.abort_causes.ended("crashed", str(error)))
+        self._tell("gone", state=report.state, detail=report.detail)
+        self._abandon()
+        return report
+
+    # 4. Start the engine, and let it prove that it answers: opening events have to come out as counts.
+    def start_engine(self) -> None:
+        self.screen.phase(
+            "engine", f"{self.spec.engine} has to answer {many(self.spec.tape.partitions, 'opening event')}"
+        )
+        started_ms = self.opened_ms
+        if not self.world.engine.starts:
+            started_ms = self.world.now_ms()
+            self.world.engine.start()
+        opening = self.marking.open()
+        if not self.claim.final:
+            self.probe = Probe(self.poller, self.marking, opening)
+        self._await_answers(opening, started_ms)
+
+    def _await_answers(self, opening: Sequence[Sentinel], started_ms: int) -> None:
+        awaited, begun_ms = self.poller.awaited(opening), self.world.now_ms()
+        foreign = Foreign(self.world.now_ms, lambda: self._diagnosis(awaited, opening[0]), self.spec.patience)
+        with self._diagnosed(awaited, opening[0]):
+            self._until(
+                lambda: self._answered_or_probed(awaited, begun_ms, foreign),
+                self._ready_s,
+                lambda: self.poller.counted(awaited, "opening"),
+                "ready_s",
+            )
+        self._tell("ready", after_ms=self.world.now_ms() - started_ms)
+        self._refuse_unsaid_final(awaited)
+        self._refuse_other_progress(started_ms)
+
+    def _answered_or_probed(self, opening: ExpectedSentinels, begun_ms: int, foreign: Foreign) -> bool:
+        answered = self.poller.answered(opening)
+        if answered >= opening.marks:  # too many is for the checks to name
+            return True
+        if not answered and not self.manifest.blind and foreign.are_all():  # to run a command takes its time
+            seen = self.poller.counted(opening, "opening")
+            raise EngineGone(self.abort_causes.ended("stuck", f"its results are not where its manifest says; {seen}"))
+        if self.probe:
+            gone_by = (self.world.now_ms() - begun_ms) / (self._ready_s * 1000)
+            self.probe.poll(gone_by, has_read=self._done() >= opening.marks)
+        return False
+
+    # 5. Load, at intended times. Faults fire on predicates of progress.
+    def load(self) -> None:
+        page = self._begin_load()
+        watch = f", page {page}" if page else ""
+        self._await_epoch()
+        if self.schedule.warm_up:
+            self._send_until_warm(watch)
+        self._send_load(watch)
+
+    def _begin_load(self) -> str:
+        """Start the load and the observer; return the URL of the fleet's page."""
+        self.screen.phase("fleet", f"{many(self.spec.tape.senders, 'ad server')}")
+        page = self.world.await_fleet()
+        self.epoch_ms = start_time.next_ms(self.world.now_ms() + self._lead_ms, self.oracle.part_ms)
+        self._tell("epoch", epoch_ms=self.epoch_ms)
+        self.world.start_observing()
+        self.world.start_load(self.epoch_ms)
+        self._watch_results()
+        return page
+
+    def _watch_results(self) -> None:
+        """Only they tell when an engine without progress is done."""
+        if self.manifest.progress:
+            return
+        rule = IdleRule(
+            self.epoch_ms,
+            ready_ms=self._ready_s * 1000,
+            drain_ms=self._drain_s * 1000,
+            drops_late=self.claim.late == "drop",
+            held_ms=max(watermarks_ms(self.spec)) + self.spec.window_ms if self.claim.final else 0,
+        )
+        self.idle_detector = IdleDetector(self.world, self.poller, rule, blind=bool(self.manifest.blind))
+        self.idle_detector.look_first()
+
+    def _send_load(self, watch: str) -> None:
+        load = self.schedule.load
+        self.screen.phase("load", f"{many(load.total, 'event')} in {load.duration_ms / 1000:.0f} s{watch}")
+        while not self.world.load_status().finished:
+            self._tick()
+        self._end_load()
+
+    def _end_load(self) -> None:
+        """All of it was sent, or as much as was asked for."""
+        self._tell("cpu", **self.abort_causes.cpu_since(self.epoch_ms))
+        self._tell("loaded", certificate=(certificate := self.world.certify()))
+        self._tell("certificate", certificate=certificate)
+
+    def _await_epoch(self) -> None:
+        """Some questions begin with a window, which may be a minute away."""
+        begin_ms = self.epoch_ms - self.schedule.warm_up_ms
+        if begin_ms - self.world.now_ms() > SOON_MS:
+            self.screen.phase("wait", f"until {clock(begin_ms)}: the load begins with a window")
+        while self.world.now_ms() < begin_ms:
+            self._tick()
+
+    def _send_until_warm(self, watch: str) -> None:
+        """What comes before the epoch is judged like all else, and nothing of it is measured."""
+        seconds = f"{self.schedule.warm_up_ms / 1000:.0f} s before the load"
+        self.screen.phase("warm-up", f"{many(self.schedule.warm_up_total, 'event')} in the {seconds}{watch}")
+        while self.world.now_ms() < self.epoch_ms:
+            self._tick()
+
+    # 6. Heal (see _healing), close every window, and drain.
+    def drain(self) -> EngineReport:
+        if self.idle_detector:
+            return self._drain_by_results(self.idle_detector)
+        self.screen.phase("drain", "until all of the log is done and the results stand still")
+        try:
+            self._drain_by_progress()
+        except BehindByProgress as gone:
+            return self._drain_in_spite_of(gone)
+        return self._finished("drained", "by its own offsets")
+
+    def _drain_by_progress(self) -> None:
+        self._done_by_progress()  # the closing events must not make anything late
+        self._finish_fault()
+        closing = self._close()
+        if self.claim.final:  # by its offsets it is done before it answers
+            self._until(
+                lambda: self.poller.answered(closing) >= closing.marks,
+                self._drain_s,
+                lambda: self.poller.counted(closing, "closing"),
+                "drain_s",
+            )
+        self._done_by_progress(closing)
+
+    def _drain_in_spite_of(self, gone: BehindByProgress) -> EngineReport:
+        """By its own offsets it stays behind. If it counts the closing events all the same, which lie behind all else
+        in each partition, its progress is wrong and not its work: then its results say what it did. One whose offsets
+        catch up only now was at work, and too slow."""
+        still_ms = STILL_MS * self.spec.patience
+        rule = IdleRule(self.world.now_ms(), ready_ms=still_ms, drain_ms=still_ms, drops_late=False)
+        self.idle_detector = IdleDetector(self.world, self.poller, rule)
+        behind = self._behind()
+        if not self.world.fault.settled() or self.idle_detector.never_comes(self._close, self._tick_for):
+            raise gone
+        if self._behind() < behind:
+            raise gone
+        self._tell("still", since_ms=rule.moved_ms)
+        how = f"by results that stood still for {rule.needed_ms / 1000:.0f} s with the closing events counted"
+        return self._finished("drained", f"{how}; its progress is wrong ({gone.seen}): {PROGRESS_LINE}")
+
+    def _finished(self, state: EngineState, how: str) -> EngineReport:
+        ends = sum(self._ends().values())
+        return EngineReport(state, f"all {ends:,} records of the log are done, {how}", self.world.engine.starts - 1)
+
+    def _drain_by_results(self, idle_detector: IdleDetector) -> EngineReport:
+        """The same of an engine that tells nothing: see harness/runner/idle_rule.py."""
+        self.screen.phase("drain", "until the closing events are counted and the results stand still")
+        self._finish_fault()
+        rule = idle_detector.rule
+        if why := idle_detector.never_comes(self._close, self._tick_for):
+            raise self._stuck(why, rule.moved_ms)
+        self._tell("still", since_ms=rule.moved_ms)
+        how = f"by results that stood still for {rule.needed_ms / 1000:.0f} s with the closing events counted"
+        if not rule.unsettled:
+            return self._finished("drained", how)
+        why = f"nothing had changed within {self._ready_s:.0f} s of its last start: what is missing may only be unseen"
+        return self._finished("unsettled", f"{how}; {why}")
+
+    # 7. Read all results, orphans included, and the whole log. Save before judging.
+    def read(self, report: EngineReport) -> None:
+        EvidenceCollector(self.world, self.store, self.screen, self._tell, self.life).all(report)
+        if kept := self.states.kept:
+            self.screen.phase("state", f"of {many(kept, 'batch', 'batches')}, by a reader of the engine's own kind")
+            self.states.read()
+
+    # Where it was asked for: a batch over the same input. It needs the services, and comes when all else is on disk.
+    def count_again(self, spent: Spent) -> None:
+        engine, deadline_s = self.world.count_again(), self._ready_s + self._drain_s
+        batch = Backfilling(self.world, self.store, self.screen, engine, deadline_s=deadline_s)
+        self._tell("backfill", told=batch.all(spent, kill=self.spec.backfill_kill))
+
+    # 8 and 9. Judge from the files alone; the caller reports from the same files.
+    def conclude(self) -> Verdict:
+        self.screen.phase(JUDGE)
+        files = digests.of_files(self.store)
+        self._tell(digests.CLOSED, notes=self._notes(), files=files)
+        digests.write(self.store, files)
+        verdict = judge(self.stored)
+        verdicts.keep(self.store, verdict, at_ms=self.world.now_ms())
+        return verdict
+
+    def _notes(self) -> tuple[str, ...]:
+        """What was odd and survived. Where it was not, the memory is in the engine's report already."""
+        killed = "" if list(self.store.history("gone")) else self.abort_causes.killed_for_memory()
+        return (*self.world.engine.notes(), *filter(None, [killed]), *self.world.stays())
+
+    # Helpers of the steps.
+
+    def _tell(self, kind: str, **facts: object) -> None:
+        """By the clock of the world, so that all times of a run can be compared."""
+        self.store.tell(kind, at_ms=self.world.now_ms(), **facts)
+
+    @contextmanager
+    def _accounting(self) -> Iterator[None]:
+        """What the load and the drain cost, however they end."""
+        self.world.start_accounting()
+        with _lastly(self.world.stop_accounting):
+            yield
+
+    @contextmanager
+    def _healing(self) -> Iterator[None]:
+        """Whatever way the driving ends, the fault is healed and what became of it is told."""
+        try:
+            yield
+        finally:
+            self.world.fault.heal(self._moment())
+            for report in self.world.fault.reports():
+                self._tell("fault", report=report)
+
+    def _abandon(self) -> None:
+        """The engine is gone for good: stop loading and keep what there is to judge."""
+        if not list(self.store.history("epoch")):
+            window = self.spec.window_ms
+            self._tell("epoch", epoch_ms=self.world.now_ms() // window * window)
+        if not list(self.store.history("certificate")):
+            self._tell("certificate", certificate=self.world.certify())
+
+    @contextmanager
+    def _diagnosed(self, awaited: ExpectedSentinels, first: Sentinel) -> Iterator[None]:
+        """An engine that gave no answer may have written one in a place or a way that is not looked at. Of one that
+        ended, its own last words are the reason."""
+        try:
+            yield
+        except EngineGone as gone:
+            if gone.report.state == "crashed" and self.manifest.waits_for_services:
+                raise EngineGone(replace(gone.report, detail=f"{gone.report.detail}; {STARTED_EARLY}")) from None
+            if gone.report.state not in ("stuck", "starved"):
+                raise
+            found = self._diagnosis(awaited, first)
+            # Beside other work both may be so: it had too little of the CPU, and would not have answered with more.
+            other = "or else " if found.sentence and gone.report.state == "starved" else ""
+            detail = "; ".join(filter(None, (gone.report.detail, f"{other}{found.sentence}")))
+            raise EngineGone(replace(gone.report, detail=detail, advice=found.lines)) from None
+
+    def _diagnosis(self, awaited: ExpectedSentinels, first: Sentinel) -> Diagnosis:
+        if self.poller.unreadable or not self.world.reachable():
+            return Diagnosis()
+        wanted = Wanted(
+            self.manifest,
+            self.claim.bookkeeping,
+            dict(zip(self.results.keys, self.results.parts or repeat({}), strict=False)),
+            self.results.tables.kinds,
+            self.poller.fields_of(awaited),
+            length_ms_of(self.spec) or 0,
+            awaited.marks // len(awaited.cells),
+            self.world.other_databases(),
+            self._done(),
+            shown(readable(Encoder(self.schedule.load.codec, 0).mark(first)["value"] or b"")),
+            closed=self.claim.final or bool(self.probe and self.probe.sent),
+            partitions=self.spec.tape.partitions,
+            number=self.results.number,
+            prefix=self.spec.redis_prefix,
+        )
+        return first_minute_diagnosis.explain(self.world.results(), wanted)
+
+    def _progress(self) -> Progress | None:
+        return self.world.engine.progress()
+
+    def _done(self) -> int:
+        progress = self._progress()
+        return sum(progress.offsets.values()) if progress else 0
+
+    def _behind(self) -> int:
+        """So many records it is behind by its own offsets."""
+        return sum(self._ends().values()) - self._done()
+
+    def _ends(self) -> Mapping[int, int]:
+        ends: Mapping[int, int] = {}
+
+        def are_known() -> bool:
+            nonlocal ends
+            ends = self.poller.unless_away(self.world.end_offsets, {})
+            return bool(ends)
+
+        self._until(are_known, self._drain_s, lambda: "a fault keeps Kafka or Redis away")
+        return ends
+
+    def _await_read(self) -> None:
+        """Until the engine has read all of the log, by its own progress. One that reports nothing gets a while."""
+        share = READ_SHARE if self.manifest.progress else BLIND_SHARE
+        ends, begun_ms = self._ends(), self.world.now_ms()
+        while not covers(self._progress(), ends) and self.world.now_ms() - begun_ms < share * self._ready_s * 1000:
+            self._tick()
+
+    def _close(self) -> ExpectedSentinels:
+        """Send the events that close every window, once."""
+        if self._closing is None:
+            newest_ms = self.schedule.load.event_time_bounds_rel_ms()[1] + self.epoch_ms
+            self._closing = self.poller.awaited(self.marking.close(newest_ms))
+        return self._closing
+
+    def _has_settled(self, closing: ExpectedSentinels | None, still_for_ms: int) -> bool:
+        """One that is done by its own offsets may write its last results a little later, and one whose offsets are
+        committed by a timer much later."""
+        if closing is None:
+            return True
+        if still_for_ms < SETTLED_MS:
+            return False
+        return self.poller.answered(closing) >= closing.marks or still_for_ms >= STILL_MS
+
+    def _done_by_progress(self, closing: ExpectedSentinels | None = None) -> None:
+        """All of the log is done by the engine's own offsets, and in the end the results stand still as well."""
+        ends = self._ends()
+        last, done = self.poller.snapshot(), self._done()
+        begun_ms = still_ms = self.world.now_ms()
+        moved_ms = 0
+        look_s = 0.0
+        while not (
+            covers(self._progress(), ends) and self._has_settled(closing, round(self.world.now_ms() - still_ms))
+        ):
+            self._tick_for(max(LOOK_EVERY_S, look_s / LOOK_SHARE))
+            looked_ms, snapshot = self.world.now_ms(), self.poller.snapshot()
+            now_ms = self.world.now_ms()
+            look_s = (now_ms - looked_ms) / 1000
+            if snapshot != last or self._done() != done:
+                moved_ms = now_ms
+            if snapshot != last or not covers(self._progress(), ends):
+                still_ms = now_ms
+            last, done = snapshot, self._done()
+            is_starting = self.life.starts > 1 and moved_ms <= self.life.started_ms  # again, and it may take its time
+            waits_s, key = self._drain_s, "drain_s"
+            if is_starting and self._ready_s > waits_s:
+                waits_s, key = self._ready_s, "ready_s"
+            since_ms = max(begun_ms, moved_ms, self.life.started_ms)
+            # Of one that is done, the results only have to be looked at once more: it was the harness that stood still.
+            if now_ms - since_ms > waits_s * 1000 and not covers(self._progress(), ends):
+                seen = f"{done:,} of {many(sum(ends.values()), 'record')} are done"
+                stuck = self._stuck(f"nothing has moved for {waits_s:.0f} s ({key}); {seen}", since_ms)
+                raise BehindByProgress(stuck.report, seen)
+
+    def _until(self, predicate: Callable[[], bool], deadline_s: float, seen: Callable[[], str], key: str = "") -> None:
+        """An engine that was started meanwhile has all of the time again. `key`: of its manifest, for this time."""
+        begun_ms = looked_ms = self.world.now_ms()
+        while not predicate():
+            look_s = (self.world.now_ms() - looked_ms) / 1000
+            self._tick()
+            self._tick_for(look_s / LOOK_SHARE - TICK_S)
+            looked_ms = self.world.now_ms()
+            # A harness that was stopped for a while comes back behind the deadline, and the engine may be done.
+            if self.world.now_ms() - max(begun_ms, self.life.started_ms) > deadline_s * 1000 and not predicate():
+                named = f" ({key})" if key else ""
+                raise self._stuck(f"no answer within {deadline_s:.0f} s{named}; {seen()}", begun_ms)
+
+    @property
+    def _lead_ms(self) -> int:
+        """So long before the epoch the first event is sent."""
+        return self.schedule.warm_up_ms
+
+    @property
+    def _ready_s(self) -> float:
+        return self.manifest.ready_s * self.spec.patience
+
+    @property
+    def _drain_s(self) -> float:
+        return self.manifest.drain_s * self.spec.patience
+
+    def _refuse_unsaid_final(self, opening: ExpectedSentinels) -> None:
+        """A job that was only slow counts the later events as well."""
+        if self.probe is None:
+            return
+        end_ms = self.world.now_ms() + self._ready_s * 1000 * WAIT_SHARE
+        while not self.probe.answered():
+            if self.world.now_ms() >= end_ms:
+                raise unsaid_final(self.manifest, opening)
+            self._tick()
+
+    def _refuse_other_progress(self, started_ms: int) -> None:
+        """Progress that never comes, or whose time is in another unit, would void the run at its end: say so before
+        the load starts. Of some engines a checkpoint tells the progress, and they write no lines."""
+        if not self.manifest.progress:
+            if progress_lines(self.store.path):
+                raise unsaid_progress(self.manifest)
+            return
+        begun_ms, wait_s = self.world.now_ms(), first_progress_s(self.manifest) * self.spec.patience
+        while not self._progress() and self.world.now_ms() < begun_ms + wait_s * 1000:
+            self._tick()
+        low_ms, high_ms = clock_steps.ahead_ms(self.store)  # the engine's clock is the machine's
+        if odd := another_clock(progress_lines(self.store.path), started_ms + low_ms, self.world.now_ms() + high_ms):
+            raise UsageError(odd)
+        if self._progress() or self.manifest.plans_afterwards or self.abort_causes.cpu_since(begun_ms)["starved"]:
+            return
+        raise no_progress(self.manifest, wait_s, self.world.engine.notes())
+
+    def _finish_fault(self) -> None:
+        """Give an active fault (killed, not yet seen back) until the drain timeout to finish."""
+        self._until(
+            self.world.fault.settled,
+            max(self._ready_s, self._drain_s),
+            lambda: "; ".join(f"{each.spec.text}: {each.proof}" for each in self.world.fault.reports()),
+        )
+
+    def _stuck(self, detail: str, since_ms: int) -> EngineGone:
+        """An engine whose own offsets cover all of the log lacks no CPU: it waits for something else."""
+        nobody_knows: Mapping[int, int] = {}
+        ends = self.poller.unless_away(self.world.end_offsets, nobody_knows)
+        has_read_all = bool(ends) and covers(self._progress(), ends)
+        return EngineGone(
+            self.abort_causes.ended("stuck", detail)
+            if has_read_all
+            else self.abort_causes.unless_starved("stuck", detail, since_ms)
+        )
+
+    def _moment(self) -> Moment:
+        return Moment(
+            self.world.now_ms(),
+            self.epoch_ms,
+            self.world.engine,
+            self._progress(),
+            self.schedule.total,
+            self.world.field,
+            self.schedule.warm_up_total,
+            self.world.changed(),
+        )
+
+    def _tick(self) -> None:
+        """One beat: evidence, fault, life of the engine, screen, and a little time."""
+        self.abort_causes.watch_room(self.schedule.total)
+        self.life.collect()
+        self.states.poll()
+        self.abort_causes.book()
+        self._poll_fault()
+        if not self.world.engine.alive() and not self.world.fault.busy():
+            self.life.supervise()
+        self._note_start()
+        if self.idle_detector:
+            self.idle_detector.note_change()
+        self.screen.update(self._facts())
+        self.world.pause(TICK_S)
+
+    def _poll_fault(self) -> None:
+        """Poll the fault; its target may already be gone. No fault begins to wait in a warm-up."""
+        if self.schedule.warm_up and not 0 < self.epoch_ms <= self.world.now_ms():
+            return
+        had_begun = not self.world.fault.settled()
+        try:
+            self.world.fault.poll(self._moment())
+        except Exception as error:
+            if had_begun or not (seen := self.world.gone()):
+                raise
+            raise ServiceGone(seen) from error
+
+    def _tick_for(self, seconds: float) -> None:
+        end_ms = self.world.now_ms() + seconds * 1000
+        while self.world.now_ms() < end_ms:
+            self._tick()
+
+    def _note_start(self) -> None:
+        if self.life.note_start() and self.idle_detector:
+            self.idle_detector.started(self.life.started_ms)
+
+    def _facts(self) -> dict[str, str | float | int]:
+        load, done = self.world.load_status(), self._done() if self.manifest.progress else -1
+        self.abort_causes.sent = load.sent
+        reports = self.world.fault.reports()
+        return {
+            "now_ms": self.world.now_ms(),
+            "sent": load.sent,
+            "planned": self.schedule.total,
+            "done": done,
+            "fault": "; ".join(f"{r.spec.text}: {'landed' if r.landed else 'waiting'}" for r in reports),
+        }
+
+
+def _sealed(tape: Tape) -> dict[str, object]:
+    return {"digest": tape.digest(), "total": tape.total, "duration_ms": tape.duration_ms}
+
+
+@contextmanager
+def _lastly(last: Callable[[], None]) -> Iterator[None]:
+    """It is done however the rest ends. A full disk that it meets must not hide what ended the rest."""
+    try:
+        yield
+    except BaseException:
+        with suppress(NoRoomError):
+            last()
+        raise
+    last()
+
+
+MakesRun = Callable[[RunSpec, EngineManifest, World, StoredRun, Screen], Run]

@@ -1,0 +1,18 @@
+"""Where a run says how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+
+class Screen(Protocol):
+    def phase(self, name: str, detail: str = "") -> None: ...
+    def update(self, facts: Mapping[str, str | float | int]) -> None: ...
+
+
+class NullScreen:
+    """A screen that nobody looks at."""
+
+    def phase(self, name: str, detail: str = "") -> None: ...
+    def update(self, facts: Mapping[str, str | float | int]) -> None: ...

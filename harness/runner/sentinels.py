@@ -1,0 +1,133 @@
+"""The events of ours in a run: the first ones prove that the engine answers, the last ones close every window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from harness.judging.lateness import watermarks_ms
+from harness.model import RunSpec, Sentinel, SentinelKind
+from harness.runner.engine_supervisor import Tell
+from harness.runner.result_polling import ResultPoller
+from harness.runner.world.base import World
+from workloads.base import NEVER
+from workloads.sentinels import mark
+
+# Keys of the events that close the last windows, for each partition. A job that repartitions by key closes a window
+# where an event of a later one arrives: so many keys leave out one of P partitions by a chance of P / e^16.
+KEYS_PER_PARTITION = 16
+
+
+class Marking:
+    """`final`: results come when a window is closed, so that other events have to follow and close it.
+
+    `earliest_ms`: the time of the first event that the load can have, counted from now; it may be negative.
+    `await_read`: waits until the engine has read what was sent. Behind a repartition, events that were sent later
+    would else overtake earlier ones and make them late.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        tell: Tell,
+        poller: ResultPoller,
+        spec: RunSpec,
+        *,
+        final: bool,
+        earliest_ms: int = 0,
+        await_read: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._world, self._tell, self._answers, self._final = world, tell, poller, final
+        self._partitions = spec.tape.partitions
+        # Between windows that are shorter than their step there is no cell: a mark lies at the beginning of one.
+        part_ms = poller.part_ms
+        self._window_ms = part_ms if spec.window_ms % part_ms else spec.window_ms
+        self._lateness_ms = max(watermarks_ms(spec))
+        self._earliest_ms, self._await_read = min(0, earliest_ms), await_read
+
+    def open(self) -> tuple[Sentinel, ...]:
+        """Sends those that have to be counted before the load, of windows that are over before its first event."""
+        now_ms = self._world.now_ms()
+        last = self._groups("opening", self._window_of(now_ms) - self._window_ms)
+        open_for_ms = self._open_for_ms(last)
+        if not self._final:
+            return self.open_at(self._window_of(now_ms + self._earliest_ms) - open_for_ms)
+        apart_ms = open_for_ms + self._lateness_ms + self._window_ms
+        counted = self._groups("opening", self._window_of(last[0].event_time_ms - apart_ms), turn=1)
+        self._send(counted)
+        self._await_read()
+        self._send(last)
+        return counted
+
+    def open_at(self, time_ms: int) -> tuple[Sentinel, ...]:
+        """Sends them into the window of this moment."""
+        opening = self._groups("opening", self._window_of(time_ms))
+        self._send(opening)
+        return opening
+
+    def close_opening(self, opening: Sequence[Sentinel]) -> tuple[Sentinel, ...]:
+        """Sends those that close the window of the opening ones; none before their time has come, because they must
+        not make an event of the load late."""
+        time_ms = self._behind(self._answers.closes_ms_of(opening))
+        if time_ms > self._world.now_ms():
+            return ()
+        later = self._groups("opening", time_ms, turn=1)
+        self._send(later)
+        return later
+
+    def close(self, newest_ms: int) -> tuple[Sentinel, ...]:
+        """Sends those behind the newest event that has to be counted; no window of its stays open."""
+        opens_ms = self._window_of(newest_ms + self._lateness_ms) + self._window_ms
+        open_for_ms = self._open_for_ms(self._groups("closing", opens_ms))
+        closing = self._groups("closing", opens_ms + open_for_ms)
+        self._send(closing)
+        if self._final:
+            self._await_read()
+            self._send(self._of_many_keys(self._behind(self._answers.closes_ms_of(closing))))
+        return closing
+
+    def _open_for_ms(self, marks: Sequence[Sentinel]) -> int:
+        """So long after their time their last window closes, in whole windows; one window where it never does."""
+        closes_ms = self._answers.closes_ms_of(marks)
+        if closes_ms == NEVER:
+            return self._window_ms
+        return max(1, -(-(closes_ms - marks[0].event_time_ms) // self._window_ms)) * self._window_ms
+
+    def _behind(self, closes_ms: int) -> int:
+        """Where a window begins that lies behind one which closed then, for each allowed lateness."""
+        return -(-(closes_ms + self._lateness_ms) // self._window_ms) * self._window_ms + self._window_ms
+
+    def _window_of(self, time_ms: int) -> int:
+        return time_ms // self._window_ms * self._window_ms
+
+    def _of_many_keys(self, time_ms: int) -> tuple[Sentinel, ...]:
+        """The last closing ones: each partition gets some, of keys that differ."""
+        return self._groups("closing", time_ms, 1, self._answers.spread_keys(KEYS_PER_PARTITION * self._partitions))
+
+    def _groups(
+        self, kind: SentinelKind, time_ms: int, turn: int = 0, keys: Sequence[int] = (0,)
+    ) -> tuple[Sentinel, ...]:
+        """One per partition, and more if there are more keys; all of one time. Numbers of opening and closing events
+        take turns, as many at a time as there are partitions, see `is_opening`."""
+        partitions, size = self._partitions, self._answers.group_size
+
+        def number(nth: int, part: int, p: int) -> int:
+            return (2 * ((turn + nth) * size + part) + (kind == "closing")) * partitions + p
+
+        return tuple(
+            mark(
+                number(nth, part, p),
+                keys[(nth * partitions + p) % len(keys)],
+                p,
+                time_ms + part,
+                kind,
+                group=number(nth, 0, p),
+                part=part,
+            )
+            for nth in range(-(-len(keys) // partitions))
+            for part in range(size)
+            for p in range(partitions)
+        )
+
+    def _send(self, marks: Sequence[Sentinel]) -> None:
+        self._tell("marks", marks=marks)
+        self._world.send_marks(marks)

@@ -1,0 +1,162 @@
+"""Kafka and Redis of one run, ours or by address, and what its faults want between them and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import redis
+
+from harness.engines import yahoo_conf
+from harness.engines.warm import Starts
+from harness.faults import registry
+from harness.install import jvm
+from harness.install.archives import BEING_MADE
+from harness.model import EngineManifest, HarnessError, KafkaAddress, RedisAddress, RunSpec, UsageError, redacted
+from harness.runner.world.serving import Serving
+from harness.services import security
+from harness.services.children import Child
+from harness.services.embedded import Embedded
+from harness.services.kafka import EmbeddedKafka
+from harness.services.kafka_cluster import EmbeddedCluster
+from harness.services.link import Link
+from harness.services.redis import EmbeddedRedis, connect, external
+
+T = TypeVar("T")
+HURRIED_S = 0.5
+ARCHIVE_DEADLINE_S = 60.0  # a broker that ends in order writes its archive then
+
+
+class Services:
+    """`settled`: whether no fault is at work that keeps a service away."""
+
+    def __init__(
+        self, spec: RunSpec, manifest: EngineManifest, logs: Path, starts: Starts, settled: Callable[[], bool]
+    ) -> None:
+        self._spec, self._manifest, self._logs, self._starts, self._settled = spec, manifest, logs, starts, settled
+        self.embedded_kafka: EmbeddedKafka | None = None
+        self.embedded_redis: EmbeddedRedis | None = None
+        self.links: dict[str, Link] = {}
+        self._kafka: KafkaAddress | None = None
+        self._client: redis.Redis | None = None
+        self._kafka_serves = Serving("Kafka", lambda: self.kafka.bootstrap, lambda: _child_of(self.embedded_kafka))
+        self._redis_serves = Serving("Redis", self._place_of_redis, lambda: _child_of(self.embedded_redis))
+
+    @property
+    def are_open(self) -> bool:
+        return self._client is not None
+
+    @property
+    def kafka(self) -> KafkaAddress:
+        if self._kafka is None:
+            raise HarnessError("Kafka was asked for before it was open.")
+        return self._kafka
+
+    @property
+    def client(self) -> redis.Redis:
+        if self._client is None:
+            raise HarnessError("Redis was asked for before it was open.")
+        return self._client
+
+    def start_proxies(self) -> None:
+        """Where a planned fault wants one between the engine and a service, and that service is ours."""
+        of_others = {"kafka": self._spec.kafka, "redis": self._spec.redis}
+        for name in registry.links(self._spec.fault):
+            if not of_others[name]:
+                self.links[name] = link = Link(name, self._logs)
+                link.start()
+
+    def open(self) -> Mapping[str, Any]:
+        """What an engine's orders say of them."""
+        self._kafka = kafka = self._open_kafka()
+        address = self._open_redis()
+        self._client = connect(address)
+        return self._as_engine_sees(kafka, address)
+
+    def _open_kafka(self) -> KafkaAddress:
+        if self._spec.kafka:
+            file = Path(self._spec.kafka_config) if self._spec.kafka_config else None
+            return security.external(self._spec.kafka, file)
+        link = self.links.get("kafka")
+        jars, java, starts = jvm.jars("services"), str(jvm.java()), self._starts.broker
+        if registry.brokers(self._spec.fault) > 1:
+            if link:
+                raise UsageError("A plan can lead an engine to Kafka through a proxy or have three brokers, not both.")
+            self.embedded_kafka = EmbeddedCluster(self._logs, jars, java, jvm_options=starts.options)
+        else:
+            at = link.address if link else ""
+            self.embedded_kafka = EmbeddedKafka(
+                self._logs,
+                jars,
+                java,
+                engine_at=at,
+                jvm_options=starts.options,
+                stop_deadline_s=ARCHIVE_DEADLINE_S if starts.state == BEING_MADE else 0.0,
+            )
+        address = self.embedded_kafka.start()
+        if link:
+            link.lead_to(self.embedded_kafka.behind_proxy)
+        return address
+
+    def _open_redis(self) -> RedisAddress:
+        if self._spec.redis:
+            address = external(self._spec.redis, self._spec.redis_prefix)
+        else:
+            port = yahoo_conf.REDIS_PORT if self._manifest.orders == "yahoo" else 0
+            self.embedded_redis = EmbeddedRedis(self._logs, port)
+            address = self.embedded_redis.start()
+        if link := self.links.get("redis"):
+            link.lead_to(urlsplit(address.url).netloc)
+        return address
+
+    def _as_engine_sees(self, kafka: KafkaAddress, of_redis: RedisAddress) -> Mapping[str, Any]:
+        if "kafka" in self.links:
+            kafka = KafkaAddress(self.links["kafka"].address)
+        if "redis" in self.links:
+            of_redis = RedisAddress(f"redis://{self.links['redis'].address}/0")
+        if self._manifest.orders == "yahoo":
+            yahoo_conf.refuse(kafka, of_redis)
+        return {"kafka": kafka, "redis": of_redis}
+
+    def once_of_kafka(self, ask: Callable[[], T]) -> T:
+        """See `Serving.once`."""
+        return self._kafka_serves.once(ask)
+
+    def look_at_kafka(self, ask: Callable[[], T]) -> T:
+        return self._kafka_serves.look(ask, again=self._settled())
+
+    def look_at_redis(self, ask: Callable[[], T]) -> T:
+        return self._redis_serves.look(ask, again=self._settled())
+
+    def reachable(self) -> bool:
+        """By a hurried look, while a fault may keep them away."""
+        return (not self.embedded_kafka or self.embedded_kafka.serves()) and self._redis_answers()
+
+    def _redis_answers(self) -> bool:
+        if self.embedded_redis is None:
+            return True
+        with self.embedded_redis.client(HURRIED_S) as client, suppress(redis.RedisError):
+            return bool(client.ping())
+        return False
+
+    def pids(self) -> Mapping[str, int]:
+        """Of those that are ours."""
+        services = {"kafka": self.embedded_kafka, "redis": self.embedded_redis}
+        return {part: service.child.pid for part, service in services.items() if service}
+
+    def close(self) -> None:
+        for service in (self.embedded_kafka, self.embedded_redis):
+            if service:
+                service.stop()
+        for link in self.links.values():
+            link.stop()
+
+    def _place_of_redis(self) -> str:
+        return redacted(self._spec.redis) if self.embedded_redis is None else self.embedded_redis.address.url
+
+
+def _child_of(service: Embedded[Any] | None) -> Child | None:
+    return service.child if service else None

@@ -1,0 +1,88 @@
+"""Kafka and Redis as a run asks them: whatever keeps an answer away becomes one error that says what was seen.
+
+A look is taken again for some seconds, because an engine may close our connections and leave the service as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+import confluent_kafka
+import redis
+
+from harness.model import HarnessError
+from harness.results.redis_scan import UnreadableError
+from harness.runner.world.base import ServiceGone
+from harness.services.children import Child
+from harness.util.server_errors import answer_of_redis, of_kafka, of_redis
+from harness.util.texts import shown
+from harness.util.wait import DeadlinePassed, wait_until
+
+T = TypeVar("T")
+ASK_AGAIN_S = 5.0
+LONGEST = 300  # letters of an error's own words
+REFUSALS = (redis.RedisError, OSError, confluent_kafka.KafkaException, HarnessError)
+
+
+class Serving:
+    """One service: where it is, and its process if that is a child of ours."""
+
+    def __init__(self, name: str, where: Callable[[], str], child: Callable[[], Child | None]) -> None:
+        self._name, self._where, self._child = name, where, child
+
+    def once(self, ask: Callable[[], T]) -> T:
+        """The answer. A request that changes something may have been done, so that it is not made again."""
+        try:
+            return ask()
+        except UnreadableError:  # the service answers, and what reads from it does not
+            raise
+        except REFUSALS as error:
+            raise ServiceGone(self._seen(error)) from error
+
+    def look(self, ask: Callable[[], T], *, again: bool) -> T:
+        """The same of a request that changes nothing. `again`: nobody is known to keep the service away just now."""
+        poller: list[T] = []
+        refusals: list[ServiceGone] = []
+
+        def is_settled() -> bool:
+            try:
+                poller.append(self.once(ask))
+            except ServiceGone as refusal:
+                refusals.append(refusal)
+            return bool(poller) or not again or self._has_ended()
+
+        with suppress(DeadlinePassed):
+            wait_until(is_settled, deadline_s=ASK_AGAIN_S, what=f"{self._name} to answer", every_s=0.2)
+        if not poller:
+            raise refusals[-1]
+        return poller[0]
+
+    def _has_ended(self) -> bool:
+        child = self._child()
+        return child is not None and not child.alive()
+
+    def _seen(self, error: Exception) -> str:
+        child = self._child()
+        if child is None:
+            return f"{self._name} at {self._where()} does not serve us any more: {_words(error)}"
+        log = f"its log is logs/{child.log.name}"
+        if not child.alive():
+            return f"{self._name} at {self._where()} is gone: its process has ended {_how(child)} ({log})"
+        return f"{self._name} at {self._where()} runs and does not serve us: {_words(error)} ({log})"
+
+
+def _how(child: Child) -> str:
+    code = child.returncode() or 0
+    return f"by signal {-code}" if code < 0 else f"with exit code {code}"
+
+
+def _words(error: Exception) -> str:
+    """With the server's own name of the error, where it has answered with one."""
+    said = " ".join(str(error).split()).rstrip(".")
+    if isinstance(error, redis.RedisError) and answer_of_redis(error):
+        return of_redis(error)
+    if isinstance(error, confluent_kafka.KafkaException):
+        return of_kafka(error)
+    return shown(said if isinstance(error, HarnessError) else f"{type(error).__name__}: {said}", LONGEST)

@@ -1,0 +1,170 @@
+"""A judged run put together by hand: honest unless told otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.evidence import checksums
+from harness.evidence.checksums import Checksum
+from harness.evidence.ledger import Expectation, Ledger
+from harness.evidence.observed import NO_BATCH, LogAudit, LogEvents, Named, Observed, Watched, folded
+from harness.judging.checks.case import Case
+from harness.model import (
+    Certificate,
+    Disorder,
+    EngineReport,
+    FaultReport,
+    FaultSpec,
+    Progress,
+    RunSpec,
+    Segment,
+    TapeSpec,
+    When,
+)
+from workloads.base import Ints, Kind, Oracle, Value
+from workloads.registry import oracle_of
+
+WINDOW_MS = 10_000
+EPOCH_MS = 1_750_000_000_000
+CAMPAIGNS = 3
+SEEN_AFTER_MS = 300
+
+SPEC = RunSpec(
+    scenario="by-hand",
+    engine="fake",
+    sink="absolute",
+    tape=TapeSpec(1, (Segment(30_000, 10.0, 10.0),), 1, 20, 2, CAMPAIGNS, 10, Disorder()),
+    window_ms=WINDOW_MS,
+    watermark_ms=10_000,
+    disorder_name="none",
+    late_dropped_max=0,
+    fault=FaultSpec("none"),
+)
+ORACLE = oracle_of(SPEC)
+CODES = ORACLE.codes
+
+
+class _Sums:
+    """The same question, and its numbers are sums: one that is too large says nothing of how many events are."""
+
+    values = (Value("cents", Kind.SUM),)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(ORACLE, name)
+
+
+SUMS = cast(Oracle, _Sums())
+VALID = Certificate(True, (), 10, 300, 300, 300, {"p99.9": 1.0}, 100.0)
+
+
+def events(count: int = 300, partitions: int = 2) -> LogEvents:
+    """One event each 100 ms, dealt to campaigns and partitions in turn."""
+    n = np.arange(count, dtype=np.int64)
+    rows = np.lexsort((n, n % partitions))
+    return dated(
+        (n % partitions).astype(np.int16)[rows],
+        (n // partitions)[rows],
+        n[rows],
+        (n % CAMPAIGNS)[rows],
+        (EPOCH_MS + 100 * n)[rows],
+    )
+
+
+def dated(partition: NDArray[Any], offset: NDArray[Any], ids: Ints, campaign: Ints, time_ms: Ints) -> LogEvents:
+    """Each in the cell of its campaign and time."""
+    begins_ms = time_ms // WINDOW_MS * WINDOW_MS
+    return LogEvents(partition, offset, ids, time_ms, CODES.of(campaign, begins_ms), begins_ms + WINDOW_MS)
+
+
+def cell(campaign: int, window_ms: int) -> int:
+    return CODES.one(campaign, window_ms)
+
+
+def ledger(log: LogEvents, rows: NDArray[np.bool_] | None = None) -> Ledger:
+    """What the cells hold that have these events."""
+    return folded(ORACLE, log if rows is None else log.only(rows))
+
+
+def sums(log: LogEvents) -> dict[int, Checksum]:
+    """What an honest job in checksum mode writes."""
+    return checksums.by_cell(log.cell, log.id)
+
+
+def watched(log: LogEvents, sent_ms: NDArray[np.int64]) -> Watched:
+    """Each event is seen SEEN_AFTER_MS after it was sent."""
+    order = np.argsort(sent_ms, kind="stable")
+    so_far: Counter[int] = Counter()
+    count = []
+    for code in log.cell[order].tolist():
+        so_far[code] += 1
+        count.append(so_far[code])
+    at_us = (sent_ms[order] + SEEN_AFTER_MS) * 1000
+    return Watched(at_us, log.cell[order], np.array(count, dtype=np.int64), longest_gap_ms=50.0)
+
+
+def told(log: LogEvents) -> tuple[Progress, ...]:
+    """A line each second: all that was sent until then is done."""
+    partitions = np.unique(log.partition)
+    last_ms = int(log.time_ms.max(initial=EPOCH_MS)) + 1000
+    return tuple(
+        Progress(
+            at_ms + SEEN_AFTER_MS,
+            number,
+            0,
+            {int(p): len(np.unique(log.offset[(log.partition == p) & (log.time_ms <= at_ms)])) for p in partitions},
+        )
+        for number, at_ms in enumerate(range(EPOCH_MS, last_ms, 1000))
+    )
+
+
+def case(log: LogEvents | None = None, **changes: Any) -> Case:
+    """Events are sent at their event time, done within a second and seen after a third of one."""
+    log = events() if log is None else log
+    right = ledger(log)
+    none = np.zeros(len(log), dtype=np.bool_)
+    honest = Case(
+        spec=SPEC,
+        epoch_ms=EPOCH_MS,
+        oracle=ORACLE,
+        sent=len(log),
+        audit=LogAudit(len(log), len(log), Named(), Named(), Named(), Named()),
+        tape_ledger=right,
+        log_ledger=right,
+        events=log,
+        batch=np.full(len(log), NO_BATCH),
+        dropped=none,
+        permitted=none,
+        sent_late=none,
+        is_open=none,
+        expectation=Expectation(right, right),
+        observed=Observed(right, (), sums(log)),
+        drops_late=False,
+        final=False,
+        in_order=False,
+        batch_log=None,
+        exact=False,
+        faults=(),
+        engine=EngineReport("drained", "all done"),
+        certificate=VALID,
+        watched=watched(log, log.time_ms),
+        sent_us=log.time_ms * 1000,
+        told=told(log),
+        span_ms=(EPOCH_MS - 60_000, EPOCH_MS + 600_000),
+    )
+    return replace(honest, **changes)
+
+
+KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
+LANDED = FaultReport(KILL, True, True, "seen", batch=3, replayed=True, at_ms=EPOCH_MS + 5_000)
+HONEST = case()
+BEYOND = cell(0, EPOCH_MS + 9_000_000)
+FIRST, LAST = min(HONEST.log_ledger), max(HONEST.log_ledger)
+
+
+def seen(change: Ledger | dict[int, int], **more: Any) -> Case:
+    return case(observed=Observed(HONEST.log_ledger + Ledger(change), ()), **more)

@@ -1,0 +1,52 @@
+"""Somebody who edits a run and then recomputes whatever would give it away. No digest can prevent that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from harness.judging import digests, verdicts
+from harness.judging.stored_run import StoredRun
+from harness.rundir.store import HISTORY, Store, unless_missing
+
+
+def recompute_digests(store: Store) -> None:
+    """Of digests.json alone, whose form anybody can read."""
+    digests.write(store, digests.of_files(store))
+
+
+def recompute_all(store: Store) -> None:
+    """And what the history says of the files, without a trace of an earlier verdict: as if the run had left it so."""
+    if store.has(verdicts.FILE):
+        (store.path / verdicts.FILE).unlink()
+    run = StoredRun(store)
+    say(store, "observer", rows=unless_missing(lambda: run.samples.num_rows))
+    say(store, "stopped", changed=unless_missing(lambda: run.changed_by_stop))
+    say(store, digests.CLOSED, files=digests.of_files(store))
+    rewrite(store, lambda line: line if line.get("kind") != verdicts.KIND else None)
+    recompute_digests(store)
+
+
+def say(store: Store, kind: str, **facts: object) -> None:
+    """Other facts in the lines of a kind."""
+    rewrite(store, lambda line: {**line, **facts} if line.get("kind") == kind else line)
+
+
+def rewrite(store: Store, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
+    """Each line of the history; None removes it. What can't be read stays as it is."""
+    path = store.path / HISTORY
+    if not path.is_file():
+        return
+    lines = (_changed(line, change) for line in path.read_bytes().splitlines())
+    path.write_bytes(b"".join(line + b"\n" for line in lines if line is not None))
+
+
+def _changed(line: bytes, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> bytes | None:
+    try:
+        fact = msgspec.json.decode(line, type=dict[str, Any])
+    except (ValueError, RecursionError):
+        return line
+    changed = change(fact)
+    return None if changed is None else msgspec.json.encode(changed)

@@ -1,0 +1,66 @@
+"""A judged run of a declared question put together by hand: its events, and the run of an honest engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from harness.evidence.ledger import Expectation
+from harness.evidence.observed import STAMPED, LogEvents, Observed, folded
+from harness.judging import lateness, times
+from harness.judging.checks.case import Case
+from harness.model import RunSpec, TapeSpec
+from harness.selftest.by_hand import EPOCH_MS, SPEC, case
+from harness.util.seeded_draws import Lane
+from workloads.base import Oracle
+from workloads.registry import codec_of, oracle_of
+
+EVENTS, PARTITIONS, EVERY_MS = 600, 2, 100
+DELAY_MS = 350  # until a broker has appended an event
+
+Events = Mapping[str, NDArray[Any]]
+
+
+def of_question(workload: str, declaration: str) -> RunSpec:
+    """The run that asks it."""
+    return replace(SPEC, tape=replace(SPEC.tape, workload=workload, declaration=declaration, campaigns=0))
+
+
+def honest_run(spec: RunSpec) -> Case:
+    """All is right, and nobody looked while it went on."""
+    oracle, sent = oracle_of(spec), events(spec.tape)
+    log = in_cells(times.retimed(pa.table(dict(sent)), spec.time, None), oracle)
+    right, planned = folded(oracle, log), folded(oracle, in_cells(sent, oracle))
+    return case(
+        log,
+        spec=spec,
+        oracle=oracle,
+        tape_ledger=planned,
+        log_ledger=planned,
+        expectation=Expectation(right, right),
+        observed=Observed(right, ()),
+        watched=None,
+        blind="nobody looked",
+    )
+
+
+def events(tape: TapeSpec) -> Events:
+    """An event each 100 ms, the first one at the very beginning of a window; by partition and offset, as in a log."""
+    n = np.arange(EVENTS, dtype=np.int64)
+    rows = np.lexsort((n, n % PARTITIONS))
+    none = np.zeros(EVENTS, dtype=np.bool_)
+    content = codec_of(tape).draw(Lane.of(tape.seed, "selftest").at(n), probes=None, hot=none, sure=none)
+    columns = {**content, "partition": (n % PARTITIONS).astype(np.int16), "offset": n // PARTITIONS, "event_id": n}
+    columns[times.OWN] = EPOCH_MS + EVERY_MS * n
+    columns[STAMPED] = columns[times.OWN] + DELAY_MS
+    return {name: column[rows] for name, column in columns.items()}
+
+
+def in_cells(sent: Events | pa.Table, oracle: Oracle) -> LogEvents:
+    columns = {name: sent[name].to_numpy() for name in sent.column_names} if isinstance(sent, pa.Table) else sent
+    return lateness.events_of(columns, oracle)[0]

@@ -1,0 +1,81 @@
+"""Planted mistakes of a question with an output for each event: orders, each with how many its user had before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from harness.evidence.ledger import Ledger
+from harness.evidence.observed import LogEvents, Observed
+from harness.judging.checks.case import Case
+from harness.selftest.declared import Events, events, honest_run, of_question
+from workloads.base import NULL, Oracle
+from workloads.declared.codec import column_of
+from workloads.shipped import shipped
+
+ASKED = of_question("enrichment", shipped("enrichment").declaration)
+USER = column_of("user")
+LENGTH_MS = 10_000  # of a window
+
+
+@cache  # DuckDB folds them; no mutant changes how
+def planted() -> tuple[tuple[str, Case], ...]:
+    return tuple(_planted())
+
+
+def _planted() -> Iterator[tuple[str, Case]]:
+    unordered, sent = honest_run(ASKED), events(ASKED.tape)
+    oracle, right = unordered.oracle, unordered.log_ledger
+    left = _in_order(unordered.events, oracle)
+    honest = replace(unordered, observed=Observed(right, (), left=left), in_order=True)
+    orders = list(zip(sent["event_id"].tolist(), sent[USER].tolist(), strict=True))
+    outputs = {event: oracle.codes.one(user, event) for event, user in orders}
+    values = {event: oracle.codes.one(oracle.groups + user, event) for event, user in orders}
+
+    def showing(counts: Ledger) -> Case:
+        return replace(honest, observed=Observed(counts, (), left=left))
+
+    def saying(answers: dict[int, int]) -> Case:
+        return showing(Ledger({**right, **{values[event]: answer for event, answer in answers.items()}}))
+
+    answers = answered(sent)
+    outputs_of_one = [cell for cell in left if oracle.codes.key(cell) == oracle.codes.key(next(iter(left)))]
+    none = next(event for event in sorted(answers) if answers[event] == NULL)
+    some = next(event for event in sorted(answers) if answers[event] != NULL)
+    other = next(event for event in sorted(answers) if answers[event] not in (NULL, answers[some]))
+    yield "orders, all of them right", saying(answers)
+    yield "an order that left twice", showing(right + Ledger({outputs[some]: 1}))
+    yield "an order that never left", showing(Ledger({**right, outputs[some]: 0, values[some]: 0}))
+    yield "an order with the window before the newest one", saying(answered(sent, behind_ms=LENGTH_MS))
+    yield "an order with the window in which it lies itself", saying(answered(sent, behind_ms=-LENGTH_MS))
+    yield "an order with what another user had", saying({some: answers[other], other: answers[some]})
+    yield "an order with null, where there was something", saying({some: NULL})
+    yield "an order with 0, where there was nothing", saying({none: 0})
+    first, last = outputs_of_one[0], outputs_of_one[-1]
+    swapped = replace(honest, observed=Observed(right, (), left={**left, first: left[last], last: left[first]}))
+    yield "a user's orders in another order", swapped
+    yield "the same, where no order is claimed", replace(swapped, in_order=False)
+    yield "a claim of order, and nothing that tells of it", replace(honest, observed=Observed(right, ()))
+
+
+def answered(sent: Events, *, behind_ms: int = 0) -> dict[int, int]:
+    """Each order's answer in plain words. `behind_ms`: as it would have been so much earlier."""
+    rows = list(zip(*(sent[name].tolist() for name in ("event_id", USER, "event_time_ms")), strict=True))
+    orders = Counter((user, time_ms // LENGTH_MS) for _, user, time_ms in rows)
+    answers = {}
+    for event, user, time_ms in rows:
+        over = (time_ms - behind_ms) // LENGTH_MS
+        windows = [window for each, window in orders if each == user and window < over]
+        answers[event] = orders[user, max(windows)] if windows else NULL
+    return answers
+
+
+def _in_order(log: LogEvents, oracle: Oracle) -> dict[int, int]:
+    """The place of each output, where all leave in the order of their times."""
+    outputs = log.only(oracle.codes.keys(log.cell) < oracle.groups)
+    ordered = outputs.cell[np.argsort(outputs.time_ms, kind="stable")].tolist()
+    return {cell: place for place, cell in enumerate(dict.fromkeys(ordered))}

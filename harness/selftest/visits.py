@@ -1,0 +1,176 @@
+"""Planted mistakes of other questions: page visits in windows that overlap and in sessions, with a distinct count each.
+
+A mistake is made with the events, as an engine makes it, and not with the answer: what it then shows is folded anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from harness.evidence.ledger import Expectation, Ledger
+from harness.evidence.observed import STAMPED, NamedLate, Observed, folded
+from harness.judging import lateness, times
+from harness.judging.checks.case import Case
+from harness.model import EVENT_TIME, RunSpec, Time
+from harness.selftest.declared import EVENTS, Events, events, honest_run, in_cells, of_question
+from workloads.base import COUNTS, Oracle
+from workloads.registry import codec_of, oracle_of
+from workloads.shipped import shipped
+
+PLAIN, SLIDING, SESSIONS = "page_visits", "page_visits_sliding", "page_visits_sessions"
+LENGTH_MS, STEP_MS = 10_000, 2_000
+EACH_OLD = 40  # event is older than an engine waits for
+
+
+@cache  # DuckDB folds them; no mutant changes how
+def planted() -> tuple[tuple[str, Case], ...]:
+    return tuple(_planted())
+
+
+def _planted() -> Iterator[tuple[str, Case]]:
+    yield from _sliding()
+    yield from _late_for_some()
+    yield from _sessions()
+    yield from _by_append()
+
+
+def asked(workload: str) -> RunSpec:
+    return of_question(workload, shipped(workload).declaration)
+
+
+def _honest(workload: str, time: Time = EVENT_TIME) -> tuple[Case, Callable[[Ledger], Case]]:
+    """A run in which all is right, and what makes one of it whose results are others."""
+    honest = honest_run(replace(asked(workload), time=time))
+    return honest, lambda counts: replace(honest, observed=Observed(counts, ()))
+
+
+def _sliding() -> Iterator[tuple[str, Case]]:
+    honest, showing = _honest(SLIDING)
+    oracle, log, right, sent = honest.oracle, honest.events, honest.log_ledger, events(honest.spec.tape)
+    visits, visitors = _by_value(right, oracle)
+
+    yield "visits, all of them right", honest
+    yield "a visit at the edge, in the window before", showing(folded(oracle, in_cells(_moved(sent), oracle)))
+    yield "a visit in four of its five windows", showing(folded(oracle, log.only(np.arange(len(log)) != len(log) // 2)))
+    yield "a visitor counted twice", showing(right + Ledger({visitors[0]: 1}))
+    yield "visitors, nearly", showing(right + Ledger({cell: right.count(cell) // 5 for cell in visitors}))
+    as_visitors = {cell: right.count(same) for cell, same in zip(visitors, visits, strict=True)}
+    yield "all visits for visitors", showing(Ledger({**right, **as_visitors}))
+    yield "visits in a window of another length", showing(right + Ledger({max(visits) + STEP_MS: 1}))
+
+
+def _late_for_some() -> Iterator[tuple[str, Case]]:
+    """What is late for one window and in time for the next, which the engine itself says."""
+    yield "visits late for some of their windows, each of these named", named_by_window()
+    yield "visits late for some of their windows, and one of these not named", named_by_window(forgets=1)
+    yield "visits late for some of their windows, these named by their ends", named_by_window(opens_ms=LENGTH_MS)
+
+
+def named_by_window(*, forgets: int = 0, opens_ms: int = 0) -> Case:
+    """An engine that reads events as they are sent, some of them older than they should be, drops by its watermark, and
+    names each window: all but so many, and so far from where it opens."""
+    spec = asked(SLIDING)
+    oracle, sent = oracle_of(spec), dict(events(spec.tape))
+    is_old = sent["event_id"] % EACH_OLD == EACH_OLD - 1
+    newest_ms = sent[times.OWN] - spec.watermark_ms  # the events that are not old come in the order of their times
+    sent[times.OWN] = sent[times.OWN] - np.where(is_old, spec.watermark_ms + LENGTH_MS // 2, 0)
+    log = pa.table({**sent, "kind": np.full(EVENTS, COUNTS, dtype=np.int8)})
+    placed, row = lateness.events_of(sent, oracle)
+    gone = placed.closes_ms <= newest_ms[row]
+    fields = oracle.codes.fields(placed.cell[gone]) + opens_ms
+    pairs = np.unique(np.column_stack((placed.record[gone], fields)), axis=0)
+    named = NamedLate(np.empty(0, dtype=np.int64), windows=pairs[forgets:])
+    known = lateness.countable(log, None, spec, oracle, codec_of(spec.tape), named=named)
+    kept, whole = folded(oracle, known.events, ~known.dropped), folded(oracle, known.events)
+    return replace(
+        honest_run(spec),
+        oracle=oracle,
+        events=known.events,
+        tape_ledger=whole,
+        log_ledger=whole,
+        dropped=known.dropped,
+        permitted=known.permitted,
+        batch=known.batch,
+        sent_late=np.zeros(len(known.events), dtype=np.bool_),
+        is_open=np.zeros(len(known.events), dtype=np.bool_),
+        sent_us=known.events.time_ms * 1000,
+        expectation=Expectation(kept, kept),
+        observed=Observed(folded(oracle, known.events, ~gone), ()),
+        drops_late=True,
+        named=named,
+        exact=known.exact,
+        spec=replace(spec, late_dropped_max=None),
+    )
+
+
+def _sessions() -> Iterator[tuple[str, Case]]:
+    honest, showing = _honest(SESSIONS)
+    right = honest.log_ledger
+    pages, different = _by_value(right, honest.oracle)
+    first, second = _two_of_one_visitor(pages, honest.oracle)
+    is_open = honest.events.cell == pages[-1]
+    must = right - Ledger({pages[-1]: right.count(pages[-1])})
+    by_closing = replace(honest, is_open=is_open, expectation=Expectation(must, right))
+
+    yield "sessions, all of them right", honest
+    longest = max(pages, key=right.count)
+    yield (
+        "a session joined across a gap",
+        showing(right + Ledger({first: right.count(second), second: -right.count(second)})),
+    )
+    yield "a session cut in two", showing(right + Ledger({longest: -1, longest + 1: 1}))
+    yield "a session that nothing has closed, and no result", replace(by_closing, observed=Observed(must, ()))
+    yield (
+        "a session that nothing has closed, and one lost",
+        replace(by_closing, observed=Observed(must - Ledger({pages[0]: 1}), ())),
+    )
+    yield "a page seen twice in a session", showing(right + Ledger({different[0]: 1}))
+
+
+def _by_append() -> Iterator[tuple[str, Case]]:
+    """Of a job that counts by the time at which the broker had an event."""
+    honest, showing = _honest(PLAIN, "append")
+    oracle, sent = honest.oracle, events(honest.spec.tape)
+    elsewhere = _of_another_window(sent)
+    one_by_its_own = {**sent, times.OWN: np.where(elsewhere, sent[times.OWN], sent[STAMPED])}
+
+    yield "visits by the broker's time, all of them right", honest
+    yield (
+        "a visit by its own time among those by the broker's",
+        showing(folded(oracle, in_cells(one_by_its_own, oracle))),
+    )
+    yield "all visits by their own time", showing(honest.log_ledger)
+
+
+def _of_another_window(sent: Events) -> NDArray[np.bool_]:
+    """The first whose own window is over when the broker has it."""
+    first = int(np.flatnonzero(sent[times.OWN] // LENGTH_MS < sent[STAMPED] // LENGTH_MS)[0])
+    return np.asarray(np.arange(len(sent[STAMPED])) == first)
+
+
+def _two_of_one_visitor(pages: Sequence[int], oracle: Oracle) -> tuple[int, int]:
+    """Cells of one key stand side by side, the older one first."""
+    keys = oracle.codes.keys(np.array(pages))
+    row = int(np.flatnonzero(keys[1:] == keys[:-1])[0])
+    return pages[row], pages[row + 1]
+
+
+def _moved(sent: Events) -> Events:
+    """What begins a window ends the one before, as when somebody has written `<=` for `<`."""
+    first = int(np.flatnonzero(sent["event_time_ms"] % STEP_MS == 0)[EVENTS // 60])
+    moved = sent["event_time_ms"].copy()
+    moved[first] -= 1
+    return {**sent, "event_time_ms": moved}
+
+
+def _by_value(right: Ledger, oracle: Oracle) -> tuple[list[int], list[int]]:
+    """Keys are numbered value by value: all cells of the first value, then all of the second."""
+    in_order = np.sort(right.cells)
+    first = int((oracle.codes.keys(in_order) < oracle.groups).sum())
+    return in_order[:first].tolist(), in_order[first:].tolist()

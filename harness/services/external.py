@@ -1,0 +1,90 @@
+"""Services that a run was given by address: are they ours to use, and do they let us? Asked before anything is started
+or written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import redis
+
+from harness.model import HarnessError, KafkaAddress, RunSpec, redacted
+from harness.services import claim, made, redis_rights, security
+from harness.services.redis import connect, external
+from harness.util.server_errors import of_redis
+
+
+class Wants(NamedTuple):
+    """What a run needs of them."""
+
+    transactions: bool = False  # of Kafka, by its engine
+    bytes_per_s: float = 0.0  # into Kafka
+    redis_bytes: int = 0
+    scripts: bool = False  # of Redis, by its engine
+
+
+class Said(NamedTuple):
+    """One thing that was found, as a sentence. `needed`: no run could do without it."""
+
+    service: str
+    sentence: str
+    needed: bool = True
+
+
+def kafka_of(spec: RunSpec) -> KafkaAddress:
+    return security.external(spec.kafka, Path(spec.kafka_config) if spec.kafka_config else None)
+
+
+def look_at_external(spec: RunSpec) -> None:
+    """What can be refused without a change: an address that is none, a database that is not ours."""
+    if spec.redis:
+        with connect(external(spec.redis, spec.redis_prefix)) as client, _told_of(spec.redis):
+            claim.look(client, reset=spec.reset)
+    if spec.kafka:
+        kafka_of(spec)
+
+
+def claim_external(spec: RunSpec, wants: Wants) -> list[str]:
+    """For one run: the servers let it do what it needs, the database becomes ours, and what a killed run left in the
+    same Kafka is deleted. Says what was done."""
+    found = list(checked(spec, wants))
+    if needed := [each.sentence for each in found if each.needed]:
+        raise HarnessError(" ".join(needed))
+    if spec.redis:
+        with connect(external(spec.redis, spec.redis_prefix)) as client, _told_of(spec.redis):
+            claim.claim(client, reset=spec.reset)
+    left = made.delete_left(kafka_of(spec)) if spec.kafka else []
+    return [*(each.sentence for each in found), *left]
+
+
+def checked(spec: RunSpec, wants: Wants) -> Iterator[Said]:
+    """Rights and limits of those servers that are named."""
+    if spec.kafka:
+        yield from kafka_says(kafka_of(spec), wants)
+    if spec.redis:
+        with connect(external(spec.redis, spec.redis_prefix)) as client:
+            yield from redis_says(client, redacted(spec.redis), wants)
+
+
+def kafka_says(address: KafkaAddress, wants: Wants) -> Iterator[Said]:
+    from harness.services import kafka_rights  # its clients take long to import
+
+    kafka_rights.reach(address)
+    for each in kafka_rights.refusals(address, kafka_rights.Wants(wants.transactions, wants.bytes_per_s)):
+        yield Said("Kafka", each.sentence, each.name != kafka_rights.NO_DELETE)
+
+
+def redis_says(client: redis.Redis, place: str, wants: Wants) -> Iterator[Said]:
+    for each in redis_rights.refusals(client, place, redis_rights.Wants(wants.redis_bytes, wants.scripts)):
+        yield Said("Redis", each.sentence)
+
+
+@contextmanager
+def _told_of(url: str) -> Iterator[None]:
+    """A refusal of the server becomes a sentence, with the address without its secrets."""
+    try:
+        yield
+    except redis.RedisError as error:
+        raise HarnessError(f"Redis at {redacted(url)} did not do what it was asked: {of_redis(error)}.") from error

@@ -1,0 +1,137 @@
+"""What a run has made in a Kafka that is not ours, so that this is deleted and nothing else.
+
+The name of a run's topic ends in random bits, and its creation is recorded with the id that the broker gave it. A topic
+is deleted by its recorded id: where creation was refused there is no record, and another topic of the same name has
+another id. What an engine makes for itself (topics, consumer groups) is the run's if its name holds the whole name of
+the run's topic, which nobody could have guessed. The records outlive a killed run; the next one with the same Kafka
+deletes what that left.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from harness.model import HarnessError, KafkaAddress
+from harness.services import kafka
+from harness.services.owners import is_dead, locked, owner_mark
+from harness.terminal.command_end import state_folder
+
+RANDOM_BYTES = 6
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic of a run, with the id that the broker gave when it was created."""
+
+    owner: str
+    bootstrap: str
+    name: str
+    id: str
+
+
+def of_this_run_alone(name: str) -> str:
+    """A name that no other run has, and that cannot be known before: it ends in random bits."""
+    return f"{name}-{secrets.token_hex(RANDOM_BYTES)}"
+
+
+def create(address: KafkaAddress, name: str, partitions: int, *, appended: bool = False) -> None:
+    """Create a topic. In a Kafka that is not ours the creation is recorded; a refused one is not."""
+    given = kafka.create_topic(address, name, partitions, appended=appended)
+    if address.external:
+        _write(Topic(owner_mark(), address.bootstrap, name, given))
+
+
+def delete_own(address: KafkaAddress, run_topic: str) -> list[str]:
+    """Delete what this process has recorded of a run, and what its engine made below; say what stays."""
+
+    def of_this_run(topic: Topic) -> bool:
+        return topic.owner == owner_mark() and topic.name.startswith(run_topic)
+
+    return _delete(address, of_this_run)
+
+
+def delete_left(address: KafkaAddress) -> list[str]:
+    """The same of runs of this machine that were killed, in the same Kafka; say what was done."""
+    with locked("topics"):
+        servers = set(address.bootstrap.split(","))
+        left = [topic for _, topic in _records() if is_dead(topic.owner) and servers & set(topic.bootstrap.split(","))]
+        if not left:
+            return []
+        stays = _delete(address, left.__contains__)
+    kept = {topic.name for _, topic in _records()}
+    gone = [topic.name for topic in left if topic.name not in kept]
+    done = [f"Deleted topic {name}, which a run that is no longer alive left in Kafka." for name in gone]
+    return [*done, *stays]
+
+
+def _delete(address: KafkaAddress, wanted: Callable[[Topic], bool]) -> list[str]:
+    """A record is kept as long as its topic stays, so that a later run can delete it."""
+    records = {file: topic for file, topic in _records() if wanted(topic)}
+    if not records:
+        return []
+    names = [topic.name for topic in records.values()]
+    try:
+        ids = {**_below(address, names), **{topic.name: topic.id for topic in records.values()}}
+        stays = kafka.delete_topics(address, ids)
+        told = [*_told_of_topics(address, stays), *_told_of_groups(address, names)]
+    except HarnessError as error:
+        return [f"{_these('Topic', names)} may stay in Kafka at {address.bootstrap}: {error}"]
+    for file, topic in records.items():
+        if topic.name not in stays:
+            file.unlink(missing_ok=True)
+    return told
+
+
+def _below(address: KafkaAddress, names: list[str]) -> Mapping[str, str]:
+    """Names that hold that of a run's topic and a dot; with their ids, as they are now."""
+    every = kafka.topic_ids(address)
+    return {each: given for each, given in every.items() if any(f"{name}." in each for name in names)}
+
+
+def _told_of_topics(address: KafkaAddress, stays: Mapping[str, str]) -> Iterator[str]:
+    if not stays:
+        return
+    why = "; ".join(dict.fromkeys(stays.values()))
+    yield (
+        f"{_these('Topic', stays)} {'stays' if len(stays) == 1 else 'stay'} in Kafka at {address.bootstrap}, which "
+        f"refused the deletion ({why}). To remove: "
+        + "; ".join(f"kafka-topics --bootstrap-server {address.bootstrap} --delete --topic {name}" for name in stays)
+    )
+
+
+def _told_of_groups(address: KafkaAddress, names: list[str]) -> Iterator[str]:
+    stays = kafka.delete_groups_holding(address, names)
+    if stays:
+        why = "; ".join(dict.fromkeys(stays.values()))
+        yield f"{_these('Consumer group', stays)} may stay in Kafka at {address.bootstrap} ({why})."
+
+
+def _these(what: str, names: Mapping[str, str] | list[str]) -> str:
+    return f"{what}{'s' if len(names) > 1 else ''} {', '.join(names)}"
+
+
+def _folder() -> Path:
+    folder = state_folder() / "topics"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _write(topic: Topic) -> None:
+    file = _folder() / f"{uuid.uuid4().hex}.json"
+    draft = file.with_suffix(".draft")
+    draft.write_text(json.dumps(asdict(topic)))
+    draft.replace(file)
+
+
+def _records() -> list[tuple[Path, Topic]]:
+    found = []
+    for file in _folder().glob("*.json"):
+        with suppress(OSError, ValueError, TypeError):
+            found.append((file, Topic(**json.loads(file.read_text()))))
+    return found

@@ -1,0 +1,294 @@
+"""How every command ends: with an exit code that says whose fault it was, and one sentence that says what to do.
+
+What is unexpected ends here too, at this one place: its traceback goes to a file, never to the screen, and the exit
+code is 4, for 1 would look like a FAIL. Standard library only, so that what breaks while the rest is imported ends the
+same way.
+"""
+
+from __future__ import annotations
+
+import _thread
+import errno
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from harness.host import disk_space
+from harness.model import Exit, HarnessError, Stopped, UsageError
+from harness.util import server_errors
+from harness.util.texts import shown
+
+PROGRAM = "streamgauge"
+COMPLETING = f"_{PROGRAM.upper()}_COMPLETE"  # set by a shell that asks how a line could go on
+JSON = "--json"
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+NOTHING_LEFT = "Everything it started has been stopped."
+NOT_IN_ORDER = "not all was ended in order"
+ONCE_MORE = "Ctrl-C once more ends all at once"
+ENDED_EARLY, INTERRUPTED, BROKE = "ended early", "interrupted", "harness broke"
+LONGEST = 300  # letters of a foreign error's own words; its file has all of them
+
+
+@dataclass(frozen=True)
+class UnderWay:
+    """A run or an experiment that goes on, and what can be done with it when it ends before its time."""
+
+    path: Path
+    logs: Path
+    next_step: str
+    has_begun: Callable[[], bool] = lambda: True  # before that there is nothing to judge
+
+
+class UnexpectedError(HarnessError):
+    """What nobody has foreseen, with the file that holds its traceback."""
+
+    def __init__(self, error: BaseException, log: Path | None) -> None:
+        kept = f"The traceback is in {short_path(log)}." if log else "Its traceback could be written nowhere."
+        super().__init__(
+            f"Something unexpected happened: {summary(error)}. {kept} Try the same command again. If it fails "
+            "again, `streamgauge doctor` says what this machine lacks; if nothing, report a bug with that file."
+        )
+
+
+_under_way: list[UnderWay] = []
+_left: tuple[BaseException, tuple[UnderWay, ...]] | None = None  # what an error ended, from the outermost to the inner
+_broken_thread: list[HarnessError] = []
+_stopped: list[Stopped] = []  # what was heard since the program began
+
+
+@contextmanager
+def under_way(what: UnderWay, tell: Callable[..., None]) -> Iterator[None]:
+    """Register what an aborted command leaves behind, and write the reason into its history."""
+    global _left  # noqa: PLW0603
+    _under_way.append(what)
+    try:
+        yield
+    except BaseException as error:
+        if _left is None or _left[0] is not error:
+            _left = (error, tuple(_under_way))
+        with suppress(OSError, disk_space.NoRoomError):  # which would hide the first error
+            tell(ENDED_EARLY, how=INTERRUPTED if isinstance(error, Stopped) else BROKE, why=_why(error))
+        raise
+    finally:
+        _under_way.pop()
+
+
+def ended(arguments: Sequence[str], program: Callable[[], int], nothing_lost: str = NOTHING_LEFT) -> int:
+    """The exit code of a program, whatever happens in it. `nothing_lost` is said when somebody stops it."""
+    with _listening():
+        try:
+            return program()
+        except Stopped as by:
+            how = f": {NOT_IN_ORDER}" if by.again else ""
+            return _end(arguments, by, f"Stopped by {by.name}{how}. {nothing_lost}", by.exit_code)
+        except UsageError as error:
+            return _end(arguments, error, str(error), Exit.USAGE)
+        except Exception as error:  # noqa: BLE001 - this is the one place for whatever it is
+            if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # only somebody's word can be so long
+                return _end(arguments, error, f"{shown(str(error.filename))}: no file has so long a name.", Exit.USAGE)
+            return _end(arguments, error, str(known(error)), Exit.BROKEN)
+
+
+def deafen() -> None:
+    """When all is said: nothing is left that could be stopped, and no traceback shall follow."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def known(error: BaseException, places: Sequence[UnderWay] | None = None) -> HarnessError:
+    """The same as an error that ends in a sentence. What nobody has foreseen leaves its traceback in a file."""
+    places = _places(error) if places is None else places
+    if full := disk_space.in_terms_of_room(error, _written_to(places)):
+        return full
+    if isinstance(error, HarnessError):
+        return error
+    if said := server_errors.sentence(error):
+        return HarnessError(said)
+    return UnexpectedError(error, keep_traceback(error, places))
+
+
+def summary(error: BaseException) -> str:
+    """An error in its own words, on one line."""
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {shown(words, LONGEST)}".rstrip(": .")
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, Stopped):
+        return f"by {error.name}"
+    if full := disk_space.in_terms_of_room(error, _written_to(_under_way)):
+        return str(full)
+    return str(error) if isinstance(error, UsageError | HarnessError) else summary(error)
+
+
+def short_path(path: Path) -> str:
+    """As short as it can be typed from here."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(str(path)) else str(path)
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise HarnessError(
+            "There is no home folder: HOME is not set, and the system knows none of this user. Set HOME, or both "
+            "XDG_STATE_HOME and XDG_CACHE_HOME, to folders that can be written."
+        ) from None
+
+
+def state_place() -> Path:
+    """Where streamgauge keeps what must be found again by the next command."""
+    base = os.environ.get("XDG_STATE_HOME") or str(_home() / ".local" / "state")
+    return Path(base) / "streamgauge"
+
+
+def state_folder() -> Path:
+    """The same, made if it is not there."""
+    folder = state_place()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        why = "" if os.access(folder, os.W_OK) else "it is there and may not be written"
+    except OSError as error:
+        why = error.strerror or str(error)
+    if why:
+        raise HarnessError(
+            f"The folder {folder} can't be written: {why}. It holds the list of processes and folders that "
+            "runs own. Set XDG_STATE_HOME, and with a read-only home XDG_CACHE_HOME too, to folders you can write."
+        )
+    return folder
+
+
+def cache_folder() -> Path:
+    """The folder for everything that can be fetched or made again."""
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (configured if configured.is_absolute() else _home() / ".cache") / "streamgauge"
+
+
+def keep_traceback(error: BaseException, places: Sequence[UnderWay] = ()) -> Path | None:
+    """The file that holds it: with the run that was going on, else in the state folder, else among temporary files."""
+    name = f"traceback-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}.txt"
+    text = "".join(traceback.format_exception(error))
+    for find_folder in (*(place.logs.absolute for place in reversed(places)), state_folder, _temporary_folder):
+        with suppress(OSError, RuntimeError, HarnessError):
+            file = find_folder() / name
+            with file.open("a", encoding="utf-8", errors="backslashreplace") as stream:
+                stream.write(text)
+            return file
+    return None
+
+
+def _temporary_folder() -> Path:
+    """RuntimeError where none can be written to: that is how a disk may be full."""
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError as error:
+        raise RuntimeError(str(error)) from error
+
+
+def _written_to(places: Sequence[UnderWay]) -> list[Path]:
+    """Where a full disk would be: what goes on, and the folders that every command uses."""
+    found = [place.path for place in reversed(places)]
+    for find_folder in (_temporary_folder, state_place, cache_folder, Path.cwd):
+        with suppress(OSError, RuntimeError, HarnessError):
+            found.append(find_folder())
+    return found
+
+
+@contextmanager
+def _listening() -> Iterator[None]:
+    """What stops a program from outside ends it as an exception does, and so does an error in one of its threads."""
+    heard = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, stop) for number in heard}
+    hooks = threading.excepthook, sys.unraisablehook
+    threading.excepthook, sys.unraisablehook = _on_broken_thread, _on_unraisable
+    _stopped.clear()
+    try:
+        yield
+    finally:
+        threading.excepthook, sys.unraisablehook = hooks
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def stop(number: int, _frame: FrameType | None) -> None:
+    """The handler of a signal that ends the program: the first in order, the second at once. Further ones change
+    nothing, nor does a second SIGHUP: when a terminal is closed, the shell sends one and the kernel another."""
+    if _broken_thread:
+        raise _broken_thread.pop()
+    if not _stopped or (len(_stopped) == 1 and number != signal.SIGHUP):
+        _stopped.append(Stopped(number, again=bool(_stopped)))
+        raise _stopped[-1]
+
+
+def _on_broken_thread(broken: threading.ExceptHookArgs) -> None:
+    """Half of the work goes on no more, so that nothing may be concluded from what the other half still does."""
+    error = broken.exc_value or broken.exc_type()
+    _broken_thread.append(known(error, _under_way))
+    _thread.interrupt_main(signal.SIGTERM)
+
+
+def _on_unraisable(ignored: sys.UnraisableHookArgs) -> None:
+    """What Python itself goes on after, such as an error while something is thrown away."""
+    if ignored.exc_value:
+        keep_traceback(ignored.exc_value, _under_way)
+
+
+def _places(error: BaseException) -> tuple[UnderWay, ...]:
+    return _left[1] if _left and _left[0] is error else ()
+
+
+def _end(arguments: Sequence[str], error: BaseException, sentence: str, code: int) -> int:
+    """Everything that is said of an early end: to a person on stderr, to a program on stdout."""
+    places = _places(error)
+    told = [
+        sentence,
+        *(f"What was recorded is in {short_path(place.path)}: {_next(place)}" for place in reversed(places)),
+    ]
+    with suppress(OSError):
+        print("streamgauge:", "\n  ".join(told), file=sys.stderr, flush=True)
+    if wants_json(arguments):
+        facts: dict[str, Any] = {"command": command_of(arguments) or None, "verdict": None, "exit": code}
+        facts |= {"error": sentence, "left": [str(place.path) for place in reversed(places)]}
+        with suppress(OSError):
+            print(json.dumps(facts), flush=True)
+    return code
+
+
+def _next(place: UnderWay) -> str:
+    return place.next_step if place.has_begun() else "its load had not begun, so there is nothing to judge"
+
+
+# ---------------------------------------------------------------- What was asked, as far as words alone tell
+
+
+def command_of(arguments: Sequence[str]) -> str:
+    return next((argument for argument in arguments if not argument.startswith("-")), "")
+
+
+def own_words(arguments: Sequence[str]) -> list[str]:
+    """Those before a `--`: what stands behind it is never a flag."""
+    words = list(arguments)
+    return words[: words.index("--")] if "--" in words else words
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    return JSON in own_words(arguments)
+
+
+def json_last(arguments: Sequence[str]) -> list[str]:
+    """The same with `--json` behind all other words, where the command that it is meant for finds it."""
+    words = own_words(arguments)
+    rest = list(arguments)[len(words) :]
+    return [word for word in words if word != JSON] + [JSON] * wants_json(arguments) + rest

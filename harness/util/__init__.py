@@ -1,0 +1,1 @@
+"""Helpers without knowledge of streams: text, integers, waiting, clocks, TOML, seeded draws."""

@@ -1,0 +1,109 @@
+"""How a manifest or a declaration is read: tables of known keys, each mistake with the place where it stands."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.model import UsageError
+from harness.util.suggest import nearest, wrong
+
+# Takes where a value stands, such as `event.fields.amount.from`, and the value; gives it as the program wants it.
+Reader = Callable[[str, Any], Any]
+
+
+class MistakeError(UsageError):
+    """A mistake in one place of a file; whoever knows the file adds its name."""
+
+
+def expected(where: str, value: object, allowed: str, near: str = "") -> MistakeError:
+    return MistakeError(wrong(where, value, allowed, near))
+
+
+def text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise MistakeError(f"it can't be read ({error.strerror}); give a file that you may read.") from error
+    except ValueError as error:
+        raise MistakeError(f"it is not TOML: {error}.") from error
+
+
+def parsed(content: str, number: Callable[[str], Any] = float) -> dict[str, Any]:
+    """`number` makes what is written with a point: a binary fraction, unless it has to be exact."""
+    try:
+        return tomllib.loads(content, parse_float=number)
+    except (ValueError, RecursionError) as error:
+        raise MistakeError(f"it is not TOML: {error}.") from error
+
+
+def read(value: Any, keys: Mapping[str, Reader], where: str, *, optional: Collection[str] = ()) -> dict[str, Any]:
+    """A table of known keys. What is left out and optional is not in the answer."""
+    found = table(where, value)
+    for key in found:
+        if key not in keys:
+            raise MistakeError(f"{_at(where)} has no key {key!r}; the keys are {', '.join(keys)}{nearest(key, keys)}.")
+    for key in keys:
+        if key not in found and key not in optional:
+            raise MistakeError(f"{_at(where)} lacks the key {key!r}.")
+    return {key: keys[key](f"{where}.{key}".lstrip("."), each) for key, each in found.items()}
+
+
+def _at(where: str) -> str:
+    """A table by its name in the file; what stands above all tables has none."""
+    return f"[{where}]" if where else "it"
+
+
+def text(where: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise expected(where, value, "a text that is not empty")
+    return value
+
+
+def texts(where: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise expected(where, value, "a list of texts")
+    return tuple(text(f"{where}[{index}]", item) for index, item in enumerate(value))
+
+
+def flag(where: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise expected(where, value, "true or false")
+    return value
+
+
+def table(where: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise expected(where, value, "a table of keys")
+    return value
+
+
+def table_of_texts(where: str, value: Any) -> dict[str, str]:
+    return {name: text(f"{where}.{name}", each) for name, each in table(where, value).items()}
+
+
+def one_of(*words: str) -> Reader:
+    def reader(where: str, value: Any) -> str:
+        if value not in words:
+            raise expected(where, value, f"one of {', '.join(words)}", nearest(str(value), words))
+        return str(value)
+
+    return reader
+
+
+def some_of(*words: str) -> Reader:
+    def reader(where: str, value: Any) -> tuple[str, ...]:
+        return tuple(one_of(*words)(f"{where}[{index}]", item) for index, item in enumerate(texts(where, value)))
+
+    return reader
+
+
+def whole(low: int, high: int) -> Reader:
+    def reader(where: str, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise expected(where, value, f"a whole number from {low:,} to {high:,}")
+        return value
+
+    return reader

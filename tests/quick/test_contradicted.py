@@ -1,0 +1,82 @@
+"""What the files of one run say against each other, and where nobody can tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from harness.engines import fake
+from harness.evidence.ledger import Expectation
+from harness.judging import contradictions
+from harness.judging.stored_run import LOG, StoredRun
+from harness.rundir.store import Store
+from harness.selftest.runs import fake_run
+
+# Its own offsets are all that says how far it came.
+BY_OFFSETS = replace(fake.MANIFEST, evidence="none")
+
+
+def found(store: Store) -> tuple[str, ...]:
+    run = StoredRun(store)
+    return contradictions.found(run, Expectation(run.observed.counts, run.observed.counts))
+
+
+def stopped_telling(folder: Path) -> Store:
+    """Its progress ends half-way, and it is said to have drained."""
+    _, store = fake_run(folder, BY_OFFSETS)
+    progress = store.path / "progress.jsonl"
+    progress.write_text("".join(progress.read_text().splitlines(keepends=True)[:10]))
+    return store
+
+
+def mixed(folder: Path) -> Store:
+    """Its log is not in order of offsets."""
+    _, store = fake_run(folder, BY_OFFSETS)
+    path = store.path / LOG
+    pq.write_table(pq.read_table(path)[::-1], path)
+    return store
+
+
+def beyond(folder: Path) -> Store:
+    """It says to have done more than there is."""
+    _, store = fake_run(folder, BY_OFFSETS)
+    progress = store.path / "progress.jsonl"
+    progress.write_text(progress.read_text() + '{"at":1750000002000,"batch":99,"rows":0,"offsets":{"0":99999}}\n')
+    return store
+
+
+@pytest.mark.parametrize("how", [stopped_telling, mixed, beyond])
+def test_offsets_of_a_topic_that_was_made_anew_contradict_nothing(tmp_path, how):
+    """They began from 0 once more: what was said of them before is of other records."""
+    store = how(tmp_path)
+    assert len(found(store)) == 1
+
+    store.tell("anew", ends={"0": 100})
+
+    assert found(store) == ()
+
+
+@pytest.mark.parametrize("how", [stopped_telling, beyond])
+def test_a_log_that_could_not_be_read_contradicts_nothing(tmp_path, how):
+    store = how(tmp_path)
+    (store.path / LOG).unlink()
+    store.tell("unread", file=LOG, why="no broker")
+
+    assert found(store) == ()
+
+
+def test_an_engine_that_stood_still_by_its_offsets_drained_by_its_results(tmp_path):
+    store = stopped_telling(tmp_path)
+    store.tell("still", by="results")
+
+    assert found(store) == ()
+
+
+def test_what_is_there_and_is_said_to_be_unread_is_a_contradiction(tmp_path):
+    _, store = fake_run(tmp_path, BY_OFFSETS)
+    store.tell("unread", file=LOG, why="no broker")
+
+    assert found(store) == (f"the history says that {LOG} could not be written, and it is there",)

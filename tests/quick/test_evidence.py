@@ -1,0 +1,82 @@
+"""What is measured of a stored run: which cells are right, whose turn it was, and the seconds of its latency."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from harness.evidence.grouping import numbered
+from harness.evidence.ledger import Ledger
+from harness.evidence.observed import NO_BATCH
+from harness.judging.lateness import Countable
+from harness.judging.stored_run import StoredRun
+from harness.measuring.latency import evidence
+from harness.measuring.latency.evidence import WRONG
+from harness.measuring.timeline import Lines
+from harness.selftest.by_hand import HONEST, ORACLE, SPEC
+from harness.selftest.runs import fake_run
+
+EVENTS = HONEST.events
+
+
+def counted(*, batch: int = NO_BATCH, late: int = 0, exact: bool = False) -> Countable:
+    """`late`: so many of the first cell may have been dropped."""
+    none = np.zeros(len(EVENTS), dtype=np.bool_)
+    permitted = none.copy()
+    permitted[np.flatnonzero(EVENTS.cell == EVENTS.cell[0])[:late]] = True
+    return Countable(EVENTS, permitted, none, np.full(len(EVENTS), batch), exact, none)
+
+
+@pytest.mark.parametrize(
+    ("exact", "late", "too_few", "right"),
+    [
+        (False, "drop", 2, True),
+        (False, "drop", 3, False),
+        (False, "keep", 1, False),
+        (True, "drop", 1, False),
+        (True, "keep", 1, False),
+        (True, "keep", 0, True),
+        (False, "drop", -1, False),
+    ],
+)
+def test_a_cell_may_lack_what_may_have_been_dropped_and_nobody_named(exact, late, too_few, right):
+    code = int(EVENTS.cell[0])
+    held = HONEST.log_ledger - Ledger({code: too_few})
+    run: Any = SimpleNamespace(observed=SimpleNamespace(counts=held), claim=SimpleNamespace(late=late))
+    codes, cell = numbered(EVENTS.cell)
+
+    cells = evidence._cells(cast(StoredRun, run), ORACLE, counted(late=2, exact=exact), codes, cell)
+
+    final = cells.final[codes.tolist().index(code)]
+    assert final == (held.count(code) if right else WRONG)
+    assert (cells.final[codes != code] != WRONG).all()
+
+
+def test_events_come_in_the_turn_of_their_batches_or_of_their_only_partition():
+    one = replace(SPEC, tape=replace(SPEC.tape, partitions=1))
+    some = counted(batch=3)
+    some.batch[:5] = NO_BATCH
+
+    assert evidence._turn(counted(batch=3), SPEC) is not None
+    assert evidence._turn(some, SPEC) is None
+    assert evidence._turn(counted(), SPEC) is None
+    assert evidence._turn(counted(), one) is EVENTS.offset
+
+
+def test_a_timeline_holds_the_latency_of_its_own_seconds(tmp_path):
+    _, store = fake_run(tmp_path)
+    lines = Lines(StoredRun(store))
+    second = [-1, 0, 3, lines.seconds - 1, lines.seconds]
+    told = pa.table({"second": second, "p50_ms": [float(n) for n in range(5)], "p99_ms": [n + 0.5 for n in range(5)]})
+
+    columns = lines.latency(told)
+
+    for name, more in (("latency_p50_ms", 0.0), ("latency_p99_ms", 0.5)):
+        known = np.flatnonzero(np.isfinite(columns[name]))
+        assert known.tolist() == [0, 3, lines.seconds - 1]
+        assert columns[name][known].tolist() == [1 + more, 2 + more, 3 + more]

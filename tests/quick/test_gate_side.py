@@ -1,0 +1,62 @@
+"""One round of a gate: what a burst cost is what was used from its begin until the engine fell idle again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+from harness.drivers.gate_side import Done, Side, SideRun, Used
+from harness.load.burst_load import Bursts, Sent
+from harness.runner.world.real import RealWorld
+
+
+class Metered(Side):
+    """Its meter reads what the test says, in order."""
+
+    def __init__(self, readings: list[Used]) -> None:
+        run = SimpleNamespace(
+            spec=SimpleNamespace(tape=SimpleNamespace(partitions=2)),
+            manifest=SimpleNamespace(progress=True),
+            stretches=0,
+            done=Done(9_500.0, 1_000),
+        )
+        world = SimpleNamespace(engine=SimpleNamespace(pid=0))
+        super().__init__("head", cast(SideRun, run), cast(RealWorld, world), {})
+        self._readings: Iterator[Used] = iter(readings)
+
+    @property
+    def going(self) -> bool:
+        return True
+
+    @property
+    def _load(self) -> Bursts:
+        load: Any = SimpleNamespace(write=lambda _: [], send=lambda _: Sent(events=400, begun_ms=9_000.0))
+        return cast(Bursts, load)
+
+    def _used(self) -> Used:
+        used = next(self._readings)
+        self._most_memory_bytes = max(self._most_memory_bytes, used.memory_bytes)
+        return used
+
+
+def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle_before():
+    side = Metered(
+        [
+            Used(100.0, 50.0, 3.0, 7),  # it begins: idle since 0.0
+            Used(101.0, 54.0, 3.5, 9),  # all is done
+            Used(101.5, 55.0, 3.7, 9),  # it goes on: two cores
+            Used(102.0, 55.1, 3.8, 8),  # a fifth of one: idle
+            Used(110.0, 56.0, 3.9, 8),  # the next one begins
+            Used(111.0, 60.0, 4.0, 8),
+            Used(111.5, 60.1, 4.1, 6),
+        ]
+    )
+
+    first, second = side.burst(1), side.burst(1)
+
+    assert (first.number, first.events, first.took_ms, first.at_ms) == (1, 400, 500.0, 9_000.0)
+    assert (round(first.cpu_s, 6), round(first.compiling_s, 6), first.billed_ms) == (5.1, 0.8, 2_000.0)
+    assert (first.memory_bytes, second.memory_bytes) == (9, 8)
+    assert (second.number, second.idle_s, round(second.idle_cpu_s, 6)) == (2, 8.0, 0.9)
+    assert (round(second.cpu_s, 6), second.billed_ms) == (4.1, 1_500.0)

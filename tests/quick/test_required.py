@@ -1,0 +1,61 @@
+"""What a scenario is about is refused where its run can't have it, and a run that did not have it is UNKNOWN."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from harness.config import plan
+from harness.config.preconditions import POSSIBLE
+from harness.engines.manifest import load
+from harness.judging.scenario_conditions import MET, WHAT
+from harness.model import Required, UsageError
+
+# A shipped scenario, and what takes away what it is about.
+WITHOUT: dict[str, tuple[dict[str, Any], str]] = {
+    "late": ({"disorder": "mobile"}, "needs an event behind the watermark, and disorder = 'mobile' reaches 7900 ms"),
+    "storm": ({"watermark": "2m"}, "which the watermark of 120000 ms allows"),
+    "page-visits-late": ({"rate": "5", "duration": "20s"}, "late_share = 0.005 makes 0.5 events late. Raise --rate"),
+    "page-visits-sliding": ({"disorder": "none"}, "needs an event behind the watermark"),
+    "page-visits-sessions": ({"disorder": "none"}, "needs an event behind the watermark"),
+    "enrichment-late": ({"disorder": "mobile"}, "needs an event that comes 10 s late, and disorder = 'mobile' reaches"),
+    "big-state": ({"rate": "1000"}, "at most about 31,500 cells take less than 3.8 MiB, where 8 MiB are the bound"),
+    "catchup": ({"backlog": "900ms"}, "9,027 events would wait, which is less than a second of the load"),
+    "bursts": ({"profile": "steady"}, "needs a burst in the load, and the profile has none"),
+    "square-wave": ({"profile": {"kind": "burst", "factor": 1.9}}, "needs a burst in the load"),
+    "history": ({"history": "0s"}, "needs older events in files, and history is 0"),
+    "bootstrap": ({"history": "0s"}, "needs older events in files"),
+    "backfill": ({"backfill": ""}, "needs a batch that counts all once more"),
+    "state": ({"states": "0"}, "needs a state that is looked into"),
+    "readers": ({"fault": "none"}, "needs somebody else who reads the results, and the fault is 'none'"),
+}
+# They are about a rate, a kill or a control: a check of its own judges whether there was one.
+ABOUT_NOTHING_ELSE = {
+    *("ad-impressions", "calm", "steady", "yahoo", "enrichment", "enrichment-calm"),
+    *("page-visits", "page-visits-sessions-calm"),
+}
+
+
+def test_each_shipped_scenario_says_what_it_is_about_and_can_have_it():
+    assert {*WITHOUT, *ABOUT_NOTHING_ELSE} == {*plan.scenarios()}
+    for name in plan.scenarios():
+        spec, _ = plan.resolve(*plan.read_scenario(name), {}, load)
+        assert bool(spec.requires) == (name in WITHOUT), name
+
+
+@pytest.mark.parametrize("scenario", WITHOUT)
+def test_a_scenario_without_what_it_is_about_is_refused(scenario):
+    flags, said = WITHOUT[scenario]
+    with pytest.raises(UsageError) as refused:
+        plan.resolve(*plan.read_scenario(scenario), flags, load)
+
+    assert f"The scenario {scenario} needs" in str(refused.value)
+    assert said in str(refused.value)
+
+
+def test_each_requirement_is_one_of_a_shipped_scenario():
+    named = {name for scenario in plan.scenarios() for name in plan.read_scenario(scenario)[1].get("requires", ())}
+
+    assert {*WHAT} == {*POSSIBLE} == {*get_args(Required)} == named
+    assert {*MET} < named

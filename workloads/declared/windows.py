@@ -1,0 +1,20 @@
+"""How long the windows of a declared question are, as a sample of events shows: a job may name them by their ends."""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+
+from workloads.declared.declaration import Declaration
+from workloads.declared.oracle import CLOSES, OPENS, Oracle
+from workloads.declared.sample import SEED, sample
+
+
+def length_ms(declared: Declaration) -> int | None:
+    """From `opens` to `closes`; None where that differs, as for sessions, or where there is no such window."""
+    question = declared.question
+    if question.merge or question.number != OPENS:
+        return None
+    _, events = sample(declared)
+    cells = Oracle(question, declared.relations(SEED)).cells(events)
+    lengths = pc.unique(pc.subtract(cells.column(CLOSES), cells.column(OPENS))).to_pylist()
+    return lengths[0] if len(lengths) == 1 else None
