@@ -26,11 +26,10 @@ def rows(found: Calibrated) -> Iterator[tuple[str, ...]]:
 
 def summary(found: Calibrated) -> str:
     return (
-        f"{many(found.rounds, 'round')} of each arm were recorded in {many(found.sessions, 'start')} "
-        "of all engines; each line is "
-        f"{many(found.rates[0].gates, 'gate')} of at most {found.gate_rounds} rounds a side, "
-        "drawn from them in stretches. "
-        f"Two starts of the same differ by {found.starts_differ:.1%} (standard deviation) beyond what rounds explain."
+        f"{many(found.starts, 'start')} of all arms were recorded, with {many(found.rounds, 'round')} each; a line "
+        f"is {many(found.rates[0].gates, 'gate')} of at most {found.gate_starts} starts drawn from them. Two starts of "
+        f"the same differ by {found.starts_differ:.1%} (standard deviation), and two rounds within a start by "
+        f"{found.rounds_differ:.1%}."
     )
 
 

@@ -17,12 +17,12 @@ from reports import outage
 from reports.exports import gate as exports
 from reports.figures import bursts, forest
 from reports.figures.style import GREEN, ORANGE, RED, picture
-from reports.gated import HEADER, Record, number, percent, read, row
+from reports.gated import HEADER, Record, number, outliers, percent, read, row
 from reports.page import Link, Number, Page, Section, Table
 from reports.saved import save
 from reports.sections import fairness, next_step
 
-COLOURS = {Answer.REGRESSED: RED, Answer.OK: GREEN, Answer.INCONCLUSIVE: ORANGE}
+COLOURS = {Answer.REGRESSED: RED, Answer.OK: GREEN, Answer.IMPROVED: GREEN, Answer.INCONCLUSIVE: ORANGE}
 METRICS_SAID = {
     "cost": "CPU seconds of the engine and its workers per million events, less what it takes when it is idle",
     "memory": "the most that they held in a round",
@@ -46,7 +46,7 @@ def page_of(record: Record) -> Page:
     begun = f", {record.folder.begun}" if record.folder.begun else ""
     return Page(
         title=f"Gate: {asked['head']} against {asked['base']}",
-        subtitle=f"{many(found.rounds, 'round')} a side, threshold {asked['threshold'] * 100:g}%{begun}",
+        subtitle=f"{many(found.starts, 'start')} of each side, threshold {asked['threshold'] * 100:g}%{begun}",
         outcome=found.outcome,
         word=found.answer.value,
         sentence=f"{found.sentence[:1].upper()}{found.sentence[1:]}.",
@@ -66,8 +66,9 @@ def _withheld(found: Gated) -> str:
 
 def _facts(record: Record) -> Iterator[str]:
     yield (
-        f"Base and head, and the base once more, were up on one broker at the same time. {record.burst.capitalize()} "
-        "went into them in turn, and all that each of them counted was judged at the end."
+        "Base and head, and the base once more, started together, several times over. "
+        f"{record.burst.capitalize()} went into all of them at the same time, and all that each of them counted was "
+        "judged."
     )
     if conditions := record.found.conditions:
         yield f"{conditions.words[:1].upper()}{conditions.words[1:]}."
@@ -99,8 +100,9 @@ def _effects(record: Record) -> Section:
         picture=picture(name, alt, lambda sheet: forest.draw(rows, threshold, sheet)),
         text=(
             "Less is better everywhere. REGRESSED: the head takes more by the threshold at least, and surely more than "
-            "the base. OK: so small a slowdown as the threshold could have been told, and the interval ends "
-            "below twice the threshold. The base by itself is what differs where nothing differs.",
+            "the base. IMPROVED: the same the other way round. OK: the interval ends below the threshold. The base by "
+            "itself is what differs where nothing differs.",
+            *(f"{each[:1].upper()}{each[1:]}." for each in outliers(found)),
             *reasons,
         ),
         tables=(Table(HEADER, tuple(row(each) for each in found.effects)),),

@@ -59,11 +59,15 @@ class Record:
         """What all figures are of: there is no rate, for all of a burst is due when it begins."""
         return f"bursts of {many(self.rounds[0].events, 'event')}" if self.rounds else "bursts"
 
+    @property
+    def rounds_a_side(self) -> int:
+        return len(self.rounds) // len(SIDES)
+
     def typical(self, effect: Effect) -> Mapping[str, float]:
-        """What is compared of each side's rounds. There is no effect of wrong counts, and so no figure."""
+        """The middle one of each side's rounds. There is no effect of wrong counts, and so no figure."""
         metric = next((each for each in METRICS if each.name == effect.metric), None)
         values = self.values(metric) if metric else {}
-        return {side: float(np.quantile(each, metric.share)) for side, each in values.items() if metric and each}
+        return {side: float(np.median(each)) for side, each in values.items() if each}
 
     def values(self, metric: Metric) -> Mapping[str, list[float]]:
         """Of each side's rounds, as they were measured."""
@@ -78,19 +82,20 @@ def read(folder: Folder) -> Record:
     folder.refuse_other_settings(settings, Settings)
     try:
         rounds = tuple(kept(folder.path / ROUNDS))
-        return Record(folder, asked, machine, rounds, _found(folder, len(rounds) // len(SIDES)), _commits(folder))
+        found = _found(folder, len({each.start for each in rounds}))
+        return Record(folder, asked, machine, rounds, found, _commits(folder))
     except msgspec.ValidationError as error:
         raise UsageError(
             f"{folder.path} was made by another version of streamgauge: {error}. Use the version that made it."
         ) from None
 
 
-def _found(folder: Folder, rounds: int) -> Gated:
+def _found(folder: Folder, starts: int) -> Gated:
     """Of a gate that was broken off: no answer."""
     try:
         found: Gated = folder.load("found", Gated)
     except KeyError:
-        return Gated({side: Judged(Outcome.UNKNOWN, BROKEN_OFF, "") for side in SIDES}, (), rounds, BROKEN_OFF)
+        return Gated({side: Judged(Outcome.UNKNOWN, BROKEN_OFF, "") for side in SIDES}, (), starts, BROKEN_OFF)
     return found
 
 
@@ -136,7 +141,8 @@ def notes(found: Gated) -> Iterator[str]:
         for witness in side.witnesses:
             yield f"  {name}: {witness.cell}: expected {witness.expected}, seen {witness.seen} {witness.detail}"
     if found.effects:
-        yield f"{many(found.rounds, 'round')} a side"
+        yield many(found.starts, "start")
+        yield from outliers(found)
     if found.conditions:
         yield found.conditions.words
     if found.stored:
@@ -148,6 +154,14 @@ def notes(found: Gated) -> Iterator[str]:
         yield from (f"  {name}: {words}" for name, words in back.items())
 
 
+def outliers(found: Gated) -> Iterator[str]:
+    """A start that was set aside is shown."""
+    for each in found.effects:
+        if each.aside is not None:
+            seen = percent(each.starts[each.aside])
+            yield f"start {each.aside + 1} has no say in the {each.metric}: {seen}, and nothing like it in the others"
+
+
 def as_object(found: Gated, place: Path, code: int) -> dict[str, Any]:
     return {
         "command": "gate",
@@ -156,7 +170,7 @@ def as_object(found: Gated, place: Path, code: int) -> dict[str, Any]:
         "sentence": found.sentence,
         "exit": code,
         "gate": str(place),
-        "rounds": found.rounds,
+        "starts": found.starts,
         "sides": msgspec.to_builtins(found.sides),
         "effects": [_effect(each) for each in found.effects],
     }

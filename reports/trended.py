@@ -15,7 +15,12 @@ from harness.model import Outcome
 from harness.util.texts import many
 from reports.gated import percent, times
 
-OUTCOMES = {Answer.OK: Outcome.PASS, Answer.REGRESSED: Outcome.FAIL, Answer.INCONCLUSIVE: Outcome.UNKNOWN}
+OUTCOMES = {
+    Answer.OK: Outcome.PASS,
+    Answer.IMPROVED: Outcome.PASS,
+    Answer.REGRESSED: Outcome.FAIL,
+    Answer.INCONCLUSIVE: Outcome.UNKNOWN,
+}
 ROWS, SERIES = 7, 2  # of a screen
 FEW = 3  # changes that are told one by one
 NOT_TOLD = ("engine", "base", "burst")  # among what a series is: its first words say them

@@ -1,4 +1,4 @@
-"""Drives `gate`: three sides on one broker, rounds between them, one answer."""
+"""Drives `gate`: three sides on one broker, started again and again, and one answer."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from harness.experiments.folder import Folder
 from harness.experiments.gating import baseline, gate, history
 from harness.experiments.gating.baseline import REFERENCE, Baseline
 from harness.experiments.gating.candidates import commit_of, look_up, made
-from harness.experiments.gating.conditions import Conditions, Watch
-from harness.experiments.gating.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, Effect, Gated, Stored, looks
-from harness.experiments.gating.rounds import ROUNDS, Round, Settings, of_burst
+from harness.experiments.gating.conditions import Watch
+from harness.experiments.gating.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, Effect, Gated, Judged, Stored
+from harness.experiments.gating.rounds import ROUNDS, Round, Settings, encoded, of_burst
+from harness.host import disk_space
+from harness.host.pinning import placement
 from harness.install import environment
 from harness.model import HarnessError, Outcome
 from harness.rundir import store
 from harness.rundir.store import Store
 from harness.services import children
+from harness.services.kafka import EmbeddedKafka
 from harness.terminal import console
 from harness.terminal.command_end import UnderWay, short_path, under_way
 from harness.util.texts import many
@@ -30,14 +33,7 @@ from harness.util.texts import many
 if TYPE_CHECKING:
     from reports.page import Page
 
-TELL_EVERY_S = 15.0
-WARM_UP_SHARE = 0.07  # of the budget, for each side
-END_S, JUDGED_S = 15.0, 9e-6  # for all sides to drain and stop; for each event to be read and judged
-
-
-def judged_within_s(events: int) -> float:
-    """All that was sent is read and judged at the end, on two cores within so long."""
-    return END_S + events * JUDGED_S
+WARM_UP_SHARE = 0.02  # of the budget, in each start
 
 
 @dataclass(frozen=True)
@@ -120,71 +116,101 @@ def write_page(place: Folder) -> Page:
 
 
 class _Gate:
-    """Three sides, and rounds between them until it is known or the budget is used up."""
+    """Start after start of all sides, until it is known or the budget is used up."""
 
     def __init__(self, place: Folder, asked: Asked, settings: Settings, then: Baseline | None) -> None:
         self.place, self.asked, self.settings, self.then = place, asked, settings, then
         self.stored: Stored | None = then.stored() if then else None
         self.begun_s = time.monotonic()
         self.rounds: list[Round] = []
-        self.look = 0
-        self.told_s = self.begun_s
+        self.judged: dict[str, Judged] = {}
+        self.starts = self.look = 0
+        self.longest_s = 0.0  # that a start took
+        self.planned = self.settings.most_starts
+        self.placed = placement()
+        self.oddities: set[str] = set()
         self.watch = Watch()
-        self.conditions: Conditions | None = None
 
-    def drive(self, engines: Mapping[str, tuple[str, str]], kafka: str) -> Gated:
-        sides = Sides(self.place, self.place.path / ROUNDS, kafka, self.asked.flags)
-        for name in SIDES:
-            sides.add(name, *engines[name], self.settings)
-        console.say(f"{REFERENCE if self.then else self.asked.base} and {self.asked.head} start, the first one twice")
+    def drive(self, engines: Mapping[str, tuple[str, str]], kafka: EmbeddedKafka) -> Gated:
+        named = REFERENCE if self.then else self.asked.base
+        console.say(f"{named} and {self.asked.head} start together, the first one twice: {self.placed.words}")
+        self.watch.rounds_begin()
         broken = ""
         try:
-            # The reference engine may be many times as fast as the head.
-            with sides.up(self.settings, by=HEAD if self.then or self.asked.saves else BASE):
-                self.watch.rounds_begin()
-                self._measure(sides)
-                self.conditions = self.watch.seen()
+            while not self._is_over():
+                self._start(engines, kafka)
         except HarnessError as error:
             broken = str(error)
-        judged, compared = sides.judged(), tuple[Effect, ...]()
-        if all(each.outcome is Outcome.PASS for each in judged.values()):
-            self.rounds = sides.with_latency(self.rounds)
-            compared = self._effects()
+        conditions = replace(self.watch.seen(), placed=self.placed.words, oddities=tuple(sorted(self.oddities)))
+        judged = {name: self.judged.get(name, Judged(Outcome.UNKNOWN, broken, "")) for name in SIDES}
+        right = all(each.outcome is Outcome.PASS for each in judged.values())
+        if right:
+            disk_space.write(self.place.path / ROUNDS, encoded(self.rounds))  # with their latency
         if self.then:
             versions = history.versions_of(Store(self.place.path / judged[HEAD].run))
             machine = history.environment_of(self.place.load("environment", dict[str, Any]))
             self.stored = self.then.stored(machine, versions)
-        return Gated(judged, compared, len(self.rounds) // len(SIDES), broken, self.conditions, self.stored)
+        found = self._effects(conditions.declined) if right else ()
+        return Gated(judged, found, self.starts, broken, conditions, self.stored)
 
-    def _effects(self) -> tuple[Effect, ...]:
-        declined = self.conditions.declined if self.conditions else ""
+    def _start(self, engines: Mapping[str, tuple[str, str]], kafka: EmbeddedKafka) -> None:
+        """From the start of all sides until they are judged."""
+        begun_s, number = time.monotonic(), self.starts + 1
+        sides = Sides(self.place, self.place.path / ROUNDS, kafka, self.asked.flags, self.placed, start=number)
+        for name in SIDES:
+            sides.add(name, *engines[name], self.settings)
+        own: list[Round] = []
+        try:
+            with sides.up(self.settings):
+                for block in sides.rounds(self.settings.rounds):
+                    own += block
+        finally:
+            self.judged = {name: worse(self.judged.get(name), each) for name, each in sides.judged().items()}
+            self.oddities |= sides.oddities
+        if self._is_right():
+            self.rounds += sides.with_latency(own)
+        self.starts, took_s = number, time.monotonic() - begun_s
+        if number == 1:
+            self.settings = replace(self.settings, round_stretches=sides.round_stretches)
+            self._plan(took_s)
+        self.longest_s = max(took_s, self.longest_s)
+
+    def _plan(self, took_s: float) -> None:
+        fit = int((self.asked.budget_s - (time.monotonic() - self.begun_s)) / took_s) + 1
+        self.planned = max(1, min(self.settings.most_starts, fit))
+        events = self.settings.round_stretches * self.settings.stretch_events
+        console.say(
+            f"a start took {took_s:.0f} s, with {many(self.settings.rounds, 'round')} of {events:,} events: "
+            f"{self.planned} of them are planned"
+        )
+
+    def _is_right(self) -> bool:
+        return all(each.outcome is Outcome.PASS for each in self.judged.values())
+
+    def _is_over(self) -> bool:
+        """As soon as it is known, or nothing can be known any more."""
+        if not self.starts:
+            return False
+        left_s = self.asked.budget_s - (time.monotonic() - self.begun_s)
+        is_last = not self._is_right() or self.starts >= self.planned or left_s < self.longest_s
+        planned = (self.planned,) if self.asked.saves else gate.looks(self.planned)
+        if is_last or self.starts in planned:
+            self.look = len(LEVELS) - 1 if is_last else planned.index(self.starts)
+            return self._is_known() or is_last
+        return False
+
+    def _is_known(self) -> bool:
+        found = self._effects() if self._is_right() else ()
+        said = gate.in_words(found[0]) if found else "nothing can be compared yet"
+        console.say(f"  {many(self.starts, 'start')}: {said}")
+        return bool(found) and found[0].answer is not Answer.INCONCLUSIVE
+
+    def _effects(self, declined: str = "") -> tuple[Effect, ...]:
         asked, seed = self.asked, self.settings.seed
         return gate.effects(self.rounds, asked.threshold, self.look, seed, declined, stored=self.stored)
 
-    def _measure(self, sides: Sides) -> None:
-        """All rounds that there is time for, or as many as it takes."""
-        most, warm_s, warm_events = self.settings.most_rounds, time.monotonic(), sides.sent_events
-        planned = (most,) if self.asked.saves else looks(most)
-        for done, block in enumerate(sides.rounds(most), 1):
-            self.rounds += block
-            now_s, sent = time.monotonic(), sides.sent_events
-            each_s = (now_s - warm_s + judged_within_s(sent) - judged_within_s(warm_events)) / done
-            left_s = self.asked.budget_s - (now_s - self.begun_s) - judged_within_s(sent)
-            is_last = done == most or left_s < each_s
-            self._tell(done, min(left_s, each_s * (most - done)))
-            if is_last or done in planned:
-                self.look = len(LEVELS) - 1 if is_last else planned.index(done)
-                if self._is_known(done) or is_last:
-                    return
 
-    def _tell(self, done: int, left_s: float) -> None:
-        if time.monotonic() - self.told_s >= TELL_EVERY_S:
-            self.told_s = time.monotonic()
-            console.say(f"  {many(done, 'round')} a side, at most {max(0.0, left_s) / 60:.0f} minutes more of them")
-
-    def _is_known(self, done: int) -> bool:
-        found = self._effects()
-        console.say(
-            f"  {many(done, 'round')} a side: {gate.in_words(found[0]) if found else 'too few to say anything'}"
-        )
-        return bool(found) and found[0].answer is not Answer.INCONCLUSIVE
+def worse(before: Judged | None, now: Judged) -> Judged:
+    """Of two starts of one side: a wrong count stays one, and what came to no verdict hides nothing."""
+    order = (Outcome.PASS, Outcome.UNKNOWN, Outcome.FAIL)
+    return before if before and order.index(before.outcome) >= order.index(now.outcome) else now

@@ -17,8 +17,9 @@ import numpy as np
 from generators.fleet import Slice
 from generators.schedule import Schedule
 from generators.tape import Tape
-from harness.experiments.gating.rounds import LEAST_S, STRETCH_MS, STRETCHES, Round, Settings, tape, with_latency
+from harness.experiments.gating.rounds import LEAST_S, STRETCH_MS, Round, Settings, tape, with_latency
 from harness.faults.moment import Moment
+from harness.host.pinning import pin
 from harness.judging.stored_run import StoredRun
 from harness.load.burst_load import Bursts, Sent
 from harness.measuring import latency
@@ -32,6 +33,7 @@ from harness.runner.result_polling import LOOK_EVERY_S
 from harness.runner.run import Run
 from harness.runner.screen import NullScreen
 from harness.runner.world.real import RealWorld
+from harness.util.texts import many
 from harness.util.wait import wait_until
 from workloads.registry import oracle_of
 
@@ -130,8 +132,8 @@ class SideRun(Run):
 class Side:
     """Its thread, and what the gate does with it."""
 
-    def __init__(self, name: str, run: SideRun, world: RealWorld, environment: Mapping[str, Any]) -> None:
-        self.name, self.run, self.world = name, run, world
+    def __init__(self, name: str, start: int, run: SideRun, world: RealWorld, environment: Mapping[str, Any]) -> None:
+        self.name, self.start_number, self.run, self.world = name, start, run, world
         self.verdict: Verdict | None = None
         self.error: BaseException | None = None
         self._environment = environment
@@ -142,6 +144,7 @@ class Side:
         self._most_memory_bytes = 0
         self._settled = Used(0.0, 0.0, 0.0, 0)  # when it had last fallen idle
         self._rounds = 0
+        self._pinned: set[int] = set()  # threads
 
     def start(self) -> None:
         self._thread.start()
@@ -163,22 +166,36 @@ class Side:
     def going(self) -> bool:
         return self._thread.is_alive()
 
-    def warm_up(self, seconds: float, most: int = STRETCHES) -> int:
-        """Stretches one behind the other, none sent before the last but one is done: an engine that cuts what comes
-        into batches compiles most of what it runs when it has run many of them. How many there was time for."""
-        begun_s, sent = time.monotonic(), 0
-        while sent < most and time.monotonic() - begun_s < seconds:
+    def engine_pids(self) -> list[int]:
+        return [each.pid for each in self._meter.look() if each.part in (ENGINE, WORKERS)]
+
+    def service_pids(self) -> list[int]:
+        """What of this side is not its engine."""
+        return [pid for part, pid in self.world.roots().items() if part != ENGINE]
+
+    def pin(self, cores: frozenset[int]) -> str:
+        """Its engine; again before each round, since it may have come back from a fault. What it did to get away."""
+        moved = pin(self.engine_pids(), cores)
+        away, self._pinned = self._pinned & moved, self._pinned | moved
+        return (
+            f"{many(len(away), 'thread')} of the {self.name} chose other cores, and had to be put back" if away else ""
+        )
+
+    def warm_up(self, stretches: int) -> None:
+        """One behind the other, none sent before the last but one is done: an engine that cuts what comes into batches
+        compiles most of what it runs when it has run many of them."""
+        for _ in range(stretches):
             owed = self._owed
-            self._send(self._written(1))
+            self._send(self.written(1))
             self._await_done(owed)
-            sent += 1
         self._await_done(self._owed)
+
+    def is_settled(self) -> None:
         self._settled = self._await_idle()
-        return sent
 
     def wave(self, stretches: int) -> float:
         """Sent at once and waited for; seconds."""
-        sent = self._send(self._written(stretches))
+        sent = self._send(self.written(stretches))
         took_s = (self._await_done(self._owed) - sent.begun_ms) / 1000
         self._settled = self._await_idle()
         return max(took_s, LEAST_S)
@@ -192,9 +209,15 @@ class Side:
             if all(each.at_ms for each in fault.reports()) and fault.settled():
                 return
 
-    def burst(self, stretches: int) -> Round:
+    def written(self, stretches: int) -> list[Slice]:
+        """The next burst's records, made while nothing is measured."""
+        if not self.run.manifest.progress:
+            self._owed += self.run.views(stretches)
+        self.run.stretches += stretches
+        return self._load.write(self.run.stretches * STRETCH_MS)
+
+    def burst(self, written: list[Slice]) -> Round:
         """One round, from a burst's begin until the engine has fallen idle again."""
-        written = self._written(stretches)
         self._most_memory_bytes, begun = 0, self._used()
         sent = self._send(written)
         done_ms = self._await_done(self._owed)
@@ -212,6 +235,7 @@ class Side:
             billed_ms=(self._settled.at_s - begun.at_s) * 1000,
             memory_bytes=self._most_memory_bytes,
             at_ms=sent.begun_ms,
+            start=self.start_number,
         )
 
     def _send(self, written: list[Slice]) -> Sent:
@@ -219,13 +243,6 @@ class Side:
         if self.run.manifest.progress:
             self._owed += sent.events
         return sent
-
-    def _written(self, stretches: int) -> list[Slice]:
-        """The next burst's records, made while nothing is measured."""
-        if not self.run.manifest.progress:
-            self._owed += self.run.views(stretches)
-        self.run.stretches += stretches
-        return self._load.write(self.run.stretches * STRETCH_MS)
 
     def _await_idle(self) -> Used:
         """An engine goes on behind its last batch: it commits, cleans up, and compiles. One that is never idle, since

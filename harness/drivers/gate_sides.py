@@ -1,35 +1,38 @@
-"""Engines that stay up beside each other on one broker, and the rounds that go between them."""
+"""Engines that are up beside each other on one broker, and the rounds that all of them do at the same time."""
 
 from __future__ import annotations
 
+import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import Any, TypeVar
 
 from harness.config import plan
 from harness.drivers import one_run
 from harness.drivers.gate_side import Side, SideRun
 from harness.engines import manifest as manifests
 from harness.experiments.folder import Folder
-from harness.experiments.gating.gate import BASE, Judged
+from harness.experiments.gating.gate import Judged
 from harness.experiments.gating.rounds import (
+    NEAR,
     PACED_STRETCHES,
+    ROUND_S,
     STRETCH_MS,
     STRETCHES,
     Round,
     Settings,
+    encoded,
     fitting,
     order,
     tape,
 )
-from harness.host import disk_space
+from harness.host.pinning import Placement, pin
 from harness.install import jvm
 from harness.load.burst_load import Bursts
 from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, UsageError, Verdict
@@ -40,9 +43,7 @@ from harness.services.kafka import EmbeddedKafka
 from harness.terminal import console
 
 SCENARIO = "calm"
-LONGEST_S = 600.0  # a side may be so much slower than the first one
-TELL_EVERY_S = 15.0
-TURNS = 10  # by which all sides are warmed up: one that then waits for the others long would be another one again
+WARM_UP_STRETCHES = 4  # at a time, to each side
 # A heap that grows in the middle of the rounds costs half a CPU second or more for each GiB that is touched for the
 # first time, and one that shrinks grows again: more than what is looked for. So all JVMs take and touch their memory at
 # once, and keep it. It is an eighth of the machine's, or what a job says itself, if that is less.
@@ -50,13 +51,16 @@ STEADY_MEMORY = ("-XX:InitialRAMPercentage=12.5", "-XX:+AlwaysPreTouch", "-XX:Ma
 CRASHED = "crashed"  # the word for an engine that ended by itself
 QUEUED_MS = 5000.0  # a burst is due all at once, and it takes its time to hand it over
 
+T = TypeVar("T")
+
 
 @contextmanager
-def broker(logs: Path) -> Iterator[str]:
+def broker(logs: Path) -> Iterator[EmbeddedKafka]:
     """One for all sides: it is no part of what is compared."""
     kafka = EmbeddedKafka(logs, jvm.jars("services"), str(jvm.java()))
     try:
-        yield kafka.start().bootstrap
+        kafka.start()
+        yield kafka
     finally:
         kafka.stop()
 
@@ -73,35 +77,56 @@ def planned(engine: str, sink: str, settings: Settings, flags: Mapping[str, Any]
 
 
 class Sides:
-    """A few of them. Each is a run in a thread of its own; only one at a time is sent something that is measured."""
+    """One start of all sides. Each is a run in a thread of its own, and they are sent their rounds at the same time, as
+    long as they can share cores that nothing else is on."""
 
-    def __init__(self, place: Folder, rounds: Path, kafka: str, flags: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        place: Folder,
+        rounds: Path,
+        kafka: EmbeddedKafka,
+        flags: Mapping[str, Any],
+        placed: Placement,
+        *,
+        start: int,
+    ) -> None:
         self._place, self._rounds, self._kafka, self._flags = place, rounds, kafka, flags
+        self._placed, self._start = placed, start
         self._sides: dict[str, Side] = {}
-        self._stretches = 1  # in each round
+        self.round_stretches = 1
+        self.oddities: set[str] = set()  # of engines that are not where they were put
 
     def add(self, name: str, engine: str, sink: str, settings: Settings) -> None:
-        spec, manifest = planned(engine, sink, settings, {**self._flags, "kafka": self._kafka})
+        at = self._kafka.address.bootstrap
+        spec, manifest = planned(engine, sink, settings, {**self._flags, "kafka": at})
         spec = replace(spec, tape=tape(spec.tape, STRETCHES, settings))
         surroundings = one_run.prepare(spec, manifest)
-        store = Store.create(self._place.runs, re.sub(r"\W+", "-", name))  # a part of the topic's name
-        starts, seen = one_run.starts_and_machine(spec, manifest, surroundings, STEADY_MEMORY)
+        called = re.sub(r"\W+", "-", name)  # a part of the topic's name
+        store = Store.create(self._place.runs, f"{called}-{self._start}")
+        starts, seen = one_run.starts_and_machine(spec, manifest, surroundings, self._options)
         world = RealWorld(spec, manifest, surroundings, store, starts, load_of=Bursts)
-        self._sides[name] = Side(name, SideRun(spec, manifest, world, store, settings), world, seen)
+        run = SideRun(spec, manifest, world, store, settings)
+        self._sides[name] = Side(name, self._start, run, world, seen)
+
+    @property
+    def _options(self) -> tuple[str, ...]:
+        """A JVM on fewer cores than it began with would change its collectors' and its pools' mind."""
+        cores = len(self._placed.all)
+        return (*STEADY_MEMORY, f"-XX:ActiveProcessorCount={cores}") if cores else STEADY_MEMORY
 
     @contextmanager
-    def up(self, settings: Settings, by: str = BASE) -> Iterator[None]:
-        """From their start until all are judged; whatever ends the rounds too early is told by `judged`'s caller. `by`:
-        the side that says how much is sent to all."""
+    def up(self, settings: Settings) -> Iterator[None]:
+        """From their start until all are judged; whatever ends the rounds too early is told by `judged`'s caller."""
         begun_s, sides = time.monotonic(), self._sides.values()
         try:
             for side in sides:
                 side.start()
             for side in sides:
                 side.await_ready()
-            console.say(f"all have answered after {time.monotonic() - begun_s:.0f} s, and are warmed up")
-            self._warm_up(settings, by)
-            yield
+            console.say(f"start {self._start}: all have answered after {time.monotonic() - begun_s:.0f} s")
+            with self._pinned():
+                self._warm_up(settings)
+                yield
         except HarnessError:
             raise
         except BaseException:
@@ -109,43 +134,71 @@ class Sides:
                 side.stop()
             raise
         finally:
-            console.say("all sides drain and are judged")
             for side in sides:
                 side.end()
             for side in sides:
                 side.join()
 
-    def _warm_up(self, settings: Settings, by: str) -> None:
-        """One says how much that is."""
-        first, others = self._sides[by], [side for name, side in self._sides.items() if name != by]
-        with ThreadPoolExecutor() as together:  # what a fault has killed takes as long to come back as it took to start
-            list(together.map(Side.strike, self._sides.values()))
-        told_s = time.monotonic()
-        for turn in range(TURNS):
-            if time.monotonic() - told_s > TELL_EVERY_S:
-                told_s = time.monotonic()
-                console.say(f"  warmed up in {turn} turns of {TURNS}")
-            sent = first.warm_up(settings.warm_up_s / TURNS)
-            for side in others:
-                side.warm_up(LONGEST_S, sent)
-        took_s = [side.wave(PACED_STRETCHES) for side in (first, *others)]
-        self._stretches = fitting(PACED_STRETCHES, took_s[0], settings)
-        console.say(f"a round is a burst of {self._stretches * settings.stretch_events:,} events")
+    @contextmanager
+    def _pinned(self) -> Iterator[None]:
+        """While rounds go on. To start and to judge, all have all cores."""
+        if self._placed.reason:
+            yield
+            return
+        of_sides = (pid for side in self._sides.values() for pid in side.service_pids())
+        services = {os.getpid(), self._kafka.child.pid, *of_sides}
+        pin(services, self._placed.others)
+        try:
+            yield
+        finally:
+            pin(services, self._placed.all)
+
+    def _pin(self) -> None:
+        if not self._placed.reason:
+            self.oddities |= {said for side in self._sides.values() if (said := side.pin(self._placed.shared))}
+
+    def _warm_up(self, settings: Settings) -> None:
+        """All sides are sent the same: one that waits long for the others is cold again."""
+        self._together(Side.strike)  # what a fault has killed takes as long to come back as it took to start
+        self._pin()
+        begun_s = time.monotonic()
+        while time.monotonic() - begun_s < settings.warm_up_s:
+            self._together(partial(Side.warm_up, stretches=WARM_UP_STRETCHES))
+        self._together(Side.is_settled)
+        self.round_stretches = settings.round_stretches or self._fitting()
+
+    def _fitting(self) -> int:
+        stretches, took_s = PACED_STRETCHES, 0.0
+        while took_s < NEAR * ROUND_S:
+            took_s = max(self._together(partial(Side.wave, stretches=stretches)))
+            stretches = fitting(stretches, took_s)
+        return stretches
+
+    def _together(self, do: Callable[[Side], T]) -> list[T]:
+        with ThreadPoolExecutor(len(self._sides)) as pool:
+            return list(pool.map(do, self._sides.values()))
 
     @property
     def sent_events(self) -> int:
         return sum(side.run.stretches * side.run.settings.stretch_events for side in self._sides.values())
 
     def rounds(self, most: int) -> Iterator[list[Round]]:
-        """One round of each side at a time. Each is on disk before it is looked at."""
+        """One round of each side. Each is on disk before it is looked at."""
         with self._rounds.open("ab") as file:
             for names in order(tuple(self._sides), most):
-                block = []
-                for name in names:
-                    block.append(self._sides[name].burst(self._stretches))
-                    file.write(msgspec.json.encode(block[-1]) + b"\n")
-                    file.flush()
+                self._pin()
+                block = self._round([self._sides[name] for name in names])
+                file.write(encoded(block))
+                file.flush()
                 yield block
+
+    def _round(self, sides: Sequence[Side]) -> list[Round]:
+        """At the same time, or one after the other where nothing could be put on cores of its own."""
+        written = [side.written(self.round_stretches) for side in sides]
+        if self._placed.reason:
+            return list(map(Side.burst, sides, written))
+        with ThreadPoolExecutor(len(sides)) as pool:
+            return list(pool.map(Side.burst, sides, written))
 
     def judged(self) -> Mapping[str, Judged]:
         """What is said of each, when all have ended; their reports are made."""
@@ -163,9 +216,7 @@ class Sides:
     def with_latency(self, measured: Sequence[Round]) -> list[Round]:
         """The rounds, with what only the files of sides tell that were judged and are right."""
         made = [each for side in self._sides.values() for each in side.with_latency(measured)]
-        made.sort(key=lambda each: each.at_ms)
-        disk_space.write(self._rounds, b"".join(msgspec.json.encode(each) + b"\n" for each in made))
-        return made
+        return sorted(made, key=lambda each: each.at_ms)
 
 
 def _crashed(verdict: Verdict) -> str:

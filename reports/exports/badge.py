@@ -8,7 +8,12 @@ from harness.experiments.gating.gate import HEAD, Answer, Gated
 from harness.model import Outcome
 from reports.gated import Record, percent
 
-COLOURS = {Answer.OK: "brightgreen", Answer.REGRESSED: "red", Answer.INCONCLUSIVE: "yellow"}
+COLOURS = {
+    Answer.OK: "brightgreen",
+    Answer.IMPROVED: "brightgreen",
+    Answer.REGRESSED: "red",
+    Answer.INCONCLUSIVE: "yellow",
+}
 
 
 def of_gate(record: Record) -> str:

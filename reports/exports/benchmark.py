@@ -23,8 +23,8 @@ def _figures(record: Record) -> Iterator[dict[str, str | float]]:
     engine = record.engine
     for effect in record.found.effects:
         name = f"{engine} {effect.metric}"
-        rounds = f"{many(effect.rounds, 'round')} a side"
-        extra = f"{record.asked['head']} by {record.asked['base']}: {in_words(effect)}; {rounds}"
+        starts = many(len(effect.starts), "start")
+        extra = f"{record.asked['head']} by {record.asked['base']}: {in_words(effect)}; {starts}"
         values = record.typical(effect)
         if values:
             base = f"in {record.burst}; the base takes {number(values[BASE])}"

@@ -19,7 +19,12 @@ from reports.exports.markdown import versions
 from reports.gated import HEADER, Record, in_words, notes, row
 from reports.sections import reproduce
 
-OUTCOMES = {Answer.REGRESSED: Outcome.FAIL, Answer.OK: Outcome.PASS, Answer.INCONCLUSIVE: None}
+OUTCOMES = {
+    Answer.REGRESSED: Outcome.FAIL,
+    Answer.OK: Outcome.PASS,
+    Answer.IMPROVED: Outcome.PASS,
+    Answer.INCONCLUSIVE: None,
+}
 
 
 def save(record: Record) -> None:
@@ -30,7 +35,7 @@ def save(record: Record) -> None:
 def _junit(record: Record) -> str:
     """A regression is a failure, what can't be told is skipped with its reason, a side without a verdict an error."""
     found = record.found
-    cases = (*_sides(found), _rounds(found), *_effects(found))
+    cases = (*_sides(found), _starts(found), *_effects(found))
     facts = {"answer": found.answer.value, **dict(versions(record.environment))}
     answer = experiment.Answer("gate", found.outcome, found.sentence, command(record), facts, cases)
     return experiment.as_xml(answer, record.folder.path).decode()
@@ -42,10 +47,10 @@ def _sides(found: Gated) -> Iterator[Case]:
         yield Case(group, name, side.outcome, side.sentence, side.run)
 
 
-def _rounds(found: Gated) -> Case:
+def _starts(found: Gated) -> Case:
     """That it ended early is an error, whatever its sides have counted."""
     outcome = Outcome.UNKNOWN if found.broken else Outcome.PASS
-    return Case(suite.classname(("gate",)), "rounds", outcome, found.broken or f"{many(found.rounds, 'round')} a side")
+    return Case(suite.classname(("gate",)), "starts", outcome, found.broken or many(found.starts, "start"))
 
 
 def _effects(found: Gated) -> Iterator[Case]:

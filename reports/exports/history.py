@@ -23,7 +23,7 @@ def of_gate(record: Record) -> Entry:
         answer=found.answer,
         sentence=found.sentence,
         threshold=asked["threshold"],
-        rounds=found.rounds,
+        rounds=record.rounds_a_side,
         burst_events=asked["burst_events"],
         round_events=record.rounds[0].events if record.rounds else 0,
         flags=asked["flags"],

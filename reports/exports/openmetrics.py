@@ -69,7 +69,7 @@ def _gauges(record: Record) -> Iterator[Gauge]:
         for each in Outcome
     )
     yield Gauge("counts", "", "1 at the verdict on what a side counted.", verdicts)
-    yield Gauge("rounds", "", "Rounds of each side.", (({}, found.rounds),))
+    yield Gauge("starts", "", "Starts of each side.", (({}, found.starts),))
     if asked["threshold"] < ANY:
         about = "A head that takes more by this share has regressed."
         yield Gauge("threshold_ratio", "ratio", about, (({}, asked["threshold"]),))
@@ -103,5 +103,5 @@ def _of_sides(record: Record, effect: Effect) -> Iterator[Gauge]:
         words = effect.metric.replace("-", "_").replace(" ", "_")
         name = f"{words}_{unit}"
         samples = tuple(({"side": side}, value * factor) for side, value in values.items())
-        about = f"{effect.metric} in {record.burst}: the quantile over rounds that is compared."
+        about = f"{effect.metric} in {record.burst}: the median over rounds."
         yield Gauge(name, unit, about, samples)

@@ -163,7 +163,7 @@ def _of_gate(path: Path, found: Gated, again: Callable[..., str], budget_s: floa
     elif found.answer is gate.Answer.REGRESSED:
         yield "whether it is slower the next time, too", again()
     elif found.answer is gate.Answer.INCONCLUSIVE:
-        if found.rounds < Settings.most_rounds:
-            yield "whether more rounds can tell it", again(budget_s=2 * budget_s)
+        if found.starts < Settings.most_starts:
+            yield "whether more starts can tell it", again(budget_s=2 * budget_s)
         told = min(100, ceil(found.effects[0].detectable * 100))
         yield f"whether it is slower by {told}%, which can be told here", again(threshold=told / 100)

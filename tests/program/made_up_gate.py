@@ -24,8 +24,8 @@ from tests.quick.test_gate import measured
 WRONG = Judged(Outcome.FAIL, "lost: 251 events are missing from 8 cells", "runs/head")
 MADE: dict[str, tuple[list[Round], dict[str, Any]]] = {
     "level": (measured(), {}),
-    "slower": (measured(count=40, noise=0.005, head=0.2), {}),
-    "noisy": (measured(count=6, noise=0.8), {}),
+    "slower": (measured(head=0.2), {}),
+    "noisy": (measured(starts=4, apart=0.06), {}),
     "wrong": (measured(), {"head": WRONG}),
 }
 

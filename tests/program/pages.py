@@ -228,7 +228,7 @@ def gate(
     typed = {"base": "main", "head": "c0ffee", "engine": "jobs/count", "threshold": 0.05, "budget_s": 600.0}
     whole = {**typed, "flags": {}, "burst_events": 0, **(asked or {})}
     effects = _effects(tuple(made), whole["threshold"]) if right else ()
-    found = gates.Gated(judged, effects, len(made) // len(gates.SIDES), broken)
+    found = gates.Gated(judged, effects, len({each.start for each in made}), broken)
     machine = {"streamgauge": "0.1.0", "machine": "Linux x86_64, 2 cores, 25 GB", "packages": {"numpy": "2.4"}}
     folder.save("gate", asked=whole, settings=GateSettings(), environment=machine, found=found)
     (place / ROUNDS).write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in made))

@@ -35,8 +35,8 @@ def seen(made):
 
 
 OK = seen(measured())
-SLOWER = seen(measured(count=40, noise=0.005, head=0.2))
-NOISY = seen(measured(count=6, noise=0.8))
+SLOWER = seen(measured(head=0.2))
+NOISY = seen(measured(starts=4, apart=0.06))
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_page_says_first_what_differs(page):
     assert {each.name for each in made.pictures} == {"effects", "rounds"}
     assert [number.label for number in made.numbers] == [metric.name for metric in METRICS]
     assert made.numbers[0].value.startswith("+2")
-    assert made.numbers[0].note.startswith("REGRESSED; head 18")
+    assert made.numbers[0].note.startswith("REGRESSED; head 2")
     assert [row[0] for row in section(made, "effects").tables[0].rows] == [metric.name for metric in METRICS]
 
 
@@ -85,7 +85,7 @@ def test_why_nothing_can_be_told_stands_below_the_drawing(page):
     made = page(NOISY)
 
     assert made.answer == "INCONCLUSIVE"
-    assert any("rounds are needed" in text for text in section(made, "effects").text)
+    assert any("starts are needed" in text for text in section(made, "effects").text)
 
 
 @pytest.mark.parametrize("sides", [{"head": WRONG}, {"base": replace(WRONG, outcome=Outcome.UNKNOWN)}])

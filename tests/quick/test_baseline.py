@@ -12,7 +12,7 @@ import pytest
 from harness.engines import fake
 from harness.experiments.gating import baseline, gate, history
 from harness.experiments.gating.baseline import Baseline
-from harness.experiments.gating.gate import ANY, BASE, SIDES, Answer, Effect, Gated, Judged, Stored
+from harness.experiments.gating.gate import ANY, BASE, SIDES, Answer, Effect, Gated, Judged, Spread, Stored
 from harness.measuring.stats import Ratio
 from harness.model import Outcome, UsageError
 from reports import gated
@@ -27,9 +27,9 @@ SLOWER = 11.0  # the head takes so much more than the reference engine
 BURST = entry().round_events
 
 
-def job(seed, machine=1.0, head=0.0, count=40):
+def job(seed, machine=1.0, head=0.0, starts=12):
     """The rounds of one: how slow its machine is, and how much slower its head than it was."""
-    made = measured(count, seed, noise=0.01, head=(1 + SLOWER) * (1 + head) - 1)
+    made = measured(starts, seed, head=(1 + SLOWER) * (1 + head) - 1)
     return [replace(each, cpu_s=each.cpu_s * machine) for each in made]
 
 
@@ -70,21 +70,21 @@ def test_the_errors_of_both_jobs_are_in_the_answer():
     assert cost.detectable > now.detectable
 
 
-def test_what_no_round_can_tell_is_told_so():
+def test_what_no_start_can_tell_is_told_so():
     rough = replace(recorded(job(1)).ratios["cost"], error=0.2)
     cost, *_ = compared(job(2), Stored("then", {"cost": rough}))
 
     assert cost.answer is Answer.INCONCLUSIVE
-    assert cost.rounds_needed is None
+    assert cost.starts_needed is None
     assert "the baseline itself tells no less; record it anew" in cost.reason
 
 
-def test_the_rounds_that_are_needed_make_up_for_the_error_that_none_of_them_takes_away():
+def test_the_starts_that_are_needed_make_up_for_the_error_that_none_of_them_takes_away():
     ratio = Ratio(1.0, 0.9, 1.1, 0.03)
-    own = Effect("cost", "", 0.05, ratio, ratio, 10, 0.98)
+    own = Effect("cost", "", 0.05, ratio, ratio, (1.0,) * 10, None, Spread(0.1, 0.01, 0.0), 0.98)
 
-    assert (own.rounds_needed, replace(own, stored_error=0.01).rounds_needed) == (38, 59)
-    assert replace(own, stored_error=0.016).rounds_needed is None
+    assert (own.starts_needed, replace(own, stored_error=0.01).starts_needed) == (41, 63)
+    assert replace(own, stored_error=0.016).starts_needed is None
 
 
 def test_only_what_was_measured_then_is_compared_now():

@@ -22,7 +22,7 @@ class Metered(Side):
             done=Done(9_500.0, 1_000),
         )
         world = SimpleNamespace(engine=SimpleNamespace(pid=0))
-        super().__init__("head", cast(SideRun, run), cast(RealWorld, world), {})
+        super().__init__("head", 3, cast(SideRun, run), cast(RealWorld, world), {})
         self._readings: Iterator[Used] = iter(readings)
 
     @property
@@ -53,8 +53,9 @@ def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle
         ]
     )
 
-    first, second = side.burst(1), side.burst(1)
+    first, second = side.burst([]), side.burst([])
 
+    assert (first.side, first.start) == ("head", 3)
     assert (first.number, first.events, first.took_ms, first.at_ms) == (1, 400, 500.0, 9_000.0)
     assert (round(first.cpu_s, 6), round(first.compiling_s, 6), first.billed_ms) == (5.1, 0.8, 2_000.0)
     assert (first.memory_bytes, second.memory_bytes) == (9, 8)

@@ -352,7 +352,7 @@ def kept(tmp_path):
 
 
 def test_a_gate_leaves_its_ratios_its_figures_and_its_environment(kept):
-    record = kept(measured(count=40, noise=0.005, head=0.10))
+    record = kept(measured(head=0.10))
     line = of_gate(record)
 
     (cost, *_), (told, *_) = line.metrics, record.found.effects
@@ -362,7 +362,7 @@ def test_a_gate_leaves_its_ratios_its_figures_and_its_environment(kept):
     assert cost.head
     assert 1.05 < cost.head / cost.base < 1.15
     assert (line.answer, line.engine) == (Answer.REGRESSED, "count/absolute")
-    assert (line.base.named, line.head.named, line.rounds) == ("main", "c0ffee", 40)
+    assert (line.base.named, line.head.named, line.rounds) == ("main", "c0ffee", 48)
     assert line.environment["streamgauge"] == "0.1.0"
 
 

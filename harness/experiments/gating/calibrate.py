@@ -1,7 +1,8 @@
 """How often does a gate find a slowdown that is there, and how often one that is not? Pure.
 
-Rounds are recorded once, with no change and with known ones: a side that is sent a tenth more events than are billed
-costs a tenth more for each. Then many gates are drawn from those rounds, and each is asked what it would have said.
+Starts are recorded once, of sides with no change and of sides with a known one: a side that is sent a tenth more
+events than are billed costs a tenth more for each. Then many gates are drawn from those starts, and each is asked what
+it would have said.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log, sqrt
-from statistics import mean, variance
+from math import exp, log
+from statistics import fmean, median, stdev
 
 import numpy as np
 
 from harness.experiments.gating.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, effect, effects, looks
-from harness.experiments.gating.rounds import COST, Round, Settings, by_side, levelled
-from harness.measuring.stats import binomial_bounds, quantile_ratio
+from harness.experiments.gating.rounds import COST, Round, Settings, by_side
+from harness.measuring.stats import binomial_bounds
 
-Session = Sequence[Round]  # what was recorded from one start of all engines to their end
+Start = Sequence[Round]  # of all arms, that were started together
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,10 @@ class Arm:
 
 
 UNCHANGED = tuple(map(Arm, SIDES))
-SLOWED = (Arm("5% more", 0.05), Arm("10% more", 0.10), Arm("25% more", 0.25))
+SLOWED = (Arm("3% more", 0.03), Arm("5% more", 0.05), Arm("10% more", 0.10), Arm("25% more", 0.25))
 ARMS = (*UNCHANGED, *SLOWED)
-GATE_SHARE = len(SIDES) / len(ARMS)  # of the time of a session a gate takes, which has fewer sides
-THRESHOLDS = (0.05, 0.03)
-STRETCH = 5  # rounds that follow each other are drawn together: what disturbs one of them lasts
+GATE_SHARE = len(SIDES) / len(ARMS)  # of the time of a recorded start one of a gate takes, which has fewer sides
+THRESHOLDS = (0.05, 0.03, 0.02)
 GATES = 1000
 
 
@@ -57,11 +57,11 @@ class Rates:
     threshold: float
     gates: int
     regressed: int
-    ok: int
+    ok: int  # IMPROVED among them
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Within which the share of REGRESSED lies with 95 %, as far as these sessions are like all others."""
+        """Within which the share of REGRESSED lies with 95 %, as far as these starts are like all others."""
         return binomial_bounds(self.regressed, self.gates)
 
 
@@ -70,71 +70,71 @@ class Calibrated:
     """What came of it."""
 
     rates: tuple[Rates, ...]
-    starts_differ: float  # two starts of the same, beyond what their rounds explain: as `Metric.of_starts`
-    rounds: int  # recorded of each arm
-    sessions: int
-    gate_rounds: int  # so many of each side a gate has time for
+    starts_differ: float  # two sides without a change, from start to start: the standard deviation of their ratio
+    rounds_differ: float  # and from round to round, within a start
+    rounds: int  # recorded of each arm in a start
+    starts: int
+    gate_starts: int  # so many a gate has time for
 
 
-def table(sessions: Sequence[Session], gate_rounds: int, seed: int, gates: int = GATES) -> Iterator[Rates]:
+def table(starts: Sequence[Start], gate_starts: int, seed: int, gates: int = GATES) -> Iterator[Rates]:
     """Of each threshold and each change, none among them."""
-    arms = {arm: costs(sessions, arm) for arm in (Arm("no change"), *SLOWED)}
+    arms = {arm: costs(starts, arm) for arm in (Arm("no change"), *SLOWED)}
     for threshold in THRESHOLDS:
         for arm, seen in arms.items():
             draws = np.random.default_rng(seed)
-            said = Counter(
-                answer(drawn(sessions, arm, gate_rounds, draws), gate_rounds, threshold) for _ in range(gates)
-            )
-            yield Rates(arm.name, arm.more, seen, threshold, gates, said[Answer.REGRESSED], said[Answer.OK])
+            said = Counter(answer(drawn(starts, arm, gate_starts, draws), gate_starts, threshold) for _ in range(gates))
+            ok = said[Answer.OK] + said[Answer.IMPROVED]
+            yield Rates(arm.name, arm.more, seen, threshold, gates, said[Answer.REGRESSED], ok)
 
 
-def costs(sessions: Sequence[Session], arm: Arm) -> float:
+def costs(starts: Sequence[Start], arm: Arm) -> float:
     """By those without a change, of which the last one stands for no change."""
     name, plain = (arm.name, UNCHANGED) if arm.more else (UNCHANGED[-1].name, UNCHANGED[:-1])
-    differ = [
-        quartiles[name] - mean(quartiles[each.name] for each in plain) for quartiles in map(_log_quartiles, sessions)
-    ]
-    return exp(mean(differ))
+    differ = [medians[name] - fmean(medians[each.name] for each in plain) for medians in map(_log_medians, starts)]
+    return exp(fmean(differ))
 
 
-def starts_differ(sessions: Sequence[Session], seed: int) -> float:
-    """A standard deviation of the logarithm, from those without a change."""
-    beyond = []
-    for session in sessions:
-        told = by_side(session, [arm.name for arm in UNCHANGED], COST)
-        first, second, _ = (told[arm.name] for arm in UNCHANGED)
-        of_rounds = quantile_ratio([first], [second], COST.share, LEVELS[-1], seed).error ** 2 / 2
-        beyond.append(variance(_log_quartiles(session)[arm.name] for arm in UNCHANGED) - of_rounds)
-    return sqrt(max(0.0, mean(beyond)))
+def starts_differ(starts: Sequence[Start]) -> float:
+    """Of two sides without a change."""
+    seen = [_log_medians(each) for each in starts]
+    return stdev(each[HEAD] - each[BASE] for each in seen)
 
 
-def _log_quartiles(session: Session) -> Mapping[str, float]:
+def rounds_differ(starts: Sequence[Start]) -> float:
+    """Of the same two, within a start."""
+    within = []
+    for start in starts:
+        told = by_side(start, SIDES, COST)
+        logs = np.log(told[HEAD]) - np.log(told[BASE])
+        within.append(float(np.var(logs, ddof=1)))
+    return float(np.sqrt(fmean(within)))
+
+
+def _log_medians(start: Start) -> Mapping[str, float]:
     """Of each arm, billed for the events of the others."""
-    own = [replace(billed(each, arm), side=arm.name) for arm in ARMS for each in session if each.side == arm.name]
-    values = levelled(by_side(own, [arm.name for arm in ARMS], COST))
-    return {name: log(np.quantile(each, COST.share)) for name, each in values.items()}
+    own = [replace(billed(each, arm), side=arm.name) for arm in ARMS for each in start if each.side == arm.name]
+    return {name: log(median(each)) for name, each in by_side(own, [arm.name for arm in ARMS], COST).items()}
 
 
-def drawn(sessions: Sequence[Session], arm: Arm, rounds: int, draws: np.random.Generator) -> list[Round]:
-    """The rounds of one gate: of one session, in stretches, in the order in which they were. Which of the sides without
-    a change is the base is drawn too."""
-    session = sessions[int(draws.integers(len(sessions)))]
-    names = [each.name for each in draws.permutation(np.array(UNCHANGED, dtype=object))]
-    roles = {BASE: names[0], AGAIN: names[1], HEAD: arm.name if arm.more else names[2]}
-    own = {role: [each for each in session if each.side == name] for role, name in roles.items()}
-    own[HEAD] = [billed(each, arm) for each in own[HEAD]]
-    count = min(map(len, own.values()))
-    starts = np.sort(draws.integers(0, count - STRETCH + 1, -(-rounds // STRETCH)))
-    picks = (starts[:, None] + np.arange(STRETCH)).ravel()[:rounds].tolist()
-    return [
-        replace(own[role][pick], side=role, number=number) for number, pick in enumerate(picks, 1) for role in SIDES
-    ]
+def drawn(starts: Sequence[Start], arm: Arm, count: int, draws: np.random.Generator) -> list[Round]:
+    """The rounds of one gate, by start. Which of the sides without a change is the base is drawn too, for each."""
+    made = []
+    for number in range(1, count + 1):
+        start = starts[int(draws.integers(len(starts)))]
+        names = [each.name for each in draws.permutation(np.array(UNCHANGED, dtype=object))]
+        roles = {BASE: names[0], AGAIN: names[1], HEAD: arm.name if arm.more else names[2]}
+        for role, name in roles.items():
+            own = [each for each in start if each.side == name]
+            made += [replace(billed(each, arm) if role == HEAD else each, side=role, start=number) for each in own]
+    return made
 
 
-def answer(measured: Sequence[Round], rounds: int, threshold: float) -> Answer:
+def answer(measured: Sequence[Round], starts: int, threshold: float) -> Answer:
     """As the gate comes to it: at the first look that gives one. Then it looks at the other metrics too."""
-    for look, count in enumerate(looks(rounds)):
-        seen = measured[: count * len(SIDES)]
+    for nth, count in enumerate(looks(starts)):
+        look = len(LEVELS) - 1 if count >= starts else nth
+        seen = [each for each in measured if each.start <= count]
         found = effect(COST, seen, threshold, LEVELS[look], seed=1)
         if found and found.answer is not Answer.INCONCLUSIVE:
             break

@@ -25,6 +25,8 @@ class Conditions:
     others_cores: float  # what others used before anything of the gate had started
     stolen_share: float | None  # of the machine's CPU time, given to other machines while rounds went on
     throttled_share: float | None  # of the periods of its quota, in which that ran out
+    placed: str = ""  # which cores the sides shared
+    oddities: tuple[str, ...] = ()  # what engines did to get away from there
 
     @property
     def declined(self) -> str:
@@ -43,7 +45,8 @@ class Conditions:
     def words(self) -> str:
         """One line, whatever it was."""
         stolen = "not counted here" if self.stolen_share is None else f"{self.stolen_share:.1%}"
-        return f"others used {self.others_cores:.2f} cores before the gate began; steal {stolen}"
+        machine = f"others used {self.others_cores:.2f} cores before the gate began; steal {stolen}"
+        return "; ".join(filter(None, (machine, self.placed, *self.oddities)))
 
 
 class Watch:

@@ -1,6 +1,6 @@
 """A change against what it changes: is it wrong, slower, costlier? Pure.
 
-Three sides stay up for the whole gate: the base, the head, and the base once more, which shows what differs where
+Three sides start together, again and again: the base, the head, and the base once more, which shows what differs where
 nothing differs.
 """
 
@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import exp, log, sqrt
-from statistics import NormalDist, median
+from math import exp, hypot, log, sqrt
+from statistics import NormalDist
+
+import numpy as np
 
 from harness.experiments.gating.conditions import Conditions
-from harness.experiments.gating.rounds import COST, METRICS, Metric, Round, by_side, levelled
+from harness.experiments.gating.rounds import COST, METRICS, Metric, Round, by_side, by_start
+from harness.measuring.by_start import ByStart, Floats, ratio
 from harness.measuring.measurement import Recovery
-from harness.measuring.stats import Ratio, by, holm, quantile_ratio, widened
+from harness.measuring.stats import Ratio, by, holm, student
 from harness.model import Outcome, Witness
 from harness.util.texts import many
 
@@ -25,7 +28,8 @@ SIDES = (BASE, HEAD, AGAIN)
 # a head that costs no more a regression in one gate of a hundred.
 LEVELS = (0.995, 0.99, 0.98)
 POWER = 0.8  # a difference that is called detectable is told from none so often
-FEWEST_ROUNDS = 6
+FEWEST_STARTS = 3
+MOST_NEEDED = 400  # starts; nobody waits for more
 MOST_SPREAD = 0.05  # of the base by itself, of what goes by the clock
 ANY = 1e9  # the threshold of what is only recorded: nothing is too slow
 TINY = 1e-9
@@ -36,6 +40,7 @@ class Answer(StrEnum):
 
     REGRESSED = "REGRESSED"
     OK = "OK"
+    IMPROVED = "IMPROVED"
     INCONCLUSIVE = "INCONCLUSIVE"
 
 
@@ -49,6 +54,15 @@ class Stored:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """How far what was compared differs by itself: standard deviations of the logarithm of a ratio."""
+
+    starts: float
+    rounds: float  # within a start
+    correlation: float  # of the rounds of base and head, within a start: what they have in common is gone from a ratio
+
+
+@dataclass(frozen=True)
 class Effect:
     """One metric of the head by that of the base, and the base by itself."""
 
@@ -57,22 +71,26 @@ class Effect:
     threshold: float
     head: Ratio
     control: Ratio  # the base once more by the base
-    rounds: int
+    starts: tuple[float, ...]  # the head by the base in each start
+    aside: int | None  # the one of them that has nothing to do with the others, and no say
+    spread: Spread
     level: float
     declined: str = ""  # why nothing is said of it, whatever was seen
-    # Parts of its error that no round takes away: from an earlier job, and since each side was started once.
-    stored_error: float = 0.0
-    starts_error: float = 0.0
+    stored_error: float = 0.0  # the part of its error that no start takes away: from an earlier job
 
     @property
     def detectable(self) -> float:
         """The smallest slowdown that this gate would have told from none."""
-        return exp(self._sure * self.head.error) - 1
+        return exp(self._sure(self._told) * self.head.error) - 1
 
     @property
-    def _sure(self) -> float:
+    def _told(self) -> int:
+        """So many starts have a say."""
+        return len(self.starts) - (self.aside is not None)
+
+    def _sure(self, starts: int) -> float:
         """So many standard errors tell a difference from none."""
-        return NormalDist().inv_cdf((1 + self.level) / 2) + NormalDist().inv_cdf(POWER)
+        return student(self.level, starts - 1) + NormalDist().inv_cdf(POWER)
 
     @property
     def chance(self) -> float:
@@ -80,29 +98,29 @@ class Effect:
         return 1 - NormalDist().cdf(log(self.head.estimate) / max(self.head.error, TINY))
 
     @property
-    def rounds_needed(self) -> int | None:
-        """So that the threshold could have been detected; an error shrinks with the root of their number. None: no
-        number of them is enough."""
-        stays = self.stored_error**2 + self.starts_error**2
-        wanted = (log(1 + self.threshold) / self._sure) ** 2 - stays
-        ours = self.head.error**2 - stays
-        return max(self.rounds, round(self.rounds * ours / wanted + 0.5)) if wanted > 0 else None
+    def starts_needed(self) -> int | None:
+        """So that the threshold could have been detected. None: no number of them is enough."""
+        wanted, ours = log(1 + self.threshold), self.head.error**2 - self.stored_error**2
+        for starts in range(self._told, MOST_NEEDED):
+            if self._sure(starts) * hypot(sqrt(ours * self._told / starts), self.stored_error) <= wanted:
+                return starts
+        return None
 
     @property
     def answer(self) -> Answer:
-        """A base that differs from itself by as much makes no difference of the head believable. Nothing is OK by
-        rounds in which a slowdown as small as the threshold would have gone unseen."""
+        """A base that differs from itself by as much makes no difference of the head believable."""
         if self.declined or self.differs_from_itself:
             return Answer.INCONCLUSIVE
         if _beyond(self.head, self.threshold):
             return Answer.REGRESSED
-        is_ok = self.detectable <= self.threshold and self.head.high < 1 + 2 * self.threshold
-        return Answer.OK if is_ok else Answer.INCONCLUSIVE
+        if _beyond(_turned(self.head), self.threshold):
+            return Answer.IMPROVED
+        return Answer.OK if self.head.high < 1 + self.threshold else Answer.INCONCLUSIVE
 
     @property
     def differs_from_itself(self) -> bool:
         """So much of the base, by the rule by which a head would be red."""
-        return _beyond(self.control, self.threshold)
+        return any(_beyond(each, self.threshold) for each in (self.control, _turned(self.control)))
 
     @property
     def reason(self) -> str:
@@ -113,46 +131,49 @@ class Effect:
             return self.declined
         if self.differs_from_itself:
             return f"the base differs from itself by {self.control.estimate - 1:+.1%}"
-        needed, rounds = self.rounds_needed, many(self.rounds, "round")
-        return f"{rounds} can tell no less than {self.detectable:.1%}, and {self.threshold:.0%} is asked for: " + (
-            f"about {needed} rounds are needed" if needed else self._no_number_is_enough
+        starts = many(len(self.starts), "start")
+        if self.detectable <= self.threshold:
+            return f"{starts} can't tell whether that is less or more than {self.threshold:.0%}"
+        needed = self.starts_needed
+        return f"{starts} can tell no less than {self.detectable:.1%}, and {self.threshold:.0%} is asked for: " + (
+            f"about {needed} starts are needed" if needed else "the baseline itself tells no less; record it anew"
         )
-
-    @property
-    def _no_number_is_enough(self) -> str:
-        if self.stored_error > self.starts_error:
-            return "the baseline itself tells no less; record it anew"
-        return "no number of rounds is enough, since two starts of one job differ by that much"
 
 
 def _beyond(ratio: Ratio, threshold: float) -> bool:
     return ratio.low > 1 and ratio.estimate > 1 + threshold
 
 
+def _turned(ratio: Ratio) -> Ratio:
+    """The same with both sides changed for each other."""
+    return Ratio(1 / ratio.estimate, 1 / ratio.high, 1 / ratio.low, ratio.error)
+
+
 def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: float, seed: int) -> Effect | None:
-    """Of the rounds that all sides have; None where they tell nothing of this metric."""
-    values = by_side(rounds, SIDES, metric)
-    if not values[BASE]:
+    """Of the rounds that all sides have; None where too few starts tell anything of this metric."""
+    told = [values for each in by_start(rounds) if (values := by_side(each, SIDES, metric))[BASE]]
+    if len(told) < FEWEST_STARTS:
         return None
-    base, head, again = (levelled(values)[side] for side in SIDES)
-    control = quantile_ratio([again], [base], metric.share, level, seed + 1)
-    compared = quantile_ratio([head], [base, again], metric.share, level, seed)
-    of_starts = _of_starts(metric, control, median(base)) * sqrt(1 + 1 / 2)
-    wider = widened(compared, of_starts, level)
-    return Effect(metric.name, metric.unit, threshold, wider, control, len(base), level, starts_error=of_starts)
+    logs = [{side: np.log(each) for side, each in values.items()} for values in told]
+    head = ratio([list(each[HEAD] - (each[BASE] + each[AGAIN]) / 2) for each in logs], level, seed)
+    control = ratio([list(each[AGAIN] - each[BASE]) for each in logs], level, seed + 1)
+    spread = _spread(head, [(each[BASE], each[HEAD]) for each in logs])
+    return Effect(
+        metric.name, metric.unit, threshold, head.ratio, control.ratio, head.starts, head.aside, spread, level
+    )
+
+
+def _spread(head: ByStart, pairs: Sequence[tuple[Floats, Floats]]) -> Spread:
+    base, other = (np.concatenate([each[side] - np.mean(each[side]) for each in pairs]) for side in (0, 1))
+    varies = float(np.std(base) * np.std(other))
+    common = float(np.mean(base * other)) / varies if varies > TINY else 0.0
+    return Spread(head.starts_differ, head.rounds_differ, common)
 
 
 def since(effect: Effect, stored: Stored) -> Effect | None:
     """The same by what it was in an earlier job; None where that tells nothing of this metric."""
     then = stored.ratios.get(effect.metric)
     return replace(effect, head=by(effect.head, then, effect.level), stored_error=then.error) if then else None
-
-
-def _of_starts(metric: Metric, control: Ratio, value: float) -> float:
-    """How far two starts of the same differ, as a standard deviation: as far as is known of this metric, or as far as
-    the two bases do, beyond what their rounds explain."""
-    beyond = log(control.estimate) ** 2 - control.error**2
-    return max(metric.starts_differ(value), sqrt(max(0.0, beyond) / 2))
 
 
 def effects(
@@ -166,8 +187,6 @@ def effects(
 ) -> tuple[Effect, ...]:
     """The first one decides. The others are so many questions more: each is asked at a level at which all of them
     together err no more often than it does (Holm). `declined`: why nothing of the clock can be believed."""
-    if min(sum(each.side == side for each in rounds) for side in SIDES) < FEWEST_ROUNDS:
-        return ()
 
     def asked(metric: Metric, level: float) -> Effect | None:
         told = effect(metric, rounds, threshold, level, seed)
@@ -178,11 +197,11 @@ def effects(
     alphas = holm([found[metric].chance for metric in others], 1 - LEVELS[0])
     for metric, alpha in zip(others, alphas, strict=True):
         told = asked(metric, 1 - alpha) or found[metric]
-        found[metric] = replace(told, declined=(declined or _spread(told)) if metric.is_of_clock else "")
+        found[metric] = replace(told, declined=(declined or _of_clock(told)) if metric.is_of_clock else "")
     return tuple(found.values())
 
 
-def _spread(effect: Effect) -> str:
+def _of_clock(effect: Effect) -> str:
     """Why the clock can't be believed by what it says of the base."""
     itself = effect.control.estimate - 1
     return f"the base differs from itself by {itself:+.1%}" if abs(itself) > MOST_SPREAD else ""
@@ -206,7 +225,7 @@ class Gated:
 
     sides: Mapping[str, Judged]
     effects: tuple[Effect, ...]
-    rounds: int
+    starts: int
     broken: str = ""  # why it ended early
     conditions: Conditions | None = None
     stored: Stored | None = None  # with what the head is compared, where no base ran
@@ -234,20 +253,20 @@ class Gated:
         answers = [each.answer for each in self.effects]
         if Answer.REGRESSED in answers:
             return Outcome.FAIL
-        return Outcome.UNKNOWN if self.effects[0].answer is Answer.INCONCLUSIVE else Outcome.PASS
+        return Outcome.UNKNOWN if answers[0] is Answer.INCONCLUSIVE else Outcome.PASS
 
     @property
     def is_too_fine(self) -> bool:
         """Whether all went well, and the threshold is below what could be told."""
         if self.outcome is not Outcome.UNKNOWN or not self.right or self.broken or not self.effects:
             return False
-        return not self.effects[0].differs_from_itself
+        return self.effects[0].detectable > self.effects[0].threshold and not self.effects[0].differs_from_itself
 
     @property
     def answer(self) -> Answer:
-        return {Outcome.FAIL: Answer.REGRESSED, Outcome.PASS: Answer.OK, Outcome.UNKNOWN: Answer.INCONCLUSIVE}[
-            self.outcome
-        ]
+        if self.outcome is Outcome.PASS:
+            return self.effects[0].answer
+        return Answer.REGRESSED if self.outcome is Outcome.FAIL else Answer.INCONCLUSIVE
 
     @property
     def sentence(self) -> str:
@@ -267,11 +286,11 @@ class Gated:
             name, worst = next((n, each) for n, each in self.sides.items() if each.outcome is not Outcome.PASS)
             return f"the {name} is {worst.outcome.value}, so no speed is compared: {worst.sentence}"
         if not self.effects:
-            few = f"{many(self.rounds, 'round is', 'rounds are')} too few a side to compare anything"
-            return f"{few}: it takes {FEWEST_ROUNDS} at the least, so raise --budget"
-        told = [each for each in self.effects if each.answer is self.answer]
-        if self.answer is Answer.INCONCLUSIVE:
-            told = [self.effects[0]]
+            few = f"{many(self.starts, 'start is', 'starts are')} too few to compare anything"
+            return f"{few}: it takes {FEWEST_STARTS} at the least, so raise --budget"
+        told = [self.effects[0]]
+        if self.answer is Answer.REGRESSED:
+            told = [each for each in self.effects if each.answer is Answer.REGRESSED]
         since = ", ".join(self.stored.changes) if self.stored else ""
         return "; ".join(map(in_words, told)) + (f"; and since the baseline was measured: {since}" if since else "")
 
@@ -283,6 +302,6 @@ def in_words(effect: Effect) -> str:
     return f"{effect.metric} {seen}" + (f": {effect.reason}" if effect.reason else "")
 
 
-def looks(rounds: int) -> tuple[int, ...]:
-    """After so many rounds it is asked whether that is enough."""
-    return tuple(sorted({max(FEWEST_ROUNDS, rounds * part // len(LEVELS)) for part in range(1, len(LEVELS) + 1)}))
+def looks(starts: int) -> tuple[int, ...]:
+    """After so many starts it is asked whether that is enough."""
+    return tuple(sorted({max(FEWEST_STARTS, starts * part // len(LEVELS)) for part in range(1, len(LEVELS) + 1)}))

@@ -1,14 +1,13 @@
 """The rounds of a gate, and what is compared of them. Pure.
 
-A round is a burst into one side, billed to its engine. Rounds go forth and back over the sides, so that a machine that
-slows down slows all of them.
+A round is a burst into each side at the same time, billed to its engine. What others do on the machine meanwhile, they
+do to all sides alike, so that it is gone from what one side takes by the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import hypot
 from pathlib import Path
 from statistics import median
 
@@ -22,10 +21,10 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-STRETCH_EVENTS, STRETCH_MS = 25_000, 500  # a burst is made of these; the latter of event time
+STRETCH_EVENTS, STRETCH_MS = 5_000, 500  # a burst is made of these; the latter of event time
 STRETCHES = 20_000  # no gate sends more
-ROUND_S = 4.0  # much longer than what a round takes whatever it holds
-PACED_STRETCHES = 8
+ROUND_S = 3.0  # much longer than what a round takes whatever it holds
+PACED_STRETCHES, MOST_TIMES, NEAR = 2, 4, 0.6  # waves grow until one takes so much of a round
 
 
 @dataclass(frozen=True)
@@ -33,11 +32,12 @@ class Settings:
     """What all sides meet alike."""
 
     stretch_events: int = STRETCH_EVENTS
-    round_stretches: int = 0  # 0: as many as the base does in ROUND_S
+    round_stretches: int = 0  # 0: as many as all sides do in ROUND_S
     struck_bursts: int = 12  # at most, until a planned fault has struck and is over
-    struck_stretches: int = 4  # in each of those
-    warm_up_s: float = 40.0  # of the base; the other sides are sent the same
-    most_rounds: int = 40
+    struck_stretches: int = 20  # in each of those
+    warm_up_s: float = 12.0  # in each start
+    rounds: int = 6  # in each start
+    most_starts: int = 12
     seed: int = 1  # of the bootstrap
 
     @property
@@ -53,9 +53,10 @@ def of_burst(events: int) -> Settings:
     return Settings(stretch_events=events // stretches, round_stretches=stretches)
 
 
-def fitting(stretches: int, took_s: float, settings: Settings) -> int:
-    """How many make a round, by how long so many took the base."""
-    return settings.round_stretches or max(1, round(stretches * ROUND_S / took_s))
+def fitting(stretches: int, took_s: float) -> int:
+    """How many make a round, by how long so many took the slowest side. A few tell little of many: what an engine does
+    once for each batch is no event's, so that more of them are to be tried next."""
+    return max(1, min(round(stretches * ROUND_S / took_s), MOST_TIMES * stretches))
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Round:
     at_ms: float
     p50_ms: float | None = None  # until an event's count was seen; None: not known yet
     p99_ms: float | None = None
+    start: int = 1  # of all sides
 
 
 ROUNDS = "rounds.jsonl"  # of a gate, in its folder
@@ -87,6 +89,10 @@ def kept(path: Path) -> Iterator[Round]:
         yield msgspec.json.decode(line, type=Round)
 
 
+def encoded(rounds: Iterable[Round]) -> bytes:
+    return b"".join(msgspec.json.encode(each) + b"\n" for each in rounds)
+
+
 def tape(spec: TapeSpec, stretches: int, settings: Settings) -> TapeSpec:
     """What so many stretches hold. A tape of fewer is its beginning."""
     rate = settings.stretch_events / STRETCH_MS * 1000
@@ -94,7 +100,8 @@ def tape(spec: TapeSpec, stretches: int, settings: Settings) -> TapeSpec:
 
 
 def order(sides: Sequence[str], rounds: int) -> Iterator[tuple[str, ...]]:
-    """The sides of each round, forth and back."""
+    """The sides of each round, forth and back: of those that can't go on at the same time, a machine that slows down
+    slows all."""
     for number in range(rounds):
         yield tuple(sides) if number % 2 == 0 else tuple(reversed(sides))
 
@@ -120,19 +127,11 @@ class Metric:
     name: str
     unit: str
     of: Callable[[Round, float], float | None]  # with the cores that its engine takes when it is idle
-    of_starts: float  # how far two starts of the same differ: the standard deviation of its logarithm
-    of_starts_flat: float = 0.0  # and so far at least, in its own unit
-    share: float = 0.25  # the quantile of the rounds that is compared
     is_of_clock: bool = False  # what others do on the machine at the same time is in it
-
-    def starts_differ(self, value: float) -> float:
-        """As `of_starts`, where it is about so large."""
-        return hypot(self.of_starts, self.of_starts_flat / value) if value > 0 else self.of_starts
 
 
 LEAST_S = 0.01  # no round is cheaper
 LONG_S = 2.0
-SMOOTH_ROUNDS = 5  # of each side
 
 
 def _cost(each: Round, idle_cores: float) -> float:
@@ -144,16 +143,20 @@ def _per_million(each: Round, _: float) -> float:
     return each.took_ms / each.events * 1e6
 
 
-# As measured of Quix, Spark and the reference. Memory grows in steps that have nothing to do with how much there is of
-# it: one start of Quix has 107 MiB, and the next one 135 or 165. A JVM whose heap is there from the start has the same.
-COST = Metric("cost", "CPU-s per million events", _cost, 0.01)
+COST = Metric("cost", "CPU-s per million events", _cost)
 METRICS = (
     COST,
-    Metric("memory", "MiB", lambda each, _: each.memory_bytes / 2**20, 0.02, of_starts_flat=20.0),
-    Metric("catch-up", "ms per million events", _per_million, 0.04, is_of_clock=True),
-    Metric("latency p50", "ms", lambda each, _: each.p50_ms, 0.02, share=0.5, is_of_clock=True),
-    Metric("latency p99", "ms", lambda each, _: each.p99_ms, 0.02, share=0.5, is_of_clock=True),
+    Metric("memory", "MiB", lambda each, _: each.memory_bytes / 2**20),
+    Metric("catch-up", "ms per million events", _per_million, is_of_clock=True),
+    Metric("latency p50", "ms", lambda each, _: each.p50_ms, is_of_clock=True),
+    Metric("latency p99", "ms", lambda each, _: each.p99_ms, is_of_clock=True),
 )
+
+
+def by_start(rounds: Sequence[Round]) -> Iterator[list[Round]]:
+    """In the order in which they were."""
+    for start in sorted({each.start for each in rounds}):
+        yield [each for each in rounds if each.start == start]
 
 
 def by_side(rounds: Sequence[Round], sides: Sequence[str], metric: Metric) -> Mapping[str, list[float]]:
@@ -170,18 +173,3 @@ def idle_cores(rounds: Sequence[Round]) -> float:
     the round before has left."""
     waits = [each for each in rounds if each.idle_s >= LONG_S] or rounds
     return median(each.idle_cpu_s / each.idle_s for each in waits) if waits else 0.0
-
-
-def levelled(values: Mapping[str, Sequence[float]]) -> Mapping[str, list[float]]:
-    """Without what all sides have in common as time goes by: a JVM that still compiles gets cheaper, a machine that
-    gets warm gets dearer. It is the mean of a few rounds of all sides, each beside its own median."""
-    logs = {side: np.log(each) for side, each in values.items()}
-    common = np.mean([each - np.median(each) for each in logs.values()], axis=0)
-    smooth = _running_mean(common)
-    return {side: list(np.exp(each - smooth)) for side, each in logs.items()}
-
-
-def _running_mean(values: Floats) -> Floats:
-    """At both ends of fewer."""
-    window = np.ones(min(SMOOTH_ROUNDS, len(values)))
-    return np.convolve(values, window, "same") / np.convolve(np.ones(len(values)), window, "same")

@@ -307,7 +307,7 @@ class RealWorld:
         return self.load.certify()
 
     def start_accounting(self) -> None:
-        self._accounting = Accounting(self._roots, self.engine.checkpoint, self._store)
+        self._accounting = Accounting(self.roots, self.engine.checkpoint, self._store)
         self._accounting.start()
 
     def stop_accounting(self) -> None:
@@ -315,7 +315,7 @@ class RealWorld:
             self._accounting.stop()
             self._accounting = None
 
-    def _roots(self) -> Mapping[str, int]:
+    def roots(self) -> Mapping[str, int]:
         """The parts that are processes of ours, each with the child from which it all comes."""
         children = {"engine": self.engine.pid, "generator": self.load.pid}
         return {**self._services.pids(), **{part: pid for part, pid in children.items() if pid}}
