@@ -55,7 +55,9 @@ class Agents:
             return None
         told = list(self._told())
         silent = set(java_pids) - {pid for pid, _ in told}
-        self.reason = f"the JVM with pid {min(silent)} has not told yet" if silent else "" if told else "there is no JVM"
+        self.reason = (
+            f"the JVM with pid {min(silent)} has not told yet" if silent else "" if told else "there is no JVM"
+        )
         return None if self.reason else sum(allocated for _, allocated in told)
 
     def _told(self) -> Iterator[tuple[int, int]]:
@@ -77,7 +79,9 @@ def agent() -> Path:
     """The agent's jar, compiled on first use."""
     javac = jvm.java().resolve().with_name("javac")
     if not javac.is_file():
-        raise HarnessError(f"{jvm.java()} is a runtime without a compiler, and the agent that counts has to be compiled")
+        raise HarnessError(
+            f"{jvm.java()} is a runtime without a compiler, and the agent that counts has to be compiled"
+        )
     digest = hashlib.sha256(str(javac).encode() + SOURCE.read_bytes()).hexdigest()
     jar = cache_folder() / "classes" / f"allocated-bytes-{digest[:16]}.jar"
     if not jar.is_file():

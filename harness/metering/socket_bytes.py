@@ -62,7 +62,10 @@ def _connection(content: bytes) -> tuple[int, int]:
     inode = struct.unpack_from(SOCKET, content)[-1]
     for kind, value in _pieces(content[struct.calcsize(SOCKET) :], ATTRIBUTE):
         if kind == TCP_INFO and len(value) >= ACKED_AT + struct.calcsize(ACKED_AND_RECEIVED):
-            return inode, sum(struct.unpack_from(ACKED_AND_RECEIVED, value, ACKED_AT))
+            acked, received = struct.unpack_from(ACKED_AND_RECEIVED, value, ACKED_AT)
+            return inode, max(
+                0, acked - 1
+            ) + received  # that we wanted to connect was acknowledged as if it were a byte
     return inode, 0
 
 
