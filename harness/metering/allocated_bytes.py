@@ -6,6 +6,9 @@ it once.
 
 Since Java 21 the sum is exact. Before, a thread that ends takes along what it allocated after the agent's last look, a
 tenth of a second at most; so does a JVM that is killed, of any version.
+
+With an agent a JVM starts some tenths of a second later, and Java 25 leaves its AOT cache unused. One that writes an
+archive of classes must not get the options: it would refuse to start.
 """
 
 from __future__ import annotations
@@ -27,6 +30,9 @@ from harness.terminal.command_end import cache_folder
 SOURCE = Path(__file__).with_name("AllocatedBytes.java")
 MANIFEST = f"Manifest-Version: 1.0\nPremain-Class: {SOURCE.stem}\n"
 COMPILE_DEADLINE_S = 120
+# A JVM that starts from an archive of classes which knew of no agent says so, since Java 24 as an error, and on stdout,
+# which may be where a job puts its results.
+WARNINGS_TO_STDERR = ("-Xlog:all=off:stdout", "-Xlog:all=warning:stderr")
 ANSWER_S = 1.0  # a JVM that is frozen accepts, and says nothing
 ANSWER = ">q"
 SOCKET = ".socket"
@@ -47,7 +53,7 @@ class Agents:
     @property
     def options(self) -> tuple[str, ...]:
         """For every JVM of the engine, before it starts; quoted as JAVA_TOOL_OPTIONS wants it."""
-        return (f'"-javaagent:{self._jar}={self._folder}"',) if self._jar else ()
+        return (f'"-javaagent:{self._jar}={self._folder}"', *WARNINGS_TO_STDERR) if self._jar else ()
 
     def allocated_bytes(self, java_pids: Sequence[int]) -> int | None:
         """By all JVMs that ever were; None while one of these does not tell."""

@@ -63,9 +63,8 @@ def _connection(content: bytes) -> tuple[int, int]:
     for kind, value in _pieces(content[struct.calcsize(SOCKET) :], ATTRIBUTE):
         if kind == TCP_INFO and len(value) >= ACKED_AT + struct.calcsize(ACKED_AND_RECEIVED):
             acked, received = struct.unpack_from(ACKED_AND_RECEIVED, value, ACKED_AT)
-            return inode, max(
-                0, acked - 1
-            ) + received  # that we wanted to connect was acknowledged as if it were a byte
+            # A connection that is asked for is acknowledged as if that were a byte.
+            return inode, max(0, acked - 1) + received
     return inode, 0
 
 

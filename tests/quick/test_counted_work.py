@@ -139,7 +139,7 @@ def test_without_any_jvm_there_is_no_sum(agents):
 
 
 def test_the_option_survives_a_space_and_the_folder_goes_with_the_agents(agents):
-    (option,) = agents.options
+    option, *_ = agents.options
 
     assert option.startswith('"-javaagent:')
     assert option.endswith(f'agent.jar={agents._folder}"')
