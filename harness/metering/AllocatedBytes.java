@@ -49,7 +49,7 @@ public final class AllocatedBytes implements Runnable {
         }
     }
 
-    /** Since Java 21, which also knows of threads that ended unseen. */
+    /** Since Java 21 and in late updates of 17; it also knows of threads that ended unseen. */
     private static Method total() {
         try {
             return ThreadMXBean.class.getMethod("getTotalThreadAllocatedBytes");

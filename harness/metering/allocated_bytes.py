@@ -4,8 +4,8 @@ What HotSpot tells without an agent, `Thread.print -e` by its attach protocol, i
 10 GB on, gigabytes, stops all threads, and has nothing of those that ended. An agent costs a JDK, whose javac compiles
 it once.
 
-Since Java 21 the sum is exact. Before, a thread that ends takes along what it allocated after the agent's last look, a
-tenth of a second at most; so does a JVM that is killed, of any version.
+The sum is exact since Java 21 and in late updates of 17. Before, a thread that ends takes along what it allocated after
+the agent's last look, a tenth of a second at most; so does a JVM that is killed, of any version.
 
 With an agent a JVM starts some tenths of a second later, and Java 25 leaves its AOT cache unused. One that writes an
 archive of classes must not get the options: it would refuse to start.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.metering import socket_bytes
+from harness.metering import allocated_bytes, socket_bytes
 from harness.metering.counted_work import CountedWork
 from harness.services.redis import EmbeddedRedis, connect
 from harness.util.wait import wait_until
@@ -46,8 +46,13 @@ def allocating(work, java, program, *mebibytes):
         jvm.kill()
 
 
-@pytest.fixture
-def work():
+@pytest.fixture(params=["getTotalThreadAllocatedBytes", "asEarlierVersionsHaveNone"])
+def work(request, tmp_path, tmp_path_factory, monkeypatch):
+    """By what only some versions of Java sum up themselves, and without."""
+    source = tmp_path / allocated_bytes.SOURCE.name
+    source.write_text(allocated_bytes.SOURCE.read_text().replace("getTotalThreadAllocatedBytes", request.param))
+    monkeypatch.setattr(allocated_bytes, "SOURCE", source)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
     with closing(CountedWork(None)) as work:
         yield work
 
