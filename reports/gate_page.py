@@ -25,6 +25,9 @@ from reports.sections import fairness, next_step
 COLOURS = {Answer.REGRESSED: RED, Answer.OK: GREEN, Answer.IMPROVED: GREEN, Answer.INCONCLUSIVE: ORANGE}
 METRICS_SAID = {
     "cost": "CPU seconds of the engine and its workers per million events, less what it takes when it is idle",
+    "allocated": "what all threads of its JVMs allocated, per million events",
+    "Kafka traffic": "what went between its processes and the broker, per million events",
+    "Redis writes": "commands that write, per thousand events",
     "memory": "the most that they held in a round",
     "catch-up": "from the begin of a burst until the engine said that it was done, per million events",
     "latency p50": "until half of a burst's events were seen in the results",

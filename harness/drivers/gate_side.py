@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import psutil
 
 from generators.fleet import Slice
 from generators.schedule import Schedule
@@ -24,6 +25,7 @@ from harness.judging.stored_run import StoredRun
 from harness.load.burst_load import Bursts, Sent
 from harness.measuring import latency
 from harness.metering.accounting import ENGINE, WORKERS, Processes
+from harness.metering.counted_work import CountedWork, Totals
 from harness.metering.jit_time import Compilers
 from harness.metering.process_usage import Books
 from harness.model import EngineManifest, HarnessError, RunSpec, Verdict
@@ -41,6 +43,7 @@ READY_S = 600.0
 BURST_S = 120.0
 # An engine that polls for the next record uses some hundredths of a core.
 IDLE_CORES, IDLE_LOOK_S, AFTERWARDS_S = 0.3, 0.4, 4.0
+NOTHING_COUNTED = Totals()
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Used:
     cpu_s: float
     compiling_s: float
     memory_bytes: int
+    work: Totals = NOTHING_COUNTED
 
     def cores_since(self, before: Used) -> float:
         return (self.cpu_s - before.cpu_s) / (self.at_s - before.at_s)
@@ -132,8 +136,17 @@ class SideRun(Run):
 class Side:
     """Its thread, and what the gate does with it."""
 
-    def __init__(self, name: str, start: int, run: SideRun, world: RealWorld, environment: Mapping[str, Any]) -> None:
-        self.name, self.start_number, self.run, self.world = name, start, run, world
+    def __init__(
+        self,
+        name: str,
+        run: SideRun,
+        world: RealWorld,
+        work: CountedWork,
+        environment: Mapping[str, Any],
+        *,
+        start: int,
+    ) -> None:
+        self.name, self.start_number, self.run, self.world, self._work = name, start, run, world, work
         self.verdict: Verdict | None = None
         self.error: BaseException | None = None
         self._environment = environment
@@ -218,10 +231,10 @@ class Side:
 
     def burst(self, written: list[Slice]) -> Round:
         """One round, from a burst's begin until the engine has fallen idle again."""
-        self._most_memory_bytes, begun = 0, self._used()
+        self._most_memory_bytes, begun = 0, self._with_work(self._used())
         sent = self._send(written)
         done_ms = self._await_done(self._owed)
-        before, self._settled = self._settled, self._await_idle()
+        before, self._settled = self._settled, self._with_work(self._await_idle())
         self._rounds += 1
         return Round(
             side=self.name,
@@ -236,6 +249,9 @@ class Side:
             memory_bytes=self._most_memory_bytes,
             at_ms=sent.begun_ms,
             start=self.start_number,
+            allocated_bytes=more(begun.work.allocated_bytes, self._settled.work.allocated_bytes),
+            kafka_bytes=more(begun.work.kafka_bytes, self._settled.work.kafka_bytes),
+            redis_commands=more(begun.work.redis_commands, self._settled.work.redis_commands),
         )
 
     def _send(self, written: list[Slice]) -> Sent:
@@ -291,6 +307,7 @@ class Side:
 
     def join(self) -> None:
         self._thread.join()
+        self._work.close()
 
     @property
     def _load(self) -> Bursts:
@@ -306,3 +323,19 @@ class Side:
         memory_bytes = sum(each.rss_bytes for each in used)
         self._most_memory_bytes = max(self._most_memory_bytes, memory_bytes)
         return Used(time.monotonic(), sum(each.cpu.total_s for each in used), compiling_s, memory_bytes)
+
+    def _with_work(self, used: Used) -> Used:
+        pids = self.engine_pids()
+        return replace(used, work=self._work.read([pid for pid in pids if is_jvm(pid)], pids))
+
+
+def more(before: int | None, now: int | None) -> int | None:
+    """What came to it; None where one of the two is not known."""
+    return None if before is None or now is None else now - before
+
+
+def is_jvm(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).name() == "java"
+    except psutil.Error:  # it has just ended
+        return False

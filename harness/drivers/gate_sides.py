@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import redis
+
 from harness.config import plan
 from harness.drivers import one_run
 from harness.drivers.gate_side import Side, SideRun
@@ -35,6 +37,7 @@ from harness.experiments.gating.rounds import (
 from harness.host.pinning import Placement, pin
 from harness.install import jvm
 from harness.load.burst_load import Bursts
+from harness.metering.counted_work import CountedWork
 from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, UsageError, Verdict
 from harness.rundir.store import Store
 from harness.runner.screen import NullScreen
@@ -103,10 +106,12 @@ class Sides:
         surroundings = one_run.prepare(spec, manifest)
         called = re.sub(r"\W+", "-", name)  # a part of the topic's name
         store = Store.create(self._place.runs, f"{called}-{self._start}")
-        starts, seen = one_run.starts_and_machine(spec, manifest, surroundings, self._options)
+        work = CountedWork(lambda: redis_of(world), int(at.rpartition(":")[2]))
+        options = (*self._options, *work.java_options)
+        starts, seen = one_run.starts_and_machine(spec, manifest, surroundings, options)
         world = RealWorld(spec, manifest, surroundings, store, starts, load_of=Bursts)
         run = SideRun(spec, manifest, world, store, settings)
-        self._sides[name] = Side(name, self._start, run, world, seen)
+        self._sides[name] = Side(name, run, world, work, seen, start=self._start)
 
     @property
     def _options(self) -> tuple[str, ...]:
@@ -217,6 +222,13 @@ class Sides:
         """The rounds, with what only the files of sides tell that were judged and are right."""
         made = [each for side in self._sides.values() for each in side.with_latency(measured)]
         return sorted(made, key=lambda each: each.at_ms)
+
+
+def redis_of(world: RealWorld) -> redis.Redis:
+    """One of a side's own, in which nobody else writes."""
+    if not world.field or not world.field.redis:
+        raise OSError("this side has no Redis of its own")
+    return world.field.redis.client()
 
 
 def _crashed(verdict: Verdict) -> str:

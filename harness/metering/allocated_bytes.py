@@ -14,7 +14,6 @@ archive of classes must not get the options: it would refuse to start.
 from __future__ import annotations
 
 import hashlib
-import shutil
 import socket
 import struct
 import subprocess
@@ -25,6 +24,7 @@ from pathlib import Path
 
 from harness.install import jvm
 from harness.model import HarnessError
+from harness.services.owners import lease_folder, release_folder
 from harness.terminal.command_end import cache_folder
 
 SOURCE = Path(__file__).with_name("AllocatedBytes.java")
@@ -45,10 +45,11 @@ class Agents:
     def __init__(self) -> None:
         self.reason = ""  # why there are none
         self._folder = Path(tempfile.mkdtemp(prefix="streamgauge-allocated-", dir=SHORT))
+        lease_folder(self._folder)  # a later command removes it, should this one be killed
         self._jar = self._made()
 
     def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        release_folder(self._folder)
 
     @property
     def options(self) -> tuple[str, ...]:

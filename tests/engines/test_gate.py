@@ -146,22 +146,19 @@ def test_a_manifest_that_is_not_in_a_commit_is_told_and_nothing_is_made(reposito
 
 
 @pytest.mark.thorough
-def test_a_calibration_that_was_broken_off_goes_on_with_the_sessions_that_it_has(tmp_path, monkeypatch):
+def test_a_calibration_that_was_broken_off_goes_on_with_the_starts_that_it_has(tmp_path, monkeypatch):
     monkeypatch.setattr(calibrate, "table", partial(calibrate.table, gates=20))
-    asked = gate_calibration.Asked(
-        "reference", "", {}, budget_s=60, settings=drive_gate.settings_of(5000, 20), sessions=2, rounds=6
-    )
+    settings = replace(drive_gate.settings_of(2000, 20), rounds=2)
+    asked = gate_calibration.Asked("reference", "", {}, budget_s=60, settings=settings, starts=2)
     place = gate_calibration.begin(asked, tmp_path)
-    first = replace(asked, sessions=1)
-    gate_calibration._keep(place, first, [], {})
-    gate_calibration.drive(place)
+    first = gate_calibration._record(place, 1, asked, [])
+    gate_calibration._keep(place, asked, [first], {})
     kept = (place.path / "rounds-1.jsonl").read_bytes()
-    gate_calibration._keep(place, asked, gate_calibration._took(place), {})
-    (place.path / "rounds-2.jsonl").write_bytes(b"what a session left that was broken off")
+    (place.path / "rounds-2.jsonl").write_bytes(b"what a start left that was broken off")
 
     found = gate_calibration.drive(gate_calibration.resume(place.path))
 
-    assert (found.sessions, found.rounds) == (2, 12)
+    assert (found.starts, found.rounds) == (2, 2)
     assert (place.path / "rounds-1.jsonl").read_bytes() == kept
     arms = {each["side"] for each in map(json.loads, (place.path / "rounds-2.jsonl").read_text().splitlines())}
     assert arms == {arm.name for arm in calibrate.ARMS}

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 from harness.drivers.gate_side import Done, Side, SideRun, Used
 from harness.load.burst_load import Bursts, Sent
+from harness.metering.counted_work import CountedWork, Totals
 from harness.runner.world.real import RealWorld
+
+
+class Counting:
+    """Twice as much at each reading."""
+
+    def __init__(self) -> None:
+        self._commands = 5
+
+    def read(self, java_pids: Sequence[int], pids: Sequence[int]) -> Totals:
+        self._commands *= 2
+        return Totals(redis_commands=self._commands)
 
 
 class Metered(Side):
@@ -22,7 +34,8 @@ class Metered(Side):
             done=Done(9_500.0, 1_000),
         )
         world = SimpleNamespace(engine=SimpleNamespace(pid=0))
-        super().__init__("head", 3, cast(SideRun, run), cast(RealWorld, world), {})
+        work = cast(CountedWork, Counting())
+        super().__init__("head", cast(SideRun, run), cast(RealWorld, world), work, {}, start=3)
         self._readings: Iterator[Used] = iter(readings)
 
     @property
@@ -33,6 +46,9 @@ class Metered(Side):
     def _load(self) -> Bursts:
         load: Any = SimpleNamespace(write=lambda _: [], send=lambda _: Sent(events=400, begun_ms=9_000.0))
         return cast(Bursts, load)
+
+    def engine_pids(self) -> list[int]:
+        return []
 
     def _used(self) -> Used:
         used = next(self._readings)
@@ -59,5 +75,6 @@ def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle
     assert (first.number, first.events, first.took_ms, first.at_ms) == (1, 400, 500.0, 9_000.0)
     assert (round(first.cpu_s, 6), round(first.compiling_s, 6), first.billed_ms) == (5.1, 0.8, 2_000.0)
     assert (first.memory_bytes, second.memory_bytes) == (9, 8)
+    assert (first.redis_commands, second.redis_commands, first.allocated_bytes) == (10, 40, None)
     assert (second.number, second.idle_s, round(second.idle_cpu_s, 6)) == (2, 8.0, 0.9)
     assert (round(second.cpu_s, 6), second.billed_ms) == (4.1, 1_500.0)

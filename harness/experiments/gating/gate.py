@@ -158,9 +158,8 @@ def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: flo
     head = ratio([list(each[HEAD] - (each[BASE] + each[AGAIN]) / 2) for each in logs], level, seed)
     control = ratio([list(each[AGAIN] - each[BASE]) for each in logs], level, seed + 1)
     spread = _spread(head, [(each[BASE], each[HEAD]) for each in logs])
-    return Effect(
-        metric.name, metric.unit, threshold, head.ratio, control.ratio, head.starts, head.aside, spread, level
-    )
+    own = threshold if threshold == ANY else threshold * metric.finer
+    return Effect(metric.name, metric.unit, own, head.ratio, control.ratio, head.starts, head.aside, spread, level)
 
 
 def _spread(head: ByStart, pairs: Sequence[tuple[Floats, Floats]]) -> Spread:

@@ -77,6 +77,10 @@ class Round:
     p50_ms: float | None = None  # until an event's count was seen; None: not known yet
     p99_ms: float | None = None
     start: int = 1  # of all sides
+    # Counted, and not timed; None: nothing tells.
+    allocated_bytes: int | None = None  # by the threads of its JVMs
+    kafka_bytes: int | None = None  # to the broker and from it
+    redis_commands: int | None = None  # that write
 
 
 ROUNDS = "rounds.jsonl"  # of a gate, in its folder
@@ -128,6 +132,7 @@ class Metric:
     unit: str
     of: Callable[[Round, float], float | None]  # with the cores that its engine takes when it is idle
     is_of_clock: bool = False  # what others do on the machine at the same time is in it
+    finer: float = 1.0  # so much of the threshold that was asked for is its own
 
 
 LEAST_S = 0.01  # no round is cheaper
@@ -143,9 +148,20 @@ def _per_million(each: Round, _: float) -> float:
     return each.took_ms / each.events * 1e6
 
 
+def _counted(each: Round, counted_bytes: int | None) -> float | None:
+    return None if not counted_bytes else counted_bytes / 2**20 / each.events * 1e6
+
+
+def _writes(each: Round, _: float) -> float | None:
+    return None if not each.redis_commands else each.redis_commands / each.events * 1e3
+
+
 COST = Metric("cost", "CPU-s per million events", _cost)
 METRICS = (
     COST,
+    Metric("allocated", "MiB per million events", lambda each, _: _counted(each, each.allocated_bytes), finer=0.1),
+    Metric("Kafka traffic", "MiB per million events", lambda each, _: _counted(each, each.kafka_bytes)),
+    Metric("Redis writes", "commands per thousand events", _writes),
     Metric("memory", "MiB", lambda each, _: each.memory_bytes / 2**20),
     Metric("catch-up", "ms per million events", _per_million, is_of_clock=True),
     Metric("latency p50", "ms", lambda each, _: each.p50_ms, is_of_clock=True),
