@@ -156,7 +156,7 @@ class Side:
         self._books, self._compilers = Books(), Compilers()
         self._most_memory_bytes = 0
         self._settled = Used(0.0, 0.0, 0.0, 0)  # when it had last fallen idle
-        self._rounds = 0
+        self._rounds, self._fell_idle = 0, True
         self._pinned: set[int] = set()  # threads
 
     def start(self) -> None:
@@ -205,6 +205,10 @@ class Side:
 
     def is_settled(self) -> None:
         self._settled = self._await_idle()
+
+    def is_restless(self) -> bool:
+        """Whether it goes on and on when nothing is sent to it, which a long pause tells."""
+        return not self._fell_idle
 
     def wave(self, stretches: int) -> float:
         """Sent at once and waited for; seconds."""
@@ -271,7 +275,8 @@ class Side:
             if now.at_s - last.at_s < IDLE_LOOK_S:
                 return None
             before, last = last, now
-            return now if now.cores_since(before) < IDLE_CORES or now.at_s > end_s else None
+            self._fell_idle = now.cores_since(before) < IDLE_CORES
+            return now if self._fell_idle or now.at_s > end_s else None
 
         what = f"the {self.name} to fall idle"
         return wait_until(settled, deadline_s=2 * AFTERWARDS_S, what=what, every_s=IDLE_LOOK_S / 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from harness.engines import manifest as manifests
 from harness.experiments.folder import Folder
 from harness.experiments.gating.gate import Judged
 from harness.experiments.gating.rounds import (
+    LONG_S,
     NEAR,
     PACED_STRETCHES,
     ROUND_S,
@@ -44,6 +46,7 @@ from harness.runner.screen import NullScreen
 from harness.runner.world.real import RealWorld
 from harness.services.kafka import EmbeddedKafka
 from harness.terminal import console
+from harness.util.wait import ends_within
 
 SCENARIO = "calm"
 WARM_UP_STRETCHES = 4  # at a time, to each side
@@ -192,6 +195,8 @@ class Sides:
         with self._rounds.open("ab") as file:
             for names in order(tuple(self._sides), most):
                 self._pin()
+                if any(side.is_restless() for side in self._sides.values()):
+                    ends_within(LONG_S, threading.Event())
                 block = self._round([self._sides[name] for name in names])
                 file.write(encoded(block))
                 file.flush()

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, sqrt
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.measuring.stats import DRAWS, Ratio, student
+from harness.measuring.stats import Ratio, student
 
 Floats = NDArray[np.float64]
 
+DRAWS = 500  # of which the standard deviation alone is taken
 FEWEST = 2  # one start tells nothing of how far starts differ
 # One start in fourteen of a Python process cost 12.5 % less than the others. One like that has no say, where there are
 # enough others to know it by: it lies so far from their middle, and so many times as far as they usually do.
@@ -30,36 +31,37 @@ USUAL = 1.4826  # by which the median distance becomes a standard deviation
 class ByStart:
     """A ratio, and what it was made of."""
 
-    ratio: Ratio
+    estimate: float
+    error: float  # of its logarithm: one standard error
     starts: tuple[float, ...]  # the ratio of each, in turn
     aside: int | None  # which of them has no say; None: all have
     starts_differ: float  # the standard deviation of a start's logarithm, of those that have a say
     rounds_differ: float  # that of a round's, within its start
 
-    @property
-    def freedom(self) -> int:
-        return len(self.starts) - (self.aside is not None) - 1
 
-
-def ratio(starts: Sequence[Sequence[float]], level: float, seed: int) -> ByStart:
+def ratio(starts: Sequence[Sequence[float]], seed: int) -> ByStart:
     """Of the logarithms of each start's rounds. The bootstrap draws starts, and of each its rounds; it knows of no
-    start that was not drawn, which makes it too sure of a few, so that Student's quantile makes it wider."""
+    start that was not drawn, which makes it too sure of a few."""
     if len(starts) < FEWEST:
         raise ValueError(f"a ratio needs {FEWEST} starts or more, not {len(starts)}")
     seen = [float(median(each)) for each in starts]
     aside = outlier(seen)
-    own = [each for place, each in enumerate(starts) if place != aside]
-    middle = fmean(value for place, value in enumerate(seen) if place != aside)
-    error = float(np.std(_drawn(own, seed))) * sqrt(len(own) / (len(own) - 1))
-    far = student(level, len(own) - 1) * error
-    within = [np.asarray(each) - median(each) for each in own]
+    own = [np.asarray(each) for place, each in enumerate(starts) if place != aside]
+    middles = [each for place, each in enumerate(seen) if place != aside]
     return ByStart(
-        Ratio(exp(middle), exp(middle - far), exp(middle + far), error),
+        exp(fmean(middles)),
+        float(np.std(_drawn(own, seed))) * sqrt(len(own) / (len(own) - 1)),
         tuple(map(exp, seen)),
         aside,
-        float(np.std([median(each) for each in own], ddof=1)),
-        float(np.sqrt(np.mean(np.concatenate(within) ** 2))),
+        stdev(middles),
+        float(np.sqrt(np.mean(np.concatenate([each - np.median(each) for each in own]) ** 2))),
     )
+
+
+def within(estimate: float, error: float, starts: int, level: float) -> Ratio:
+    """Where the truth lies: by Student's quantile, since so few starts tell how far they differ."""
+    far = exp(student(level, starts - 1) * error)
+    return Ratio(estimate, estimate / far, estimate * far, error)
 
 
 def outlier(seen: Sequence[float]) -> int | None:
@@ -72,13 +74,13 @@ def outlier(seen: Sequence[float]) -> int | None:
     return worst if apart[worst] > max(FAR, TIMES * usual) else None
 
 
-def _drawn(starts: Sequence[Sequence[float]], seed: int) -> Floats:
+def _drawn(starts: Sequence[Floats], seed: int) -> Floats:
     """The mean over starts, of so many draws."""
     draws = np.random.default_rng(seed)
-    redrawn = np.array([_medians(np.asarray(each, dtype=np.float64), draws) for each in starts])
     which = draws.integers(0, len(starts), size=(DRAWS, len(starts)))
-    return np.asarray(redrawn[which, draws.integers(0, DRAWS, size=which.shape)].mean(axis=1))
-
-
-def _medians(rounds: Floats, draws: np.random.Generator) -> Floats:
-    return np.asarray(np.median(rounds[draws.integers(0, len(rounds), size=(DRAWS, len(rounds)))], axis=1))
+    medians = np.empty(which.shape)
+    for place, rounds in enumerate(starts):
+        chosen = which == place
+        picks = draws.integers(0, len(rounds), size=(int(chosen.sum()), len(rounds)))
+        medians[chosen] = np.median(rounds[picks], axis=1)
+    return np.asarray(medians.mean(axis=1))

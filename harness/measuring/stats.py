@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import cos, exp, hypot, lgamma, log, log1p, pi, sin, sqrt, tan
-from statistics import NormalDist
+from math import cos, exp, lgamma, log, log1p, pi, sin, sqrt, tan
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,26 +69,6 @@ class Ratio:
     low: float
     high: float
     error: float  # of its logarithm: one standard error
-
-
-def widened(ratio: Ratio, deviation: float, level: float) -> Ratio:
-    """With one more thing that is not known: how far two of a kind differ that were started apart. `deviation`: of the
-    ratio's logarithm."""
-    far = NormalDist().inv_cdf((1 + level) / 2) * deviation
-    seen, low, high = (log(each) for each in (ratio.estimate, ratio.low, ratio.high))
-    return Ratio(
-        ratio.estimate,
-        exp(seen - hypot(seen - low, far)),
-        exp(seen + hypot(high - seen, far)),
-        hypot(ratio.error, deviation),
-    )
-
-
-def by(now: Ratio, then: Ratio, level: float) -> Ratio:
-    """One ratio by another that was measured apart from it: neither knows of the other, and both errors are in it."""
-    both = widened(now, then.error, level)
-    low, seen, high = (each / then.estimate for each in (both.low, both.estimate, both.high))
-    return Ratio(seen, low, high, both.error)
 
 
 def student(level: float, freedom: int) -> float:

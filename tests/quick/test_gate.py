@@ -365,7 +365,7 @@ def recorded(starts=8, noise=0.01, apart=0.008):
     ]
 
 
-def rates(starts, gates=20):
+def rates(starts, gates=10):
     return {(each.threshold, each.arm): each for each in calibrate.table(starts, 8, seed=1, gates=gates)}
 
 
@@ -395,7 +395,7 @@ def test_a_calibration_counts_gates_that_any_metric_makes_red():
         for start in recorded()
     ]
 
-    assert rates(heavy)[0.05, "10% more"].regressed == 20
+    assert rates(heavy)[0.05, "10% more"].regressed == 10
     assert rates(heavy)[0.05, "no change"].regressed == 0
 
 

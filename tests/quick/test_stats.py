@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measuring.stats import Ratio, binomial_bounds, holm, median_interval, merged, quantiles, slope, widened
+from harness.measuring.stats import binomial_bounds, holm, median_interval, merged, quantiles, slope, student
 
 SAMPLES = st.lists(st.floats(0, 1e6), min_size=1, max_size=200)
 
@@ -133,12 +133,9 @@ def test_many_questions_without_an_answer_find_one_no_more_often_than_one_does()
     assert found / 2000 < 0.065
 
 
-def test_what_is_not_known_of_two_starts_widens_an_interval():
-    sure = Ratio(1.02, 1.01, 1.03, 0.005)
-
-    same = widened(sure, 0.0, 0.95)
-    assert (same.low, same.high) == pytest.approx((sure.low, sure.high))
-    wide = widened(sure, 0.02, 0.95)
-    assert wide.estimate == sure.estimate
-    assert wide.low < 1 < sure.low < sure.high < wide.high
-    assert wide.error == pytest.approx(np.hypot(0.005, 0.02))
+@pytest.mark.parametrize(
+    ("level", "freedom", "wanted"),
+    [(0.9, 1, 6.3138), (0.95, 2, 4.3027), (0.99, 3, 5.8409), (0.99, 5, 4.0321), (0.98, 9, 2.8214), (0.95, 30, 2.0423)],
+)
+def test_students_quantile_is_that_of_the_tables(level, freedom, wanted):
+    assert student(level, freedom) == pytest.approx(wanted, abs=5e-5)

@@ -16,9 +16,9 @@ import numpy as np
 
 from harness.experiments.gating.conditions import Conditions
 from harness.experiments.gating.rounds import COST, METRICS, Metric, Round, by_side, by_start
-from harness.measuring.by_start import ByStart, Floats, ratio
+from harness.measuring.by_start import ByStart, Floats, ratio, within
 from harness.measuring.measurement import Recovery
-from harness.measuring.stats import Ratio, by, holm, student
+from harness.measuring.stats import Ratio, holm, student
 from harness.model import Outcome, Witness
 from harness.util.texts import many
 
@@ -77,6 +77,12 @@ class Effect:
     level: float
     declined: str = ""  # why nothing is said of it, whatever was seen
     stored_error: float = 0.0  # the part of its error that no start takes away: from an earlier job
+
+    def at(self, level: float) -> Effect:
+        """The same, asked for more or less certainty."""
+        head = within(self.head.estimate, self.head.error, self._told, level)
+        control = within(self.control.estimate, self.control.error, self._told, level)
+        return replace(self, head=head, control=control, level=level)
 
     @property
     def detectable(self) -> float:
@@ -155,11 +161,35 @@ def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: flo
     if len(told) < FEWEST_STARTS:
         return None
     logs = [{side: np.log(each) for side, each in values.items()} for values in told]
-    head = ratio([list(each[HEAD] - (each[BASE] + each[AGAIN]) / 2) for each in logs], level, seed)
-    control = ratio([list(each[AGAIN] - each[BASE]) for each in logs], level, seed + 1)
-    spread = _spread(head, [(each[BASE], each[HEAD]) for each in logs])
-    own = threshold if threshold == ANY else threshold * metric.finer
-    return Effect(metric.name, metric.unit, own, head.ratio, control.ratio, head.starts, head.aside, spread, level)
+    head = ratio([list(each[HEAD] - (each[BASE] + each[AGAIN]) / 2) for each in logs], seed)
+    control = ratio([list(each[AGAIN] - each[BASE]) for each in logs], seed + 1)
+    return Effect(
+        metric.name,
+        metric.unit,
+        threshold if threshold == ANY else threshold * metric.finer,
+        _within(head, level),
+        _within(control, level),
+        head.starts,
+        head.aside,
+        _spread(head, [(each[BASE], each[HEAD]) for each in logs]),
+        level,
+    )
+
+
+def _within(seen: ByStart, level: float) -> Ratio:
+    return within(seen.estimate, seen.error, len(seen.starts) - (seen.aside is not None), level)
+
+
+def since(effect: Effect, stored: Stored) -> Effect | None:
+    """The same by what it was in an earlier job, whose error is in it too; None where that tells nothing of this
+    metric."""
+    then = stored.ratios.get(effect.metric)
+    if then is None:
+        return None
+    both = replace(
+        effect.head, estimate=effect.head.estimate / then.estimate, error=hypot(effect.head.error, then.error)
+    )
+    return replace(effect, head=both, stored_error=then.error).at(effect.level)
 
 
 def _spread(head: ByStart, pairs: Sequence[tuple[Floats, Floats]]) -> Spread:
@@ -167,12 +197,6 @@ def _spread(head: ByStart, pairs: Sequence[tuple[Floats, Floats]]) -> Spread:
     varies = float(np.std(base) * np.std(other))
     common = float(np.mean(base * other)) / varies if varies > TINY else 0.0
     return Spread(head.starts_differ, head.rounds_differ, common)
-
-
-def since(effect: Effect, stored: Stored) -> Effect | None:
-    """The same by what it was in an earlier job; None where that tells nothing of this metric."""
-    then = stored.ratios.get(effect.metric)
-    return replace(effect, head=by(effect.head, then, effect.level), stored_error=then.error) if then else None
 
 
 def effects(
@@ -187,15 +211,15 @@ def effects(
     """The first one decides. The others are so many questions more: each is asked at a level at which all of them
     together err no more often than it does (Holm). `declined`: why nothing of the clock can be believed."""
 
-    def asked(metric: Metric, level: float) -> Effect | None:
-        told = effect(metric, rounds, threshold, level, seed)
-        return since(told, stored) if told and stored else told
-
-    found = {metric: told for metric in METRICS if (told := asked(metric, LEVELS[look]))}
+    level = LEVELS[look]
+    seen = {metric: effect(metric, rounds, threshold, level, seed) for metric in METRICS}
+    found = {
+        metric: told for metric, each in seen.items() if each and (told := since(each, stored) if stored else each)
+    }
     others = [metric for metric in found if metric is not COST]
     alphas = holm([found[metric].chance for metric in others], 1 - LEVELS[0])
     for metric, alpha in zip(others, alphas, strict=True):
-        told = asked(metric, 1 - alpha) or found[metric]
+        told = found[metric].at(1 - alpha)
         found[metric] = replace(told, declined=(declined or _of_clock(told)) if metric.is_of_clock else "")
     return tuple(found.values())
 

@@ -186,6 +186,6 @@ def by_side(rounds: Sequence[Round], sides: Sequence[str], metric: Metric) -> Ma
 
 def idle_cores(rounds: Sequence[Round]) -> float:
     """What one engine takes when nothing is sent to it. Of short pauses nothing is believed: in them it still does what
-    the round before has left."""
-    waits = [each for each in rounds if each.idle_s >= LONG_S] or rounds
+    the round before has left. So there are long ones for an engine that is never idle."""
+    waits = [each for each in rounds if each.idle_s >= LONG_S]
     return median(each.idle_cpu_s / each.idle_s for each in waits) if waits else 0.0
