@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import redis
 
+from generators.fleet import Slice
 from harness.config import plan
 from harness.drivers import one_run
 from harness.drivers.gate_side import Side, SideRun
@@ -52,8 +53,8 @@ SCENARIO = "calm"
 WARM_UP_STRETCHES = 4  # at a time, to each side
 # A heap that grows in the middle of the rounds costs half a CPU second or more for each GiB that is touched for the
 # first time, and one that shrinks grows again: more than what is looked for. So all JVMs take and touch their memory at
-# once, and keep it. It is an eighth of the machine's, or what a job says itself, if that is less.
-STEADY_MEMORY = ("-XX:InitialRAMPercentage=12.5", "-XX:+AlwaysPreTouch", "-XX:MaxHeapFreeRatio=100")
+# once, and keep it. It is a sixteenth of the machine's, or what a job says itself, if that is less.
+STEADY_MEMORY = ("-XX:InitialRAMPercentage=6.25", "-XX:+AlwaysPreTouch", "-XX:MaxHeapFreeRatio=100")
 CRASHED = "crashed"  # the word for an engine that ended by itself
 QUEUED_MS = 5000.0  # a burst is due all at once, and it takes its time to hand it over
 
@@ -205,10 +206,10 @@ class Sides:
     def _round(self, sides: Sequence[Side]) -> list[Round]:
         """At the same time, or one after the other where nothing could be put on cores of its own."""
         written = [side.written(self.round_stretches) for side in sides]
-        if self._placed.reason:
-            return list(map(Side.burst, sides, written))
+        pairs = list(zip(sides, written, strict=True))
+        groups = [[each] for each in pairs] if self._placed.reason else [pairs]
         with ThreadPoolExecutor(len(sides)) as pool:
-            return list(pool.map(Side.burst, sides, written))
+            return [each for group in groups for each in _at_once(pool, group)]
 
     def judged(self) -> Mapping[str, Judged]:
         """What is said of each, when all have ended; their reports are made."""
@@ -227,6 +228,16 @@ class Sides:
         """The rounds, with what only the files of sides tell that were judged and are right."""
         made = [each for side in self._sides.values() for each in side.with_latency(measured)]
         return sorted(made, key=lambda each: each.at_ms)
+
+
+def _at_once(pool: Executor, group: Sequence[tuple[Side, list[Slice]]]) -> list[Round]:
+    own = [side for side, _ in group]
+    try:
+        sent = list(pool.map(Side.send, own, [written for _, written in group]))
+    finally:
+        for side in own:
+            side.wake()
+    return list(pool.map(Side.round, own, sent))
 
 
 def redis_of(world: RealWorld) -> redis.Redis:

@@ -372,8 +372,9 @@ def rates(starts, gates=10):
 def test_a_calibration_finds_what_it_slowed_down_and_nothing_else():
     found = rates(recorded())
 
-    assert found[0.05, "10% more"].regressed == found[0.05, "10% more"].gates
-    assert found[0.03, "5% more"].regressed > 0.8 * found[0.03, "5% more"].gates
+    assert found[0.05, "10% dearer"].regressed == found[0.05, "10% dearer"].gates
+    assert found[0.05, "10% more events"].regressed == found[0.05, "10% more events"].gates
+    assert found[0.03, "5% dearer"].regressed > 0.8 * found[0.03, "5% dearer"].gates
     assert found[0.05, "no change"].regressed == 0
     assert found[0.05, "no change"].ok > 0.9 * found[0.05, "no change"].gates
 
@@ -382,8 +383,7 @@ def test_a_calibration_measures_what_its_arms_cost_and_how_far_starts_differ():
     close, apart = recorded(40, apart=0.002), recorded(40, apart=0.03)
 
     assert calibrate.costs(close, calibrate.Arm("no change")) == pytest.approx(1.0, abs=0.005)
-    more = [1 + arm.more for arm in calibrate.SLOWED]
-    assert [calibrate.costs(close, arm) for arm in calibrate.SLOWED] == pytest.approx(more, abs=0.005)
+    assert calibrate.costs(close, calibrate.SLOWED) == pytest.approx(1.1, abs=0.005)
     assert calibrate.starts_differ(apart) == pytest.approx(0.03 * np.sqrt(2), rel=0.25)
     assert calibrate.starts_differ(close) < 0.01
     assert calibrate.rounds_differ(close) == pytest.approx(0.01 * np.sqrt(2), rel=0.25)
@@ -391,11 +391,11 @@ def test_a_calibration_measures_what_its_arms_cost_and_how_far_starts_differ():
 
 def test_a_calibration_counts_gates_that_any_metric_makes_red():
     heavy = [
-        [replace(each, memory_bytes=each.memory_bytes * (1 + (each.side == "10% more"))) for each in start]
+        [replace(each, memory_bytes=each.memory_bytes * (1 + (each.side == calibrate.SLOWED.name))) for each in start]
         for start in recorded()
     ]
 
-    assert rates(heavy)[0.05, "10% more"].regressed == 10
+    assert rates(heavy)[0.05, "10% more events"].regressed == 10
     assert rates(heavy)[0.05, "no change"].regressed == 0
 
 
@@ -403,13 +403,13 @@ def test_a_calibration_of_a_gate_that_can_not_tell_says_so():
     """The same gate on starts that vary fifteen times as much: whoever prints 95 % here prints it of anything."""
     found = rates(recorded(apart=0.12))
 
-    assert found[0.05, "3% more"].regressed < 0.5 * found[0.05, "3% more"].gates
+    assert found[0.05, "3% dearer"].regressed < 0.5 * found[0.05, "3% dearer"].gates
     assert found[0.05, "no change"].ok < 0.5 * found[0.05, "no change"].gates
 
 
 def test_gates_of_a_calibration_are_drawn_by_start():
     starts = [[replace(each, at_ms=1000.0 * n + each.number) for each in start] for n, start in enumerate(recorded())]
-    drawn = calibrate.drawn(starts, calibrate.SLOWED[2], 5, np.random.default_rng(1))
+    drawn = calibrate.drawn(starts, calibrate.SLOWED, 5, np.random.default_rng(1))
 
     assert [sum(each.side == side for each in drawn) for side in SIDES] == [30, 30, 30]
     for start in range(1, 6):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from harness.drivers.gate_side import Done, Side, SideRun, Used
+from harness.experiments.gating.rounds import Round
 from harness.load.burst_load import Bursts, Sent
 from harness.metering.counted_work import CountedWork, Totals
 from harness.runner.world.real import RealWorld
@@ -33,7 +34,9 @@ class Metered(Side):
             stretches=0,
             done=Done(9_500.0, 1_000),
         )
-        world = SimpleNamespace(engine=SimpleNamespace(pid=0))
+        engine = SimpleNamespace(pid=0, freeze=lambda: None, thaw=lambda: None)
+        world = SimpleNamespace(engine=engine)
+        run.world = SimpleNamespace(now_ms=lambda: 9_100)
         work = cast(CountedWork, Counting())
         super().__init__("head", cast(SideRun, run), cast(RealWorld, world), work, {}, start=3)
         self._readings: Iterator[Used] = iter(readings)
@@ -56,6 +59,12 @@ class Metered(Side):
         return used
 
 
+def burst(side: Side) -> Round:
+    sent = side.send([])
+    side.wake()
+    return side.round(sent)
+
+
 def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle_before():
     side = Metered(
         [
@@ -69,10 +78,10 @@ def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle
         ]
     )
 
-    first, second = side.burst([]), side.burst([])
+    first, second = burst(side), burst(side)
 
     assert (first.side, first.start) == ("head", 3)
-    assert (first.number, first.events, first.took_ms, first.at_ms) == (1, 400, 500.0, 9_000.0)
+    assert (first.number, first.events, first.took_ms, first.at_ms) == (1, 400, 400.0, 9_000.0)
     assert (round(first.cpu_s, 6), round(first.compiling_s, 6), first.billed_ms) == (5.1, 0.8, 2_000.0)
     assert (first.memory_bytes, second.memory_bytes) == (9, 8)
     assert (first.redis_commands, second.redis_commands, first.allocated_bytes) == (10, 40, None)

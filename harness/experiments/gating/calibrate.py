@@ -1,8 +1,8 @@
 """How often does a gate find a slowdown that is there, and how often one that is not? Pure.
 
-Starts are recorded once, of sides with no change and of sides with a known one: a side that is sent a tenth more
-events than are billed costs a tenth more for each. Then many gates are drawn from those starts, and each is asked what
-it would have said.
+Starts are recorded once, of sides with no change and of one with a known one: a side that is sent a tenth more events
+than are billed costs a tenth more for each. Then many gates are drawn from those starts, and each is asked what it
+would have said. Other changes are made by arithmetic: the head's rounds, each so much dearer.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ class Arm:
 
     name: str
     more: float = 0.0
+    is_recorded: bool = True  # no: by arithmetic, of a side without a change
 
 
 UNCHANGED = tuple(map(Arm, SIDES))
-SLOWED = (Arm("3% more", 0.03), Arm("5% more", 0.05), Arm("10% more", 0.10), Arm("25% more", 0.25))
-ARMS = (*UNCHANGED, *SLOWED)
+SLOWED = Arm("10% more events", 0.10)
+DEARER = tuple(Arm(f"{more:.0%} dearer", more, is_recorded=False) for more in (0.03, 0.05, 0.10, 0.25))
+ARMS = (*UNCHANGED, SLOWED)
 GATE_SHARE = len(SIDES) / len(ARMS)  # of the time of a recorded start one of a gate takes, which has fewer sides
 THRESHOLDS = (0.05, 0.03, 0.02)
 GATES = 1000
@@ -45,6 +47,15 @@ def settings_of(arm: Arm, settings: Settings) -> Settings:
 def billed(each: Round, arm: Arm) -> Round:
     """As if it had done no more events than the others."""
     return replace(each, events=round(each.events / (1 + arm.more)))
+
+
+def changed(each: Round, arm: Arm) -> Round:
+    return billed(each, arm) if arm.is_recorded else replace(each, cpu_s=each.cpu_s + arm.more * _used_s(each))
+
+
+def _used_s(each: Round) -> float:
+    """What is billed of it."""
+    return each.cpu_s - each.compiling_s
 
 
 @dataclass(frozen=True)
@@ -79,7 +90,8 @@ class Calibrated:
 
 def table(starts: Sequence[Start], gate_starts: int, seed: int, gates: int = GATES) -> Iterator[Rates]:
     """Of each threshold and each change, none among them."""
-    arms = {arm: costs(starts, arm) for arm in (Arm("no change"), *SLOWED)}
+    plain = costs(starts, Arm("no change"))
+    arms = {Arm("no change"): plain, **{arm: plain * (1 + arm.more) for arm in DEARER}, SLOWED: costs(starts, SLOWED)}
     for threshold in THRESHOLDS:
         for arm, seen in arms.items():
             draws = np.random.default_rng(seed)
@@ -123,10 +135,10 @@ def drawn(starts: Sequence[Start], arm: Arm, count: int, draws: np.random.Genera
     for number in range(1, count + 1):
         start = starts[int(draws.integers(len(starts)))]
         names = [each.name for each in draws.permutation(np.array(UNCHANGED, dtype=object))]
-        roles = {BASE: names[0], AGAIN: names[1], HEAD: arm.name if arm.more else names[2]}
+        roles = {BASE: names[0], AGAIN: names[1], HEAD: arm.name if arm == SLOWED else names[2]}
         for role, name in roles.items():
             own = [each for each in start if each.side == name]
-            made += [replace(billed(each, arm) if role == HEAD else each, side=role, start=number) for each in own]
+            made += [replace(changed(each, arm) if role == HEAD else each, side=role, start=number) for each in own]
     return made
 
 

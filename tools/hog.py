@@ -1,0 +1,33 @@
+"""A neighbour that takes the CPU in bursts, to measure beside: `python -m tools.hog [SECONDS]`.
+
+Two processes, each busy for 0.2 to 4 seconds and idle for as long, as builds and tests of others are.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import sys
+import time
+
+
+def hog(seed: int, until_s: float) -> None:
+    draws = random.Random(seed)
+    while time.monotonic() < until_s:
+        busy_until_s = time.monotonic() + draws.uniform(0.2, 4.0)
+        while time.monotonic() < busy_until_s:
+            sum(range(10_000))
+        time.sleep(draws.uniform(0.2, 4.0))
+
+
+def main() -> None:
+    until_s = time.monotonic() + float(sys.argv[1] if len(sys.argv) > 1 else 600)
+    hogs = [multiprocessing.Process(target=hog, args=(seed, until_s), daemon=True) for seed in (1, 2)]
+    for each in hogs:
+        each.start()
+    for each in hogs:
+        each.join()
+
+
+if __name__ == "__main__":
+    main()
