@@ -188,7 +188,7 @@ class _Gate:
         return all(each.outcome is Outcome.PASS for each in self.judged.values())
 
     def _is_over(self) -> bool:
-        """As soon as it is known, or nothing can be known any more."""
+        """End as soon as the answer is known, or can't become known."""
         if not self.starts:
             return False
         left_s = self.asked.budget_s - (time.monotonic() - self.begun_s)
@@ -211,6 +211,6 @@ class _Gate:
 
 
 def worse(before: Judged | None, now: Judged) -> Judged:
-    """Of two starts of one side: a wrong count stays one, and what came to no verdict hides nothing."""
+    """Keep the worse of two starts of one side: a wrong count stays one."""
     order = (Outcome.PASS, Outcome.UNKNOWN, Outcome.FAIL)
     return before if before and order.index(before.outcome) >= order.index(now.outcome) else now

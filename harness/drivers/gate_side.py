@@ -186,7 +186,7 @@ class Side:
         return [each.pid for each in self._meter.look() if each.part in (ENGINE, WORKERS)]
 
     def service_pids(self) -> list[int]:
-        """What of this side is not its engine."""
+        """Return the processes of this side's services."""
         return [pid for part, pid in self.world.roots().items() if part != ENGINE]
 
     def pin(self, cores: frozenset[int]) -> str:
@@ -210,7 +210,7 @@ class Side:
         self._settled = self._await_idle()
 
     def is_restless(self) -> bool:
-        """Whether it goes on and on when nothing is sent to it, which a long pause tells."""
+        """Say whether it stays busy when nothing is sent to it; then a long pause measures that."""
         return not self._fell_idle
 
     def wave(self, stretches: int) -> float:
@@ -347,7 +347,7 @@ class Side:
 
 
 def more(before: int | None, now: int | None) -> int | None:
-    """What came to it; None where one of the two is not known."""
+    """Return the difference, or None where one of the two is missing."""
     return None if before is None or now is None else now - before
 
 

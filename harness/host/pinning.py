@@ -1,5 +1,5 @@
-"""Which cores a process may run on. What runs at the same time on the same core is disturbed by the same neighbours, in
-turns of some milliseconds, so that two of a kind can be compared there to a percent.
+"""Pin processes to cores. Two processes that run at the same time on one core have the same neighbours, since the kernel
+gives them turns of some milliseconds, so that their costs can be compared to a percent.
 
 Linux alone has this. A control group (`cpuset`), or who started us, may have left us fewer cores than the machine has.
 """
@@ -18,7 +18,7 @@ PASSES = 5  # over all threads: one that is born meanwhile has the cores of the 
 
 @dataclass(frozen=True)
 class Placement:
-    """Who is to run where."""
+    """The cores of each part."""
 
     shared: frozenset[int]  # what is compared
     others: frozenset[int]  # the broker, Redis, and this process

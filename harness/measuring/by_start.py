@@ -40,8 +40,7 @@ class ByStart:
 
 
 def ratio(starts: Sequence[Sequence[float]], seed: int) -> ByStart:
-    """Of the logarithms of each start's rounds. The bootstrap draws starts, and of each its rounds; it knows of no
-    start that was not drawn, which makes it too sure of a few."""
+    """Compare by the logarithms of each start's rounds. The bootstrap draws starts, and the rounds of each."""
     if len(starts) < FEWEST:
         raise ValueError(f"a ratio needs {FEWEST} starts or more, not {len(starts)}")
     seen = [float(median(each)) for each in starts]
@@ -59,7 +58,7 @@ def ratio(starts: Sequence[Sequence[float]], seed: int) -> ByStart:
 
 
 def within(estimate: float, error: float, starts: int, level: float) -> Ratio:
-    """Where the truth lies: by Student's quantile, since so few starts tell how far they differ."""
+    """Make the interval by Student's quantile, since few starts show how far starts differ."""
     far = exp(student(level, starts - 1) * error)
     return Ratio(estimate, estimate / far, estimate * far, error)
 

@@ -57,7 +57,7 @@ class Agents:
         return (f'"-javaagent:{self._jar}={self._folder}"', *WARNINGS_TO_STDERR) if self._jar else ()
 
     def allocated_bytes(self, java_pids: Sequence[int]) -> int | None:
-        """By all JVMs that ever were; None while one of these does not tell."""
+        """Sum over all JVMs that ever were; None while one of these does not answer."""
         if not self._jar:
             return None
         told = list(self._told())

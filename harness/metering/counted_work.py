@@ -30,7 +30,7 @@ class Totals:
 
 
 class CountedWork:
-    """Of one engine, over life and death of its processes. Differences of two looks are what a round took.
+    """Totals of one engine, over life and death of its processes. The difference of two looks is what a round took.
 
     `redis` makes a connection to a Redis of the engine's own, which is closed after each look; `kafka_port` is where
     the engine reaches the broker.

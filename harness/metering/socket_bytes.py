@@ -1,4 +1,4 @@
-"""What went through the TCP sockets of processes, as Linux counts it for each (sock_diag of netlink).
+"""Bytes that went through the TCP sockets of processes, as Linux counts them for each (sock_diag of netlink).
 
 It counts bytes of the streams: a packet that was sent twice counts once.
 """
@@ -33,7 +33,7 @@ def by_port(pids: Iterable[int], port: int) -> dict[int, int]:
 
 
 def _inodes(pid: int) -> Iterator[int]:
-    with suppress(OSError):  # it has ended, or is somebody else's
+    with suppress(OSError):  # it has ended, or belongs to another user
         for link in (PROC / str(pid) / "fd").iterdir():
             with suppress(OSError):
                 kind, _, number = str(link.readlink()).partition(":[")

@@ -54,7 +54,7 @@ def changed(each: Round, arm: Arm) -> Round:
 
 
 def _used_s(each: Round) -> float:
-    """What is billed of it."""
+    """Return the CPU seconds that are billed."""
     return each.cpu_s - each.compiling_s
 
 
@@ -108,13 +108,13 @@ def costs(starts: Sequence[Start], arm: Arm) -> float:
 
 
 def starts_differ(starts: Sequence[Start]) -> float:
-    """Of two sides without a change."""
+    """Compare two sides without a change."""
     seen = [_log_medians(each) for each in starts]
     return stdev(each[HEAD] - each[BASE] for each in seen)
 
 
 def rounds_differ(starts: Sequence[Start]) -> float:
-    """Of the same two, within a start."""
+    """Compare the same two within a start."""
     within = []
     for start in starts:
         told = by_side(start, SIDES, COST)

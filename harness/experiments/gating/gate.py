@@ -156,7 +156,7 @@ def _turned(ratio: Ratio) -> Ratio:
 
 
 def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: float, seed: int) -> Effect | None:
-    """Of the rounds that all sides have; None where too few starts tell anything of this metric."""
+    """Compare the rounds that all sides have; None where too few starts have this metric."""
     told = [values for each in by_start(rounds) if (values := by_side(each, SIDES, metric))[BASE]]
     if len(told) < FEWEST_STARTS:
         return None
