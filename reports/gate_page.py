@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from functools import partial
 
 from harness.experiments.folder import Folder
 from harness.experiments.gating.gate import HEAD, SIDES, Answer, Effect, Gated
@@ -20,7 +19,7 @@ from reports.figures.style import GREEN, ORANGE, RED, picture
 from reports.gated import HEADER, Record, number, outliers, percent, read, row
 from reports.page import Link, Number, Page, Section, Table
 from reports.saved import save
-from reports.sections import fairness, next_step
+from reports.sections import fairness
 
 COLOURS = {Answer.REGRESSED: RED, Answer.OK: GREEN, Answer.IMPROVED: GREEN, Answer.INCONCLUSIVE: ORANGE}
 METRICS_SAID = {
@@ -56,7 +55,7 @@ def page_of(record: Record) -> Page:
         facts=tuple(_facts(record)),
         numbers=tuple(_numbers(record)),
         withheld=_withheld(found),
-        sections=(*_speed(record), _sides(record), _machine(record), _again(record), _next(record)),
+        sections=(*_speed(record), _sides(record), _machine(record), _again(record), exports.steps(record)),
     )
 
 
@@ -192,8 +191,3 @@ def _machine(record: Record) -> Section:
 
 def _again(record: Record) -> Section:
     return Section("reproduce", "Do it again", code=(exports.command(record),))
-
-
-def _next(record: Record) -> Section:
-    again = partial(exports.command, record)
-    return next_step.of_gate(record.folder.path, record.found, again, record.asked["budget_s"])

@@ -129,6 +129,26 @@ def times(ratio: float) -> str:
     return f"{ratio:.4g} times"
 
 
+REACH, HALF = 2, 10  # thresholds to each side of a line, and letters
+
+
+def line_of(effect: Effect) -> str:
+    """The interval as a line of letters, for where no picture can be: | is no difference, : the threshold."""
+    step = REACH * effect.threshold / HALF
+
+    def place(ratio: float) -> int:
+        return HALF + max(-HALF, min(HALF, round((ratio - 1) / step)))
+
+    letters = ["."] * (2 * HALF + 1)
+    letters[place(1)] = "|"
+    for ratio in (1 - effect.threshold, 1 + effect.threshold):
+        letters[place(ratio)] = ":"
+    for at in range(place(effect.head.low), place(effect.head.high) + 1):
+        letters[at] = "-"
+    letters[place(effect.head.estimate)] = "o"
+    return "".join(letters)
+
+
 def in_words(effect: Effect) -> str:
     """All of its row but its name and its answer."""
     _, seen, within, control, detectable, _ = row(effect)

@@ -22,7 +22,6 @@ from harness.host import disk_space
 from harness.host.pinning import placement
 from harness.install import environment
 from harness.model import HarnessError, Outcome
-from harness.rundir import store
 from harness.rundir.store import Store
 from harness.services import children
 from harness.services.kafka import EmbeddedKafka
@@ -99,9 +98,12 @@ def save_exports(place: Folder) -> None:
 
 
 def draw(place: Folder) -> None:
-    """The pages of its sides and its own, after whatever waits for the answer has it: drawing takes seconds."""
-    for side in store.runs(place.runs):
-        if side.has("verdict.json"):
+    """The page of the gate and those that it leads to, after whatever waits for the answer has it: drawing takes
+    seconds. `streamgauge report RUN` makes one of any other start."""
+    from reports import gated
+
+    for judged in gated.read(place).found.sides.values():
+        if judged.run and (side := Store(place.path / judged.run)).has("verdict.json"):
             one_run.draw(side.path)
     next_step = f"`streamgauge report {short_path(place.path)}` makes its page"
     with under_way(UnderWay(place.path, place.path, next_step), place.history.tell):

@@ -24,10 +24,9 @@ from harness.engines import manifest as manifests
 from harness.experiments.folder import Folder
 from harness.experiments.gating.gate import Judged
 from harness.experiments.gating.rounds import (
+    FEW,
     LONG_S,
-    NEAR,
-    PACED_STRETCHES,
-    ROUND_S,
+    MORE,
     STRETCH_MS,
     STRETCHES,
     Round,
@@ -177,11 +176,8 @@ class Sides:
         self.round_stretches = settings.round_stretches or self._fitting()
 
     def _fitting(self) -> int:
-        stretches, took_s = PACED_STRETCHES, 0.0
-        while took_s < NEAR * ROUND_S:
-            took_s = max(self._together(partial(Side.wave, stretches=stretches)))
-            stretches = fitting(stretches, took_s)
-        return stretches
+        few_s, more_s = (max(self._together(partial(Side.wave, stretches=count))) for count in (FEW, MORE))
+        return fitting(few_s, more_s)
 
     def _together(self, do: Callable[[Side], T]) -> list[T]:
         with ThreadPoolExecutor(len(self._sides)) as pool:

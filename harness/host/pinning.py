@@ -1,5 +1,5 @@
-"""Pin processes to cores. Two processes that run at the same time on one core have the same neighbours, since the kernel
-gives them turns of some milliseconds, so that their costs can be compared to a percent.
+"""Pin processes to cores. Two processes that run at the same time on one core have the same neighbours, since the
+kernel gives them turns of some milliseconds, so that their costs can be compared to a percent.
 
 Linux alone has this. A control group (`cpuset`), or who started us, may have left us fewer cores than the machine has.
 """

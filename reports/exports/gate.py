@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from harness.experiments.gating.gate import Answer, Gated
@@ -16,8 +17,9 @@ from harness.util.texts import many
 from reports.exports import annotation, badge, benchmark, experiment, openmetrics, suite
 from reports.exports.experiment import Case
 from reports.exports.markdown import versions
-from reports.gated import HEADER, Record, in_words, notes, row
-from reports.sections import reproduce
+from reports.gated import HEADER, REACH, Record, in_words, line_of, notes, row
+from reports.page import Section
+from reports.sections import next_step, reproduce
 
 OUTCOMES = {
     Answer.REGRESSED: Outcome.FAIL,
@@ -75,11 +77,16 @@ def _lines(record: Record) -> Iterator[str]:
     yield ""
     yield f"{found.sentence[:1].upper()}{found.sentence[1:]}."
     yield ""
-    yield f"    {command(record)}"
-    yield ""
     if found.effects:
-        yield from markdown(HEADER, [row(each) for each in found.effects])
+        drawn = [(*row(each)[:3], f"`{line_of(each)}`", *row(each)[3:]) for each in found.effects]
+        yield from markdown((*HEADER[:3], f"-{REACH} thresholds to +{REACH}", *HEADER[3:]), drawn)
         yield ""
+    table = steps(record).tables[0].rows
+    yield from (f"- To see {why}: `{step}`" for why, step in table)
+    yield f"- To do it again: `{command(record)}`"
+    yield ""
+    yield "<details><summary>Sides, conditions and versions</summary>"
+    yield ""
     sides = [
         (name, f"`{record.named[name]}`", side.outcome.value, side.sentence, f"`{side.run}`" if side.run else "")
         for name, side in found.sides.items()
@@ -89,6 +96,13 @@ def _lines(record: Record) -> Iterator[str]:
     yield from (f"- {note.strip()}" for note in notes(found) if note)
     yield ""
     yield ", ".join(f"{name} {value}" for name, value in versions(record.environment))
+    yield ""
+    yield "</details>"
+
+
+def steps(record: Record) -> Section:
+    """What to try next."""
+    return next_step.of_gate(record.folder.path, record.found, partial(command, record), record.asked["budget_s"])
 
 
 def _annotation(record: Record) -> str:

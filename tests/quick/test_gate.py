@@ -70,9 +70,11 @@ def test_a_tape_of_fewer_stretches_is_the_beginning_of_one_of_more():
 
 
 def test_a_round_holds_what_all_sides_do_in_a_few_seconds():
-    assert rounds.fitting(8, 1.5) == 16
-    assert rounds.fitting(8, 80.0) == 1
-    assert rounds.fitting(8, 0.01) == 32, "a wave of so few tells little of many more"
+    assert rounds.fitting(1.0, 4.0) == 6, "half a second a stretch"
+    assert rounds.fitting(40.0, 160.0) == 1
+    assert rounds.fitting(0.01, 0.02) == rounds.MOST, "all that is sent is judged"
+    assert rounds.fitting(4.2, 4.8) == 40, "a batch costs 4 s, and a stretch a tenth"
+    assert rounds.fitting(4.4, 5.6) == 20, "half of a round is events"
 
 
 @pytest.mark.parametrize("events", [100, 2000, 25_000, 60_000, 1_000_000])

@@ -37,7 +37,7 @@ DEARER = tuple(Arm(f"{more:.0%} dearer", more, is_recorded=False) for more in (0
 ARMS = (*UNCHANGED, SLOWED)
 GATE_SHARE = len(SIDES) / len(ARMS)  # of the time of a recorded start one of a gate takes, which has fewer sides
 THRESHOLDS = (0.05, 0.03, 0.02)
-GATES = 1000
+GATES = 500
 
 
 def settings_of(arm: Arm, settings: Settings) -> Settings:

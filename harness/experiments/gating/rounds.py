@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 
 STRETCH_EVENTS, STRETCH_MS = 5_000, 500  # a burst is made of these; the latter of event time
 STRETCHES = 20_000  # no gate sends more
-ROUND_S = 3.0  # much longer than what a round takes whatever it holds
-PACED_STRETCHES, MOST_TIMES, NEAR = 2, 4, 0.6  # waves grow until one takes so much of a round
+ROUND_S, LONGEST_S = 3.0, 8.0
+FEW, MORE, MOST = 2, 8, 40  # stretches: of the two waves that tell how long a round takes, and of a round
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,13 @@ def of_burst(events: int) -> Settings:
     return Settings(stretch_events=events // stretches, round_stretches=stretches)
 
 
-def fitting(stretches: int, took_s: float) -> int:
-    """How many make a round, by how long so many took the slowest side. A few tell little of many: what an engine does
-    once for each batch is no event's, so that more of them are to be tried next."""
-    return max(1, min(round(stretches * ROUND_S / took_s), MOST_TIMES * stretches))
+def fitting(few_s: float, more_s: float) -> int:
+    """Return how many stretches make a round, by how long FEW and MORE of them took the slowest side. An engine that
+    works in batches pays for each batch, whatever it holds: at least half of a round is to be events."""
+    each_s = max(LEAST_S, more_s - few_s) / (MORE - FEW)
+    once_s = max(0.0, few_s - FEW * each_s)
+    events_s = min(max(ROUND_S - once_s, once_s), LONGEST_S)
+    return max(1, min(round(events_s / each_s), MOST))
 
 
 @dataclass(frozen=True)
