@@ -227,13 +227,13 @@ class Sides:
 
 
 def _at_once(pool: Executor, group: Sequence[tuple[Side, list[Slice]]]) -> list[Round]:
-    own = [side for side, _ in group]
+    """Send all bursts, wake all engines, and wait for all."""
     try:
-        sent = list(pool.map(Side.send, own, [written for _, written in group]))
+        sent = list(pool.map(lambda pair: pair[0].send(pair[1]), group))
     finally:
-        for side in own:
+        for side, _ in group:
             side.wake()
-    return list(pool.map(Side.round, own, sent))
+    return list(pool.map(lambda side, one: side.round(one), [side for side, _ in group], sent))
 
 
 def redis_of(world: RealWorld) -> redis.Redis:

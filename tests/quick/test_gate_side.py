@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
+from harness.drivers import gate_side, gate_sides
 from harness.drivers.gate_side import Done, Side, SideRun, Used
 from harness.experiments.gating.rounds import Round
 from harness.load.burst_load import Bursts, Sent
 from harness.metering.counted_work import CountedWork, Totals
+from harness.model import HarnessError
 from harness.runner.world.real import RealWorld
 
 
@@ -87,3 +93,54 @@ def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle
     assert (first.redis_commands, second.redis_commands, first.allocated_bytes) == (10, 40, None)
     assert (second.number, second.idle_s, round(second.idle_cpu_s, 6)) == (2, 8.0, 0.9)
     assert (round(second.cpu_s, 6), second.billed_ms) == (4.1, 1_500.0)
+
+
+@pytest.mark.parametrize("later", [set(), {11}])
+def test_a_thread_that_was_pinned_and_is_elsewhere_chose_so(monkeypatch, later):
+    side, moves = Metered([]), iter([{11, 12}, later | {13}])
+    monkeypatch.setattr(gate_side, "pin", lambda _pids, _cores: next(moves))
+
+    assert side.pin(frozenset({1})) == ""
+    told = side.pin(frozenset({1}))
+    assert told == ("1 thread of the head chose other cores, and had to be put back" if later else "")
+
+
+class Recorded:
+    """One side that writes down what it was asked."""
+
+    def __init__(self, name: str, log: list[str]) -> None:
+        self.name, self.log = name, log
+
+    def send(self, _written: object) -> str:
+        self.log.append(f"send {self.name}")
+        if self.name == "broken":
+            raise HarnessError("Kafka did not confirm.")
+        return self.name
+
+    def wake(self) -> None:
+        self.log.append(f"wake {self.name}")
+
+    def round(self, sent: str) -> str:
+        self.log.append(f"round {sent}")
+        return sent
+
+
+def at_once(*names: str) -> list[str]:
+    log: list[str] = []
+    with ThreadPoolExecutor(len(names)) as pool, suppress(HarnessError):
+        gate_sides._at_once(pool, [(cast(Side, Recorded(name, log)), []) for name in names])
+    return log
+
+
+def test_no_engine_wakes_up_before_all_bursts_are_sent():
+    log = at_once("base", "head")
+
+    assert sorted(log[:2]) == ["send base", "send head"]
+    assert log[2:4] == ["wake base", "wake head"]
+    assert sorted(log[4:]) == ["round base", "round head"]
+
+
+def test_no_engine_stays_frozen_where_a_burst_could_not_be_sent():
+    log = at_once("base", "broken")
+
+    assert log[2:] == ["wake base", "wake broken"]
