@@ -140,11 +140,11 @@ def line_of(effect: Effect) -> str:
         return HALF + max(-HALF, min(HALF, round((ratio - 1) / step)))
 
     letters = ["."] * (2 * HALF + 1)
+    for at in range(place(effect.head.low), place(effect.head.high) + 1):
+        letters[at] = "-"
     letters[place(1)] = "|"
     for ratio in (1 - effect.threshold, 1 + effect.threshold):
         letters[place(ratio)] = ":"
-    for at in range(place(effect.head.low), place(effect.head.high) + 1):
-        letters[at] = "-"
     letters[place(effect.head.estimate)] = "o"
     return "".join(letters)
 

@@ -167,7 +167,7 @@ class _Gate:
                 for block in sides.rounds(self.settings.rounds):
                     own += block
         finally:
-            self.judged = {name: worse(self.judged.get(name), each) for name, each in sides.judged().items()}
+            self.judged = {name: gate.worse(self.judged.get(name), each) for name, each in sides.judged().items()}
             self.oddities |= sides.oddities
         if self._is_right():
             self.rounds += sides.with_latency(own)
@@ -178,8 +178,8 @@ class _Gate:
         self.longest_s = max(took_s, self.longest_s)
 
     def _plan(self, took_s: float) -> None:
-        fit = int((self.asked.budget_s - (time.monotonic() - self.begun_s)) / took_s) + 1
-        self.planned = max(1, min(self.settings.most_starts, fit))
+        left_s = self.asked.budget_s - (time.monotonic() - self.begun_s)
+        self.planned = gate.planned(left_s, took_s, self.settings.most_starts)
         events = self.settings.round_stretches * self.settings.stretch_events
         console.say(
             f"a start took {took_s:.0f} s, with {many(self.settings.rounds, 'round')} of {events:,} events: "
@@ -210,9 +210,3 @@ class _Gate:
     def _effects(self, declined: str = "") -> tuple[Effect, ...]:
         asked, seed = self.asked, self.settings.seed
         return gate.effects(self.rounds, asked.threshold, self.look, seed, declined, stored=self.stored)
-
-
-def worse(before: Judged | None, now: Judged) -> Judged:
-    """Keep the worse of two starts of one side: a wrong count stays one."""
-    order = (Outcome.PASS, Outcome.UNKNOWN, Outcome.FAIL)
-    return before if before and order.index(before.outcome) >= order.index(now.outcome) else now

@@ -55,6 +55,7 @@ WARM_UP_STRETCHES = 4  # at a time, to each side
 # once, and keep it. It is a sixteenth of the machine's, or what a job says itself, if that is less.
 STEADY_MEMORY = ("-XX:InitialRAMPercentage=6.25", "-XX:+AlwaysPreTouch", "-XX:MaxHeapFreeRatio=100")
 CRASHED = "crashed"  # the word for an engine that ended by itself
+PATIENCE = 3.0  # all sides start at the same time, each as slowly as three
 QUEUED_MS = 5000.0  # a burst is due all at once, and it takes its time to hand it over
 
 T = TypeVar("T")
@@ -75,7 +76,14 @@ def planned(engine: str, sink: str, settings: Settings, flags: Mapping[str, Any]
     """What a side is to run. Nothing is started, so that a mistake is told before a gate begins."""
     _, keys = plan.read_scenario(SCENARIO)
     rate = settings.stretch_events / STRETCH_MS * 1000
-    own = {"engine": engine, "sink": sink, "rate": rate, "fault": "none", "lag_budget_ms": QUEUED_MS}
+    own = {
+        "engine": engine,
+        "sink": sink,
+        "rate": rate,
+        "fault": "none",
+        "lag_budget_ms": QUEUED_MS,
+        "patience": PATIENCE,
+    }
     spec, manifest = plan.resolve("gate", {**keys, **own}, flags, manifests.load)
     if manifest.simulated:
         raise UsageError("The fake engine costs nothing and has no processes: there is nothing to gate of it.")

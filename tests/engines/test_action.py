@@ -61,4 +61,4 @@ def test_a_job_that_counts_wrong_makes_a_pull_request_red(repository, tmp_path):
     assert "| head | `HEAD` | FAIL |" in job.summary
     assert "detectable" not in job.summary, "no speed of wrong counts"
     folder = Path(job.outputs["steps.run.outputs.folder"])
-    assert list((folder / "runs").glob("*-head/expected.parquet")), "the evidence is kept"
+    assert list((folder / "runs").glob("*-head-1/expected.parquet")), "the evidence is kept"

@@ -133,7 +133,7 @@ def test_a_threshold_that_can_not_be_told_is_a_mistake_with_an_answer_beside_it(
     run(job, "noisy", **GATE, threshold="3%", budget="2")
 
     assert job.failed == 2, job.log
-    assert "--threshold 3% --budget 2\n" in job.summary
+    assert "--threshold 3% --budget 2`" in job.summary
     assert "Red: there is a mistake in what was asked" in job.log
 
 

@@ -14,6 +14,7 @@ from harness.experiments.gating.conditions import Conditions
 from harness.experiments.gating.gate import BASE, HEAD, SIDES, Answer, Gated, Judged
 from harness.experiments.gating.rounds import COST, Round, Settings
 from harness.load.burst_load import Bursts
+from harness.measuring.stats import Ratio
 from harness.model import Outcome
 from reports import gated as reports_gated
 from tests.quick.cases import SPEC
@@ -256,6 +257,27 @@ def test_looks_are_at_most_three_and_the_last_is_at_the_end():
         assert len(planned) <= 3
         assert planned[-1] == count
         assert planned[0] >= gate.FEWEST_STARTS
+
+
+@pytest.mark.parametrize(("left_s", "starts"), [(550, 12), (260, 6), (49, 1), (0, 1), (-100, 1)])
+def test_as_many_starts_are_planned_as_fit(left_s, starts):
+    assert gate.planned(left_s, 50.0, 12) == starts
+
+
+def test_the_worst_start_of_a_side_is_told():
+    unknown, wrong = (Judged(each, "", each.value) for each in (Outcome.UNKNOWN, Outcome.FAIL))
+
+    assert gate.worse(None, RIGHT) == gate.worse(RIGHT, replace(RIGHT, run="later")) == RIGHT
+    assert gate.worse(RIGHT, unknown) == gate.worse(unknown, RIGHT) == unknown
+    assert gate.worse(unknown, wrong) == gate.worse(wrong, RIGHT) == gate.worse(wrong, unknown) == wrong
+
+
+def test_a_line_of_letters_shows_the_interval_beside_the_threshold():
+    found = replace(cost_of(measured()), head=Ratio(1.03, 1.01, 1.09, 0.01))
+
+    assert reports_gated.line_of(found) == ".....:....|--o-:----."
+    far = replace(found, head=Ratio(3.0, 2.0, 4.0, 0.1))
+    assert reports_gated.line_of(far) == ".....:....|....:....o"
 
 
 # ---------------------------------------------------------------- More than one metric

@@ -328,3 +328,14 @@ def in_words(effect: Effect) -> str:
 def looks(starts: int) -> tuple[int, ...]:
     """After so many starts it is asked whether that is enough."""
     return tuple(sorted({max(FEWEST_STARTS, starts * part // len(LEVELS)) for part in range(1, len(LEVELS) + 1)}))
+
+
+def planned(left_s: float, took_s: float, most: int) -> int:
+    """Return how many starts fit, with the first one, which took so long."""
+    return max(1, min(most, int(left_s / took_s) + 1))
+
+
+def worse(before: Judged | None, now: Judged) -> Judged:
+    """Keep the worse of two starts of one side: a wrong count stays one."""
+    order = (Outcome.PASS, Outcome.UNKNOWN, Outcome.FAIL)
+    return before if before and order.index(before.outcome) >= order.index(now.outcome) else now
