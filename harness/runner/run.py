@@ -616,10 +616,12 @@ class Run:
         )
 
     def _stuck(self, detail: str, since_ms: int) -> EngineGone:
-        """An engine whose own offsets cover all of the log lacks no CPU: it waits for something else."""
+        """An engine whose own offsets cover all of the log lacks no CPU: it waits for something else. One that was
+        killed and is not back yet told them before, and may lack the CPU to start."""
         nobody_knows: Mapping[int, int] = {}
         ends = self.poller.unless_away(self.world.end_offsets, nobody_knows)
-        has_read_all = bool(ends) and covers(self._progress(), ends)
+        is_back = self.world.fault.settled()
+        has_read_all = is_back and bool(ends) and covers(self._progress(), ends)
         return EngineGone(
             self.abort_causes.ended("stuck", detail)
             if has_read_all
