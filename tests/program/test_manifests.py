@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from harness.judging.judge import judge
 from harness.judging.stored_run import StoredRun
 from harness.model import EngineManifest, Outcome, Progress, UsageError, Verdict
 from harness.rundir.store import Store
-from harness.runner.run import run
+from harness.runner.run import Run, run
 from harness.runner.screen import NullScreen
 from harness.runner.world.fake import FakeWorld
 from harness.selftest import cheat
@@ -162,6 +164,26 @@ def test_one_that_has_more_to_read_may_be_starved_or_wrong(tmp_path, monkeypatch
 
     assert (verdict.outcome, verdict.words) == (Outcome.UNKNOWN, ("starved",))
     assert "; or else " in verdict.sentence
+
+
+@pytest.mark.parametrize(("is_back", "asked"), [(True, "ended"), (False, "unless_starved")])
+def test_one_that_was_killed_and_is_not_back_may_be_starved_whatever_it_had_read_before(is_back, asked):
+    """A right Spark job had no CPU to start again within 180 s, beside other tests, and was FAIL."""
+    calls: list[str] = []
+    causes = SimpleNamespace(
+        ended=lambda *_: calls.append("ended"), unless_starved=lambda *_: calls.append("unless_starved")
+    )
+    run: Any = SimpleNamespace(
+        poller=SimpleNamespace(unless_away=lambda *_: {0: 10}),
+        world=SimpleNamespace(end_offsets=None, fault=SimpleNamespace(settled=lambda: is_back)),
+        abort_causes=causes,
+        _progress=lambda: SimpleNamespace(offsets={0: 10}),
+    )
+
+    with suppress(AttributeError):  # the report is none
+        Run._stuck(run, "no answer within 180 s", 0)
+
+    assert calls == [asked]
 
 
 def test_progress_that_is_promised_and_never_written_is_found_before_the_load(tmp_path):
