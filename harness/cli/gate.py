@@ -70,7 +70,7 @@ def gate(
     ] = 10,
     burst: Annotated[
         int | None,
-        typer.Option(min=100, metavar="EVENTS", help="What is sent at once: what takes about 4 s.", show_default=False),
+        typer.Option(min=100, metavar="EVENTS", help="What is sent at once: what takes about 3 s.", show_default=False),
     ] = None,
     calibrate: Annotated[
         bool,
@@ -99,7 +99,7 @@ def gate(
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """Is a change wrong, slower or costlier than what it replaces? Three answers: OK, REGRESSED, INCONCLUSIVE."""
+    """Is a change wrong, slower or costlier than what it replaces? OK, IMPROVED, REGRESSED or INCONCLUSIVE."""
     if calibrate:
         if resume:
             refuse_beside_resume(context, "calibrate")
