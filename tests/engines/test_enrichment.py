@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.engines.test_runs import check, run
-from tests.engines.trial import SOON_UP
+from tests.engines.trial import SOON_UP, in_batches_of
 
 SHORT = ["--duration", "12s", "--fault", "kill@t>=6s"]
 # No other test starts from an archive of this engine.
 SPARK = ["--engine", "spark-tws", *SOON_UP, "--no-archive"]
-KILLED = ["--duration", "14s", "--fault", "kill@c3:batch=3"]
+KILLED = ["--duration", "14s", *in_batches_of(1500), "--fault", "kill@c3:batch=3"]
 
 pytestmark = pytest.mark.timeout(600)  # on first use an environment is made
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.test_runs import check, run
-from tests.engines.trial import SOON_UP
+from tests.engines.trial import SOON_UP, in_batches_of
 
 WORKERS = Path(__file__).parent / "workers"
 SHORT = ["--duration", "20s", "--rate", "1000", "--campaigns", "20"]
@@ -19,7 +19,9 @@ pytestmark = pytest.mark.timeout(400)
     ("sink", "words"), [("absolute", ["lost"]), pytest.param("fenced", [], marks=pytest.mark.thorough)]
 )
 def test_a_zombie_takes_totals_back_and_does_not_pass_a_fence(tmp_path, served, sink, words):
-    answer = run(tmp_path, *SHORT, *SOON_UP, *served, "--sink", sink, "--fault", "zombie@c1:batch=3")
+    answer = run(
+        tmp_path, *SHORT, *SOON_UP, *in_batches_of(4000), *served, "--sink", sink, "--fault", "zombie@c1:batch=3"
+    )
 
     assert "CONCURRENT_STREAM_LOG_UPDATE" in check(answer, "fault")["sentence"]
     assert "lost" in answer["words"] if words else answer["words"] == [], answer["sentence"]

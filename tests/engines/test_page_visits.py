@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.engines.test_runs import check, run
-from tests.engines.trial import SOON_UP
+from tests.engines.trial import SOON_UP, in_batches_of
 
 SHORT = ["--duration", "12s", "--rate", "2000"]
-KILLED = ["--fault", "kill@c3:batch=3"]
+KILLED = [*in_batches_of(4000), "--fault", "kill@c3:batch=3"]
 INCREMENT = ["--sink", "increment"]
 
 pytestmark = pytest.mark.timeout(400)

@@ -23,7 +23,7 @@ from harness.services import owners
 from harness.services.kafka import topic_ids
 from harness.services.redis import connect
 from harness.util.wait import wait_until
-from tests.engines.trial import QUICK_START, SOON_UP, WAITS
+from tests.engines.trial import QUICK_START, SOON_UP, WAITS, in_batches_of
 
 HERE = Path(__file__).parent
 WRONG, YAHOO, ELSEWHERE = HERE / "wrong", HERE / "yahoo", HERE / "elsewhere"
@@ -76,7 +76,7 @@ def test_spark_killed_before_its_commit_passes_to_the_single_event(tmp_path, mon
     """As it is run by a user who says nothing of the engine, and who is Turkish: it keeps the language of its user, and
     what is ours works all the same. Other runs here start from archives; this one does not."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Duser.language=tr -Duser.country=TR")
-    answer = run(tmp_path, *SHORT, "--no-archive")
+    answer = run(tmp_path, *SHORT, *in_batches_of(10_000), "--no-archive")
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert "batch 3, which was replayed" in check(answer, "fault")["sentence"]
@@ -85,7 +85,7 @@ def test_spark_killed_before_its_commit_passes_to_the_single_event(tmp_path, mon
 
 
 def test_increments_under_replay_fail_as_duplicated_by_exactly_that_batch(tmp_path, served):
-    answer = run(tmp_path, *SHORT, *SOON_UP, *served, "--sink", "increment")
+    answer = run(tmp_path, *SHORT, *SOON_UP, *in_batches_of(10_000), *served, "--sink", "increment")
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["duplicated"])
     assert "exactly batch 3 once more, which was replayed after kill@c3:batch=3" in answer["sentence"]
@@ -98,9 +98,8 @@ def test_increments_without_a_fault_pass(tmp_path):
 
 def test_a_fenced_sink_passes_half_written_and_replayed_and_written_but_not_planned_on(tmp_path, served):
     kills = "kill@c2:batch=2; kill@c4:batch=4"
-    answer = run(
-        tmp_path, *SOON_UP, "--duration", "30s", "--rate", "1000", *served, "--sink", "fenced", "--fault", kills
-    )
+    load = ("--duration", "30s", "--rate", "1000", *in_batches_of(4000))
+    answer = run(tmp_path, *SOON_UP, *load, *served, "--sink", "fenced", "--fault", kills)
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert "batch 2, which was replayed" in check(answer, "fault")["sentence"]

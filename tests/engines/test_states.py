@@ -11,7 +11,7 @@ from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, Str
 
 from harness.judging.stored_run import StoredRun
 from tests.engines.test_runs import check, run
-from tests.engines.trial import SOON_UP
+from tests.engines.trial import SOON_UP, in_batches_of
 from workloads.jobs.spark_states import shape_of, variables_of
 
 STORE = "spark.sql.streaming.stateStore"
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timeout(400)
     ],
 )
 def test_the_state_after_random_batches_is_what_the_log_says_also_after_a_kill(tmp_path, served, more):
-    dials = ("--rate", "1000", "--duration", "30s", "--fault", "kill@c3:batch=3")
+    dials = ("--rate", "1000", "--duration", "30s", *in_batches_of(4000), "--fault", "kill@c3:batch=3")
     answer = run(tmp_path, "state", *dials, *SOON_UP, *served, *more)
     batches = [state.kept.batch for state in StoredRun.open(Path(answer["run"])).states]
 

@@ -34,6 +34,13 @@ QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 WAITS = pytest.mark.xdist_group("waits")
 SOON_UP = ("--conf", f"spark.driver.extraJavaOptions={QUICK_START}")
 
+
+def in_batches_of(events: int) -> tuple[str, str]:
+    """A kill in Spark's third batch needs a third one. Without a limit, how many there are is up to the machine: one
+    that is slow has read all that was sent by its second."""
+    return "--conf", f"streamgauge.source.maxOffsetsPerTrigger={events}"
+
+
 Cell = tuple[str, int]
 
 
