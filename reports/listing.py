@@ -19,6 +19,7 @@ from harness.terminal.command_end import BROKE, ENDED_EARLY
 RUNNING, KILLED, TORN = "running", "broken off", "torn"
 RECHECK = "`streamgauge recheck` judges what was recorded"
 REPORT = "too little was recorded to be judged; `streamgauge report` makes a page of it"
+RESUMED_BY = {"chaos": "chaos", "search": "search", "compare": "compare", "pairs": "compare"}
 # A run that was broken off before these were there has no verdict.
 JUDGED_BY = ("plan.json", "sends.parquet", "log.parquet", "observed.parquet")
 
@@ -83,8 +84,8 @@ def _experiment(path: Path) -> Listed:
     except UsageError as error:
         return Listed(path, "experiment", TORN, str(error))
     told = _last(Store(path), BEGUN, FINISHED, ENDED_EARLY)
-    resumable = kind in ("chaos", "search", "compare")
-    goes_on = f"`streamgauge {kind} --resume` goes on from there" if resumable else "`streamgauge ls` lists its runs"
+    command = RESUMED_BY.get(kind)
+    goes_on = f"`streamgauge {command} --resume` goes on from there" if command else "`streamgauge ls` lists its runs"
     if told is None:
         return Listed(path, kind, "unknown", f"an older version made it; {goes_on}")
     if told["kind"] == FINISHED:

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Never
 
 import typer
 
 from harness.cli import shell_completion
-from harness.cli.common_flags import EXPERIMENTS, Json
+from harness.cli.common_flags import EXPERIMENTS, Json, a_number
 from harness.cli.flags import takes
-from harness.cli.resume_flags import ExperimentsOut, Resume, refuse_beside_resume
+from harness.cli.resume_flags import ExperimentsOut, Resume, refuse_beside, refuse_beside_resume
 from harness.cli.scenario_flags import EVENTS, SYSTEM
 from harness.drivers import compare as drive_compare
+from harness.drivers import pairs
 from harness.experiments import compare as planner
+from harness.experiments.folder import Folder
+from harness.experiments.pairing import KIND, Which
 from harness.model import UsageError
 from harness.terminal import console
 from reports import compared as reports_compared
+from reports import paired as reports_paired
 
 WHOLE = planner.Settings()
+PAIR_BUDGET_MIN = 10.0
+OF_PAIRS = ("budget",)
+NOT_OF_PAIRS = (
+    *("quick", "searched", "rate", "duration", "repeat"),
+    *(name for name in SYSTEM if name not in ("conf", "archive")),
+)
 USUAL = {"duration": f"{WHOLE.load_s}s", "repeat": str(WHOLE.rounds)}
 
 
@@ -34,6 +44,20 @@ def compare(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="One round.")] = False,
     searched: Annotated[bool, typer.Option("--search", help="Also the highest sustainable rate of each.")] = False,
+    which: Annotated[
+        Which | None,
+        typer.Option(
+            "--pairs",
+            help="Only which costs less CPU, two at a time on the same cores: all pairs, or each and the first.",
+            show_default=False,
+        ),
+    ] = None,
+    budget: Annotated[
+        float,
+        typer.Option(
+            min=1, max=1440, callback=a_number, metavar="MINUTES", help="Of --pairs: how long each pair may take."
+        ),
+    ] = PAIR_BUDGET_MIN,
     resume: Resume = None,
     out: ExperimentsOut = EXPERIMENTS,
     as_json: Json = False,
@@ -42,8 +66,14 @@ def compare(
     """Compare engines or versions: latency, cost, catch-up, recovery. Wrong counts get no figures."""
     if resume:
         refuse_beside_resume(context)
+        if Folder.open(resume.absolute(), "compare", KIND).kind == KIND:
+            _pairs(pairs.resume(resume), as_json=as_json)
     elif not engines:
         raise UsageError("Name the engines to compare, such as `streamgauge compare spark reference`.")
+    refuse_beside(context, () if which else OF_PAIRS, "without --pairs")
+    if which:
+        refuse_beside(context, NOT_OF_PAIRS, "beside --pairs, which measures the cost alone, on servers of its own")
+        _pairs(pairs.begin(engines or [], which, budget * 60, flags, out), as_json=as_json)
     settings = planner.QUICK if quick else WHOLE
     place, asked = (
         drive_compare.resume(resume)
@@ -58,5 +88,16 @@ def compare(
         table = console.table(reports_compared.rows(found), reports_compared.HEADER)
         told = [f"{found.outcome.value}  {found.sentence}", "", table, *reports_compared.at_rate(found), ""]
         told += [*reports_compared.searched(found), *reports_compared.endings(found)]
+        console.show_result([*told, str(place.path / "report.html")], found.outcome)
+    raise typer.Exit(found.outcome.exit_code)
+
+
+def _pairs(place: Folder, *, as_json: bool) -> Never:
+    found = pairs.drive(place)
+    if as_json:
+        print(json.dumps(reports_paired.as_object(found, place.path)))
+    else:
+        table = console.table(reports_paired.rows(found), reports_paired.HEADER)
+        told = [f"{found.outcome.value}  {found.sentence}", "", table, "", *reports_paired.notes(found)]
         console.show_result([*told, str(place.path / "report.html")], found.outcome)
     raise typer.Exit(found.outcome.exit_code)

@@ -10,7 +10,7 @@ import typer
 from harness.cli import shell_completion
 from harness.cli.common_flags import Json, Run, answer
 from harness.cli.show_verdict import show
-from harness.drivers import chaos, compare, gate, one_run, search
+from harness.drivers import chaos, compare, gate, one_run, pairs, search
 from harness.experiments import folder
 from harness.experiments.folder import Folder
 from harness.judging import verdicts
@@ -28,6 +28,7 @@ EXPERIMENT_PAGES = {
     "chaos": chaos.write_page,
     "search": search.write_page,
     "compare": compare.write_page,
+    "pairs": pairs.write_page,
     "gate": gate.write_page,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -28,16 +29,29 @@ def refuse_beside_resume(context: typer.Context, *of_its_name: str) -> None:
 
     `of_its_name`: options that say which experiment it is.
     """
-    given = [
-        str(each.name).upper() if each.param_type_name == "argument" else each.opts[0]
-        for each in context.command.params
-        if each.name not in ("resume", "as_json", *of_its_name) and _is_given(context, each.name)
-    ]
+    free = ("resume", "as_json", *of_its_name)
+    given = _given(context, lambda name: name not in free)
     if given:
         raise UsageError(
             f"{', '.join(given)} can't be given beside --resume: it goes on with what it was begun with. "
             "Leave it out, or begin anew without --resume."
         )
+
+
+def refuse_beside(context: typer.Context, names: Collection[str], why: str) -> None:
+    """Refuse options that have no meaning there. `why` ends the sentence "--x can't be given ..."."""
+    given = _given(context, lambda name: name in names)
+    if given:
+        raise UsageError(f"{', '.join(given)} can't be given {why}. Leave it out.")
+
+
+def _given(context: typer.Context, wanted: Callable[[str], bool]) -> list[str]:
+    """List the arguments and options that were typed, of those that are wanted."""
+    return [
+        str(each.name).upper() if each.param_type_name == "argument" else each.opts[0]
+        for each in context.command.params
+        if wanted(str(each.name)) and _is_given(context, each.name)
+    ]
 
 
 def _is_given(context: typer.Context, name: str | None) -> bool:

@@ -38,6 +38,14 @@ class ByStart:
     starts_differ: float  # the standard deviation of a start's logarithm, of those that have a say
     rounds_differ: float  # that of a round's, within its start
 
+    @property
+    def counted(self) -> int:
+        """The number of starts that have a say."""
+        return len(self.starts) - (self.aside is not None)
+
+    def within(self, level: float) -> Ratio:
+        return within(self.estimate, self.error, self.counted, level)
+
 
 def ratio(starts: Sequence[Sequence[float]], seed: int) -> ByStart:
     """Compare by the logarithms of each start's rounds. The bootstrap draws starts, and the rounds of each."""

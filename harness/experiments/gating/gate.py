@@ -77,11 +77,12 @@ class Effect:
     level: float
     declined: str = ""  # why nothing is said of it, whatever was seen
     stored_error: float = 0.0  # the part of its error that no start takes away: from an earlier job
+    control_counted: int = 0  # the starts that have a say in the control; 0: as many as in the head
 
     def at(self, level: float) -> Effect:
         """The same, asked for more or less certainty."""
         head = within(self.head.estimate, self.head.error, self._told, level)
-        control = within(self.control.estimate, self.control.error, self._told, level)
+        control = within(self.control.estimate, self.control.error, self.control_counted or self._told, level)
         return replace(self, head=head, control=control, level=level)
 
     @property
@@ -167,17 +168,14 @@ def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: flo
         metric.name,
         metric.unit,
         threshold if threshold == ANY else threshold * metric.finer,
-        _within(head, level),
-        _within(control, level),
+        head.within(level),
+        control.within(level),
         head.starts,
         head.aside,
         _spread(head, [(each[BASE], each[HEAD]) for each in logs]),
         level,
+        control_counted=control.counted,
     )
-
-
-def _within(seen: ByStart, level: float) -> Ratio:
-    return within(seen.estimate, seen.error, len(seen.starts) - (seen.aside is not None), level)
 
 
 def since(effect: Effect, stored: Stored) -> Effect | None:
