@@ -63,7 +63,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Steady:
-    """Whether and when the run was steady (seconds since the load start), and the bounds that show it."""
+    """The result of the test for a steady state: when (seconds since the load start), and by which bounds."""
 
     steady: bool
     from_s: float | None

@@ -20,8 +20,8 @@ class Disorder:
     late_min_ms: int = 0  # ... a uniform whole number in [min, max]
     late_max_ms: int = 0
     duplicate_share: float = 0.0  # this share of slots sends an earlier event of the same server again
-    duplicate_gap: int = 0  # ... from 1 up to so many slots back
-    duplicate_max_ms: int = 1000  # ... but none that was due longer ago than this
+    duplicate_gap: int = 0  # ... 1 to this many slots back
+    duplicate_max_ms: int = 1000  # ... but only if it was due within this time
     silent_servers: int = 0  # this many servers fall silent
     silent_start_ms: int = 0  # ... at this time of the run (staggered a little by the seed)
     silent_ms: int = 0  # ... for this long, and come back with the whole backlog at once

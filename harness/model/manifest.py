@@ -68,9 +68,7 @@ class EngineManifest:
     key: str = ""  # of redis:template
     field: str = ""
     read: tuple[str, ...] = ()  # of command: argv template
-    states: tuple[
-        str, ...
-    ] = ()  # argv template of what reads copies of its checkpoints; () where Spark does it, or none
+    states: tuple[str, ...] = ()  # argv template that reads copies of its checkpoints; () for Spark's reader, or none
     build: tuple[str, ...] = ()  # argv template that builds the job from a checkout, () for nothing
     logs: tuple[str, ...] = ()  # patterns of further log files, relative to its home
     early: str = ""  # in words: why counts of an open window can be seen

@@ -45,7 +45,7 @@ class TapeSpec:
     campaigns: int
     ads_per_campaign: int
     disorder: Disorder
-    probes: int = 0  # so many further campaigns get one view each ...
+    probes: int = 0  # this many further campaigns get one view each ...
     probe_every_ms: int = 10_000  # ... in this length of time, from one further server
     spells: tuple[Spell, ...] = ()
     checksum: bool = False  # the low 48 bits of an event's user id are the event's id, so that a job can sum it

@@ -53,4 +53,4 @@ class Changes:
         self._release()
 
 
-_NOTHING = object()  # before the first look
+_NOTHING = object()  # before the first poll

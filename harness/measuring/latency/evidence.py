@@ -97,7 +97,7 @@ def collect(run: StoredRun) -> Evidence:
 
 
 def collect_by(run: StoredRun, oracle: Oracle, counted: Callable[[], Countable]) -> Evidence:
-    """Collect the evidence for a question and its countable events, of which only the necessary columns are kept."""
+    """Collect the evidence for a question and its countable events, and keep only the necessary columns."""
     samples, looked, log = run.samples, _looked(run.store), counted()
     spec, epoch_ms = run.spec, run.epoch_ms
     marks = set(log.events.cell[_is_mark(log)].tolist())
