@@ -1,5 +1,4 @@
-"""The sealed plan of all events: a pure function of (spec, server, slot). It is never stored; any part is computed on
-demand.
+"""The sealed plan of all events: a pure function of (spec, server, slot), computed on demand and never stored.
 
 Server s sends the events s, s + servers, s + 2 * servers, ... of the profile, each in its own slot. If there are probes
 (generators/probes.py), one further server sends them. Slots are sent in slices: a slice holds all slots of a server

@@ -1,5 +1,4 @@
-"""The expectation for a job that starts to answer another question in the middle of a run, and the likely wrong
-results.
+"""The expectation for a job that starts to answer another question during a run, and likely wrong results.
 
 Pure: columns in, columns out.
 """

@@ -1,8 +1,7 @@
-"""Find files of a run that contradict each other, independently of their digests: a run with missing evidence is never
-a PASS.
+"""Find files of a run that contradict each other, independently of their digests.
 
-`refuse_other_plan` checks the files without which nothing can be judged. A contradiction that `found` returns only
-prevents a PASS: a wrong count stays wrong when the polls of it are lost.
+A run with missing evidence is never a PASS. `refuse_other_plan` checks the files without which nothing can be judged. A
+contradiction that `found` returns only prevents a PASS: a wrong count stays wrong when the polls of it are lost.
 """
 
 from __future__ import annotations

@@ -127,12 +127,12 @@ def watermarks_ms(spec: RunSpec) -> list[int]:
 
 
 class Newest:
-    """The newest event time that an engine may have seen when it reads a record, if it reads each partition in order
-    and at any speed.
+    """The newest event time that an engine may have seen when it reads a record.
 
-    With this watermark an event may be late. All records of other partitions and the earlier ones of its own could have
-    been read before. The sentinel records make nothing late: the closing ones are sent after the engine has seen
-    everything else. A record that is missing from the log may have been read at any time.
+    The engine reads each partition in order, and at any speed. With this watermark an event may be late. All records of
+    other partitions and the earlier ones of its own could have been read before. The sentinel records make nothing
+    late: the closing ones are sent after the engine has seen everything else. A record that is missing from the log may
+    have been read at any time.
     """
 
     def __init__(self) -> None:

@@ -33,9 +33,7 @@ NOT_LOOKED_AT = "nobody looked at its new keys while it went on"
 
 @dataclass(frozen=True)
 class Exposure:
-    """Intervals in which a cell was seen with a wrong count, in seconds since the load start; infinite: never
-    corrected.
-    """
+    """Intervals in which a cell was seen with a wrong count, in s since the load start; infinite: never corrected."""
 
     cell: Ints  # by its code
     from_s: Floats
@@ -107,9 +105,7 @@ def _shown(found: Evidence, from_us: int = 0, until_us: float = np.inf) -> Expos
 
 
 def _since(samples: Samples, from_us: int) -> Samples:
-    """Return the samples as a reader that started at `from_us` would have seen them: first each cell's value at that
-    time.
-    """
+    """Return the samples as a reader that started at `from_us` would see them: first each cell's current value."""
     order = np.lexsort((samples.at_us, samples.cell))
     cell, at_us, count = samples.cell[order], samples.at_us[order], samples.count[order]
     overwritten = (cell[1:] == cell[:-1]) & (at_us[1:] <= from_us)

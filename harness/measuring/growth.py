@@ -1,5 +1,4 @@
-"""Measure how an engine's state grew under a load during which nothing is evicted, and the cost of its checkpoints.
-Pure.
+"""Measure the growth of an engine's state while nothing is evicted, and the cost of its checkpoints. Pure.
 
 The figures are shown against the number of cells in the state, not against time, because the cost of a commit depends
 on its size. The engine reports them per batch, once the batch's state is in the checkpoint.
@@ -22,8 +21,10 @@ FEWEST_WINDOWS = 5
 
 
 def of_run(run: StoredRun) -> Growth | None:
-    """Return None if state is evicted during the load, if the load is only a few windows long, or if the engine does
-    not report the state's size.
+    """Measure the growth; None if it can't be measured.
+
+    That is so if state is evicted during the load, if the load is only a few windows long, or if the engine does not
+    report the state's size.
     """
     if not keeps_all(run.spec) or run.spec.tape.load_ms < FEWEST_WINDOWS * run.spec.window_ms:
         return None

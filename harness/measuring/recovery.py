@@ -86,8 +86,8 @@ class _Stretch:
         return self.until_s - self.struck_s
 
     def unreached(self, nothing_was_left: str = "") -> Quantity:
-        """Return a quantity for an event that did not happen: unknown if it could not, because of the next fault or
-        another reason.
+        """Return a quantity for an event that did not happen: never, or unknown if the next fault or another reason
+        prevented it.
         """
         if nothing_was_left:
             return Quantity(None, nothing_was_left, lack=Lack.UNKNOWN)
@@ -379,10 +379,9 @@ def _alarmed(moments_s: Floats, run: Watched, stretch: _Stretch) -> NDArray[np.b
 
 
 def _silent_after_s(moments_s: Floats, stretch: _Stretch, load_s: float) -> float | None:
-    """Return the pause that counts as silence, from usual pauses before the fault, or with too few of them over the
-    load or the run.
+    """Return the pause that counts as silence, from the median pause before the fault.
 
-    A median is not moved by one long pause.
+    If there were too few pauses, take those of the load or the run. A median is not moved by one long pause.
     """
     for from_s, to_s in ((0.0, stretch.first_struck_s), (0.0, load_s), (-np.inf, np.inf)):
         pauses_s = np.diff(moments_s[(moments_s >= from_s) & (moments_s <= to_s)])

@@ -75,10 +75,9 @@ class Ratio:
 
 
 def student(level: float, freedom: int) -> float:
-    """Return the two-sided quantile of Student's t: a mean lies within this many standard errors at this level, if the
-    errors are estimated from few values.
+    """Return the two-sided quantile of Student's t (Abramowitz and Stegun, 26.7.3 and 26.7.4).
 
-    See Abramowitz and Stegun, 26.7.3 and 26.7.4.
+    A mean lies within this many standard errors at this level, if the errors are estimated from few values.
     """
 
     def within(share: float) -> float:

@@ -218,10 +218,9 @@ def _least_of(values: Floats, length: int) -> Floats:
 
 
 def _seldom_seen(values: Floats, longest: int) -> bool:
-    """Return True if the state is reported less often than it is cleaned up: a few steps show neither growth nor its
-    absence.
+    """Return True if the state is reported less often than it is cleaned up.
 
-    A state that never changes does not grow.
+    The few steps of its report show neither growth nor its absence. A state that never changes does not grow.
     """
     changes = np.flatnonzero(np.diff(values))
     return len(changes) > 0 and int(np.diff(changes, prepend=-1, append=len(values) - 1).max()) > longest

@@ -41,9 +41,7 @@ _CPU = {
 
 
 def timeline(run: StoredRun, latency_by_second: pa.Table | None) -> pa.Table:
-    """Build one row per second, from the load start until the engine was done, with the columns of
-    `measurement.TIMELINE`.
-    """
+    """Build a row per second, from load start until the engine was done, with the columns of `measurement.TIMELINE`."""
     lines = Lines(run)
     columns: dict[str, Floats] = {
         "offered_per_s": lines.offered(),
@@ -148,9 +146,7 @@ class Lines:
         return self._epoch_ms + ends * 1000 - self._told("watermark_ms")
 
     def state_bytes(self) -> Floats:
-        """Return the size that the engine reports; else that of its checkpoint, which includes old versions until they
-        are purged.
-        """
+        """Return the size that the engine reports; else that of its checkpoint, including unpurged old versions."""
         told = self.told_state_bytes()
         return told if np.isfinite(told).any() else self.checkpoint_bytes()
 

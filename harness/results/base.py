@@ -156,9 +156,7 @@ def window_start(text: str, place: Place, named: str = WINDOW) -> str:
 
 
 def by_campaign(rows: Sequence[Row], campaigns: Sequence[str]) -> list[list[str] | str]:
-    """Return one reply per campaign, as Redis returns a hash: field, value, field, value, ...; an error if its key is
-    no hash.
-    """
+    """Return one reply per campaign, as Redis returns a hash: field, value, ...; an error if its key is no hash."""
     found: Mapping[str, list[str]] = {name: [] for name in campaigns}
     wrong = {row.key for row in rows if row.key in found and row.kind not in TRANSLATED}
     for row in rows:

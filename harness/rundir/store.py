@@ -1,5 +1,4 @@
-"""The run directory: one folder that holds a whole run, written before the run is judged, and sufficient to judge it
-again.
+"""The run directory: one folder that holds a whole run, and suffices to judge it, now or later.
 
 Every file is written whole (temporary name, then rename) except the history, which is only appended to. A folder with a
 newer schema than this program's is refused. The reader of a missing or torn file raises an error that names it. pyarrow

@@ -1,5 +1,4 @@
-"""Early: a cell showed a count before enough of its events had been sent. Such a count is wrong, whatever its final
-value.
+"""Early: a cell showed a count before enough of its events had been sent, which is wrong whatever the final count.
 
 An event counts as sent when the hand-over of its slice to Kafka's client began, less one second for the difference
 between clocks of processes. Sentinel records, whose send times are not recorded, count as always sent. Cells that hold

@@ -73,8 +73,8 @@ def missing(case: Case) -> Missing:
 
 
 def by_restart(case: Case) -> str:
-    """Explain missing events by an engine that came back from a fault without its state, with an older one, or at a
-    later offset.
+    """Explain missing events by an engine that came back from a fault without state, with older state, or at a later
+    offset.
 
     Return "" if none explains them.
     """
@@ -140,8 +140,8 @@ def by_names(case: Case) -> str:
 
 
 def by_forgotten_names(case: Case) -> str:
-    """Report that all missing events may have been late although the engine, which names its dropped events, does not
-    name them.
+    """Report that all missing events may have been late, but the engine, which names dropped events, does not name
+    them.
     """
     if not case.exact or case.batch_log is not None or case.named is None:
         return ""
@@ -155,9 +155,7 @@ def by_forgotten_names(case: Case) -> str:
 
 
 def _by_itself(case: Case) -> bool:
-    """Return True if the missing events are those that the engine reports as dropped, and most of them came after their
-    window.
-    """
+    """Return True if the missing events are those that the engine reports as dropped, mostly after their window."""
     rows = np.zeros(len(case.events), dtype=np.bool_)
     if case.batch_log is not None:
         rows = lateness.dropped(case.events, case.batch, case.batch_log)
@@ -238,8 +236,7 @@ def _since_s(case: Case, at_us: int) -> str:
 
 
 def _watermark_by_sending(case: Case, found: Missing) -> int | None:
-    """Return the watermark that explains the missing events best, if they were read in the order of sending; None: none
-    does.
+    """Return the watermark that explains the missing events best, if they were read as sent; None: none does.
 
     A backlog was not read in the order of its times.
     """

@@ -1,5 +1,4 @@
-"""Late-dropped: events that the engine dropped because they came after the watermark. That is allowed, counted, and
-limited.
+"""Late-dropped: events that the engine dropped because they came after the watermark: allowed, counted, and limited.
 
 An event outside the permitted set is never excused here: it stays in the expectation and shows as lost. Events that the
 *harness* sent seconds after their time are not the engine's fault: if they alone exceed the limit, the result is

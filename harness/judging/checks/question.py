@@ -1,5 +1,4 @@
-"""Question: a job that was changed during the run must answer the question as declared before, or the error gets a
-name.
+"""Question: a job that was changed during the run must answer the question as declared; known errors have names.
 
 Ignored: the old question throughout. Partial: the new one from the seam on, in cells that needed all events. Residue:
 values of the old job that the new one did not write again. Collision: windows of two lengths in one cell of the store.

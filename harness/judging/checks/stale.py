@@ -153,8 +153,8 @@ def _partitions(case: Case) -> Iterator[tuple[int, int, int]]:
 
 
 def _closed_ms(case: Case, closes_ms: Ints) -> dict[int, int]:
-    """Return for each closing time when the engine had processed, in every partition, an event that closes such
-    windows.
+    """Return for each closing time when the engine had processed, in every partition, an event that closes such a
+    window.
 
     A cell that never closes waits for nothing.
     """

@@ -55,8 +55,10 @@ def _compared(case: Case, after: Observed) -> CheckResult:
 
 
 def _spoiled(case: Case, after: Observed) -> list[int]:
-    """Return cells that the stop made wrong: by count, or by the sums of ids if the count is equal, or by a second
-    value, or by an unexpected 0.
+    """Return cells that the stop made wrong.
+
+    Either the count is wrong, or the sums of ids changed under an equal count, or the cell has a second value or an
+    unexpected 0.
     """
     before = case.observed
     wrong = _wrong(case, before)

@@ -1,8 +1,8 @@
-"""Unaccounted: the totals do not balance. Each countable event of the log must be expected or dropped as late, and the
-results must be the expectation less missing plus surplus events.
+"""Unaccounted: the totals do not balance.
 
-The check uses totals only, not the comparison of cells, so that an event lost by the judge itself shows here. That is
-UNKNOWN, because the harness' own evidence is bad.
+Each countable event of the log must be expected or dropped as late, and the results must be the expectation less
+missing plus surplus events. The check uses totals only, not the comparison of cells, so that an event lost by the judge
+itself shows here. That is UNKNOWN, because the harness' own evidence is bad.
 """
 
 from __future__ import annotations

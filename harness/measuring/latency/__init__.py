@@ -104,8 +104,9 @@ def _outside(
 
 
 def quantiles(values_ms: Floats) -> Quantiles:
-    """Compute quantiles by nearest rank, including events that were never seen; a quantile among them, and the mean, is
-    None.
+    """Compute quantiles by nearest rank, including events that were never seen.
+
+    A quantile among these, and the mean if there are any, is None.
     """
     seen = np.isfinite(values_ms)
     return stats.quantiles(picked(values_ms, seen), censored=int((~seen).sum()))
